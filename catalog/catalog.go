@@ -1,0 +1,96 @@
+// Package catalog says what can be bought: instance types, the zones and ways
+// of paying they come in, what they cost and what a node of theirs offers.
+//
+// In: facts about instance types, prices, and what a NodeClass sets.
+// Out: types with labels, allocatable resources and priced offerings.
+// Never: a call to AWS, a pod, or a decision about what to buy.
+package catalog
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Price is an amount of money per hour, in billionths of a US dollar: an
+// integer, so that sums do not depend on their order.
+type Price int64
+
+// Dollar is one US dollar per hour.
+const Dollar Price = 1_000_000_000
+
+// Dollars returns the price as a number of US dollars per hour.
+func (p Price) Dollars() float64 { return float64(p) / float64(Dollar) }
+
+// String writes the price in dollars per hour with at least four decimals: "0.0416".
+func (p Price) String() string {
+	s := strconv.FormatFloat(p.Dollars(), 'f', -1, 64)
+	whole, fraction, _ := strings.Cut(s, ".")
+	for len(fraction) < 4 {
+		fraction += "0"
+	}
+	return whole + "." + fraction
+}
+
+// The ways of paying, as values of the label karpenter.sh/capacity-type.
+const (
+	OnDemand = "on-demand"
+	Spot     = "spot"
+	Reserved = "reserved"
+)
+
+// Market is what can be bought, per NodeClass name: families, kubelet settings
+// and disks change what a node of a type offers, and subnets the zones.
+type Market map[string]Catalog
+
+// Catalog is what can be bought for one NodeClass in one region.
+type Catalog struct {
+	Region string
+	Types  []Type // sorted by name
+}
+
+// Type is an instance type as a node of it would look.
+type Type struct {
+	Name string // "m5.large"
+
+	// Labels are those every node of this type carries: instance type, arch,
+	// os, region and all of karpenter.k8s.aws/instance-*. Labels that depend on
+	// the offering (zone, zone id, capacity type) are not among them.
+	Labels constraint.Labels
+
+	Capacity    capacity.Amounts // as the kubelet will report it
+	Allocatable capacity.Amounts // Capacity less reservations and eviction thresholds
+
+	Offerings []Offering // sorted by price, zone, capacity type
+}
+
+// Offering is one way to buy a type.
+type Offering struct {
+	Zone         string // "us-east-1a"
+	ZoneID       string // "use1-az1", empty when not known
+	CapacityType string // OnDemand, Spot or Reserved
+	Price        Price
+	Available    bool // false while EC2 is known to be short of it
+}
+
+// Labels of a node that depend on the offering it was bought with.
+const (
+	LabelZone         = "topology.kubernetes.io/zone"
+	LabelZoneID       = "topology.k8s.aws/zone-id"
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	LabelRegion       = "topology.kubernetes.io/region"
+	LabelInstanceType = "node.kubernetes.io/instance-type"
+	LabelArch         = "kubernetes.io/arch"
+	LabelOS           = "kubernetes.io/os"
+)
+
+// Labels returns the labels that the offering adds to those of its type.
+func (o Offering) Labels() constraint.Labels {
+	l := constraint.Labels{LabelZone: o.Zone, LabelCapacityType: o.CapacityType}
+	if o.ZoneID != "" {
+		l[LabelZoneID] = o.ZoneID
+	}
+	return l
+}

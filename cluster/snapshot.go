@@ -1,0 +1,147 @@
+// Package cluster is the cluster at one instant: its pools, its nodes and the
+// pods that need a place.
+//
+// In: what the API server held at one moment, as values.
+// Out: a Snapshot, which never changes.
+// Never: an API object, a client, or anything that is looked up later.
+package cluster
+
+import (
+	"time"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Snapshot is all that a decision may know about the cluster. It and what it
+// points at are never altered; a "what if" copies what it changes.
+type Snapshot struct {
+	Taken   time.Time
+	Pools   []Pool   // sorted by name; also those that may not be used, with the reason
+	Nodes   []Node   // sorted by name; claims that have not joined are nodes too
+	Daemons []Daemon // sorted by namespace and name
+	Pods    []Pod    // the pods that need a place, sorted by namespace and name
+}
+
+// Pool is a NodePool: what it may buy and how much.
+type Pool struct {
+	Name      string
+	UID       string
+	NodeClass string // name of its EC2NodeClass
+	Weight    int    // 0..100, larger goes first
+
+	// Unusable says why nothing may be bought for the pool now (not ready,
+	// being deleted, static, NodeClass not ready); empty if it may be used.
+	Unusable string
+
+	Requirements  []constraint.Requirement // as written, with minValues
+	Labels        constraint.Labels        // of the template
+	Taints        []constraint.Taint
+	StartupTaints []constraint.Taint // removed by somebody else before pods run
+
+	// Limits holds a ceiling for each resource it names. Nodes is the ceiling
+	// on the number of nodes.
+	Limits Limits
+	// Usage is the capacity of the pool's nodes and claims that are not being deleted.
+	Usage capacity.Amounts
+	Nodes int
+}
+
+// Limits are ceilings on what a pool may hold. A resource that is not in
+// Ceiling is unlimited; one that is there with 0 may not be bought at all.
+type Limits struct {
+	Ceiling map[string]int64 // by resource name, in the units of capacity.Amounts
+	Nodes   *int             // nil: unlimited
+}
+
+// Node is a machine that is running, joining or bought.
+type Node struct {
+	Name       string // of the Node; of the NodeClaim until it has joined
+	Claim      string // NodeClaim, empty for a node that is not ours
+	ProviderID string // "aws:///us-east-1a/i-0123", empty until bought
+	Pool       string
+	NodeClass  string
+
+	Labels constraint.Labels // of the Node; before it joins, what the claim promises
+	// Taints are those a pod must tolerate to run here once the node is ready:
+	// startup and ephemeral taints are left out until it is initialized.
+	Taints []constraint.Taint
+
+	Capacity    capacity.Amounts
+	Allocatable capacity.Amounts
+	// Requested is what the pods bound to it ask for, and DaemonSet pods that
+	// have yet to come.
+	Requested capacity.Amounts
+	HostPorts []HostPort
+
+	Joined      bool // the Node object exists and is registered
+	Initialized bool // it has been ready for pods once
+	// Leaving: being deleted, cordoned or tainted as disrupted; takes no pods.
+	Leaving bool
+
+	Created time.Time // of the NodeClaim, or the Node if it has none
+
+	// Pods are those that would need another place if the node went: bound,
+	// not finished, not a DaemonSet's, not static. Sorted by namespace and name.
+	Pods []Pod
+}
+
+// Daemon is a DaemonSet: a pod for every node that it accepts.
+type Daemon struct {
+	Namespace, Name string
+	Requests        capacity.Amounts          // of one pod, with Pods: 1
+	Required        []constraint.Requirements // as in Pod
+	Tolerations     []constraint.Toleration   // as the DaemonSet controller extends them
+	HostPorts       []HostPort
+}
+
+// Pod is a pod as far as its place is concerned.
+type Pod struct {
+	Namespace, Name string
+	UID             string
+	Owner           string // "ReplicaSet/web-5d4f", its controller; empty if it has none
+	Labels          constraint.Labels
+
+	Requests capacity.Amounts // init containers, sidecars and overhead included, with Pods: 1
+
+	// Required are alternatives: the node must satisfy at least one of them.
+	// The node selector is part of each. None at all: any node will do.
+	Required    []constraint.Requirements
+	Preferred   []Preference // heaviest first
+	Tolerations []constraint.Toleration
+	HostPorts   []HostPort
+
+	Priority int32
+	Created  time.Time
+
+	// Node is the name of the node the pod still runs on, if that node is
+	// leaving; empty for a pending pod.
+	Node string
+
+	// Unplannable says which demand of the pod this version cannot plan for,
+	// or what is wrong with it; empty for nearly all pods.
+	Unplannable string
+}
+
+// ID returns "namespace/name".
+func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
+
+// Preference is a soft wish about the node.
+type Preference struct {
+	Weight       int // 1..100
+	Requirements constraint.Requirements
+}
+
+// HostPort is a port that a pod takes on its node.
+type HostPort struct {
+	IP       string // "0.0.0.0" for all addresses
+	Port     int32
+	Protocol string // TCP, UDP or SCTP
+}
+
+// Conflicts reports whether both cannot be taken on one node.
+func (h HostPort) Conflicts(o HostPort) bool {
+	return h.Port == o.Port && h.Protocol == o.Protocol && (h.IP == o.IP || h.everywhere() || o.everywhere())
+}
+
+func (h HostPort) everywhere() bool { return h.IP == "" || h.IP == "0.0.0.0" || h.IP == "::" }

@@ -1,0 +1,95 @@
+package packing
+
+import (
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Plan says where every pod of a snapshot goes: onto a machine to buy, onto a
+// node that is there, or nowhere and why. It is complete enough to print,
+// store, compare and replay.
+type Plan struct {
+	Machines   []Machine   // in the order they were planned
+	Placements []Placement // sorted by pod
+	Refusals   []Refusal   // sorted by pod
+
+	Price      catalog.Price // of all machines, each at its cheapest offering
+	LowerBound catalog.Price // no plan for these pods on new machines could cost less
+
+	Pods    int // pods considered
+	Classes int // pods that ask for the same thing are one class
+	Steps   int // work done, in the units of Effort
+}
+
+// Machine is a node to buy.
+type Machine struct {
+	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
+	Pool      string
+	NodeClass string
+
+	// Requirements are what the NodeClaim asks for: the pool's, narrowed by the
+	// pods. Instance types and ways of paying are those of Offerings. Sorted by key.
+	Requirements  []constraint.Requirement
+	Labels        constraint.Labels
+	Taints        []constraint.Taint
+	StartupTaints []constraint.Taint
+
+	Pods     []string         // "namespace/name", sorted
+	Requests capacity.Amounts // of the pods and of the DaemonSets that will come
+
+	// Offerings could each host all the pods. Cheapest first, never empty.
+	Offerings []Choice
+}
+
+// Price returns the price of the cheapest offering.
+func (m Machine) Price() catalog.Price { return m.Offerings[0].Price }
+
+// Choice is an offering of a type.
+type Choice struct {
+	InstanceType string
+	Zone         string
+	CapacityType string
+	Price        catalog.Price
+}
+
+// Placement is a pod that fits on a node that is there or on its way.
+type Placement struct {
+	Pod  string // "namespace/name"
+	Node string // name of the cluster.Node
+}
+
+// Refusal is a pod that gets no place, and why.
+type Refusal struct {
+	Pod     string   // "namespace/name"
+	Reasons []Reason // most frequent first
+	Hint    string   // the smallest change that would help, or empty
+}
+
+// Reason says how many choices were out of question for one cause.
+type Reason struct {
+	Code   Code
+	Count  int    // choices it ruled out: offerings, or 1 where the cause is not about offerings
+	Detail string // the key, taint or resource in question
+}
+
+// Code is the cause of a refusal: a closed set that the command line, events
+// and metrics share.
+type Code string
+
+// The causes.
+const (
+	NoPool           Code = "NoPool"           // there is no NodePool at all
+	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted
+	TaintUntolerated Code = "TaintUntolerated" // Detail: the taint
+	LabelMissing     Code = "LabelMissing"     // no pool offers the label; Detail: the key and what is asked of it
+	LabelConflict    Code = "LabelConflict"    // pool and pod disagree on a label; Detail: the key
+	TypeMismatch     Code = "TypeMismatch"     // wrong architecture, family, zone, …; Detail: the key
+	TooSmall         Code = "TooSmall"         // Detail: the resource
+	HostPortTaken    Code = "HostPortTaken"    // Detail: the port
+	NoCapacity       Code = "NoCapacity"       // EC2 is short of it now
+	LimitReached     Code = "LimitReached"     // Detail: the pool's limit
+	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: the key
+	Unplannable      Code = "Unplannable"      // the pod asks for what cannot be planned; Detail: what
+	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up
+)
