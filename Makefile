@@ -1,0 +1,62 @@
+# Every target works on a fresh clone with Go and nothing else; `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+KUBERNETES := v1.36.3
+LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
+# One test binary at a time in the lab: they share the machine's two cores with a control plane.
+LAB_TEST := go test -ldflags '$(LAB_LDFLAGS)' -timeout 25m -p 1
+TOOL := go tool -modfile=hack/tools/go.mod
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
+	@bin/lab demo --joiner bin/joiner $(if $(KEEP),--keep)
+
+.PHONY: bin/joiner bin/lab
+bin/joiner:
+	@mkdir -p bin && hack/build bin/joiner . ./cmd/joiner
+bin/lab:
+	@mkdir -p bin && hack/build bin/lab lab . -ldflags '$(LAB_LDFLAGS)'
+
+.PHONY: test
+test: unit e2e ## all tests: of the packages, then end to end in the lab
+
+.PHONY: unit
+unit: ## the tests that need no control plane
+	@hack/step 'unit tests' go test ./...
+
+.PHONY: e2e
+e2e: bin/joiner ## the tests in the lab: a real control plane, an emulated AWS
+	@hack/step 'lab tests' env -C lab $(LAB_TEST) ./...
+
+.PHONY: bench
+bench: ## benchmarks of the engine
+	@go test -run '^$$' -bench . -benchmem ./packing/...
+
+.PHONY: conformance
+conformance: ## our CRDs against Karpenter's
+	@hack/step 'conformance' env -C bench go test ./...
+
+.PHONY: lint
+lint: ## gofmt, vet, linters
+	@hack/step 'gofmt' bash -c 'out=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$out" ] || { echo "gofmt -w these:" $$out; exit 1; }'
+	@hack/step 'vet' go vet ./...
+	@hack/step 'vet lab' env -C lab go vet ./...
+	@hack/step 'golangci-lint' $(TOOL) golangci-lint run ./...
+
+.PHONY: gen
+gen: ## write again what is generated: deep copies, CRDs
+	@go generate ./api/...
+
+.PHONY: check
+check: ## what CI runs: generated files fresh, lint, conformance, all tests
+	@hack/step 'generated files' bash -c '$(MAKE) gen && git diff --exit-code -- api || { echo "run make gen and commit the result"; exit 1; }'
+	@$(MAKE) test
+	@$(MAKE) lint
+	@$(MAKE) conformance

@@ -1,0 +1,161 @@
+package joiner_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// policy is the data flow, written as who may import whom. It is a statement
+// of policy: change it in a commit of its own, never to make a build pass.
+//
+// A line reads "package: imports from this module | imports from outside".
+// A package may import only what stands above it, so the list has no cycles
+// and reads from values, through decisions, to the outside world.
+// The standard library goes without saying, but see impure.
+const policy = `
+# Values: what the cluster is, and what can be bought.
+capacity:
+constraint:
+catalog:             capacity constraint
+cluster:             capacity constraint
+
+# Decisions: standard library only, all the way down.
+bound:               capacity catalog cluster constraint
+packing:             bound capacity catalog cluster constraint
+lifecycle:           capacity cluster constraint
+bootstrap:           capacity catalog constraint
+disruption:          capacity catalog cluster constraint packing
+drain:               cluster constraint
+world:               capacity catalog constraint
+scenario:            capacity catalog cluster constraint packing
+view:                capacity catalog cluster constraint packing
+# end of pure
+
+# The objects users write.
+api/karpenter/v1:    | k8s.io/api k8s.io/apimachinery
+api/aws/v1:          | k8s.io/api k8s.io/apimachinery
+api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
+
+# Doors: one set of packages may speak to each outside system.
+kube:                capacity catalog cluster constraint packing api/karpenter/v1 api/aws/v1 | k8s.io sigs.k8s.io
+ec2:                 capacity catalog constraint | github.com/aws
+ami:                 catalog constraint | github.com/aws
+network:             catalog | github.com/aws
+access:              | github.com/aws
+price:               catalog | github.com/aws
+
+# Loops: read, decide, act, tell.
+config:
+metrics:             | github.com/prometheus
+controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/aws/v1 kube ec2 ami network access price config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+
+# Tools.
+emulator:            catalog world
+cli:                 capacity catalog cluster constraint packing bound scenario view kube ec2 price config | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+
+cmd/joiner:          catalog api/karpenter/v1 api/aws/v1 api/crds kube ec2 ami network access price config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+`
+
+// impure names what a decision may not use, though the standard library has it.
+var impure = map[string]bool{
+	"context": true, "crypto/rand": true, "log": true, "log/slog": true,
+	"math/rand": true, "math/rand/v2": true, "net": true, "net/http": true,
+	"os": true, "os/exec": true, "sync": true,
+	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
+}
+
+const module = "github.com/joiner-sh/joiner/"
+
+// TestPolicy reads the source itself, and not through the go command, so that
+// the test cache knows every file that the answer rests on.
+func TestPolicy(t *testing.T) {
+	own, outside, pure := parsePolicy(t)
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
+			return filepath.SkipDir
+		}
+		pkg := filepath.ToSlash(filepath.Dir(file))
+		if err != nil || pkg == "." || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if _, ok := own[pkg]; !ok {
+			t.Errorf("%s: package %s has no line in the policy", file, pkg)
+		}
+		for _, spec := range f.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			dep, ours := strings.CutPrefix(imp, module)
+			first, _, _ := strings.Cut(imp, "/")
+			switch {
+			case ours && !slices.Contains(own[pkg], dep),
+				!ours && strings.Contains(first, ".") && !slices.ContainsFunc(outside[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
+				pure[pkg] && impure[imp]:
+				t.Errorf("%s: package %s may not import %s", fset.Position(spec.Pos()), pkg, imp)
+			}
+		}
+		if pure[pkg] {
+			checkPure(t, fset, f)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ownModule reports whether a folder is a Go module of its own, with a policy of its own.
+func ownModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
+}
+
+// checkPure refuses clocks and goroutines, which no import gives away.
+func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			t.Errorf("%s: a decision starts no goroutines", fset.Position(n.Pos()))
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && impure[x.Name+"."+n.Sel.Name] {
+				t.Errorf("%s: a decision takes its time as an argument, not from %s.%s", fset.Position(n.Pos()), x.Name, n.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+func parsePolicy(t *testing.T) (own, outside map[string][]string, pure map[string]bool) {
+	own, outside, pure = map[string][]string{}, map[string][]string{}, map[string]bool{}
+	values, doors, ok := strings.Cut(policy, "# end of pure")
+	if !ok {
+		t.Fatal("the policy does not say where the pure packages end")
+	}
+	for i, part := range []string{values, doors} {
+		for line := range strings.Lines(part) {
+			name, rest, ok := strings.Cut(line, ":")
+			if !ok || strings.HasPrefix(line, "#") {
+				continue
+			}
+			in, out, _ := strings.Cut(rest, "|")
+			for _, dep := range strings.Fields(in) {
+				if _, above := own[dep]; !above {
+					t.Errorf("policy: %s imports %s, which does not stand above it", name, dep)
+				}
+			}
+			own[name], outside[name], pure[name] = strings.Fields(in), strings.Fields(out), i == 0
+		}
+	}
+	return own, outside, pure
+}
