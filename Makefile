@@ -7,12 +7,12 @@ MAKEFLAGS += --no-print-directory
 KUBERNETES := v1.36.3
 LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
 # One test binary at a time in the lab: they share the machine's two cores with a control plane.
-LAB_TEST := go test -ldflags '$(LAB_LDFLAGS)' -timeout 25m -p 1
+LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 25m -p 1
 TOOL := go tool -modfile=hack/tools/go.mod
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
@@ -33,7 +33,7 @@ unit: ## the tests that need no control plane
 
 .PHONY: e2e
 e2e: bin/joiner ## the tests in the lab: a real control plane, an emulated AWS
-	@hack/step 'lab tests' env -C lab $(LAB_TEST) ./...
+	@hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: bench
 bench: ## benchmarks of the engine
@@ -41,13 +41,13 @@ bench: ## benchmarks of the engine
 
 .PHONY: conformance
 conformance: ## our CRDs against Karpenter's
-	@hack/step 'conformance' env -C bench go test ./...
+	@hack/step 'conformance' go -C bench test ./...
 
 .PHONY: lint
 lint: ## gofmt, vet, linters
 	@hack/step 'gofmt' bash -c 'out=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$out" ] || { echo "gofmt -w these:" $$out; exit 1; }'
 	@hack/step 'vet' go vet ./...
-	@hack/step 'vet lab' env -C lab go vet ./...
+	@hack/step 'vet lab' go -C lab vet ./...
 	@hack/step 'golangci-lint' $(TOOL) golangci-lint run ./...
 
 .PHONY: gen
