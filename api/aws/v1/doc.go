@@ -1,0 +1,13 @@
+// Package v1 holds the kind of the API group karpenter.k8s.aws/v1 that users and Joiner write: EC2NodeClass.
+//
+// In: manifests and API objects, as JSON.
+// Out: Go values with the fields, names and meaning of the AWS provider of Karpenter 1.14.1, and the keys around them.
+// Never: talks to an API server or to AWS, reads a clock, or decides anything about a machine.
+//
+// The CRD in api/crds is generated from this package; the markers on the fields are the schema. Names and pointers of the
+// fields of EC2NodeClassSpec take part in the drift hash that Karpenter writes on nodes, so they may not be renamed at
+// will.
+//
+// +kubebuilder:object:generate=true
+// +groupName=karpenter.k8s.aws
+package v1

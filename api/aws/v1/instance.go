@@ -1,0 +1,144 @@
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// BlockDeviceMapping attaches an EBS volume to an instance.
+type BlockDeviceMapping struct {
+	// DeviceName as the image knows it, for instance /dev/xvda. The schema lets it be left out; EC2 does not.
+	// +optional
+	DeviceName *string `json:"deviceName,omitempty"`
+	// EBS describes the volume. The schema lets it be left out: expect nil.
+	// +kubebuilder:validation:XValidation:rule="has(self.snapshotID) || has(self.volumeSize)",message="set snapshotID or volumeSize"
+	// +kubebuilder:validation:XValidation:rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')",message="volumeInitializationRate needs a snapshotID"
+	// +optional
+	EBS *BlockDevice `json:"ebs,omitempty"`
+	// RootVolume says that kubelet's files, and with them the pods' ephemeral storage, are on this volume.
+	// +optional
+	RootVolume bool `json:"rootVolume,omitempty"`
+}
+
+// BlockDevice is an EBS volume. What is left out is as EC2 or the snapshot has it.
+type BlockDevice struct {
+	// DeleteOnTermination says whether the volume ends with its instance.
+	// +optional
+	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
+	// Encrypted says whether the volume is encrypted. It cannot be said together with a snapshot.
+	// +optional
+	Encrypted *bool `json:"encrypted,omitempty"`
+	// IOPS is the input and output operations per second of a gp3, io1 or io2 volume.
+	// +optional
+	IOPS *int64 `json:"iops,omitempty"`
+	// KMSKeyID is the id, alias or ARN of the key to encrypt with.
+	// +optional
+	KMSKeyID *string `json:"kmsKeyID,omitempty"`
+	// SnapshotID is the snapshot to start from.
+	// +optional
+	SnapshotID *string `json:"snapshotID,omitempty"`
+	// Throughput of a gp3 volume, in MiB/s, 125 to 1000.
+	// +optional
+	Throughput *int64 `json:"throughput,omitempty"`
+	// VolumeInitializationRate is how fast the snapshot is copied onto the volume, in MiB/s.
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=300
+	// +optional
+	VolumeInitializationRate *int32 `json:"volumeInitializationRate,omitempty"`
+	// VolumeSize in Gi, G, Ti or T, up to 64T.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}|64000)G|([1-9]||[1-5][0-7]|58)Ti|([1-9]||[1-5][0-9]|6[0-3]|64)T)$`
+	// +optional
+	VolumeSize *resource.Quantity `json:"volumeSize,omitempty" hash:"string"`
+	// VolumeType of the volume.
+	// +kubebuilder:validation:Enum=standard;io1;io2;gp2;sc1;st1;gp3
+	// +optional
+	VolumeType *string `json:"volumeType,omitempty"`
+}
+
+// InstanceStorePolicy says what becomes of the disks inside a machine.
+//
+// +kubebuilder:validation:Enum=RAID0
+type InstanceStorePolicy string
+
+// InstanceStoreRAID0 joins the disks to one, which holds the pods' ephemeral storage.
+const InstanceStoreRAID0 InstanceStorePolicy = "RAID0"
+
+// InterfaceType is what a network interface can do.
+//
+// +kubebuilder:validation:Enum=interface;efa-only
+type InterfaceType string
+
+// The interface types.
+const (
+	// InterfaceTypeInterface speaks IP.
+	InterfaceTypeInterface InterfaceType = "interface"
+	// InterfaceTypeEFAOnly speaks only EFA and has no address.
+	InterfaceTypeEFAOnly InterfaceType = "efa-only"
+)
+
+// NetworkInterface is one interface that an instance starts with.
+type NetworkInterface struct {
+	// NetworkCardIndex is the card it sits on.
+	// +kubebuilder:validation:Minimum=0
+	NetworkCardIndex int32 `json:"networkCardIndex"`
+	// DeviceIndex is its place on the card; the primary interface is 0 on card 0.
+	// +kubebuilder:validation:Minimum=0
+	DeviceIndex int32 `json:"deviceIndex"`
+	// InterfaceType is what it can do.
+	InterfaceType InterfaceType `json:"interfaceType"`
+}
+
+// MetadataOptions says how the instance metadata service can be reached.
+type MetadataOptions struct {
+	// HTTPEndpoint turns the service on or off.
+	// +kubebuilder:default=enabled
+	// +kubebuilder:validation:Enum=enabled;disabled
+	// +optional
+	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
+	// HTTPProtocolIPv6 turns its IPv6 address on or off.
+	// +kubebuilder:default=disabled
+	// +kubebuilder:validation:Enum=enabled;disabled
+	// +optional
+	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
+	// HTTPPutResponseHopLimit is how many network hops a token may travel: 1 keeps pods with a network of their own out.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +optional
+	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
+	// HTTPTokens says whether a token is required (version 2 of the service) or optional.
+	// +kubebuilder:default=required
+	// +kubebuilder:validation:Enum=required;optional
+	// +optional
+	HTTPTokens *string `json:"httpTokens,omitempty"`
+}
+
+// ConnectionTracking sets, in seconds, after how much idleness a connection is forgotten. What is left out is as EC2 has
+// it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",message="set at least one of tcpEstablishedTimeout, udpStreamTimeout and udpTimeout"
+type ConnectionTracking struct {
+	// TCPEstablishedTimeout for TCP connections.
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=432000
+	// +optional
+	TCPEstablishedTimeout *int32 `json:"tcpEstablishedTimeout,omitempty"`
+	// UDPStreamTimeout for UDP flows with more than one request and answer.
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=180
+	// +optional
+	UDPStreamTimeout *int32 `json:"udpStreamTimeout,omitempty"`
+	// UDPTimeout for other UDP flows.
+	// +kubebuilder:validation:Minimum=30
+	// +kubebuilder:validation:Maximum=60
+	// +optional
+	UDPTimeout *int32 `json:"udpTimeout,omitempty"`
+}
+
+// CPUOptions of an instance.
+type CPUOptions struct {
+	// NestedVirtualization lets the instance host virtual machines; only types that can do so are then bought.
+	// +kubebuilder:validation:Enum=enabled;disabled
+	// +optional
+	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`
+}

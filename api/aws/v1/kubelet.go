@@ -1,0 +1,61 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// KubeletConfiguration is the part of kubelet's settings that a node class can change. Names are kubelet's own.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.imageGCHighThresholdPercent) && has(self.imageGCLowThresholdPercent) ?  self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent  : true",message="imageGCHighThresholdPercent must be above imageGCLowThresholdPercent"
+// +kubebuilder:validation:XValidation:rule="has(self.evictionSoft) ? self.evictionSoft.all(e, (e in self.evictionSoftGracePeriod)):true",message="each signal in evictionSoft needs a value in evictionSoftGracePeriod"
+// +kubebuilder:validation:XValidation:rule="has(self.evictionSoftGracePeriod) ? self.evictionSoftGracePeriod.all(e, (e in self.evictionSoft)):true",message="each signal in evictionSoftGracePeriod needs a value in evictionSoft"
+type KubeletConfiguration struct {
+	// ClusterDNS are the addresses of the cluster's DNS. Left out: found out from the cluster.
+	// +optional
+	ClusterDNS []string `json:"clusterDNS,omitempty"`
+	// MaxPods is the most pods that a node takes. Left out: as many as the instance type has addresses for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxPods *int32 `json:"maxPods,omitempty"`
+	// PodsPerCore bounds the pods by the number of vCPUs; MaxPods still holds.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	PodsPerCore *int32 `json:"podsPerCore,omitempty"`
+	// SystemReserved is kept from pods for the operating system: quantities of cpu, memory, ephemeral-storage, pid.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="systemReserved knows cpu, memory, ephemeral-storage and pid"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="systemReserved values cannot be negative"
+	// +optional
+	SystemReserved map[string]string `json:"systemReserved,omitempty"`
+	// KubeReserved is kept from pods for kubelet and the container runtime: quantities of cpu, memory,
+	// ephemeral-storage, pid.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="kubeReserved values cannot be negative"
+	// +optional
+	KubeReserved map[string]string `json:"kubeReserved,omitempty"`
+	// EvictionHard is at how little of what pods are evicted at once: signal to quantity or percentage.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionHard knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
+	// +optional
+	EvictionHard map[string]string `json:"evictionHard,omitempty"`
+	// EvictionSoft is at how little of what pods are evicted after a grace period: signal to quantity or percentage.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
+	// +optional
+	EvictionSoft map[string]string `json:"evictionSoft,omitempty"`
+	// EvictionSoftGracePeriod is that grace period, for each signal in EvictionSoft.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
+	// +optional
+	EvictionSoftGracePeriod map[string]metav1.Duration `json:"evictionSoftGracePeriod,omitempty"`
+	// EvictionMaxPodGracePeriod is the longest grace, in seconds, that a pod gets when it is evicted softly.
+	// +optional
+	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
+	// ImageGCHighThresholdPercent is how full the disk must be for images to be removed.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	ImageGCHighThresholdPercent *int32 `json:"imageGCHighThresholdPercent,omitempty"`
+	// ImageGCLowThresholdPercent is how full the disk may stay when images are removed.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	ImageGCLowThresholdPercent *int32 `json:"imageGCLowThresholdPercent,omitempty"`
+	// CPUCFSQuota says whether CPU limits are enforced.
+	// +optional
+	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
+}

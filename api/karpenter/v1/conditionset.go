@@ -1,0 +1,213 @@
+package v1
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxMessage is the length, in characters, beyond which the CRDs refuse a condition's message.
+const maxMessage = 32768
+
+// ConditionSet reads and writes the conditions of one object in memory, and keeps Ready true to the conditions that it
+// stands on, its dependents:
+//
+//   - Ready is True when every dependent is True for the object's present generation, False when one is False for it,
+//     and Unknown otherwise; its message names the dependents that are not healthy.
+//   - A dependent or Ready that is new and Unknown dates from the object's creation, so that "how long has it not been
+//     launched" counts from there.
+//   - A write that changes nothing is no write: the transition time moves only with the status.
+//
+// Dependents stand in the list in their order, then the other conditions by type, then Ready.
+//
+// +kubebuilder:object:generate=false
+type ConditionSet struct {
+	object     metav1.Object
+	list       *[]metav1.Condition
+	dependents []string
+}
+
+// NewConditionSet is the view of the conditions in list, which belong to object.
+func NewConditionSet(object metav1.Object, list *[]metav1.Condition, dependents ...string) ConditionSet {
+	return ConditionSet{object: object, list: list, dependents: dependents}
+}
+
+// Find returns a condition by type. The second result says whether it is there.
+func (s ConditionSet) Find(conditionType string) (metav1.Condition, bool) {
+	i := s.index(conditionType)
+	if i < 0 {
+		return metav1.Condition{}, false
+	}
+	return (*s.list)[i], true
+}
+
+// IsTrue reports whether every one of the conditions is there and True, for whichever generation.
+func (s ConditionSet) IsTrue(conditionTypes ...string) bool {
+	for _, t := range conditionTypes {
+		if c, _ := s.Find(t); c.Status != metav1.ConditionTrue {
+			return false
+		}
+	}
+	return true
+}
+
+// IsReady reports whether Ready is True for the object's present generation.
+func (s ConditionSet) IsReady() bool {
+	c, ok := s.Find(ConditionReady)
+	return ok && s.isHealthy(c)
+}
+
+// Start adds Ready and the dependents that are missing, as Unknown, and reports whether it changed anything. The loop
+// that owns the object calls it before anything else.
+func (s ConditionSet) Start(now time.Time) bool {
+	changed := false
+	for _, t := range append([]string{ConditionReady}, s.dependents...) {
+		if s.index(t) >= 0 {
+			continue
+		}
+		changed = s.SetUnknown(now, t, ReasonAwaitingReconciliation, "nobody has looked at this yet") || changed
+	}
+	return changed
+}
+
+// SetTrue makes a condition True, with its type as the reason, and reports whether that changed anything.
+func (s ConditionSet) SetTrue(now time.Time, conditionType string) bool {
+	return s.Set(now, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: conditionType})
+}
+
+// SetFalse makes a condition False and reports whether that changed anything.
+func (s ConditionSet) SetFalse(now time.Time, conditionType, reason, message string) bool {
+	return s.Set(now, metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	})
+}
+
+// SetUnknown makes a condition Unknown and reports whether that changed anything.
+func (s ConditionSet) SetUnknown(now time.Time, conditionType, reason, message string) bool {
+	return s.Set(now, metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message,
+	})
+}
+
+// Set writes a condition and Ready after it, and reports whether that changed anything. The generation and the
+// transition time of c are ignored: the set knows them. A message that the CRDs would refuse as too long is cut.
+func (s ConditionSet) Set(now time.Time, c metav1.Condition) bool {
+	changed := s.put(now, c)
+	if c.Type != ConditionReady {
+		changed = s.put(now, s.ready()) || changed
+	}
+	return changed
+}
+
+// Remove takes a condition away and reports whether it was there. Dependents and Ready cannot be taken away.
+func (s ConditionSet) Remove(conditionType string) bool {
+	i := s.index(conditionType)
+	if i < 0 || s.isPermanent(conditionType) {
+		return false
+	}
+	*s.list = slices.Delete(slices.Clone(*s.list), i, i+1)
+	return true
+}
+
+func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
+	c.ObservedGeneration = s.object.GetGeneration()
+	c.Message = cut(c.Message)
+	c.LastTransitionTime = metav1.NewTime(now)
+	if c.Status == metav1.ConditionUnknown && s.isPermanent(c.Type) {
+		c.LastTransitionTime = s.object.GetCreationTimestamp()
+	}
+	// The new list is a copy: callers compare with, and patch against, the object as they read it.
+	list := slices.Clone(*s.list)
+	if i := s.index(c.Type); i >= 0 {
+		old := list[i]
+		c.LastTransitionTime = old.LastTransitionTime
+		if c.Status != old.Status {
+			c.LastTransitionTime = metav1.NewTime(now)
+		}
+		if c == old {
+			return false
+		}
+		list = slices.Delete(list, i, i+1)
+	}
+	if s.object.GetDeletionTimestamp() != nil {
+		// Deleting raises the generation without a change of the spec, so what was true before still is.
+		for i := range list {
+			list[i].ObservedGeneration = s.object.GetGeneration()
+		}
+	}
+	list = append(list, c)
+	slices.SortStableFunc(list, func(a, b metav1.Condition) int {
+		return cmp.Or(cmp.Compare(s.rank(a.Type), s.rank(b.Type)), strings.Compare(a.Type, b.Type))
+	})
+	*s.list = list
+	return true
+}
+
+// ready is what the dependents make of Ready.
+func (s ConditionSet) ready() metav1.Condition {
+	status := metav1.ConditionUnknown
+	var unhealthy []string
+	for _, t := range s.dependents {
+		c, ok := s.Find(t)
+		if ok && s.isHealthy(c) {
+			continue
+		}
+		if !ok {
+			c.Status = metav1.ConditionUnknown
+		}
+		if c.Status == metav1.ConditionFalse && c.ObservedGeneration == s.object.GetGeneration() {
+			status = metav1.ConditionFalse
+		}
+		unhealthy = append(unhealthy, t+"="+string(c.Status))
+	}
+	switch {
+	case len(unhealthy) == 0:
+		return metav1.Condition{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ConditionReady}
+	case status == metav1.ConditionFalse:
+		return metav1.Condition{
+			Type: ConditionReady, Status: status,
+			Reason: ReasonUnhealthyDependents, Message: strings.Join(unhealthy, ", "),
+		}
+	}
+	return metav1.Condition{
+		Type: ConditionReady, Status: status,
+		Reason: ReasonReconcilingDependents, Message: strings.Join(unhealthy, ", "),
+	}
+}
+
+func (s ConditionSet) isHealthy(c metav1.Condition) bool {
+	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == s.object.GetGeneration()
+}
+
+func (s ConditionSet) isPermanent(conditionType string) bool {
+	return conditionType == ConditionReady || slices.Contains(s.dependents, conditionType)
+}
+
+func (s ConditionSet) index(conditionType string) int {
+	return slices.IndexFunc(*s.list, func(c metav1.Condition) bool { return c.Type == conditionType })
+}
+
+// rank puts the dependents first, in their order, and Ready last.
+func (s ConditionSet) rank(conditionType string) int {
+	if conditionType == ConditionReady {
+		return len(s.dependents) + 1
+	}
+	if i := slices.Index(s.dependents, conditionType); i >= 0 {
+		return i
+	}
+	return len(s.dependents)
+}
+
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	runes := []rune(message)
+	if len(runes) <= maxMessage {
+		return message
+	}
+	return string(runes[:maxMessage-1]) + "…"
+}

@@ -1,0 +1,84 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Never is how a duration without end is written.
+const Never = "Never"
+
+// NillableDuration is a duration that can be "Never".
+//
+// The zero value is Never. A value that was read keeps the text it was read from, so that writing it back does not turn
+// 72h into 72h0m0s and make GitOps tools see a difference.
+//
+// +kubebuilder:validation:Type=string
+type NillableDuration struct {
+	// Duration is nil for Never.
+	*time.Duration
+	// Raw is the JSON that the value was read from, quotes included; nil when it was not read, or is Never.
+	Raw []byte `hash:"ignore"`
+}
+
+// After is the duration d.
+func After(d time.Duration) NillableDuration {
+	return NillableDuration{Duration: &d}
+}
+
+// IsNever reports whether the duration has no end.
+func (d NillableDuration) IsNever() bool { return d.Duration == nil }
+
+// String is the text of the manifest when there is one, else Go's notation, or Never.
+func (d NillableDuration) String() string {
+	var text string
+	if d.Raw != nil && json.Unmarshal(d.Raw, &text) == nil {
+		return text
+	}
+	if d.Duration == nil {
+		return Never
+	}
+	return d.Duration.String()
+}
+
+// Equal reports whether both last equally long, however they are written.
+func (d NillableDuration) Equal(other NillableDuration) bool {
+	if d.Duration == nil || other.Duration == nil {
+		return d.Duration == other.Duration
+	}
+	return *d.Duration == *other.Duration
+}
+
+// UnmarshalJSON reads a duration in Go's notation, or Never.
+func (d *NillableDuration) UnmarshalJSON(data []byte) error {
+	if bytes.Equal(data, []byte("null")) {
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("read duration: want a text such as \"30m\" or %q: %w", Never, err)
+	}
+	if text == Never {
+		*d = NillableDuration{}
+		return nil
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("read duration: want a text such as \"30m\" or %q: %w", Never, err)
+	}
+	*d = NillableDuration{Duration: &parsed, Raw: bytes.Clone(data)}
+	return nil
+}
+
+// MarshalJSON writes the text that was read, else Go's notation, or Never.
+func (d NillableDuration) MarshalJSON() ([]byte, error) {
+	if d.Raw != nil {
+		return d.Raw, nil
+	}
+	return json.Marshal(d.String())
+}
+
+// ToUnstructured tells the converter to unstructured objects what MarshalJSON would write.
+func (d NillableDuration) ToUnstructured() any { return d.String() }

@@ -1,0 +1,124 @@
+package v1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Labels on NodeClaims and Nodes.
+const (
+	// LabelNodePool holds the name of the NodePool that a node belongs to.
+	LabelNodePool = Group + "/nodepool"
+	// LabelCapacityType holds the way of paying: one of the CapacityType constants.
+	LabelCapacityType = Group + "/capacity-type"
+	// LabelRegistered is "true" on a Node once its claim is registered.
+	LabelRegistered = Group + "/registered"
+	// LabelInitialized is "true" on a Node once its claim is initialized.
+	LabelInitialized = Group + "/initialized"
+	// LabelDoNotSyncTaints is "true" on a Node whose bootstrap has set the claim's taints already; they are then not
+	// added again at registration.
+	LabelDoNotSyncTaints = Group + "/do-not-sync-taints"
+	// LabelExcludeFromLoadBalancers, with the value ExcludedFromLoadBalancers, takes a draining Node out of load
+	// balancers.
+	LabelExcludeFromLoadBalancers = corev1.LabelNodeExcludeBalancers
+	// ExcludedFromLoadBalancers is the value of LabelExcludeFromLoadBalancers; it says who set the label.
+	ExcludedFromLoadBalancers = "karpenter"
+)
+
+// The values of LabelCapacityType.
+const (
+	CapacityTypeSpot     = "spot"
+	CapacityTypeOnDemand = "on-demand"
+	CapacityTypeReserved = "reserved"
+)
+
+// The values of kubernetes.io/arch that exist on EC2.
+const (
+	ArchitectureAMD64 = "amd64"
+	ArchitectureARM64 = "arm64"
+)
+
+// Annotations.
+const (
+	// AnnotationDoNotDisrupt on a pod or Node keeps the node from being taken away by choice: "true" as long as it is
+	// there.
+	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
+	// AnnotationNodePoolHash on NodePool, NodeClaim and Node is the drift hash of the NodePool's template, in decimal.
+	AnnotationNodePoolHash = Group + "/nodepool-hash"
+	// AnnotationNodePoolHashVersion is the version of the way that AnnotationNodePoolHash was computed.
+	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
+	// AnnotationTerminationTimestamp on a NodeClaim is when its pods are deleted by force, in RFC 3339.
+	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
+	// AnnotationMinValuesRelaxed on a NodeClaim is "true" when minValues could not be kept, else "false".
+	AnnotationMinValuesRelaxed = Group + "/nodeclaim-min-values-relaxed"
+	// AnnotationDRADrivers on a NodeClaim lists the drivers whose devices its pods use, with commas.
+	AnnotationDRADrivers = Group + "/requested-dra-drivers"
+	// AnnotationPriceOverlay on a NodeClaim says that its price came from a NodeOverlay.
+	AnnotationPriceOverlay = Group + "/price-overlay-applied"
+	// AnnotationCapacityOverlay on a NodeClaim says that its capacity came from a NodeOverlay.
+	AnnotationCapacityOverlay = Group + "/capacity-overlay-applied"
+	// AnnotationBufferFakePod marks the make-believe pods of a CapacityBuffer.
+	AnnotationBufferFakePod = Group + "/capacity-buffer-fake-pod"
+	// AnnotationBufferName is the name of the CapacityBuffer of a make-believe pod.
+	AnnotationBufferName = Group + "/capacity-buffer-name"
+	// AnnotationBufferNamespace is the namespace of the CapacityBuffer of a make-believe pod.
+	AnnotationBufferNamespace = Group + "/capacity-buffer-namespace"
+	// AnnotationProviderCompatibility is a leftover of Karpenter's v1alpha5 API that may still be on old objects.
+	AnnotationProviderCompatibility = "compatibility." + Group + "/provider"
+)
+
+// KeyClusterUID is Joiner's mark of ownership, as an annotation on NodeClaims and as a tag on everything made in AWS.
+// Its value is the UID of the cluster's namespace kube-system, so that two clusters of one name are told apart.
+const KeyClusterUID = "joiner.sh/cluster-uid"
+
+// FinalizerTermination is on NodeClaims and Nodes until their machine is gone.
+const FinalizerTermination = Group + "/termination"
+
+// Taints. See DisruptedTaint and UnregisteredTaint.
+const (
+	TaintDisrupted    = Group + "/disrupted"
+	TaintUnregistered = Group + "/unregistered"
+)
+
+// DisruptedTaint keeps new pods off a Node that is being emptied.
+func DisruptedTaint() corev1.Taint {
+	return corev1.Taint{Key: TaintDisrupted, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// UnregisteredTaint keeps pods off a Node from its first heartbeat, where its bootstrap puts it, until its labels and
+// taints are in place.
+func UnregisteredTaint() corev1.Taint {
+	return corev1.Taint{Key: TaintUnregistered, Effect: corev1.TaintEffectNoExecute}
+}
+
+// ResourceNodes is the name that counts nodes in the limits of a NodePool.
+const ResourceNodes corev1.ResourceName = "nodes"
+
+// WellKnownLabels are the labels that every offering defines in every cloud. A requirement on one of them can be met by
+// a node that does not exist yet; on any other label it can only be met by a NodePool that sets it.
+func WellKnownLabels() []string {
+	return []string{
+		LabelNodePool,
+		corev1.LabelTopologyZone,
+		corev1.LabelTopologyRegion,
+		corev1.LabelInstanceTypeStable,
+		corev1.LabelArchStable,
+		corev1.LabelOSStable,
+		LabelCapacityType,
+		corev1.LabelWindowsBuild,
+	}
+}
+
+// StableLabel is today's name of a label that Kubernetes renamed; other keys are returned as they are.
+func StableLabel(key string) string {
+	switch key {
+	case corev1.LabelFailureDomainBetaZone:
+		return corev1.LabelTopologyZone
+	case corev1.LabelFailureDomainBetaRegion:
+		return corev1.LabelTopologyRegion
+	case corev1.LabelInstanceType:
+		return corev1.LabelInstanceTypeStable
+	case "beta.kubernetes.io/arch":
+		return corev1.LabelArchStable
+	case "beta.kubernetes.io/os":
+		return corev1.LabelOSStable
+	}
+	return key
+}

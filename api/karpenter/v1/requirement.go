@@ -1,0 +1,40 @@
+package v1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Requirements are requirements that all hold at once.
+//
+// +kubebuilder:validation:MaxItems=100
+// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="operator In needs at least one value"
+// +kubebuilder:validation:XValidation:rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)",message="operators Gt, Lt, Gte and Lte need exactly one value, a whole number not below 0"
+// +kubebuilder:validation:XValidation:rule="self.all(x, (x.operator == 'In' && has(x.minValues)) ? x.values.size() >= x.minValues : true)",message="operator In needs at least as many values as minValues asks for"
+// +listType=atomic
+type Requirements []Requirement
+
+// Requirement compares one label with values, and may ask that a choice of values remains.
+type Requirement struct {
+	// Key of the label. The CRDs refuse keys that Joiner keeps for itself; see the Labels of ObjectMeta.
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	Key string `json:"key"`
+	// Operator relates the label to Values: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte. The last four read the
+	// label as a whole number.
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+	// Values to compare with: at least one for In and NotIn, exactly one number for Gt, Lt, Gte and Lte, none otherwise.
+	// +listType=atomic
+	// +optional
+	Values []string `json:"values,omitempty"`
+	// MinValues asks that at least this many different values of the label stay possible, so that a shortage of one
+	// does not stop a purchase. Alpha.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=50
+	// +optional
+	MinValues *int `json:"minValues,omitempty"`
+}
+
+// The operators that Requirement knows beyond those of Kubernetes' own node selectors.
+const (
+	OperatorGte corev1.NodeSelectorOperator = "Gte"
+	OperatorLte corev1.NodeSelectorOperator = "Lte"
+)
