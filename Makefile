@@ -8,7 +8,7 @@ KUBERNETES := v1.36.3
 LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
 # One test binary at a time in the lab: they share the machine's two cores with a control plane.
 LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 25m -p 1
-TOOL := go tool -modfile=hack/tools/go.mod
+LINT := go tool -modfile=hack/lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## this list
@@ -48,7 +48,7 @@ lint: ## gofmt, vet, linters
 	@hack/step 'gofmt' bash -c 'out=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$out" ] || { echo "gofmt -w these:" $$out; exit 1; }'
 	@hack/step 'vet' go vet ./...
 	@hack/step 'vet lab' go -C lab vet ./...
-	@hack/step 'golangci-lint' $(TOOL) golangci-lint run ./...
+	@hack/step 'golangci-lint' $(LINT) run ./...
 
 .PHONY: gen
 gen: ## write again what is generated: deep copies, CRDs
