@@ -1,0 +1,152 @@
+package catalog
+
+// Facts are what EC2's DescribeInstanceTypes says about an instance type, as
+// far as we use it. They depend neither on the region nor on a NodeClass. The
+// ec2 door fills them from the API, the emulator serves the API from them.
+//
+// A number that is 0 is one that EC2 does not give, unless its name is listed
+// in Unknown: then EC2 would give it, but no source of the embedded table does.
+type Facts struct {
+	Name string `json:"name"` // "m5.large"
+
+	CurrentGeneration bool `json:"currentGeneration,omitzero"`
+	FreeTier          bool `json:"freeTier,omitzero"`
+	BareMetal         bool `json:"bareMetal,omitzero"`
+	Burstable         bool `json:"burstable,omitzero"` // earns and spends CPU credits
+	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"`
+
+	UsageClasses        []string `json:"usageClasses"`          // of "on-demand", "spot", "capacity-block"; sorted
+	Virtualization      []string `json:"virtualization"`        // of "hvm", "paravirtual"; sorted
+	Hypervisor          string   `json:"hypervisor,omitzero"`   // "nitro" or "xen"; empty for bare metal
+	PlacementStrategies []string `json:"placement,omitempty"`   // of "cluster", "partition", "spread"; sorted
+	BootModes           []string `json:"bootModes,omitempty"`   // of "legacy-bios", "uefi"; sorted
+	RootDevices         []string `json:"rootDevices,omitempty"` // of "ebs", "instance-store"; sorted
+
+	Processor Processor `json:"processor"`
+	MemoryMiB int64     `json:"memoryMiB"`
+	Storage   Storage   `json:"storage,omitzero"` // zero: no local disks
+	EBS       EBS       `json:"ebs"`
+	Network   Network   `json:"network"`
+
+	GPUs      []Accelerator `json:"gpus,omitempty"`      // GpuInfo: NVIDIA, AMD, Habana, Qualcomm…
+	Inference []Accelerator `json:"inference,omitempty"` // InferenceAcceleratorInfo: inf1, dl2q
+	Neuron    []Neuron      `json:"neuron,omitempty"`    // NeuronInfo: inf2, trn1, trn2
+	FPGAs     []Accelerator `json:"fpgas,omitempty"`
+
+	// Unknown names, sorted, the facts that EC2 gives and the source of these
+	// Facts does not, by the names of the Unknown… constants. Always empty for
+	// Facts that come from the API.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Names of facts that the sources of the embedded table lack for some types.
+const (
+	UnknownClock       = "processor.clockMHz"
+	UnknownEBS         = "ebs.bandwidth"
+	UnknownEFA         = "network.efaInterfaces"
+	UnknownBandwidth   = "network.baselineMbps"
+	UnknownEncryption  = "network.encryptionInTransit"
+	UnknownAccelerator = "accelerator.memoryMiB"
+	UnknownPlacement   = "placement"
+)
+
+// Processor is what a type computes with.
+type Processor struct {
+	// Architectures in EC2's words and order: "x86_64", "arm64", "i386",
+	// "x86_64_mac", "arm64_mac". The first that Kubernetes knows is the node's.
+	Architectures []string `json:"architectures"`
+	Manufacturer  string   `json:"manufacturer"`       // "Intel", "AMD", "AWS"
+	ClockMHz      int64    `json:"clockMHz,omitzero"`  // sustained; EC2 gives GHz with one or two decimals
+	Features      []string `json:"features,omitempty"` // "amd-sev-snp", "nested-virtualization"; sorted
+
+	VCPUs          int64 `json:"vcpus"` // by default
+	Cores          int64 `json:"cores"` // by default
+	ThreadsPerCore int64 `json:"threadsPerCore"`
+}
+
+// Storage is the local disks of a type.
+type Storage struct {
+	TotalGB int64  `json:"totalGB"` // decimal gigabytes, as EC2 counts them
+	Disks   []Disk `json:"disks"`
+	NVMe    string `json:"nvme"` // "required", "supported" or "unsupported"
+}
+
+// Disk is a number of equal local disks.
+type Disk struct {
+	Count  int64  `json:"count"`
+	SizeGB int64  `json:"sizeGB"`
+	Kind   string `json:"kind"` // "ssd" or "hdd"
+}
+
+// EBS is how a type reaches its volumes.
+type EBS struct {
+	// Optimized is "default" (always on), "supported" (may be asked for) or
+	// "unsupported". Without it there are no bandwidths.
+	Optimized    string `json:"optimized"`
+	BaselineMbps int64  `json:"baselineMbps,omitzero"`
+	MaximumMbps  int64  `json:"maximumMbps,omitzero"`
+	BaselineIOPS int64  `json:"baselineIOPS,omitzero"`
+	MaximumIOPS  int64  `json:"maximumIOPS,omitzero"`
+	NVMe         string `json:"nvme,omitzero"` // "required", "supported" or "unsupported"
+}
+
+// Network is the network interfaces of a type.
+type Network struct {
+	Performance   string        `json:"performance,omitzero"`  // EC2's words: "Up to 10 Gigabit"
+	BaselineMbps  int64         `json:"baselineMbps,omitzero"` // sustained, over all cards; not in the API but in EC2's documentation
+	Cards         []NetworkCard `json:"cards"`                 // sorted by index; never empty
+	DefaultCard   int64         `json:"defaultCard,omitzero"`  // index of the card of the first interface
+	MaxInterfaces int64         `json:"maxInterfaces"`         // over all cards
+
+	IPv4PerInterface int64  `json:"ipv4PerInterface"`
+	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"`
+	IPv6             bool   `json:"ipv6,omitzero"`
+	ENA              string `json:"ena,omitzero"`           // "required", "supported" or "unsupported"
+	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"` // most EFA interfaces; 0: no EFA
+
+	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // between instances that both support it
+
+	// BranchInterfaces is how many pods can have an interface of their own
+	// (security groups for pods), 0 if the type does not trunk. Not in the API:
+	// Amazon publishes it with the VPC resource controller.
+	BranchInterfaces int64 `json:"branchInterfaces,omitzero"`
+}
+
+// NetworkCard is one network card of a type.
+type NetworkCard struct {
+	Index         int64  `json:"index,omitzero"`
+	MaxInterfaces int64  `json:"maxInterfaces"`
+	Performance   string `json:"performance,omitzero"`
+}
+
+// Accelerator is a number of equal devices.
+type Accelerator struct {
+	Name         string `json:"name"`               // "H100"
+	Manufacturer string `json:"manufacturer"`       // "NVIDIA"
+	Count        int64  `json:"count"`              // 0 for a fraction of a device (g6f)
+	MemoryMiB    int64  `json:"memoryMiB,omitzero"` // of one device
+}
+
+// Neuron is a number of equal Inferentia or Trainium devices.
+type Neuron struct {
+	Name        string `json:"name"`  // "Inferentia2"
+	Count       int64  `json:"count"` // devices
+	Cores       int64  `json:"cores"` // of one device
+	CoreVersion int64  `json:"coreVersion,omitzero"`
+	MemoryMiB   int64  `json:"memoryMiB,omitzero"` // of one device
+}
+
+// Arch returns the architecture in Kubernetes' words, "amd64" or "arm64": that
+// of the first architecture which Kubernetes knows. It is empty for a type that
+// cannot be a node (i386 alone, Mac).
+func (f Facts) Arch() string {
+	for _, a := range f.Processor.Architectures {
+		switch a {
+		case "x86_64":
+			return "amd64"
+		case "arm64":
+			return "arm64"
+		}
+	}
+	return ""
+}
