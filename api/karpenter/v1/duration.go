@@ -16,6 +16,7 @@ const Never = "Never"
 // 72h into 72h0m0s and make GitOps tools see a difference.
 //
 // +kubebuilder:validation:Type=string
+// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 type NillableDuration struct {
 	// Duration is nil for Never.
 	*time.Duration

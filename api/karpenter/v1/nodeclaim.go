@@ -63,7 +63,6 @@ type NodeClaimSpec struct {
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 	// ExpireAfter is the age at which the node is replaced.
 	// +kubebuilder:default="720h"
-	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }

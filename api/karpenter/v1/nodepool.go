@@ -106,7 +106,6 @@ type NodeClaimTemplateSpec struct {
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 	// ExpireAfter is the age at which a node is replaced.
 	// +kubebuilder:default="720h"
-	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }
@@ -115,7 +114,6 @@ type NodeClaimTemplateSpec struct {
 type Disruption struct {
 	// ConsolidateAfter is how long a node must have been without pods coming or going before consolidation looks at it.
 	// "Never" switches consolidation off, empty nodes included.
-	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 	ConsolidateAfter NillableDuration `json:"consolidateAfter"`
 	// ConsolidationPolicy says which nodes consolidation may take.
 	// +kubebuilder:default="WhenEmptyOrUnderutilized"

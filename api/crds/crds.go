@@ -1,0 +1,60 @@
+// Package crds holds the CustomResourceDefinitions of the API, ready to install.
+//
+// In: nothing; the files beside it are generated from api/karpenter/v1 and api/aws/v1.
+// Out: the definitions, as YAML and as objects.
+// Never: a definition edited by hand, or an API server.
+package crds
+
+import (
+	_ "embed"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The first two lines write deep copies and what the markers of the types can say; the last adds what they cannot.
+//
+//go:generate go tool -modfile=../../hack/tools/go.mod controller-gen object paths=../karpenter/v1;../aws/v1
+//go:generate go tool -modfile=../../hack/tools/go.mod controller-gen crd paths=../karpenter/v1;../aws/v1 output:crd:artifacts:config=.
+//go:generate go run ./gen
+
+//go:embed karpenter.sh_nodepools.yaml
+var nodePools string
+
+//go:embed karpenter.sh_nodeclaims.yaml
+var nodeClaims string
+
+//go:embed karpenter.k8s.aws_ec2nodeclasses.yaml
+var ec2NodeClasses string
+
+// Manifest is one CustomResourceDefinition as a file.
+type Manifest struct {
+	// Name of the definition, for instance nodepools.karpenter.sh.
+	Name string
+	// YAML is the text of the file: one document.
+	YAML string
+}
+
+// Manifests are the definitions as files, by name.
+func Manifests() []Manifest {
+	return []Manifest{
+		{Name: "ec2nodeclasses.karpenter.k8s.aws", YAML: ec2NodeClasses},
+		{Name: "nodeclaims.karpenter.sh", YAML: nodeClaims},
+		{Name: "nodepools.karpenter.sh", YAML: nodePools},
+	}
+}
+
+// Definitions are the definitions as objects, by name. The caller owns them.
+func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	manifests := Manifests()
+	definitions := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(manifests))
+	for _, manifest := range manifests {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict([]byte(manifest.YAML), definition); err != nil {
+			return nil, fmt.Errorf("read definition %s: %w", manifest.Name, err)
+		}
+		definitions = append(definitions, definition)
+	}
+	return definitions, nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+const (
+	nodePools      = "karpenter.sh_nodepools.yaml"
+	nodeClaims     = "karpenter.sh_nodeclaims.yaml"
+	ec2NodeClasses = "karpenter.k8s.aws_ec2nodeclasses.yaml"
+)
+
+// Texts that several rules share; each is what Kubernetes itself asks of such a text.
+const (
+	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?` +
+		`([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	labelValue = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	number     = `(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))` +
+		`(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?`
+	percentage = `(\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%`
+)
+
+// rule changes one place of a definition.
+type rule struct {
+	path string
+	edit func(*apiextensionsv1.JSONSchemaProps)
+}
+
+func files() []string { return []string{nodePools, nodeClaims, ec2NodeClasses} }
+
+// rules are the rules for a file: what concerns types that are not ours (Taint, Condition), the values of maps, and the
+// labels that users may not set, which differ between NodePool and NodeClaim and follow the constants of the API.
+func rules(file string) []rule {
+	switch file {
+	case nodePools:
+		return append(taintRules("spec.template.spec."),
+			rule{"spec.template.metadata.labels", restrictLabels},
+			rule{"spec.template.metadata.labels.{}", func(s *apiextensionsv1.JSONSchemaProps) {
+				s.MaxLength = new(int64(63))
+				s.Pattern = labelValue
+			}},
+			rule{"spec.template.spec.requirements.[].key", restrictPoolKey},
+		)
+	case nodeClaims:
+		return append(taintRules("spec."),
+			rule{"spec.requirements.[].key", restrictClaimKey},
+			rule{"status.conditions.[]", allowShortCondition},
+			rule{"status.conditions.[].reason", allowEmptyReason},
+		)
+	case ec2NodeClasses:
+		return []rule{
+			{"spec.kubelet.kubeReserved.{}", pattern("^" + number + "$")},
+			{"spec.kubelet.systemReserved.{}", pattern("^" + number + "$")},
+			{"spec.kubelet.evictionHard.{}", pattern("^(" + percentage + "||" + number + ")$")},
+			{"spec.kubelet.evictionSoft.{}", pattern("^(" + percentage + "||" + number + ")$")},
+		}
+	}
+	return nil
+}
+
+func taintRules(spec string) []rule {
+	var rules []rule
+	for _, list := range []string{"taints", "startupTaints"} {
+		rules = append(rules,
+			rule{spec + list + ".[].key", func(s *apiextensionsv1.JSONSchemaProps) {
+				s.MinLength = new(int64(1))
+				s.Pattern = qualifiedName
+			}},
+			rule{spec + list + ".[].value", pattern(qualifiedName)},
+			rule{spec + list + ".[].effect", func(s *apiextensionsv1.JSONSchemaProps) {
+				s.Enum = []apiextensionsv1.JSON{
+					{Raw: []byte(`"NoSchedule"`)}, {Raw: []byte(`"PreferNoSchedule"`)}, {Raw: []byte(`"NoExecute"`)},
+				}
+			}},
+		)
+	}
+	return rules
+}
+
+func pattern(p string) func(*apiextensionsv1.JSONSchemaProps) {
+	return func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = p }
+}
+
+// allowShortCondition asks of a NodeClaim's condition only what the first Karpenter releases wrote, so that claims of
+// that age stay writable.
+func allowShortCondition(s *apiextensionsv1.JSONSchemaProps) {
+	s.Required = []string{"lastTransitionTime", "status", "type"}
+}
+
+// allowEmptyReason: see allowShortCondition.
+func allowEmptyReason(s *apiextensionsv1.JSONSchemaProps) {
+	s.MinLength = nil
+	s.Pattern = `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
+}
+
+// restrictLabels keeps the labels of a NodePool's template to those that its owner may set.
+func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
+	s.XValidations = append(s.XValidations,
+		forAll(withinDomain("x", karpv1.Group, coreLabels())),
+		forAll(without("x", karpv1.LabelNodePool)),
+		forAll(without("x", "kubernetes.io/hostname")),
+		forAll(withinDomain("x", awsv1.Group, awsv1.UsableLabels())),
+	)
+}
+
+// restrictPoolKey keeps the keys of a NodePool's requirements to those that its owner may use.
+func restrictPoolKey(s *apiextensionsv1.JSONSchemaProps) {
+	s.XValidations = append(s.XValidations,
+		withinDomain("self", karpv1.Group, coreLabels()),
+		without("self", karpv1.LabelNodePool),
+		without("self", "kubernetes.io/hostname"),
+		withinDomain("self", awsv1.Group, awsv1.UsableLabels()),
+	)
+}
+
+// restrictClaimKey is restrictPoolKey for a NodeClaim, which may name its pool.
+func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
+	s.XValidations = append(s.XValidations,
+		withinDomain("self", karpv1.Group, coreLabels()),
+		without("self", "kubernetes.io/hostname"),
+		withinDomain("self", awsv1.Group, awsv1.UsableLabels()),
+	)
+}
+
+// coreLabels are the labels under karpenter.sh that the domain rule lets through; LabelNodePool has rules of its own.
+func coreLabels() []string { return []string{karpv1.LabelCapacityType, karpv1.LabelNodePool} }
+
+// withinDomain refuses the keys of a domain but for those allowed. As in Karpenter, whatever ends like the domain
+// counts as the domain.
+func withinDomain(key, domain string, allowed []string) apiextensionsv1.ValidationRule {
+	quoted := make([]string, 0, len(allowed))
+	for _, label := range allowed {
+		quoted = append(quoted, strconv.Quote(label))
+	}
+	return apiextensionsv1.ValidationRule{
+		Rule: fmt.Sprintf(`%s in [%s] || !%s.find("^([^/]+)").endsWith(%q)`,
+			key, strings.Join(quoted, ", "), key, domain),
+		Message: fmt.Sprintf("labels under %s are set for you; use one that is well known, or another domain", domain),
+	}
+}
+
+// without refuses one key.
+func without(key, label string) apiextensionsv1.ValidationRule {
+	return apiextensionsv1.ValidationRule{
+		Rule:    fmt.Sprintf(`%s != %q`, key, label),
+		Message: fmt.Sprintf("the label %s is set for you; leave it out", label),
+	}
+}
+
+// forAll turns a rule about the key x into one about all keys of a map.
+func forAll(r apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	r.Rule = "self.all(x, " + r.Rule + ")"
+	return r
+}
