@@ -1,0 +1,66 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Zone is an availability zone, or a local one.
+type Zone struct {
+	Name string `json:"name"` // "us-east-1a": differs between accounts
+	ID   string `json:"id"`   // "use1-az1": does not; empty if not known
+}
+
+// Prices are what is known about the prices of one region.
+type Prices struct {
+	OnDemand map[string]Price // by type
+
+	// Spot is the spot price by type and zone name. While it is nil, nothing
+	// is known yet and spot is reckoned at the on-demand price; once it is
+	// there, a type and zone that it lacks cannot be bought as spot.
+	Spot map[string]map[string]Price
+}
+
+// Offerings returns the ways to buy a type in zones, which are those that have
+// the type and the NodeClass has a subnet in. What has no price cannot be
+// bought and is not among them. All are available.
+func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
+	var out []Offering
+	add := func(z Zone, way string, price Price) {
+		if price > 0 {
+			out = append(out, Offering{Zone: z.Name, ZoneID: z.ID, CapacityType: way, Price: price, Available: true})
+		}
+	}
+	for _, z := range zones {
+		if slices.Contains(f.UsageClasses, OnDemand) {
+			add(z, OnDemand, p.OnDemand[f.Name])
+		}
+		if slices.Contains(f.UsageClasses, Spot) {
+			add(z, Spot, p.spot(f.Name, z.Name))
+		}
+	}
+	slices.SortFunc(out, Offering.Compare)
+	return out
+}
+
+func (p Prices) spot(typ, zone string) Price {
+	if p.Spot == nil {
+		return p.OnDemand[typ]
+	}
+	return p.Spot[typ][zone]
+}
+
+// Compare orders offerings as in Type: by price, zone, capacity type.
+func (o Offering) Compare(p Offering) int {
+	return cmp.Or(
+		cmp.Compare(o.Price, p.Price),
+		cmp.Compare(o.Zone, p.Zone),
+		cmp.Compare(o.CapacityType, p.CapacityType),
+	)
+}
+
+// WithOfferings returns the type with these offerings, sorted. t is not altered.
+func (t Type) WithOfferings(offerings []Offering) Type {
+	t.Offerings = slices.SortedFunc(slices.Values(offerings), Offering.Compare)
+	return t
+}
