@@ -1,0 +1,87 @@
+package lifecycle
+
+import (
+	"strconv"
+	"time"
+)
+
+// draining is the way out: note the deadline, empty the Node, end the machine, let the Node go, let the claim go. The
+// machine always ends before the objects that remember it do.
+func draining(seen Seen, now time.Time) Step {
+	c, n := seen.Claim, seen.Node
+	step := Step{Phase: Draining}
+	if c.Exists && c.Grace != nil && c.Deadline.IsZero() {
+		return step.to(SetDeadline)
+	}
+	if n.Count > 0 && (c.Registered || n.Finalizer) {
+		return emptying(seen, now)
+	}
+	// Nothing runs on a machine that has not joined, or whose Node is gone already.
+	if end, done := ending(seen, now); !done {
+		return end
+	}
+	switch {
+	case n.Count > 0 && n.Deleted.IsZero():
+		return step.to(DeleteNode)
+	case n.Count > 0:
+		return step.wait(WaitNodeGone, now.Add(Poll))
+	case c.Finalizer:
+		return step.to(Release)
+	}
+	return Step{Phase: Gone, Action: Wait, Reason: WaitNothing}
+}
+
+// emptying takes a Node that pods may run on out of service.
+func emptying(seen Seen, now time.Time) Step {
+	n := seen.Node
+	step := Step{Phase: Draining}
+	if n.Deleted.IsZero() {
+		return step.to(DeleteNode)
+	}
+	if !n.Finalizer {
+		return step.wait(WaitNodeGone, now.Add(Poll))
+	}
+	if seen.Machine.State != MachineAbsent && seen.Machine.State != MachineEnding {
+		if rest, done := drained(seen, now); !done {
+			return rest
+		}
+	}
+	if end, done := ending(seen, now); !done {
+		return end
+	}
+	return step.to(ReleaseNode)
+}
+
+// drained decides until no pod and no volume is left on a Node whose machine still runs.
+func drained(seen Seen, now time.Time) (Step, bool) {
+	n := seen.Node
+	step := Step{Phase: Draining}
+	overdue := isPast(seen.Claim.Deadline, now)
+	switch settled := n.Deleted.Add(Settle); {
+	case !n.Cordoned:
+		return step.to(Cordon), false
+	case n.Pods > 0:
+		step.Until = now.Add(Poll)
+		return step.to(Evict).about(strconv.Itoa(n.Pods)), false
+	case !isPast(settled, now):
+		return step.wait(WaitSettle, settled), false
+	case n.Volumes > 0 && !overdue:
+		return step.wait(WaitVolumes, earliest(now.Add(Poll), seen.Claim.Deadline)).about(strconv.Itoa(n.Volumes)), false
+	}
+	return step, true
+}
+
+// ending decides until the machine is gone. A machine that is not ours is not ours to wait for either.
+func ending(seen Seen, now time.Time) (Step, bool) {
+	step := Step{Phase: Draining}
+	m := seen.Machine
+	switch {
+	case m.State == MachineUnknown:
+		return step.wait(WaitMachineAnswer, now.Add(Poll)), false
+	case m.State == MachineAbsent, m.Foreign:
+		return step, true
+	case m.State == MachineEnding:
+		return step.wait(WaitMachineEnd, now.Add(Poll)), false
+	}
+	return step.to(Terminate), false
+}

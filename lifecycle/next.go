@@ -1,0 +1,187 @@
+package lifecycle
+
+import (
+	"strconv"
+	"time"
+)
+
+// Next says which phase a node is in and what to do next. It is total: whatever was seen, there is exactly one answer,
+// and doing it brings the node a step further or does no harm when it was done before.
+func Next(seen Seen, now time.Time) Step {
+	switch phase := phaseOf(seen); phase {
+	case Wanted:
+		return wanted(seen, now)
+	case Bought:
+		return bought(seen, now)
+	case Joined:
+		return joined(seen, now)
+	case Ready:
+		return ready(seen, now)
+	case Draining:
+		return draining(seen, now)
+	default:
+		return Step{Phase: phase, Action: Wait, Reason: WaitNothing}
+	}
+}
+
+func phaseOf(seen Seen) Phase {
+	c := seen.Claim
+	switch {
+	case !c.Exists && (seen.Node.Count == 0 || seen.Node.Deleted.IsZero()):
+		return Gone
+	case !c.Exists || !c.Deleted.IsZero():
+		return Draining
+	case !c.Launched:
+		return Wanted
+	case !c.Registered:
+		return Bought
+	case !c.Initialized:
+		return Joined
+	}
+	return Ready
+}
+
+func wanted(seen Seen, now time.Time) Step {
+	c := seen.Claim
+	step := Step{Phase: Wanted}
+	if !c.Finalizer {
+		return step.to(Hold)
+	}
+	// A machine that is there was bought for this claim by an attempt whose end nobody saw.
+	if seen.Machine.State == MachineRunning && !seen.Machine.Foreign {
+		return step.to(Record)
+	}
+	if reason := wantedNoMore(c, now); reason != "" {
+		return step.delete(reason)
+	}
+	giveUp := earliest(c.Created.Add(LaunchTimeout), expiry(c))
+	if c.NodeClass == NodeClassUnknown {
+		return step.wait(WaitNodeClass, giveUp)
+	}
+	if c.NotBefore.After(now) {
+		return step.wait(WaitNextAttempt, earliest(c.NotBefore, giveUp))
+	}
+	return step.to(Launch)
+}
+
+// wantedNoMore returns why a claim without a machine is given up, or nothing.
+func wantedNoMore(c Claim, now time.Time) string {
+	switch {
+	case c.Shortage:
+		return ReasonShortage
+	case c.NodeClass == NodeClassNotReady, c.NodeClass == NodeClassMissing:
+		return ReasonNodeClassNotReady
+	case isPast(c.Created.Add(LaunchTimeout), now):
+		return ReasonLaunchTimeout
+	case isPast(expiry(c), now):
+		return ReasonExpired
+	}
+	return ""
+}
+
+func bought(seen Seen, now time.Time) Step {
+	step, done := alive(seen, now, Bought)
+	if done {
+		return step
+	}
+	if seen.Node.Count == 1 {
+		// Also after the timeout: a node that has joined at last is worth more than a new one.
+		return step.to(Register)
+	}
+	giveUp := seen.Claim.Created.Add(RegistrationTimeout)
+	if isPast(giveUp, now) {
+		return step.delete(ReasonRegistrationTimeout)
+	}
+	giveUp = earliest(giveUp, expiry(seen.Claim))
+	if seen.Node.Count > 1 {
+		return step.wait(WaitOneNode, giveUp).about(strconv.Itoa(seen.Node.Count))
+	}
+	return step.wait(WaitNode, giveUp)
+}
+
+func joined(seen Seen, now time.Time) Step {
+	step, done := alive(seen, now, Joined)
+	if done {
+		return step
+	}
+	n, until := seen.Node, expiry(seen.Claim)
+	switch {
+	case n.Count == 0:
+		return step.wait(WaitNode, until)
+	case n.Count > 1:
+		return step.wait(WaitOneNode, until).about(strconv.Itoa(n.Count))
+	case !n.Ready:
+		return step.wait(WaitReady, until)
+	case n.Startup != "":
+		return step.wait(WaitStartupTaint, until).about(n.Startup)
+	case n.Ephemeral != "":
+		return step.wait(WaitEphemeral, until).about(n.Ephemeral)
+	case n.Lacks != "":
+		return step.wait(WaitResource, until).about(n.Lacks)
+	}
+	return step.to(Initialize)
+}
+
+func ready(seen Seen, now time.Time) Step {
+	step, done := alive(seen, now, Ready)
+	if done {
+		return step
+	}
+	return step.wait(WaitExpiry, expiry(seen.Claim))
+}
+
+// alive decides what all phases with a machine share. The second result says whether that was all.
+func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
+	step := Step{Phase: phase}
+	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
+	switch {
+	case !seen.Claim.Finalizer:
+		return step.to(Hold), true
+	case seen.Node.Count > 0 && !seen.Node.Deleted.IsZero():
+		return step.delete(ReasonNodeDeleted), true
+	case gone && !seen.Node.Ready:
+		// A Node that is ready speaks against EC2's word that its machine is gone, which may be late.
+		return step.delete(ReasonMachineGone), true
+	case isPast(expiry(seen.Claim), now):
+		return step.delete(ReasonExpired), true
+	}
+	return step, false
+}
+
+// expiry is when the claim is to be replaced, zero for never.
+func expiry(c Claim) time.Time {
+	if c.ExpireAfter == nil {
+		return time.Time{}
+	}
+	return c.Created.Add(*c.ExpireAfter)
+}
+
+func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+// earliest returns the earlier of two times; a zero time is later than any.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (s Step) to(action Action) Step {
+	s.Action = action
+	return s
+}
+
+func (s Step) delete(reason string) Step {
+	s.Action, s.Reason = Delete, reason
+	return s
+}
+
+func (s Step) wait(reason string, until time.Time) Step {
+	s.Action, s.Reason, s.Until = Wait, reason, until
+	return s
+}
+
+func (s Step) about(detail string) Step {
+	s.Detail = detail
+	return s
+}

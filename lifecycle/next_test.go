@@ -1,0 +1,320 @@
+package lifecycle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what Next answers into testdata")
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// axis is one thing that can be seen, and every way to see it. The first way is the usual one.
+type axis struct {
+	name string
+	ways []way
+}
+
+type way struct {
+	name string
+	set  func(*Seen)
+}
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func axes() []axis {
+	day, zero, minute := 24*time.Hour, time.Duration(0), time.Minute
+	return []axis{
+		{"claim", []way{
+			{"wanted", func(s *Seen) {}},
+			{"launched", func(s *Seen) { s.Claim.Launched = true }},
+			{"registered", func(s *Seen) { s.Claim.Launched, s.Claim.Registered = true, true }},
+			{"initialized", func(s *Seen) { s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized = true, true, true }},
+			{"none", func(s *Seen) { s.Claim = Claim{} }},
+		}},
+		{"age", []way{
+			{"1s", func(s *Seen) { s.Claim.Created = ago(time.Second) }},
+			{"5m", func(s *Seen) { s.Claim.Created = ago(LaunchTimeout) }},
+			{"15m", func(s *Seen) { s.Claim.Created = ago(RegistrationTimeout) }},
+			{"1d", func(s *Seen) { s.Claim.Created = ago(day) }},
+		}},
+		{"expires", []way{
+			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
+			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
+		}},
+		{"finalizer", []way{
+			{"yes", func(s *Seen) { s.Claim.Finalizer = s.Claim.Exists }},
+			{"no", func(s *Seen) { s.Claim.Finalizer = false }},
+		}},
+		{"deleted", []way{
+			{"no", func(s *Seen) {}},
+			{"yes", func(s *Seen) { s.Claim.Deleted = ago(time.Second) }},
+			{"grace", func(s *Seen) { s.Claim.Deleted, s.Claim.Grace = ago(time.Second), &zero }},
+			{"overdue", func(s *Seen) {
+				s.Claim.Deleted, s.Claim.Grace, s.Claim.Deadline = ago(2*minute), &minute, ago(minute)
+			}},
+		}},
+		{"launch", []way{
+			{"free", func(s *Seen) { s.Claim.NodeClass = NodeClassReady }},
+			{"class?", func(s *Seen) { s.Claim.NodeClass = NodeClassUnknown }},
+			{"class-bad", func(s *Seen) { s.Claim.NodeClass = NodeClassNotReady }},
+			{"class-gone", func(s *Seen) { s.Claim.NodeClass = NodeClassMissing }},
+			{"shortage", func(s *Seen) { s.Claim.NodeClass, s.Claim.Shortage = NodeClassReady, true }},
+			{"backoff", func(s *Seen) { s.Claim.NodeClass, s.Claim.NotBefore = NodeClassReady, now.Add(10*time.Second) }},
+		}},
+		{"machine", []way{
+			{"unknown", func(s *Seen) { s.Machine.State = MachineUnknown }},
+			{"running", func(s *Seen) { s.Machine.State = MachineRunning }},
+			{"ending", func(s *Seen) { s.Machine.State = MachineEnding }},
+			{"absent", func(s *Seen) { s.Machine.State = MachineAbsent }},
+			{"foreign", func(s *Seen) { s.Machine = Machine{State: MachineRunning, Foreign: true} }},
+		}},
+		{"node", []way{
+			{"none", func(s *Seen) {}},
+			{"young", func(s *Seen) { s.Node = Node{Count: 1} }},
+			{"ready", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
+			{"startup", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
+			{"ephemeral", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ephemeral: "not-ready"} }},
+			{"lacks", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Lacks: "nvidia.com/gpu"} }},
+			{"two", func(s *Seen) { s.Node = Node{Count: 2, Finalizer: true, Ready: true} }},
+			{"leaving", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(time.Second)} }},
+			{"leaving-bare", func(s *Seen) { s.Node = Node{Count: 1, Deleted: ago(time.Second)} }},
+			{"pods", func(s *Seen) { s.Node = leaving(time.Minute, 3, 1) }},
+			{"settling", func(s *Seen) { s.Node = leaving(time.Second, 0, 1) }},
+			{"volumes", func(s *Seen) { s.Node = leaving(time.Minute, 0, 1) }},
+			{"empty", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0) }},
+			{"empty-dead", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Ready = false }},
+		}},
+	}
+}
+
+func leaving(since time.Duration, pods, volumes int) Node {
+	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Cordoned: true, Pods: pods, Volumes: volumes}
+}
+
+// everything calls f with each combination of the ways of all axes.
+func everything(f func(names []string, seen Seen)) {
+	all := axes()
+	names := make([]string, len(all))
+	var walk func(i int, seen Seen)
+	walk = func(i int, seen Seen) {
+		if i == len(all) {
+			f(names, seen)
+			return
+		}
+		for _, w := range all[i].ways {
+			next := seen
+			w.set(&next)
+			names[i] = w.name
+			walk(i+1, next)
+		}
+	}
+	walk(0, Seen{Claim: Claim{Exists: true}})
+}
+
+// TestNextIsTotal holds every combination of observations against what must be true of any answer.
+func TestNextIsTotal(t *testing.T) {
+	t.Parallel()
+	count := 0
+	everything(func(names []string, seen Seen) {
+		count++
+		step := Next(seen, now)
+		if wrong := broken(seen, step); wrong != "" {
+			t.Fatalf("%s: %s\nanswer: %+v", strings.Join(names, " "), wrong, step)
+		}
+	})
+	if count < 100_000 {
+		t.Errorf("only %d combinations were tried", count)
+	}
+}
+
+// broken says which promise an answer breaks, or nothing.
+func broken(seen Seen, step Step) string {
+	c, n, m := seen.Claim, seen.Node, seen.Machine
+	ours := m.State == MachineRunning && !m.Foreign
+	mayRun := m.State == MachineRunning || m.State == MachineUnknown
+	for _, promise := range []struct {
+		text string
+		kept bool
+	}{
+		{"there is a phase and an action", step.Phase != "" && step.Action != ""},
+		{"waiting says why", step.Action != Wait || step.Reason != ""},
+		{"waiting ends in the future", step.Until.IsZero() || step.Until.After(now)},
+		{"deleting says why", step.Action != Delete || step.Reason != ""},
+		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
+		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
+		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
+		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
+		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
+		{"nothing is bought for a claim that leaves", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
+		{"nothing is bought after the timeout", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout},
+		{"nothing is bought with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
+		{"only our running machine is ended", step.Action != Terminate || ours},
+		{"no live claim loses its machine", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
+		{"a machine ends before its claim", step.Action != Release || !mayRun || m.Foreign},
+		{"a machine ends before its Node", step.Action != ReleaseNode || !mayRun || m.Foreign},
+		{"the Node goes before the claim", step.Action != Release || n.Count == 0},
+		{"pods leave before the machine ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
+		{"a Node is closed before it is emptied", step.Action != Evict || n.Cordoned},
+		{"volumes hold the machine", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
+		{"a node that has joined is not given up", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
+		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
+		{"one node registers", step.Action != Register || n.Count == 1 && !c.Registered},
+		{"a fit node initializes", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
+		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
+	} {
+		if !promise.kept {
+			return promise.text + ": not so"
+		}
+	}
+	return ""
+}
+
+// TestEveryDeletedClaimEnds plays the world's part after each step and asserts that Gone is reached.
+func TestEveryDeletedClaimEnds(t *testing.T) {
+	t.Parallel()
+	everything(func(names []string, seen Seen) {
+		if seen.Claim.Deleted.IsZero() || t.Failed() {
+			return
+		}
+		at := now
+		for range 20 {
+			step := Next(seen, at)
+			if step.Phase == Gone {
+				return
+			}
+			seen, at = after(seen, step, at)
+		}
+		t.Errorf("%s: not gone after 20 steps: %+v, %+v", strings.Join(names, " "), seen, Next(seen, at))
+	})
+}
+
+// after is what is seen once a step on the way out is done, in a world where all goes well.
+func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
+	switch step.Action {
+	case SetDeadline:
+		seen.Claim.Deadline = seen.Claim.Deleted.Add(*seen.Claim.Grace)
+	case DeleteNode:
+		seen.Node.Deleted = at
+		if !seen.Node.Finalizer {
+			seen.Node = Node{}
+		}
+	case Cordon:
+		seen.Node.Cordoned = true
+	case Evict:
+		seen.Node.Pods = 0
+	case Terminate:
+		seen.Machine.State = MachineEnding
+	case ReleaseNode:
+		seen.Node = Node{}
+	case Release:
+		seen.Claim = Claim{}
+	case Wait:
+		at = at.Add(Poll)
+		switch step.Reason {
+		case WaitMachineAnswer:
+			seen.Machine.State = MachineRunning
+		case WaitMachineEnd:
+			seen.Machine.State = MachineAbsent
+		case WaitNodeGone:
+			seen.Node = Node{}
+		case WaitVolumes:
+			seen.Node.Volumes = 0
+		}
+	}
+	return seen, at
+}
+
+// TestNextAnswers writes each answer out, one axis at a time away from the usual, for people to read. Ways to see the
+// Node that have the same answer share a line.
+func TestNextAnswers(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	out.WriteString("# What Next answers. Claims are 1 s old with a finalizer and a ready node class unless the line says otherwise.\n")
+	for _, seen := range tellable() {
+		var answers []string
+		nodes := map[string][]string{}
+		for _, way := range axes()[nodeAxis].ways {
+			next := seen.Seen
+			way.set(&next)
+			answer := tell(Next(next, now))
+			if nodes[answer] == nil {
+				answers = append(answers, answer)
+			}
+			nodes[answer] = append(nodes[answer], way.name)
+		}
+		out.WriteString("\n" + seen.name + "\n")
+		for _, answer := range answers {
+			which := strings.Join(nodes[answer], " ")
+			if len(answers) == 1 {
+				which = "*"
+			}
+			fmt.Fprintf(&out, "  node %s: %s\n", which, answer)
+		}
+	}
+	golden(t, "next.txt", out.String())
+}
+
+const nodeAxis, machineAxis, deletedAxis = 7, 6, 4
+
+type tale struct {
+	name string
+	Seen
+}
+
+// tellable are the combinations in which at most one axis other than claim, deleted and machine is unusual.
+func tellable() []tale {
+	var out []tale
+	everything(func(names []string, seen Seen) {
+		if names[nodeAxis] != "none" {
+			return
+		}
+		unusual := 0
+		parts := []string{"claim " + names[0]}
+		for i, a := range axes()[:nodeAxis] {
+			if i == 0 || names[i] == a.ways[0].name {
+				continue
+			}
+			parts = append(parts, a.name+" "+names[i])
+			if i != deletedAxis && i != machineAxis {
+				unusual++
+			}
+		}
+		if unusual == 0 || unusual == 1 && names[deletedAxis] == "no" && names[machineAxis] == "unknown" {
+			out = append(out, tale{strings.Join(parts, ", "), seen})
+		}
+	})
+	return out
+}
+
+func tell(step Step) string {
+	parts := []string{string(step.Phase), string(step.Action), step.Reason, step.Detail}
+	if !step.Until.IsZero() {
+		parts = append(parts, "for", step.Until.Sub(now).String())
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s has changed (-want +got); review it and run with -rewrite:\n%s", file, diff)
+	}
+}

@@ -1,0 +1,100 @@
+// Package lifecycle is the life of one node: Wanted, Bought, Joined, Ready, Draining, Gone.
+//
+// In: what was seen of a NodeClaim, its machine and its Node, and the time.
+// Out: the phase it is in and the one thing to do next.
+// Never: a client, a clock, or two things to do at once.
+package lifecycle
+
+import "time"
+
+// The times after which a claim that got nowhere is given up, measured from its creation, and the pauses of the way
+// down. The first two equal Karpenter's, so that alerts keep their meaning.
+const (
+	LaunchTimeout       = 5 * time.Minute
+	RegistrationTimeout = 15 * time.Minute
+
+	// Settle is how long a node that was just closed to new pods is watched before it counts as empty: kube-scheduler
+	// may have bound a pod to it before it saw the taint.
+	Settle = 2 * time.Second
+	// Poll is how often a machine that is ending, and a node that is being emptied, are looked at.
+	Poll = 2 * time.Second
+)
+
+// Seen is everything that decides what happens to a node next.
+type Seen struct {
+	Claim   Claim
+	Machine Machine
+	Node    Node
+}
+
+// Claim is what was seen of the NodeClaim.
+type Claim struct {
+	Exists    bool // false: the Node is all that is left
+	Finalizer bool // ours is on it, so that it cannot vanish before its machine has
+	Created   time.Time
+
+	// Deleted is when it was asked to go; zero while it may live.
+	Deleted time.Time
+	// Grace is the terminationGracePeriod, nil for as long as it takes.
+	Grace *time.Duration
+	// Deadline is when pods are deleted by force, as noted on the claim; zero when there is no note.
+	Deadline time.Time
+	// ExpireAfter is the age to be replaced at, nil for never.
+	ExpireAfter *time.Duration
+
+	Launched    bool // the provider id is written on it
+	Registered  bool
+	Initialized bool
+
+	NodeClass NodeClass
+	// Shortage: EC2 was asked and had none of what the claim accepts.
+	Shortage bool
+	// NotBefore is the earliest time of the next attempt to launch after one that failed; zero: now.
+	NotBefore time.Time
+}
+
+// NodeClass is whether a machine may be bought with the claim's node class.
+type NodeClass int
+
+// The states of a node class.
+const (
+	NodeClassUnknown NodeClass = iota // not looked at yet, or its loop has not come to an end
+	NodeClassReady
+	NodeClassNotReady
+	NodeClassMissing
+)
+
+// MachineState is what EC2 says of the instance.
+type MachineState int
+
+// The states of a machine.
+const (
+	MachineUnknown MachineState = iota // not asked, or no answer
+	MachineAbsent                      // there is none, or it has ended
+	MachineRunning                     // pending, running or stopped: it exists and costs money
+	MachineEnding                      // told to end, not gone yet
+)
+
+// Machine is what was seen of the instance.
+type Machine struct {
+	State MachineState
+	// Foreign: it carries no mark of this cluster, so it is not ours to end.
+	Foreign bool
+}
+
+// Node is what was seen of the Nodes that carry the machine's provider id.
+type Node struct {
+	Count     int  // 0, 1, or more for a mistake that people make
+	Finalizer bool // ours is on it
+
+	Deleted  time.Time // when it was asked to go; zero while it may live
+	Cordoned bool      // tainted as disrupted
+
+	Ready     bool
+	Startup   string // a startup taint that is still on it, or empty
+	Ephemeral string // a taint that Kubernetes itself puts on young nodes, still on it, or empty
+	Lacks     string // a resource that the claim asks for and the node does not report yet, or empty
+
+	Pods    int // that must leave before the machine may end
+	Volumes int // still attached, of pods that have left
+}
