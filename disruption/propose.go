@@ -1,0 +1,131 @@
+package disruption
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// Propose returns the nodes to remove now. Empty nodes go together, one move for each pool, as many as its budgets
+// allow, longest empty first.
+func Propose(in Input) Proposal {
+	var out Proposal
+	expected := map[string]bool{}
+	for _, p := range in.Plan.Placements {
+		expected[p.Node] = true
+	}
+	candidates := map[string][]cluster.Node{}
+	for _, n := range in.Snapshot.Nodes {
+		if !isEmpty(n) {
+			continue
+		}
+		if stay, ok := in.mustStay(n, expected[n.Name]); ok {
+			out.Stays = append(out.Stays, stay)
+			continue
+		}
+		if _, known := in.Records[n.Name]; known && n.Pool != "" {
+			candidates[n.Pool] = append(candidates[n.Pool], n)
+		}
+	}
+	for _, pool := range in.Snapshot.Pools {
+		move, stays := in.within(pool.Name, Empty, candidates[pool.Name])
+		if len(move.Nodes) > 0 {
+			out.Moves = append(out.Moves, move)
+		}
+		out.Stays = append(out.Stays, stays...)
+	}
+	slices.SortFunc(out.Stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// isEmpty reports whether a node of ours is fit for pods and has none that would need another place.
+func isEmpty(n cluster.Node) bool {
+	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0
+}
+
+// mustStay returns why an empty node is not a candidate, if it is none.
+func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
+	policy, ok := in.Policies[n.Pool]
+	record, known := in.Records[n.Name]
+	if !ok || !known {
+		return Stay{}, false
+	}
+	switch {
+	case expected:
+		return Stay{Node: n.Name, Cause: Expected}, true
+	case record.Keep != "":
+		return Stay{Node: n.Name, Cause: Kept, Detail: record.Keep}, true
+	case policy.After == nil:
+		return Stay{Node: n.Name, Cause: Never}, true
+	}
+	if due := record.Quiet.Add(*policy.After); in.Now.Before(due) {
+		return Stay{Node: n.Name, Cause: TooSoon, Detail: policy.After.String(), Until: due}, true
+	}
+	return Stay{}, false
+}
+
+// within takes as many candidates as the budgets of the pool leave room for.
+func (in Input) within(pool string, reason Reason, candidates []cluster.Node) (Move, []Stay) {
+	policy, ok := in.Policies[pool]
+	if !ok || len(candidates) == 0 {
+		return Move{}, nil
+	}
+	slices.SortFunc(candidates, func(a, b cluster.Node) int {
+		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))
+	})
+	move := Move{Reason: reason, Pool: pool}
+	room, tightest := in.room(pool, policy, reason)
+	var stays []Stay
+	for i, n := range candidates {
+		if i >= room {
+			stays = append(stays, Stay{Node: n.Name, Cause: Budgeted, Detail: tightest})
+			continue
+		}
+		move.Nodes = append(move.Nodes, n.Name)
+	}
+	slices.Sort(move.Nodes)
+	return move, stays
+}
+
+// room returns how many more nodes of the pool may leave for the reason, and the budget that says so.
+func (in Input) room(pool string, policy Policy, reason Reason) (room int, tightest string) {
+	total, out := 0, 0
+	for _, n := range in.Snapshot.Nodes {
+		if n.Pool != pool || n.Claim == "" || !n.Initialized {
+			continue
+		}
+		total++
+		if n.Leaving || !in.Records[n.Name].Ready {
+			out++
+		}
+	}
+	room = total
+	for _, b := range policy.Budgets {
+		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
+			continue
+		}
+		if allowed := b.allowed(total) - out; allowed < room {
+			room, tightest = allowed, b.Nodes
+		}
+	}
+	return max(room, 0), tightest
+}
+
+// allowed returns how many of total nodes the budget lets go at once. A budget that cannot be read allows none.
+func (b Budget) allowed(total int) int {
+	if percent, ok := strings.CutSuffix(b.Nodes, "%"); ok {
+		n, err := strconv.Atoi(percent)
+		if err != nil {
+			return 0
+		}
+		return (total*n + 99) / 100
+	}
+	n, err := strconv.Atoi(b.Nodes)
+	if err != nil {
+		return 0
+	}
+	return n
+}

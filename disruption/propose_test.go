@@ -1,0 +1,170 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// world makes an input of one pool from one line for each node: its name, then words: "busy", "leaving", "young" (not
+// initialized), "broken", "kept", "expected", "foreign", "unknown", or a duration it has been quiet for (default 1h).
+func world(policy Policy, lines ...string) Input {
+	in := Input{
+		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "p"}}},
+		Policies: map[string]Policy{"p": policy},
+		Records:  map[string]Record{},
+		Now:      now,
+	}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		n := cluster.Node{Name: words[0], Claim: "claim-" + words[0], Pool: "p", Joined: true, Initialized: true}
+		r := Record{Quiet: now.Add(-time.Hour), Ready: true}
+		known := true
+		for _, w := range words[1:] {
+			switch w {
+			case "busy":
+				n.Pods = []cluster.Pod{{Name: "x"}}
+			case "leaving":
+				n.Leaving = true
+			case "young":
+				n.Initialized = false
+			case "broken":
+				r.Ready = false
+			case "kept":
+				r.Keep = "a pod"
+			case "expected":
+				in.Plan.Placements = append(in.Plan.Placements, packing.Placement{Pod: "a/b", Node: n.Name})
+			case "foreign":
+				n.Claim = ""
+			case "unknown":
+				known = false
+			default:
+				d, err := time.ParseDuration(w)
+				if err != nil {
+					panic(err)
+				}
+				r.Quiet = now.Add(-d)
+			}
+		}
+		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
+		if known {
+			in.Records[n.Name] = r
+		}
+	}
+	return in
+}
+
+func TestEmptyNodesGo(t *testing.T) {
+	t.Parallel()
+	zero, half := time.Duration(0), 30*time.Minute
+	budget := func(nodes string, reasons ...Reason) Budget { return Budget{Nodes: nodes, Reasons: reasons} }
+	ten := make([]string, 10)
+	for i := range ten {
+		ten[i] = fmt.Sprintf("n%d", i)
+	}
+	for name, c := range map[string]struct {
+		policy    Policy
+		nodes     []string
+		wantGo    string
+		wantStays map[string]Cause
+	}{
+		"nothing at all": {policy: Policy{After: &zero}},
+		"only the empty, ours, fit and known": {
+			policy: Policy{After: &zero},
+			nodes:  []string{"a", "b busy", "c leaving", "d young", "e foreign", "f unknown", "g"},
+			wantGo: "a g",
+		},
+		"pending pods are planned onto it": {
+			policy: Policy{After: &zero}, nodes: []string{"a expected", "b"},
+			wantGo: "b", wantStays: map[string]Cause{"a": Expected},
+		},
+		"somebody keeps it": {
+			policy: Policy{After: &zero}, nodes: []string{"a kept"},
+			wantStays: map[string]Cause{"a": Kept},
+		},
+		"never": {
+			nodes: []string{"a"}, wantStays: map[string]Cause{"a": Never},
+		},
+		"not quiet for long enough": {
+			policy: Policy{After: &half}, nodes: []string{"a 29m", "b 30m"},
+			wantGo: "b", wantStays: map[string]Cause{"a": TooSoon},
+		},
+		"ten percent of three is one": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("10%")}}, nodes: []string{"a 1h", "b 2h", "c 1h"},
+			wantGo: "b", wantStays: map[string]Cause{"a": Budgeted, "c": Budgeted},
+		},
+		"ten percent of ten is one": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("10%")}}, nodes: ten, wantGo: "n0",
+			wantStays: map[string]Cause{"n1": Budgeted, "n2": Budgeted, "n3": Budgeted, "n4": Budgeted, "n5": Budgeted,
+				"n6": Budgeted, "n7": Budgeted, "n8": Budgeted, "n9": Budgeted},
+		},
+		"what is leaving or broken counts": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("3")}}, nodes: []string{"a", "b", "c leaving", "d busy broken"},
+			wantGo: "a", wantStays: map[string]Cause{"b": Budgeted},
+		},
+		"the tightest budget counts": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("2"), budget("0", "Drifted"), budget("1", Empty)}},
+			nodes:  []string{"a", "b"}, wantGo: "a", wantStays: map[string]Cause{"b": Budgeted},
+		},
+		"none at all": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("0")}}, nodes: []string{"a"},
+			wantStays: map[string]Cause{"a": Budgeted},
+		},
+		"one that cannot be read": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("many")}}, nodes: []string{"a"},
+			wantStays: map[string]Cause{"a": Budgeted},
+		},
+		"all of them": {
+			policy: Policy{After: &zero, Budgets: []Budget{budget("100%")}}, nodes: []string{"a", "b"}, wantGo: "a b",
+		},
+		"a schedule does not loosen a budget": {
+			policy: Policy{After: &zero, Budgets: []Budget{{Nodes: "0", Scheduled: true}}}, nodes: []string{"a"},
+			wantStays: map[string]Cause{"a": Budgeted},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := world(c.policy, c.nodes...)
+			got := Propose(in)
+			var gone []string
+			for _, m := range got.Moves {
+				if m.Reason != Empty || m.Pool != "p" {
+					t.Errorf("odd move %+v", m)
+				}
+				gone = append(gone, m.Nodes...)
+			}
+			if strings.Join(gone, " ") != c.wantGo {
+				t.Errorf("removes %q, want %q", gone, c.wantGo)
+			}
+			stays := map[string]Cause{}
+			for _, s := range got.Stays {
+				stays[s.Node] = s.Cause
+			}
+			if len(stays) != len(c.wantStays) || len(stays) > 0 && !cmp.Equal(stays, c.wantStays) {
+				t.Errorf("stays %v, want %v", stays, c.wantStays)
+			}
+			slices.Reverse(in.Snapshot.Nodes)
+			if diff := cmp.Diff(got, Propose(in)); diff != "" {
+				t.Errorf("the order of the nodes matters:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTooSoonSaysWhen(t *testing.T) {
+	t.Parallel()
+	after := time.Hour
+	got := Propose(world(Policy{After: &after}, "a 15m"))
+	if want := now.Add(45 * time.Minute); len(got.Stays) != 1 || !got.Stays[0].Until.Equal(want) {
+		t.Errorf("stays %+v, want one until %s", got.Stays, want)
+	}
+}
