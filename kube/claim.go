@@ -1,0 +1,181 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// maxTypes is how many instance types a claim lists at most, the cheapest
+// first: as many as Karpenter lists.
+const maxTypes = 600
+
+// ClaimFor returns the NodeClaim that asks for the machine, made from its pool.
+// The error says that the pool is no longer what the plan was made from.
+func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
+	spec := pool.Spec.Template.Spec
+	ref := spec.NodeClassRef
+	switch {
+	case pool.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%w: nodepool %s is being deleted", errStale, pool.Name)
+	case ref == nil || ref.Name != m.NodeClass:
+		return nil, fmt.Errorf("%w: nodepool %s no longer uses node class %s", errStale, pool.Name, m.NodeClass)
+	case len(m.Offerings) == 0:
+		return nil, fmt.Errorf("%w: the machine has no offerings", errStale)
+	}
+	requirements := claimRequirements(m)
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: pool.Name + "-",
+			Labels:       claimLabels(m, ref, requirements),
+			Annotations:  claimAnnotations(pool),
+			// From the start: a claim that is deleted while its machine is being bought must not vanish.
+			Finalizers: []string{karpv1.FinalizerTermination},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion:         karpv1.GroupVersion.String(),
+				Kind:               "NodePool",
+				Name:               pool.Name,
+				UID:                pool.UID,
+				BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			Taints:                 taintObjects(m.Taints),
+			StartupTaints:          taintObjects(m.StartupTaints),
+			Requirements:           requirements,
+			Resources:              karpv1.ResourceRequirements{Requests: Quantities(m.Requests)},
+			NodeClassRef:           ref.DeepCopy(),
+			TerminationGracePeriod: spec.TerminationGracePeriod,
+			ExpireAfter:            spec.ExpireAfter,
+		},
+	}, nil
+}
+
+// claimRequirements are the machine's, with exactly the types, zones and ways
+// of paying of its offerings.
+func claimRequirements(m packing.Machine) karpv1.Requirements {
+	var types, zones, ways []string
+	for _, o := range m.Offerings {
+		if !slices.Contains(types, o.InstanceType) && len(types) < maxTypes {
+			types = append(types, o.InstanceType)
+		}
+		if !slices.Contains(zones, o.Zone) {
+			zones = append(zones, o.Zone)
+		}
+		if !slices.Contains(ways, o.CapacityType) {
+			ways = append(ways, o.CapacityType)
+		}
+	}
+	slices.Sort(zones)
+	slices.Sort(ways)
+	offered := map[string][]string{ // types stay in the order of their price
+		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
+	}
+	var out karpv1.Requirements
+	least := map[string]int{} // minValues of the keys that are written anew
+	for _, r := range m.Requirements {
+		if _, ok := offered[r.Key]; ok {
+			least[r.Key] = max(least[r.Key], r.MinValues)
+			continue
+		}
+		out = append(out, requirementObject(r))
+	}
+	for _, key := range slices.Sorted(maps.Keys(offered)) {
+		out = append(out, requirementObject(constraint.Requirement{
+			Key: key, Operator: constraint.In, Values: offered[key], MinValues: least[key],
+		}))
+	}
+	slices.SortStableFunc(out, func(a, b karpv1.Requirement) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// claimLabels are those of the machine, its pool and its node class, and one
+// value for each custom key that is required: nobody else would ever put that
+// label on the Node. The keys that the cloud defines get theirs at launch.
+func claimLabels(m packing.Machine, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
+	labels := maps.Clone(m.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	known := awsv1.WellKnownLabels()
+	values := requirementValues(reqs)
+	for _, key := range values.Keys() {
+		if _, ok := labels[key]; ok || slices.Contains(known, key) {
+			continue
+		}
+		if value, ok := anyValue(values[key]); ok {
+			labels[key] = value
+		}
+	}
+	labels[karpv1.LabelNodePool] = m.Pool
+	labels[ref.LabelKey()] = ref.Name
+	return labels
+}
+
+func claimAnnotations(pool *karpv1.NodePool) map[string]string {
+	out := maps.Clone(pool.Spec.Template.Annotations)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, key := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion} {
+		if value, ok := pool.Annotations[key]; ok {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// anyValue returns a label value that v accepts, always the same one; false if
+// v accepts none, or needs none because absence will do.
+func anyValue(v constraint.Values) (string, bool) {
+	switch {
+	case v.Absent:
+		return "", false
+	case !v.Complement && len(v.Listed) > 0:
+		return v.Listed[0], true
+	case !v.Complement:
+		return "", false
+	}
+	from, step := int64(1), int64(1)
+	switch {
+	case v.Min != nil:
+		from = *v.Min
+	case v.Max != nil:
+		from, step = *v.Max, -1
+	}
+	for n := range int64(len(v.Listed)) + 1 { // at most that many are refused
+		text := strconv.FormatInt(from+n*step, 10)
+		if v.Accepts(text) {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+func taintObjects(taints []constraint.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return out
+}
+
+func requirementObject(r constraint.Requirement) karpv1.Requirement {
+	out := karpv1.Requirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values}
+	if r.MinValues > 0 {
+		out.MinValues = ptr.To(r.MinValues)
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Next says what to do after a call to the API server. It is a closed set.
+type Next string
+
+// What can be next.
+const (
+	GoOn   Next = "GoOn"   // there was no error
+	Reread Next = "Reread" // somebody else changed the object: read it anew and decide again
+	Retry  Next = "Retry"  // the server or the way to it has a problem: the same call again, with back-off
+	Gone   Next = "Gone"   // the object does not exist any more: for a removal that is success
+	Tell   Next = "Tell"   // not allowed, or a kind is not installed: no retry helps before somebody acts
+	Reject Next = "Reject" // the server refuses the object as it is: the same call can never succeed
+)
+
+// WhatNext sorts an error of this package, or of a client of the API server, by
+// what to do next. It is the one place where Joiner looks into such errors.
+func WhatNext(err error) Next {
+	switch {
+	case err == nil:
+		return GoOn
+	case errors.Is(err, errStale):
+		return Reread
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return Retry
+	case meta.IsNoMatchError(err):
+		return Tell
+	case apierrors.IsNotFound(err), apierrors.IsGone(err):
+		return Gone
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return Reread
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return Tell
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
+		return Reject
+	}
+	// What is left is too many requests, time-outs, 5xx and broken connections.
+	return Retry
+}
+
+// Hint says what a user can do about an error that WhatNext answers with Tell
+// or Retry; it is empty when there is nothing to say beyond the error itself.
+func Hint(err error) string {
+	var network net.Error
+	switch {
+	case err == nil:
+		return ""
+	case meta.IsNoMatchError(err):
+		return "install the CRDs that come with Joiner (kubectl apply -f deploy/crds)"
+	case apierrors.IsForbidden(err):
+		return "give the controller's service account this permission; the chart's ClusterRole lists all it needs"
+	case apierrors.IsUnauthorized(err):
+		return "the API server does not accept these credentials: renew them, or choose another kubeconfig or context"
+	case errors.As(err, &network):
+		return "check that the API server's address in the kubeconfig is right and can be reached from here"
+	}
+	return ""
+}
+
+// errStale is wrapped by errors of calls that were not made because what they
+// rest on has changed since it was read.
+var errStale = errors.New("the decision rests on what is no longer so")

@@ -1,0 +1,172 @@
+package kube
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reason is the reason of an event: a closed set, with Karpenter's names where
+// the meaning is Karpenter's, so that alerts on events go on working.
+type Reason string
+
+// The reasons, by the kind of object they are told about.
+const (
+	// Pods.
+	ReasonFailedScheduling Reason = "FailedScheduling" // warning: no place, and why not
+	ReasonNominated        Reason = "Nominated"        // which claim or node is meant for it
+	ReasonEvicted          Reason = "Evicted"
+	ReasonDisrupted        Reason = "Disrupted" // deleted by force
+
+	// NodePools.
+	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // warning
+
+	// NodeClaims.
+	ReasonLaunched             Reason = "Launched"
+	ReasonRegistered           Reason = "Registered"
+	ReasonInitialized          Reason = "Initialized"
+	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // warning
+	ReasonLaunchFailed         Reason = "LaunchFailed"              // warning
+	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // warning
+	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // warning
+	ReasonNotJoining           Reason = "NodeNotJoining"            // warning: late, with the cause as far as it is known
+
+	// NodeClaims and Nodes.
+	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // warning
+	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"
+
+	// Nodes.
+	ReasonFailedDraining   Reason = "FailedDraining" // warning
+	ReasonAwaitingVolumes  Reason = "AwaitingVolumeDetachment"
+	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // warning, on EC2NodeClasses
+	ReasonNamesake         Reason = "NamesakeSeen"      // warning: another cluster of this name is at work
+)
+
+// isWarning reports whether the reason asks for somebody's attention.
+func (r Reason) isWarning() bool {
+	switch r {
+	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
+		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonTerminationGracePeriod,
+		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake:
+		return true
+	}
+	return false
+}
+
+// action is what the events API wants besides the reason: what was being done.
+func (r Reason) action() string {
+	switch r {
+	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes:
+		return "Provisioning"
+	case ReasonEvicted, ReasonDisrupted, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
+		ReasonDisruptionTerminating:
+		return "Terminating"
+	}
+	return "Launching"
+}
+
+// Recorder is what a Teller needs of the manager's event recorder.
+type Recorder interface {
+	Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any)
+}
+
+// Teller writes events. What was said a short while ago of the same object is
+// not said again; a message that changed is news and is said at once.
+type Teller struct {
+	Recorder Recorder
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+
+	mu   sync.Mutex
+	told map[telling]time.Time
+}
+
+type telling struct {
+	uid     types.UID
+	name    string // of objects without a UID
+	reason  Reason
+	message string
+}
+
+// How long one message is not repeated: Karpenter's times.
+const (
+	repeatAfter           = 2 * time.Minute
+	repeatSchedulingAfter = 5 * time.Minute
+)
+
+// maxNote is the length of an event's note, in bytes, that the server accepts.
+const maxNote = 1024
+
+// Tell says about an object what happened. Nothing waits for it and it cannot fail.
+func (t *Teller) Tell(about client.Object, reason Reason, message string) {
+	if !t.isNews(telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}) {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if reason.isWarning() {
+		kind = corev1.EventTypeWarning
+	}
+	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action(), "%s", cut(message, maxNote))
+}
+
+// Tellf is Tell with a message made from a format.
+func (t *Teller) Tellf(about client.Object, reason Reason, format string, args ...any) {
+	t.Tell(about, reason, fmt.Sprintf(format, args...))
+}
+
+func (t *Teller) isNews(what telling) bool {
+	now := time.Now
+	if t.Now != nil {
+		now = t.Now
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := now()
+	if until, ok := t.told[what]; ok && at.Before(until) {
+		return false
+	}
+	if t.told == nil {
+		t.told = map[telling]time.Time{}
+	}
+	if len(t.told) >= maxTold {
+		t.dropOld(at)
+	}
+	pause := repeatAfter
+	if what.reason == ReasonFailedScheduling {
+		pause = repeatSchedulingAfter
+	}
+	t.told[what] = at.Add(pause)
+	return true
+}
+
+// maxTold bounds what is remembered. Past it the old is dropped, and if all is
+// new then all of it: an event said twice does less harm than memory that grows.
+const maxTold = 50_000
+
+func (t *Teller) dropOld(at time.Time) {
+	for what, until := range t.told {
+		if !at.Before(until) {
+			delete(t.told, what)
+		}
+	}
+	if len(t.told) >= maxTold {
+		clear(t.told)
+	}
+}
+
+// cut shortens text to at most n bytes, at the edge of a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	end := n - len("…")
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end] + "…"
+}

@@ -1,0 +1,16 @@
+package kube
+
+import (
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// stableKey returns the present name of a label that goes by several:
+// Kubernetes' beta names, and the EBS driver's name for the zone.
+func stableKey(key string) string {
+	if key == awsv1.LabelEBSZone {
+		return catalog.LabelZone
+	}
+	return karpv1.StableLabel(key)
+}

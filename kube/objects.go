@@ -1,0 +1,54 @@
+package kube
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// Objects is what a snapshot is made from, as the API server or a folder of
+// manifests has it. Nothing in it is ever altered.
+type Objects struct {
+	Pods           []*corev1.Pod
+	Nodes          []*corev1.Node
+	DaemonSets     []*appsv1.DaemonSet
+	Pools          []*karpv1.NodePool
+	Claims         []*karpv1.NodeClaim
+	Classes        []*awsv1.EC2NodeClass
+	VolumeClaims   []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Budgets        []*policyv1.PodDisruptionBudget
+}
+
+// View says from where the objects are looked at.
+type View struct {
+	Now time.Time
+
+	// Live is true for the objects of a running cluster: pods count when
+	// kube-scheduler has given up on them, and pools when their node class is
+	// ready. Manifests have no status; in them a pod without a node counts, and
+	// only what is said to be not ready is not.
+	Live bool
+
+	// Market says how large a claim may become that has no machine yet; nil: as
+	// large as what its pods ask for.
+	Market catalog.Market
+
+	// Planned is, for each pod ("namespace/name") that a claim was made for, the UID of the claim.
+	Planned map[string]types.UID
+}
+
+// Snapshot returns the cluster as a value. It is a pure function of the objects and the view.
+func (o Objects) Snapshot(view View) cluster.Snapshot {
+	return cluster.Snapshot{Taken: view.Now}
+}

@@ -1,0 +1,217 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// Reader sees the cluster. It reads from informers' caches without copying, so
+// nothing that it returns may be altered.
+type Reader struct {
+	// Cache answers from informers: the manager's client or cache, with the
+	// indexes of Index.
+	Cache client.Reader
+	// Live asks the API server itself; it is used for the rare claim that the
+	// cache fails to show in time. Nil: the cache is believed.
+	Live client.Reader
+	// Ledger holds the claims that the Writer made; nil: none.
+	Ledger *Ledger
+}
+
+// Snapshot returns the cluster as it is at now. The market, which may be nil,
+// says how large the claims may become that have no machine yet.
+func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
+	objects, err := r.Objects(ctx)
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	view := View{Now: now, Live: true, Market: market}
+	if r.Ledger != nil {
+		var overdue []*karpv1.NodeClaim
+		objects.Claims, overdue = r.Ledger.merge(now, objects.Claims)
+		if objects.Claims, err = r.dropGone(ctx, objects.Claims, overdue); err != nil {
+			return cluster.Snapshot{}, err
+		}
+		view.Planned = r.Ledger.plannedPods()
+	}
+	return objects.Snapshot(view), nil
+}
+
+// Objects returns all that a snapshot is made from, as the cache holds it.
+func (r *Reader) Objects(ctx context.Context) (Objects, error) {
+	var out Objects
+	var (
+		pods      corev1.PodList
+		nodes     corev1.NodeList
+		daemons   appsv1.DaemonSetList
+		pools     karpv1.NodePoolList
+		claims    karpv1.NodeClaimList
+		classes   awsv1.EC2NodeClassList
+		requests  corev1.PersistentVolumeClaimList
+		volumes   corev1.PersistentVolumeList
+		storages  storagev1.StorageClassList
+		budgets   policyv1.PodDisruptionBudgetList
+		inventory = []client.ObjectList{
+			// Nodes before pods: a pod that is bound in between counts as pending, and
+			// what is bought too much is seen; the other way its room would be given away twice.
+			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
+		}
+	)
+	for _, list := range inventory {
+		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Objects{}, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	out.Pods = pointers(pods.Items)
+	out.Nodes = pointers(nodes.Items)
+	out.DaemonSets = pointers(daemons.Items)
+	out.Pools = pointers(pools.Items)
+	out.Claims = pointers(claims.Items)
+	out.Classes = pointers(classes.Items)
+	out.VolumeClaims = pointers(requests.Items)
+	out.Volumes = pointers(volumes.Items)
+	out.StorageClasses = pointers(storages.Items)
+	out.Budgets = pointers(budgets.Items)
+	return out, nil
+}
+
+// dropGone asks the server about claims that the cache should show and does not.
+func (r *Reader) dropGone(ctx context.Context, claims, overdue []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
+	if r.Live == nil {
+		return claims, nil
+	}
+	gone := map[*karpv1.NodeClaim]bool{}
+	for _, c := range overdue {
+		var found karpv1.NodeClaim
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), &found)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && found.UID != c.UID:
+			// It was deleted before the cache had seen it: no event will ever tell.
+			r.Ledger.Forget(c.UID)
+			gone[c] = true
+		case err != nil:
+			return nil, fmt.Errorf("look for nodeclaim %s: %w", c.Name, err)
+		}
+	}
+	if len(gone) == 0 {
+		return claims, nil
+	}
+	var left []*karpv1.NodeClaim
+	for _, c := range claims {
+		if !gone[c] {
+			left = append(left, c)
+		}
+	}
+	return left, nil
+}
+
+// Names of the indexes that Index makes; for client.MatchingFields.
+const (
+	IndexPodNode         = "spec.nodeName"
+	IndexNodeProvider    = "spec.providerID"
+	IndexClaimProvider   = "status.providerID"
+	IndexClaimClass      = "spec.nodeClassRef.name"
+	IndexPoolClass       = "spec.template.spec.nodeClassRef.name"
+	IndexAttachmentNode  = "spec.nodeName"
+)
+
+// Index registers the indexes that the Reader's look-ups need.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		key    func(client.Object) string
+	}{
+		{&corev1.Pod{}, IndexPodNode, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
+		{&corev1.Node{}, IndexNodeProvider, func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID }},
+		{&karpv1.NodeClaim{}, IndexClaimProvider, func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }},
+		{&karpv1.NodeClaim{}, IndexClaimClass, func(o client.Object) string {
+			return classNameOf(o.(*karpv1.NodeClaim).Spec.NodeClassRef)
+		}},
+		{&karpv1.NodePool{}, IndexPoolClass, func(o client.Object) string {
+			return classNameOf(o.(*karpv1.NodePool).Spec.Template.Spec.NodeClassRef)
+		}},
+		{&storagev1.VolumeAttachment{}, IndexAttachmentNode, func(o client.Object) string {
+			return o.(*storagev1.VolumeAttachment).Spec.NodeName
+		}},
+	} {
+		extract := func(o client.Object) []string {
+			if key := index.key(o); key != "" {
+				return []string{key}
+			}
+			return nil
+		}
+		if err := indexer.IndexField(ctx, index.object, index.field, extract); err != nil {
+			return fmt.Errorf("index %s by %s: %w", kindOf(index.object), index.field, err)
+		}
+	}
+	return nil
+}
+
+// NodesOf returns the Nodes that carry a machine's provider id: none before it
+// has joined, more than one when somebody made a mistake.
+func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error) {
+	if providerID == "" {
+		return nil, nil
+	}
+	var list corev1.NodeList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{IndexNodeProvider: providerID}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list nodes of %s: %w", providerID, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// ClaimsOf returns the NodeClaims with a machine's provider id.
+func (r *Reader) ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error) {
+	if providerID == "" {
+		return nil, nil
+	}
+	var list karpv1.NodeClaimList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{IndexClaimProvider: providerID}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list nodeclaims of %s: %w", providerID, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// PodsOn returns the pods bound to a Node, finished ones too.
+func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{IndexPodNode: node}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list pods on node %s: %w", node, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// AttachmentsOn returns the VolumeAttachments of a Node.
+func (r *Reader) AttachmentsOn(ctx context.Context, node string) ([]*storagev1.VolumeAttachment, error) {
+	var list storagev1.VolumeAttachmentList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{IndexAttachmentNode: node}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list volume attachments of node %s: %w", node, err)
+	}
+	return pointers(list.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

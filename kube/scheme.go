@@ -1,0 +1,33 @@
+package kube
+
+import (
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// Scheme returns a new scheme that knows every kind Joiner reads or writes,
+// those of Kubernetes and those of Karpenter's two groups.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		corev1.AddToScheme(scheme),
+		appsv1.AddToScheme(scheme),
+		batchv1.AddToScheme(scheme),
+		eventsv1.AddToScheme(scheme),
+		policyv1.AddToScheme(scheme),
+		storagev1.AddToScheme(scheme),
+		karpv1.AddToScheme(scheme),
+		awsv1.AddToScheme(scheme),
+	)
+	return scheme, err
+}
