@@ -1,0 +1,78 @@
+// Package cli is the command line: one command per file, and how each ends.
+//
+// In: arguments, files, a kubeconfig, an AWS configuration.
+// Out: tables, JSON or YAML on standard output, one line on standard error, an exit code.
+// Never: a decision. It reads, asks the engine, and prints what it says.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	ExitOK       = 0 // done, and nothing to complain about
+	ExitFindings = 1 // done, and the answer is that something is wrong
+	ExitFailed   = 2 // could not look: bad input, no access, an outage
+)
+
+// Streams are where commands read and write.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Root returns the command "joiner" with the commands of this package and
+// the given ones, which need doors that this package does not know.
+func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "joiner",
+		Short: "Buys the nodes that pending pods need, and says why when it cannot",
+		Long: `Joiner is a node autoscaler for Amazon EKS that speaks Karpenter's API.
+
+Every command ends with 0 when all is well, 1 when the answer is that
+something is wrong, and 2 when it could not look.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newVersion(version))
+	root.AddCommand(more...)
+	return root
+}
+
+// Run executes root with args and returns the exit code. An error is printed
+// as one line.
+func Run(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var found Findings
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &found):
+		return ExitFindings
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "joiner: "+oneLine(err.Error()))
+	return ExitFailed
+}
+
+// Findings is the error of a command that has printed its answer and whose
+// answer is that something is wrong.
+type Findings struct{ Count int }
+
+func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
+
+// oneLine keeps a message on one line, whatever a library put into it.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
