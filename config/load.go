@@ -1,0 +1,139 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Note says that something was asked for which this version does not do.
+type Note struct {
+	Setting string // "--feature-gates (FEATURE_GATES)"
+	Value   string
+	Says    string
+}
+
+// ErrHelp is returned when the arguments ask for help.
+var ErrHelp = errors.New("help was asked for")
+
+// Load reads the settings: a flag wins over its variable, a variable over the default. An empty variable counts as not
+// set. Flags are written --name=value or --name value; those of true-or-false settings may stand alone.
+func Load(args []string, lookup func(variable string) (string, bool)) (Settings, []Note, error) {
+	var c Settings
+	known := map[string]setting{}
+	for _, s := range c.table() {
+		known[s.flag] = s
+	}
+	given, err := parse(args, known)
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	for _, s := range c.table() {
+		value, source := s.fallback, ""
+		if v, ok := lookup(s.variable()); ok && v != "" {
+			value, source = v, s.variable()
+		}
+		if v, ok := given[s.flag]; ok {
+			value, source = v, "--"+s.flag
+		}
+		if value == "" && source == "" {
+			continue
+		}
+		if err := s.set(value); err != nil {
+			return Settings{}, nil, fmt.Errorf("setting %s is %q: %w", source, value, err)
+		}
+	}
+	if err := c.check(); err != nil {
+		return Settings{}, nil, err
+	}
+	return c, notes(given, lookup), nil
+}
+
+// Help returns one line for each setting.
+func Help() string {
+	var c Settings
+	var b strings.Builder
+	for _, s := range c.table() {
+		fmt.Fprintf(&b, "  --%-28s %s", s.flag, s.help)
+		if s.fallback != "" {
+			fmt.Fprintf(&b, " (default %s)", s.fallback)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nEach can be given by the environment, too: --batch-max-duration as BATCH_MAX_DURATION.\n")
+	return b.String()
+}
+
+// parse returns the values of the flags in args.
+func parse(args []string, known map[string]setting) (map[string]string, error) {
+	given := map[string]string{}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "-h" || arg == "--help" || arg == "-help" {
+			return nil, ErrHelp
+		}
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		s, ok := known[name]
+		_, ignored := unsupported()[name]
+		if !strings.HasPrefix(arg, "-") || !ok && !ignored {
+			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists them", arg, resembling(name, known))
+		}
+		switch {
+		case hasValue:
+		case s.isBool && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")):
+			value = "true"
+		case i+1 == len(args):
+			return nil, fmt.Errorf("setting --%s has no value: write --%s=VALUE", name, name)
+		default:
+			i++
+			value = args[i]
+		}
+		given[name] = value
+	}
+	return given, nil
+}
+
+// resembling names the setting that was probably meant.
+func resembling(name string, known map[string]setting) string {
+	for _, flag := range slices.Sorted(maps.Keys(known)) {
+		if name != "" && strings.Contains(strings.ReplaceAll(flag, "-", ""), strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")) {
+			return fmt.Sprintf(" (is --%s meant?)", flag)
+		}
+	}
+	return ""
+}
+
+// notes lists what was asked for in vain.
+func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
+	var out []Note
+	all := unsupported()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := setting{flag: name}
+		value, ok := given[name]
+		if !ok {
+			value, ok = lookup(s.variable())
+		}
+		if u := all[name]; !ok || value == "" || u.says == "" || strings.EqualFold(value, u.harmless) || gatesOff(name, value) {
+			continue
+		}
+		out = append(out, Note{Setting: fmt.Sprintf("--%s (%s)", name, s.variable()), Value: value, Says: all[name].says})
+	}
+	return out
+}
+
+// gatesOff reports whether a list of feature gates switches nothing on. ReservedCapacity is on by default in Karpenter,
+// so that its being there says nothing about what the user wants.
+func gatesOff(name, value string) bool {
+	if !strings.HasSuffix(name, "feature-gates") {
+		return false
+	}
+	for _, gate := range strings.Split(value, ",") {
+		key, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		if strings.EqualFold(state, "true") && key != "ReservedCapacity" {
+			return false
+		}
+	}
+	return true
+}

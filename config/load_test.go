@@ -1,0 +1,133 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func load(args string, variables ...string) (Settings, []Note, error) {
+	env := map[string]string{"CLUSTER_NAME": "c"}
+	for _, v := range variables {
+		key, value, _ := strings.Cut(v, "=")
+		env[key] = value
+	}
+	return Load(strings.Fields(args), func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	})
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args string
+		env  string
+		want time.Duration
+	}{
+		"default":              {"", "", 10 * time.Second},
+		"variable":             {"", "BATCH_MAX_DURATION=20s", 20 * time.Second},
+		"empty variable":       {"", "BATCH_MAX_DURATION=", 10 * time.Second},
+		"flag wins":            {"--batch-max-duration=30s", "BATCH_MAX_DURATION=20s", 30 * time.Second},
+		"flag in two words":    {"--batch-max-duration 40s", "", 40 * time.Second},
+		"flag with one hyphen": {"-batch-max-duration 50s", "", 50 * time.Second},
+		"after a lone switch":  {"--isolated-vpc --batch-max-duration 50s", "", 50 * time.Second},
+	} {
+		got, _, err := load(c.args, c.env)
+		if err != nil || got.BatchMax != c.want {
+			t.Errorf("%s: %s, %v; want %s", name, got.BatchMax, err, c.want)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	got, notes, err := load("")
+	want := Settings{
+		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, MemoryOverheadPercent: 0.075,
+		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
+		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
+		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
+	}
+	if err != nil || got != want || notes != nil {
+		t.Errorf("got %+v, %v, %v\nwant %+v", got, notes, err, want)
+	}
+}
+
+func TestErrorsNameSettingAndFix(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args, env string
+		want      []string
+	}{
+		"no cluster name":    {"", "CLUSTER_NAME=", []string{"CLUSTER_NAME", "name of the EKS cluster"}},
+		"no unit":            {"", "BATCH_MAX_DURATION=10", []string{"BATCH_MAX_DURATION", `"10"`, "for instance 10s"}},
+		"negative":           {"--batch-idle-duration=-1s", "", []string{"--batch-idle-duration", "at least"}},
+		"idle above max":     {"--batch-idle-duration=1m", "", []string{"--batch-idle-duration", "--batch-max-duration"}},
+		"not a URL":          {"", "CLUSTER_ENDPOINT=eks", []string{"CLUSTER_ENDPOINT", "full URL"}},
+		"not base64":         {"", "CLUSTER_CA_BUNDLE=%%", []string{"CLUSTER_CA_BUNDLE", "base64"}},
+		"percent for share":  {"", "VM_MEMORY_OVERHEAD_PERCENT=7.5", []string{"VM_MEMORY_OVERHEAD_PERCENT", "0.075"}},
+		"port out of range":  {"--metrics-port 99999", "", []string{"--metrics-port", "65535"}},
+		"one port for two":   {"--metrics-port 8081", "", []string{"--metrics-port", "--health-probe-port"}},
+		"a word for a truth": {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
+		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},
+		"unknown flag":       {"--batch-max 3s", "", []string{"--batch-max", "--batch-max-duration meant", "--help"}},
+		"stray word":         {"now", "", []string{`"now"`}},
+		"no value":           {"--cluster-name", "", []string{"--cluster-name has no value"}},
+		"NaN":                {"", "VM_MEMORY_OVERHEAD_PERCENT=NaN", []string{"VM_MEMORY_OVERHEAD_PERCENT"}},
+		"no calls at all":    {"", "KUBE_CLIENT_QPS=0", []string{"KUBE_CLIENT_QPS", "200"}},
+	} {
+		_, _, err := load(c.args, c.env)
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+			continue
+		}
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: more than one line: %q", name, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q does not say %q", name, err, want)
+			}
+		}
+	}
+}
+
+func TestWhatIsNotDoneIsSaid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args, env string
+		want      string
+	}{
+		"queue":               {"", "INTERRUPTION_QUEUE=q", "--interruption-queue (INTERRUPTION_QUEUE)"},
+		"by flag":             {"--enable-zonal-shift=true", "", "--enable-zonal-shift (ENABLE_ZONAL_SHIFT)"},
+		"switched off":        {"", "ENABLE_ZONAL_SHIFT=false", ""},
+		"gates at default":    {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
+		"a gate switched on":  {"", "FEATURE_GATES=NodeRepair=true", "--feature-gates (FEATURE_GATES)"},
+		"no harm in leaving":  {"", "CPU_REQUESTS=2000", ""},
+		"the usual log paths": {"", "LOG_OUTPUT_PATHS=stdout", ""},
+	} {
+		_, notes, err := load(c.args, c.env)
+		got := ""
+		for _, n := range notes {
+			got += n.Setting
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%s: notes %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	if _, _, err := load("--help"); !errors.Is(err, ErrHelp) {
+		t.Errorf("--help gives %v", err)
+	}
+	var c Settings
+	for _, s := range c.table() {
+		if !strings.Contains(Help(), "--"+s.flag) || s.help == "" {
+			t.Errorf("help does not explain --%s", s.flag)
+		}
+	}
+}

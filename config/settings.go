@@ -1,0 +1,62 @@
+// Package config is every setting of the controller, once: its flag, its environment variable, its default, its check.
+//
+// In: the command line's arguments and the environment.
+// Out: Settings, notes on what was asked for and is not done, or an error that names the setting and the fix.
+// Never: a setting that is read anywhere else, or a wrong value that is silently replaced.
+package config
+
+import "time"
+
+// Settings are how the controller behaves. Flags and variables have the names that Karpenter gives them, so that an
+// installation can be moved over as it is.
+type Settings struct {
+	// ClusterName is the name of the EKS cluster.
+	ClusterName string
+	// ClusterEndpoint is the URL of the API server as nodes reach it. Empty: EKS is asked.
+	ClusterEndpoint string
+	// ClusterCABundle is the API server's certificate authority, PEM in base64. Empty: EKS is asked.
+	ClusterCABundle string
+	// Kubeconfig is the file with the way to the API server. Empty: $KUBECONFIG, the pod's service account, or the
+	// user's default file, in this order.
+	Kubeconfig string
+	// Region is the AWS region. Empty: the AWS SDK finds it.
+	Region string
+
+	// BatchIdle is how long no new pending pod may appear before a plan is made; BatchMax the longest wait in all.
+	BatchIdle, BatchMax time.Duration
+
+	// MemoryOverheadPercent is the share of an instance's memory that never reaches its nodes: 0.075.
+	MemoryOverheadPercent float64
+	// ReservedENIs are network interfaces of each instance that the VPC CNI keeps from pods.
+	ReservedENIs int
+	// IsolatedVPC: there is no way to services without an endpoint in the VPC (IAM, pricing); they are not asked.
+	IsolatedVPC bool
+	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
+	SubnetRefresh, AMIRefresh time.Duration
+
+	// KubeQPS and KubeBurst bound the calls to the API server, per second and at once.
+	KubeQPS   float64
+	KubeBurst int
+	// MetricsPort and ProbePort are where /metrics and /healthz, /readyz answer; 0 for nowhere.
+	MetricsPort, ProbePort int
+	// Profiling serves /debug/pprof on MetricsPort.
+	Profiling bool
+	// MemoryLimit is the container's, in bytes, 90 % of which the garbage collector tries to stay under; -1 for none.
+	MemoryLimit int64
+
+	// LeaderElection and the Lease it is held by. The default name is Karpenter's: of the two, only one acts.
+	LeaderElection                              bool
+	LeaderElectionName, LeaderElectionNamespace string
+
+	// LogLevel is debug, info or error.
+	LogLevel string
+}
+
+// Default values of Settings that matter outside of this package.
+const (
+	BatchIdle       = time.Second
+	BatchMax        = 10 * time.Second
+	KubeQPS         = 200
+	KubeBurst       = 300
+	RefreshInterval = time.Minute
+)

@@ -1,0 +1,220 @@
+package config
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setting is one line of the table: how a setting is called, and how a text becomes its value.
+type setting struct {
+	flag     string // "batch-max-duration"; the variable is BATCH_MAX_DURATION
+	fallback string // the default, as text
+	help     string
+	isBool   bool
+	set      func(text string) error
+}
+
+func (s setting) variable() string {
+	return strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
+}
+
+// table lists the settings that this version honours.
+func (c *Settings) table() []setting {
+	return []setting{
+		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: text(&c.ClusterName)},
+		{flag: "cluster-endpoint", help: "URL of the API server as nodes reach it; EKS is asked when empty", set: address(&c.ClusterEndpoint)},
+		{flag: "cluster-ca-bundle", help: "the API server's certificate authority, PEM in base64; EKS is asked when empty", set: encoded(&c.ClusterCABundle)},
+		{flag: "kubeconfig", help: "file with the way to the API server; the pod's service account when empty", set: text(&c.Kubeconfig)},
+		{flag: "aws-region", help: "AWS region; found by the AWS SDK when empty", set: text(&c.Region)},
+
+		{flag: "batch-idle-duration", fallback: "1s", help: "plan when no new pending pod has appeared for this long", set: period(&c.BatchIdle, 0)},
+		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: period(&c.BatchMax, 0)},
+
+		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
+		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
+		{flag: "isolated-vpc", fallback: "false", help: "do not ask services that have no endpoint in a VPC", isBool: true, set: yes(&c.IsolatedVPC)},
+		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
+		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
+
+		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
+		{flag: "kube-client-burst", fallback: "300", help: "calls to the API server at once", set: count(&c.KubeBurst, 1, 1_000_000)},
+		{flag: "metrics-port", fallback: "8080", help: "port of /metrics, 0 for none", set: count(&c.MetricsPort, 0, 65535)},
+		{flag: "health-probe-port", fallback: "8081", help: "port of /healthz and /readyz, 0 for none", set: count(&c.ProbePort, 0, 65535)},
+		{flag: "enable-profiling", fallback: "false", help: "serve /debug/pprof on the metrics port", isBool: true, set: yes(&c.Profiling)},
+		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
+
+		{flag: "disable-leader-election", fallback: "false", help: "act without holding the Lease", isBool: true, set: no(&c.LeaderElection)},
+		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: text(&c.LeaderElectionName)},
+		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: text(&c.LeaderElectionNamespace)},
+
+		{flag: "log-level", fallback: "info", help: "debug, info or error", set: oneOf(&c.LogLevel, "debug", "info", "error")},
+	}
+}
+
+// check holds the settings against one another.
+func (c *Settings) check() error {
+	switch {
+	case c.ClusterName == "":
+		return errors.New("--cluster-name (CLUSTER_NAME) is not set: give the name of the EKS cluster")
+	case c.BatchIdle > c.BatchMax:
+		return fmt.Errorf("--batch-idle-duration (BATCH_IDLE_DURATION) is %s, longer than --batch-max-duration (BATCH_MAX_DURATION), which is %s: shorten the first or lengthen the second",
+			c.BatchIdle, c.BatchMax)
+	case c.MetricsPort != 0 && c.MetricsPort == c.ProbePort:
+		return fmt.Errorf("--metrics-port (METRICS_PORT) and --health-probe-port (HEALTH_PROBE_PORT) are both %d: give one of them another port", c.ProbePort)
+	}
+	return nil
+}
+
+// unsupported lists settings of Karpenter's that this version does not honour, with the value that asks for nothing
+// and what a user is told who asks for more. Settings that change nothing but Karpenter's own workings are not among
+// them: they are taken and ignored.
+func unsupported() map[string]unsupportedSetting {
+	return map[string]unsupportedSetting{
+		"interruption-queue":                  {"", "interruption messages are not read yet; spot interruptions end nodes without notice"},
+		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
+		"scheduler-config":                    {"", "default topology spread constraints are not planned with yet"},
+		"preference-policy":                   {"Respect", "preferences are always respected where they can be"},
+		"min-values-policy":                   {"Strict", "minValues are always strict"},
+		"feature-gates":                       {"", "gated features are not built yet"},
+		"aws-feature-gates":                   {"", "gated features are not built yet"},
+		"eks-control-plane":                   {"", ""},
+		"disable-dry-run":                     {"", ""},
+		"karpenter-service":                   {"", ""},
+		"cpu-requests":                        {"", ""},
+		"log-output-paths":                    {"stdout", "logs go to stderr"},
+		"log-error-output-paths":              {"stderr", "logs go to stderr"},
+		"ignore-dra-requests":                 {"true", "pods that ask for DRA devices are not planned for"},
+		"disable-controller-warmup":           {"", ""},
+		"disable-cluster-state-observability": {"", ""},
+	}
+}
+
+type unsupportedSetting struct {
+	harmless string // the value that asks for nothing that is missing
+	says     string // empty: nothing is missing, whatever the value
+}
+
+func text(to *string) func(string) error {
+	return func(s string) error {
+		*to = s
+		return nil
+	}
+}
+
+func address(to *string) func(string) error {
+	return func(s string) error {
+		u, err := url.Parse(s)
+		if s != "" && (err != nil || u.Scheme == "" || u.Host == "") {
+			return errors.New("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com")
+		}
+		*to = s
+		return nil
+	}
+}
+
+func encoded(to *string) func(string) error {
+	return func(s string) error {
+		if _, err := base64.StdEncoding.DecodeString(s); err != nil {
+			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster")
+		}
+		*to = s
+		return nil
+	}
+}
+
+func period(to *time.Duration, least time.Duration) func(string) error {
+	return func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return errors.New("want a duration with its unit, for instance 10s or 1m30s")
+		}
+		if d < least || d < 0 {
+			return fmt.Errorf("want at least %s", least)
+		}
+		*to = d
+		return nil
+	}
+}
+
+func count(to *int, least, most int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("want a whole number from %d to %d", least, most)
+		}
+		*to = n
+		return nil
+	}
+}
+
+func bytes(to *int64) func(string) error {
+	return func(s string) error {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < -1 {
+			return errors.New("want a number of bytes, or -1 for no limit")
+		}
+		*to = n
+		return nil
+	}
+}
+
+func share(to *float64) func(string) error {
+	return func(s string) error {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(f >= 0 && f < 1) {
+			return errors.New("want a fraction of 1, for instance 0.075 for 7.5 %")
+		}
+		*to = f
+		return nil
+	}
+}
+
+func rate(to *float64) func(string) error {
+	return func(s string) error {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(f > 0 && f < 1e6) {
+			return errors.New("want a number of calls per second above 0, for instance 200")
+		}
+		*to = f
+		return nil
+	}
+}
+
+func yes(to *bool) func(string) error {
+	return func(s string) error {
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		*to = b
+		return nil
+	}
+}
+
+func no(to *bool) func(string) error {
+	set := yes(to)
+	return func(s string) error {
+		if err := set(s); err != nil {
+			return err
+		}
+		*to = !*to
+		return nil
+	}
+}
+
+func oneOf(to *string, words ...string) func(string) error {
+	return func(s string) error {
+		for _, w := range words {
+			if strings.EqualFold(s, w) {
+				*to = w
+				return nil
+			}
+		}
+		return fmt.Errorf("want one of %s", strings.Join(words, ", "))
+	}
+}
