@@ -1,0 +1,80 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// maker makes metrics and registers them.
+type maker struct{ registry prometheus.Registerer }
+
+func (r maker) counter(name, help string) prometheus.Counter {
+	m := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	m := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) gauge(name, help string) prometheus.Gauge {
+	m := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	m := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	m := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	m := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) summary(name, help string) prometheus.Summary {
+	m := prometheus.NewSummary(prometheus.SummaryOpts{Name: name, Help: help, Objectives: objectives()})
+	r.registry.MustRegister(m)
+	return m
+}
+
+func (r maker) summaries(name, help string, labels ...string) *prometheus.SummaryVec {
+	m := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help, Objectives: objectives()}, labels)
+	r.registry.MustRegister(m)
+	return m
+}
+
+func objectives() map[float64]float64 {
+	return map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01}
+}
+
+// durations are buckets, in seconds, from a fast call to a slow node.
+func durations() []float64 {
+	return []float64{
+		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60,
+		90, 120, 180, 300, 450, 600,
+	}
+}
+
+// stages are buckets for the way to CreateFleet; 0.3 is the bound that is promised.
+func stages() []float64 {
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1, 2, 5, 10, 30}
+}
+
+// powers are the powers of 2 from 1 to most.
+func powers(most float64) []float64 {
+	var out []float64
+	for b := 1.0; b <= most; b *= 2 {
+		out = append(out, b)
+	}
+	return out
+}

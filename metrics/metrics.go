@@ -1,0 +1,192 @@
+// Package metrics is every number that the controller tells, once: its name, its labels, its meaning.
+//
+// In: observations of the loops.
+// Out: Prometheus metrics, with Karpenter's names where the meaning is Karpenter's.
+// Never: a decision that rests on a number, or a label with as many values as there are pods.
+package metrics
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the controller's. Labels stand in the order in which their values are given.
+type Metrics struct {
+	Scheduling
+	Claims
+	Nodes
+	Pods
+	Pools
+	AWS
+	Own
+}
+
+// Scheduling is about plans.
+type Scheduling struct {
+	// Duration of one plan in seconds, snapshot included, by controller.
+	Duration *prometheus.HistogramVec
+	// Unschedulable pods of the last plan, by controller.
+	Unschedulable *prometheus.GaugeVec
+	// Ignored is how many pending pods no plan can be made for.
+	Ignored prometheus.Gauge
+	// QueueDepth is how many pods the running plan considers, by controller.
+	QueueDepth *prometheus.GaugeVec
+}
+
+// Claims is about NodeClaims.
+type Claims struct {
+	Created     *prometheus.CounterVec   // reason, nodepool, min_values_relaxed
+	Terminated  *prometheus.CounterVec   // nodepool, capacity_type, zone
+	Disrupted   *prometheus.CounterVec   // reason, nodepool, capacity_type, consolidation_policy, termination_mode
+	Termination *prometheus.HistogramVec // seconds from deletion to the end, by nodepool
+	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances to the end, by nodepool
+}
+
+// Nodes is about Nodes.
+type Nodes struct {
+	Created     *prometheus.CounterVec   // nodepool
+	Terminated  *prometheus.CounterVec   // nodepool, zone
+	Drained     *prometheus.CounterVec   // nodepool
+	Termination *prometheus.SummaryVec   // seconds from deletion to the end, by nodepool
+	Lifetime    *prometheus.HistogramVec // seconds from creation to the end, by nodepool
+	Count       prometheus.Gauge         // nodes in the last snapshot
+}
+
+// Pods is about pods.
+type Pods struct {
+	Bound     prometheus.Histogram   // seconds from creation to bound
+	Startup   prometheus.Summary     // seconds from creation to running
+	Evictions *prometheus.CounterVec // code
+	Drained   *prometheus.CounterVec // reason
+}
+
+// Pools is about NodePools.
+type Pools struct {
+	Limit   *prometheus.GaugeVec // resource_type, nodepool
+	Usage   *prometheus.GaugeVec // resource_type, nodepool
+	Allowed *prometheus.GaugeVec // nodepool, reason: nodes that may be disrupted now
+}
+
+// AWS is about calls to AWS.
+type AWS struct {
+	Requests        *prometheus.CounterVec   // service, action, status_code
+	Duration        *prometheus.HistogramVec // seconds of one request, retries included: service, action
+	Method          *prometheus.HistogramVec // seconds of one act of the controller: controller, method, provider
+	MethodErrors    *prometheus.CounterVec   // controller, method, provider, error
+	LaunchFailures  *prometheus.CounterVec   // zone, capacity_type, reason
+	TerminateErrors prometheus.Counter
+}
+
+// Own has no counterpart in Karpenter.
+type Own struct {
+	// Stage is how long a step on the way from a pending pod to CreateFleet took, in seconds, by stage; see the Stage constants.
+	Stage *prometheus.HistogramVec
+	// Refused pods of the last plan, by the code of their first reason.
+	Refused *prometheus.GaugeVec
+	// Shortages is how many offerings EC2 is known to be short of.
+	Shortages prometheus.Gauge
+	// MarketBuilds counts how often the market was built anew.
+	MarketBuilds prometheus.Counter
+	// Swept counts what the sweeper removed, by kind: instance, nodeclaim, launch_template.
+	Swept *prometheus.CounterVec
+	// BreakerOpen is 1 while the sweeper holds back because it would remove too much, by kind.
+	BreakerOpen *prometheus.GaugeVec
+	// Namesakes is how many instances carry our cluster's name and another cluster's UID.
+	Namesakes prometheus.Gauge
+	// Failures counts errors of the loops by what comes next: retry, tell.
+	Failures *prometheus.CounterVec
+}
+
+// The stages from a pending pod to CreateFleet. Batch is the time that is waited on purpose; Beyond is all the rest.
+const (
+	StageBatch  = "batch"  // the first pod of a batch was seen → the batch was closed
+	StagePlan   = "plan"   // batch closed → plan made
+	StageClaim  = "claim"  // plan made → NodeClaim created
+	StageLaunch = "launch" // NodeClaim created → EC2 is asked
+	StageBeyond = "beyond" // batch closed → EC2 is asked
+)
+
+// New registers the metrics and returns them. version and commit are the binary's.
+func New(registry prometheus.Registerer, version, commit string) *Metrics {
+	r := maker{registry}
+	m := &Metrics{
+		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
+		Pools: r.pools(), AWS: r.aws(), Own: r.own(),
+	}
+	r.gauges("karpenter_build_info", "Always 1; the labels say what is running.", "version", "goversion", "goarch", "commit").
+		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
+	return m
+}
+
+func (r maker) scheduling() Scheduling {
+	return Scheduling{
+		Duration:      r.histograms("karpenter_scheduler_scheduling_duration_seconds", "Duration of one plan, snapshot included.", durations(), "controller"),
+		Unschedulable: r.gauges("karpenter_scheduler_unschedulable_pods_count", "Pods of the last plan that got no place.", "controller"),
+		Ignored:       r.gauge("karpenter_scheduler_ignored_pods_count", "Pending pods that no plan can be made for."),
+		QueueDepth:    r.gauges("karpenter_scheduler_queue_depth", "Pods that the running plan considers.", "controller"),
+	}
+}
+
+func (r maker) claims() Claims {
+	return Claims{
+		Created:     r.counters("karpenter_nodeclaims_created_total", "NodeClaims made.", "reason", "nodepool", "min_values_relaxed"),
+		Terminated:  r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
+		Disrupted:   r.counters("karpenter_nodeclaims_disrupted_total", "NodeClaims that were deleted by the controller.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		Termination: r.histograms("karpenter_nodeclaims_termination_duration_seconds", "From the deletion of a NodeClaim to its end.", powers(2048), "nodepool"),
+		InstanceEnd: r.histograms("karpenter_nodeclaims_instance_termination_duration_seconds", "From the termination of an instance to its end.", powers(1024), "nodepool"),
+	}
+}
+
+func (r maker) nodes() Nodes {
+	days := []float64{900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 432000, 864000, 1296000, 2592000}
+	return Nodes{
+		Created:     r.counters("karpenter_nodes_created_total", "Nodes that have registered.", "nodepool"),
+		Terminated:  r.counters("karpenter_nodes_terminated_total", "Nodes that have ended.", "nodepool", "zone"),
+		Drained:     r.counters("karpenter_nodes_drained_total", "Nodes that were emptied before they ended.", "nodepool"),
+		Termination: r.summaries("karpenter_nodes_termination_duration_seconds", "From the deletion of a Node to its end.", "nodepool"),
+		Lifetime:    r.histograms("karpenter_nodes_lifetime_duration_seconds", "From the creation of a Node to its end.", days, "nodepool"),
+		Count:       r.gauge("karpenter_cluster_state_node_count", "Nodes in the last snapshot, claims that have not joined included."),
+	}
+}
+
+func (r maker) pods() Pods {
+	return Pods{
+		Bound:     r.histogram("karpenter_pods_bound_duration_seconds", "From the creation of a pod to its being bound.", durations()),
+		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod to its running."),
+		Evictions: r.counters("karpenter_pods_eviction_requests_total", "Evictions asked for, by the answer.", "code"),
+		Drained:   r.counters("karpenter_pods_drained_total", "Pods that had to leave their node.", "reason"),
+	}
+}
+
+func (r maker) pools() Pools {
+	return Pools{
+		Limit:   r.gauges("karpenter_nodepools_limit", "What a NodePool may hold.", "resource_type", "nodepool"),
+		Usage:   r.gauges("karpenter_nodepools_usage", "What a NodePool holds.", "resource_type", "nodepool"),
+		Allowed: r.gauges("karpenter_nodepools_allowed_disruptions", "Nodes of a NodePool that may be disrupted now.", "nodepool", "reason"),
+	}
+}
+
+func (r maker) aws() AWS {
+	return AWS{
+		Requests:        r.counters("aws_sdk_go_request_total", "Calls to AWS.", "service", "action", "status_code"),
+		Duration:        r.histograms("aws_sdk_go_request_duration_seconds", "Duration of calls to AWS, retries included.", durations(), "service", "action"),
+		Method:          r.histograms("karpenter_cloudprovider_duration_seconds", "Duration of acts on AWS.", durations(), "controller", "method", "provider"),
+		MethodErrors:    r.counters("karpenter_cloudprovider_errors_total", "Acts on AWS that failed.", "controller", "method", "provider", "error"),
+		LaunchFailures:  r.counters("karpenter_cloudprovider_instance_launch_failures_total", "Offerings that CreateFleet could not give.", "zone", "capacity_type", "reason"),
+		TerminateErrors: r.counter("karpenter_cloudprovider_instance_termination_failures_total", "Instances that could not be terminated."),
+	}
+}
+
+func (r maker) own() Own {
+	return Own{
+		Stage:        r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
+		Refused:      r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),
+		Shortages:    r.gauge("joiner_shortages", "Offerings that EC2 is known to be short of."),
+		MarketBuilds: r.counter("joiner_market_builds_total", "How often the market was built anew."),
+		Swept:        r.counters("joiner_swept_total", "What the sweeper removed.", "kind"),
+		BreakerOpen:  r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),
+		Namesakes:    r.gauge("joiner_namesake_instances", "Instances that carry our cluster's name and another cluster's UID."),
+		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
+	}
+}

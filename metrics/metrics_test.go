@@ -1,0 +1,40 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestNew asserts that all metrics can be registered together, twice with registries of their own, and that the names
+// that dashboards use are there.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		registry := prometheus.NewPedanticRegistry()
+		m := New(registry, "v1", "abc")
+		m.Stage.WithLabelValues(StageBeyond).Observe(0.2)
+		m.Claims.Created.WithLabelValues("provisioned", "default", "false").Inc()
+		m.Nodes.Termination.WithLabelValues("default").Observe(1)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, f := range families {
+			names[f.GetName()] = true
+			if f.GetHelp() == "" || !strings.HasSuffix(f.GetHelp(), ".") {
+				t.Errorf("%s: the help %q is no sentence", f.GetName(), f.GetHelp())
+			}
+		}
+		for _, want := range []string{
+			"karpenter_nodeclaims_created_total", "karpenter_build_info", "joiner_stage_duration_seconds",
+			"karpenter_nodes_termination_duration_seconds", "karpenter_pods_startup_duration_seconds",
+		} {
+			if !names[want] {
+				t.Errorf("there is no %s among %v", want, names)
+			}
+		}
+	}
+}
