@@ -1,0 +1,98 @@
+package ec2
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// patience is how long a gathered call may take, with all its attempts.
+const patience = 2 * time.Minute
+
+// gather makes one call of what many callers ask at about the same time. Each
+// asks for one key; the first of them waits a moment for others and then calls
+// for all.
+type gather[V any] struct {
+	window time.Duration
+	most   int // keys of one call
+	call   func(ctx context.Context, keys []string) (map[string]V, map[string]error, error)
+
+	mu      sync.Mutex
+	waiting *round[V]
+}
+
+// round is one call and those who wait for it.
+type round[V any] struct {
+	keys   []string
+	done   chan struct{} // closed when the fields below are set
+	values map[string]V
+	errs   map[string]error // of single keys
+	err    error            // of the whole call
+}
+
+func newGather[V any](window time.Duration, most int,
+	call func(context.Context, []string) (map[string]V, map[string]error, error)) *gather[V] {
+	return &gather[V]{window: window, most: most, call: call}
+}
+
+// ask returns the answer for key; ok is false if the call said nothing about it.
+func (g *gather[V]) ask(ctx context.Context, key string) (value V, ok bool, err error) {
+	r, first := g.join(key)
+	if first {
+		g.run(ctx, r)
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return value, false, ctx.Err()
+	}
+	if r.err != nil {
+		return value, false, r.err
+	}
+	if err := r.errs[key]; err != nil {
+		return value, false, err
+	}
+	value, ok = r.values[key]
+	return value, ok, nil
+}
+
+// join adds the key to the round that is waiting; the second result is true
+// for the caller who opened it and must run it.
+func (g *gather[V]) join(key string) (*round[V], bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.waiting
+	if r == nil {
+		r = &round[V]{keys: []string{key}, done: make(chan struct{})}
+		g.waiting = r
+		return r, true
+	}
+	if !slices.Contains(r.keys, key) {
+		r.keys = append(r.keys, key)
+	}
+	if len(r.keys) >= g.most {
+		g.waiting = nil
+	}
+	return r, false
+}
+
+func (g *gather[V]) run(ctx context.Context, r *round[V]) {
+	defer close(r.done)
+	timer := time.NewTimer(g.window)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done(): // the others still want their answer
+	}
+	g.mu.Lock()
+	if g.waiting == r {
+		g.waiting = nil
+	}
+	keys := slices.Sorted(slices.Values(r.keys))
+	g.mu.Unlock()
+	// The call is everybody's: it must not end because the first one left.
+	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	r.values, r.errs, r.err = g.call(all, keys)
+}

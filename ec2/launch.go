@@ -1,0 +1,296 @@
+package ec2
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// MaxChoices is how many choices one launch may offer to EC2.
+const MaxChoices = 60
+
+// LaunchRequest asks for one instance for one NodeClaim.
+type LaunchRequest struct {
+	Claim     string // name of the NodeClaim
+	ClaimUID  string // never used twice, unlike the name
+	Attempt   int    // raise it after an answer without an instance; see Launch
+	NodePool  string
+	NodeClass string
+
+	// CapacityType is catalog.OnDemand or catalog.Spot: one fleet buys in one way.
+	CapacityType string
+	// Groups are the choices, by what the instance is made from. At most
+	// MaxChoices in all.
+	Groups []Group
+
+	Tags    map[string]string // the user's; none may be a ReservedTag
+	Context string            // EC2's "Context" of the fleet; usually empty
+	// ByPrice orders the choices strictly by Price, as the user's own prices
+	// need. Otherwise EC2 takes what is cheapest on demand, and on spot
+	// what is cheap and not about to be interrupted.
+	ByPrice bool
+}
+
+// Group is choices that share a launch template.
+type Group struct {
+	Blueprint Blueprint
+	Choices   []Choice
+}
+
+// Choice is one way to fulfil the request.
+type Choice struct {
+	InstanceType string
+	Zone         string
+	SubnetID     string // a subnet of that zone
+	Price        catalog.Price
+}
+
+// Launch is the answer to a LaunchRequest.
+type Launch struct {
+	// Instance is what was bought. Only what CreateFleet tells is filled in: ID,
+	// type, zone, subnet, image, capacity type, tags.
+	Instance Instance
+	// Short is what EC2 turned out to have none of; there may be some even
+	// when it sold an instance. Give it to Shortages.
+	Short []Short
+	// Spent says that EC2 answered this attempt, for good, without an instance:
+	// only a higher Attempt can get one. Set only beside an error.
+	Spent bool
+}
+
+// Launch buys one instance. Calling it again with the same claim, attempt and
+// choices returns the same instance, so a caller that died in between asks
+// again. Errors are of package fault; beyond the general meaning of kinds:
+//
+//   - Shortage: none of the choices could be had; Launch.Short says which.
+//   - InDoubt: this attempt was made before with other choices. Ask Bought; if a
+//     minute has passed since that attempt and it finds nothing, raise Attempt.
+//
+// Raise Attempt if, and only if, Launch.Spent is set or InDoubt was resolved so:
+// after any other error the instance may have been bought, and the same attempt
+// finds it.
+func (d *Door) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
+	if err := r.check(); err != nil {
+		return Launch{}, err
+	}
+	launch, err := d.launch(ctx, r, "")
+	if e := fault.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
+		// Somebody deleted it since we made it, or EC2 does not show it yet.
+		d.forget(r)
+		return d.launch(ctx, r, "-again")
+	}
+	return launch, err
+}
+
+func (r LaunchRequest) check() error {
+	const op = "CreateFleet"
+	choices := 0
+	for _, g := range r.Groups {
+		choices += len(g.Choices)
+	}
+	switch {
+	case r.Claim == "" || r.ClaimUID == "":
+		return fault.Misuse(op, "NoClaim", "the launch names no NodeClaim")
+	case choices == 0:
+		return fault.Misuse(op, "NoChoices", "no instance type and subnet to choose from for NodeClaim %s", r.Claim)
+	case choices > MaxChoices:
+		return fault.Misuse(op, "TooManyChoices", "%d choices for NodeClaim %s, more than %d", choices, r.Claim, MaxChoices)
+	case r.CapacityType != catalog.OnDemand && r.CapacityType != catalog.Spot:
+		return fault.Misuse(op, "UnknownCapacityType", "capacity type %q of NodeClaim %s is neither on-demand nor spot", r.CapacityType, r.Claim)
+	}
+	for key := range r.Tags {
+		if ReservedTag(key) {
+			return fault.Misuse(op, "TagValidationFailed", "tag %q of EC2NodeClass %s is one that Joiner sets itself: remove it from spec.tags", key, r.NodeClass)
+		}
+	}
+	return nil
+}
+
+// token makes a repeated call one call. EC2 takes up to 64 ASCII characters.
+func (r LaunchRequest) token(suffix string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d%s", r.ClaimUID, r.Attempt, suffix))
+	return hex.EncodeToString(sum[:])[:48]
+}
+
+func (d *Door) forget(r LaunchRequest) {
+	for _, g := range r.Groups {
+		if name, err := d.name(r.blueprint(g), d.shared(r)); err == nil {
+			d.templates.forget(name, nil)
+		}
+	}
+}
+
+// shared are the tags of what several claims of the pool share.
+func (d *Door) shared(r LaunchRequest) map[string]string {
+	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
+}
+
+func (r LaunchRequest) blueprint(g Group) Blueprint {
+	g.Blueprint.CapacityType = r.CapacityType
+	return g.Blueprint
+}
+
+func (d *Door) launch(ctx context.Context, r LaunchRequest, suffix string) (Launch, error) {
+	in, err := d.fleet(ctx, r, suffix)
+	if err != nil {
+		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
+	}
+	out, err := d.writes.CreateFleet(ctx, in)
+	if err != nil {
+		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, fault.Sort("CreateFleet", err))
+	}
+	launch, err := d.answer(r, out)
+	if err != nil {
+		return launch, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
+	}
+	return launch, nil
+}
+
+// fleet writes the request, making the launch templates that it needs.
+func (d *Door) fleet(ctx context.Context, r LaunchRequest, suffix string) (*awsec2.CreateFleetInput, error) {
+	tags := toTags(d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim))
+	in := &awsec2.CreateFleetInput{
+		Type:        awstypes.FleetTypeInstant,
+		ClientToken: aws.String(r.token(suffix)),
+		Context:     text(r.Context),
+		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity:       aws.Int32(1),
+			DefaultTargetCapacityType: awstypes.DefaultTargetCapacityType(r.CapacityType),
+		},
+		TagSpecifications: []awstypes.TagSpecification{
+			{ResourceType: awstypes.ResourceTypeInstance, Tags: tags},
+			{ResourceType: awstypes.ResourceTypeVolume, Tags: tags},
+			{ResourceType: awstypes.ResourceTypeFleet, Tags: tags},
+		},
+	}
+	r.strategy(in)
+	for _, g := range r.Groups {
+		if len(g.Choices) == 0 {
+			continue
+		}
+		name, err := d.ensure(ctx, r.blueprint(g), d.shared(r))
+		if err != nil {
+			return nil, err
+		}
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, awstypes.FleetLaunchTemplateConfigRequest{
+			// The name is made from the content, and a version never changes: it is the first.
+			LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: aws.String(name), Version: aws.String("1")},
+			Overrides: overrides(g),
+		})
+	}
+	return in, nil
+}
+
+func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
+	switch {
+	case r.CapacityType == catalog.Spot && r.ByPrice:
+		in.SpotOptions = &awstypes.SpotOptionsRequest{AllocationStrategy: awstypes.SpotAllocationStrategyCapacityOptimizedPrioritized}
+	case r.CapacityType == catalog.Spot:
+		in.SpotOptions = &awstypes.SpotOptionsRequest{AllocationStrategy: awstypes.SpotAllocationStrategyPriceCapacityOptimized}
+	case r.ByPrice:
+		in.OnDemandOptions = &awstypes.OnDemandOptionsRequest{AllocationStrategy: awstypes.FleetOnDemandAllocationStrategyPrioritized}
+	default:
+		in.OnDemandOptions = &awstypes.OnDemandOptionsRequest{AllocationStrategy: awstypes.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+}
+
+func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
+	out := make([]awstypes.FleetLaunchTemplateOverridesRequest, 0, len(g.Choices))
+	for _, c := range g.Choices {
+		out = append(out, awstypes.FleetLaunchTemplateOverridesRequest{
+			InstanceType:     awstypes.InstanceType(c.InstanceType),
+			SubnetId:         text(c.SubnetID),
+			AvailabilityZone: text(c.Zone),
+			ImageId:          text(g.Blueprint.ImageID),
+			Priority:         aws.Float64(c.Price.Dollars()), // the lower goes first
+		})
+	}
+	return out
+}
+
+// answer reads what CreateFleet returned.
+func (d *Door) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
+	var launch Launch
+	var errs []*fault.Error
+	for _, e := range out.Errors {
+		f := fault.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage))
+		errs = append(errs, f)
+		launch.Short = append(launch.Short, shortOf(r.CapacityType, e, f)...)
+	}
+	for _, i := range out.Instances {
+		if len(i.InstanceIds) == 0 {
+			continue
+		}
+		launch.Instance = d.bought(r, i)
+		return launch, nil
+	}
+	launch.Spent = true
+	worst := fault.Worst(errs...)
+	if worst == nil {
+		return launch, &fault.Error{Op: "CreateFleet", Kind: fault.Transient, Reason: "EmptyAnswer",
+			Message: "EC2 returned neither an instance nor an error, fleet " + aws.ToString(out.FleetId)}
+	}
+	if worst.Kind == fault.Shortage {
+		return launch, r.shortage(errs, launch.Short)
+	}
+	return launch, worst
+}
+
+// shortage says in one line what could not be had.
+func (r LaunchRequest) shortage(errs []*fault.Error, short []Short) *fault.Error {
+	first := errs[0]
+	var choices []string
+	for _, s := range short {
+		choices = append(choices, s.InstanceType+" in "+s.Zone)
+	}
+	slices.Sort(choices)
+	choices = slices.Compact(choices)
+	const shown = 5
+	more := ""
+	if len(choices) > shown {
+		more, choices = fmt.Sprintf(" and %d more", len(choices)-shown), choices[:shown]
+	}
+	return &fault.Error{Op: "CreateFleet", Kind: fault.Shortage, Reason: first.Reason, Code: first.Code, Hint: first.Hint,
+		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
+}
+
+func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) Instance {
+	out := Instance{
+		ID:           i.InstanceIds[0],
+		Type:         string(i.InstanceType),
+		Zone:         aws.ToString(i.AvailabilityZone),
+		ZoneID:       aws.ToString(i.AvailabilityZoneId),
+		SubnetID:     aws.ToString(i.SubnetId),
+		CapacityType: r.CapacityType,
+		State:        Pending,
+		Tags:         d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim),
+		Owner:        Ours,
+	}
+	if i.LaunchTemplateAndOverrides == nil || i.LaunchTemplateAndOverrides.Overrides == nil {
+		return out
+	}
+	o := i.LaunchTemplateAndOverrides.Overrides
+	out.ImageID = aws.ToString(o.ImageId)
+	out.Zone = or(out.Zone, aws.ToString(o.AvailabilityZone))
+	out.SubnetID = or(out.SubnetID, aws.ToString(o.SubnetId))
+	out.Type = or(out.Type, string(o.InstanceType))
+	return out
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

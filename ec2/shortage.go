@@ -1,0 +1,183 @@
+package ec2
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// Short is something EC2 had none of. An empty field means all: a Short with a
+// capacity type alone says that nothing can be had on spot.
+type Short struct {
+	CapacityType string
+	InstanceType string
+	Zone         string
+	SubnetID     string // the subnet had no free address; the offering itself is not short
+	Reason       string // "InsufficientCapacity", "SpotQuotaExceeded", …
+}
+
+// shortOf returns what an error of CreateFleet says is short.
+func shortOf(capacityType string, e awstypes.CreateFleetError, f *fault.Error) []Short {
+	if f.Reason == "SpotSLRCreationFailed" {
+		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
+	}
+	if f.Kind != fault.Shortage || e.LaunchTemplateAndOverrides == nil || e.LaunchTemplateAndOverrides.Overrides == nil {
+		return nil
+	}
+	o := e.LaunchTemplateAndOverrides.Overrides
+	s := Short{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone), Reason: f.Reason}
+	if f.Reason == "InsufficientFreeAddressesInSubnet" {
+		s.SubnetID = aws.ToString(o.SubnetId)
+	}
+	if s.InstanceType == "" && s.SubnetID == "" {
+		return nil
+	}
+	return []Short{s}
+}
+
+// The back-off of an offering that EC2 was short of: it is not asked for again for
+// FirstBackoff, then for twice as long each time, up to LongestBackoff. A launch
+// that succeeds, or a quiet time as long as the last back-off, starts it anew.
+const (
+	FirstBackoff   = 3 * time.Minute
+	LongestBackoff = 48 * time.Minute
+)
+
+// Shortages remembers what EC2 was short of. Its zero value remembers nothing.
+// It is safe for concurrent use; time is an argument everywhere.
+type Shortages struct {
+	mu      sync.Mutex
+	entries map[shortKey]shortage
+}
+
+type shortKey struct{ capacityType, instanceType, zone, subnet string }
+
+type shortage struct {
+	reason string
+	since  time.Time
+	wait   time.Duration
+	until  time.Time
+}
+
+// Note remembers what was short at now.
+func (s *Shortages) Note(now time.Time, short ...Short) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries == nil {
+		s.entries = map[shortKey]shortage{}
+	}
+	for _, one := range short {
+		k := keyOf(one)
+		old, ok := s.entries[k]
+		e := shortage{reason: one.Reason, since: now, wait: FirstBackoff}
+		switch {
+		case ok && now.Before(old.until):
+			continue // a launch that was under way already: nothing new
+		case ok && now.Before(old.until.Add(old.wait)):
+			e.wait = min(2*old.wait, LongestBackoff)
+			e.since = old.since
+		}
+		e.until = now.Add(e.wait)
+		s.entries[k] = e
+	}
+}
+
+// Sold forgets the shortage of an offering: EC2 just sold one.
+func (s *Shortages) Sold(instanceType, zone, capacityType string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, shortKey{capacityType: capacityType, instanceType: instanceType, zone: zone})
+	delete(s.entries, shortKey{capacityType: capacityType})
+}
+
+// Until returns when the offering may be asked for again, zero if it may be at now.
+func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until(now, instanceType, zone, capacityType)
+}
+
+func (s *Shortages) until(now time.Time, instanceType, zone, capacityType string) time.Time {
+	var last time.Time
+	for _, k := range []shortKey{
+		{capacityType: capacityType, instanceType: instanceType, zone: zone},
+		{capacityType: capacityType},
+	} {
+		if e, ok := s.entries[k]; ok && now.Before(e.until) && e.until.After(last) {
+			last = e.until
+		}
+	}
+	return last
+}
+
+// Exhausted reports whether the subnet is known to have had no free address lately.
+func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[shortKey{subnet: subnetID}]
+	return ok && now.Before(e.until)
+}
+
+// Apply returns the catalog with the offerings that are short marked so; c is not altered.
+func (s *Shortages) Apply(now time.Time, c catalog.Catalog) catalog.Catalog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.entries) == 0 {
+		return c
+	}
+	c.Types = slices.Clone(c.Types)
+	for i := range c.Types {
+		t := &c.Types[i]
+		copied := false
+		for j, o := range t.Offerings {
+			if !o.Available || s.until(now, t.Name, o.Zone, o.CapacityType).IsZero() {
+				continue
+			}
+			if !copied {
+				t.Offerings, copied = slices.Clone(t.Offerings), true
+			}
+			t.Offerings[j].Available = false
+		}
+	}
+	return c
+}
+
+// Known is one shortage that is still in force.
+type Known struct {
+	Short
+	Since, Until time.Time
+}
+
+// List returns the shortages in force at now, sorted, and forgets those that
+// are over for so long that they no longer count.
+func (s *Shortages) List(now time.Time) []Known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Known
+	for k, e := range s.entries {
+		if now.Before(e.until) {
+			out = append(out, Known{Short{k.capacityType, k.instanceType, k.zone, k.subnet, e.reason}, e.since, e.until})
+		} else if !now.Before(e.until.Add(e.wait)) {
+			delete(s.entries, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b Known) int {
+		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
+			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID))
+	})
+	return out
+}
+
+func keyOf(s Short) shortKey {
+	if s.SubnetID != "" {
+		return shortKey{subnet: s.SubnetID}
+	}
+	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
+}
