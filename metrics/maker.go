@@ -1,55 +1,66 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // maker makes metrics and registers them.
-type maker struct{ registry prometheus.Registerer }
+type maker struct {
+	registry prometheus.Registerer
+	err      error // all that was refused
+}
 
-func (r maker) counter(name, help string) prometheus.Counter {
+func (r *maker) register(m prometheus.Collector) {
+	r.err = errors.Join(r.err, r.registry.Register(m))
+}
+
+func (r *maker) counter(name, help string) prometheus.Counter {
 	m := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) counters(name, help string, labels ...string) *prometheus.CounterVec {
+func (r *maker) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	m := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) gauge(name, help string) prometheus.Gauge {
+func (r *maker) gauge(name, help string) prometheus.Gauge {
 	m := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+func (r *maker) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	m := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) histogram(name, help string, buckets []float64) prometheus.Histogram {
+func (r *maker) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	m := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func (r *maker) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	m := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) summary(name, help string) prometheus.Summary {
+func (r *maker) summary(name, help string) prometheus.Summary {
 	m := prometheus.NewSummary(prometheus.SummaryOpts{Name: name, Help: help, Objectives: objectives()})
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 
-func (r maker) summaries(name, help string, labels ...string) *prometheus.SummaryVec {
+func (r *maker) summaries(name, help string, labels ...string) *prometheus.SummaryVec {
 	m := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help, Objectives: objectives()}, labels)
-	r.registry.MustRegister(m)
+	r.register(m)
 	return m
 }
 

@@ -107,19 +107,20 @@ const (
 	StageBeyond = "beyond" // batch closed → EC2 is asked
 )
 
-// New registers the metrics and returns them. version and commit are the binary's.
-func New(registry prometheus.Registerer, version, commit string) *Metrics {
-	r := maker{registry}
+// New registers the metrics and returns them. version and commit are the binary's. A registry that has some of them
+// already is an error.
+func New(registry prometheus.Registerer, version, commit string) (*Metrics, error) {
+	r := &maker{registry: registry}
 	m := &Metrics{
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
 		Pools: r.pools(), AWS: r.aws(), Own: r.own(),
 	}
 	r.gauges("karpenter_build_info", "Always 1; the labels say what is running.", "version", "goversion", "goarch", "commit").
 		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
-	return m
+	return m, r.err
 }
 
-func (r maker) scheduling() Scheduling {
+func (r *maker) scheduling() Scheduling {
 	return Scheduling{
 		Duration:      r.histograms("karpenter_scheduler_scheduling_duration_seconds", "Duration of one plan, snapshot included.", durations(), "controller"),
 		Unschedulable: r.gauges("karpenter_scheduler_unschedulable_pods_count", "Pods of the last plan that got no place.", "controller"),
@@ -128,7 +129,7 @@ func (r maker) scheduling() Scheduling {
 	}
 }
 
-func (r maker) claims() Claims {
+func (r *maker) claims() Claims {
 	return Claims{
 		Created:     r.counters("karpenter_nodeclaims_created_total", "NodeClaims made.", "reason", "nodepool", "min_values_relaxed"),
 		Terminated:  r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
@@ -138,7 +139,7 @@ func (r maker) claims() Claims {
 	}
 }
 
-func (r maker) nodes() Nodes {
+func (r *maker) nodes() Nodes {
 	days := []float64{900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 432000, 864000, 1296000, 2592000}
 	return Nodes{
 		Created:     r.counters("karpenter_nodes_created_total", "Nodes that have registered.", "nodepool"),
@@ -150,7 +151,7 @@ func (r maker) nodes() Nodes {
 	}
 }
 
-func (r maker) pods() Pods {
+func (r *maker) pods() Pods {
 	return Pods{
 		Bound:     r.histogram("karpenter_pods_bound_duration_seconds", "From the creation of a pod to its being bound.", durations()),
 		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod to its running."),
@@ -159,7 +160,7 @@ func (r maker) pods() Pods {
 	}
 }
 
-func (r maker) pools() Pools {
+func (r *maker) pools() Pools {
 	return Pools{
 		Limit:   r.gauges("karpenter_nodepools_limit", "What a NodePool may hold.", "resource_type", "nodepool"),
 		Usage:   r.gauges("karpenter_nodepools_usage", "What a NodePool holds.", "resource_type", "nodepool"),
@@ -167,7 +168,7 @@ func (r maker) pools() Pools {
 	}
 }
 
-func (r maker) aws() AWS {
+func (r *maker) aws() AWS {
 	return AWS{
 		Requests:        r.counters("aws_sdk_go_request_total", "Calls to AWS.", "service", "action", "status_code"),
 		Duration:        r.histograms("aws_sdk_go_request_duration_seconds", "Duration of calls to AWS, retries included.", durations(), "service", "action"),
@@ -178,7 +179,7 @@ func (r maker) aws() AWS {
 	}
 }
 
-func (r maker) own() Own {
+func (r *maker) own() Own {
 	return Own{
 		Stage:        r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
 		Refused:      r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),

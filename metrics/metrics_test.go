@@ -13,7 +13,13 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	for range 2 {
 		registry := prometheus.NewPedanticRegistry()
-		m := New(registry, "v1", "abc")
+		m, err := New(registry, "v1", "abc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(registry, "v1", "abc"); err == nil {
+			t.Error("the same metrics twice in one registry are accepted")
+		}
 		m.Stage.WithLabelValues(StageBeyond).Observe(0.2)
 		m.Claims.Created.WithLabelValues("provisioned", "default", "false").Inc()
 		m.Nodes.Termination.WithLabelValues("default").Observe(1)
