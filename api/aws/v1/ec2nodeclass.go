@@ -49,7 +49,8 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.name)))",message="a term with id may hold nothing else"
 	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.name) && (has(x.tags) || has(x.id)))",message="a term with name may hold nothing else"
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
-	// CapacityReservationSelectorTerms find the capacity reservations to launch into. What any term finds counts.
+	// CapacityReservationSelectorTerms find the capacity reservations to launch into. What any term finds counts. Left
+	// out: none. The schema refuses an empty list.
 	// +kubebuilder:validation:MaxItems=30
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="each term needs tags, id or instanceMatchCriteria"
 	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="a term with id may hold nothing else"

@@ -1,0 +1,190 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// suite is a file of testdata: a manifest that is accepted, and cases that change it.
+type suite struct {
+	// Definition is the name of the CustomResourceDefinition.
+	Definition string `json:"definition"`
+	// Base is the manifest that the cases start from.
+	Base runtime.RawExtension `json:"base"`
+	// Cases by what they are about.
+	Cases []behaviour `json:"cases"`
+}
+
+// behaviour is one question to both definitions.
+type behaviour struct {
+	// Name says what the manifest is.
+	Name string `json:"name"`
+	// With is merged over the base (RFC 7386: null removes, lists are replaced) before the object is created.
+	With runtime.RawExtension `json:"with"`
+	// Then is merged over the created object, which is then updated. Left out: the object is only created.
+	Then runtime.RawExtension `json:"then"`
+	// Reject are the fields that errors are about, of the update where there is one. Left out: it is accepted.
+	Reject []string `json:"reject"`
+	// Want is contained in what the server stores, defaults included.
+	Want runtime.RawExtension `json:"want"`
+}
+
+// answer is what a server makes of a case.
+type answer struct {
+	stored map[string]any
+	errs   field.ErrorList
+}
+
+// TestBehaviour creates and updates the manifests of testdata with both definitions: same verdict about the same fields,
+// same object stored, and both as the case says.
+func TestBehaviour(t *testing.T) {
+	t.Parallel()
+	compiled := map[string][2]*Definition{}
+	for name, pair := range pairs(t) {
+		compiled[name] = [2]*Definition{compile(t, pair.ours), compile(t, pair.theirs)}
+	}
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, file := range files {
+		suite := load(t, file)
+		total += len(suite.Cases)
+		definitions, ok := compiled[suite.Definition]
+		if !ok {
+			t.Fatalf("%s: no definition %q", file, suite.Definition)
+		}
+		for _, test := range suite.Cases {
+			t.Run(filepath.Base(file)+"/"+test.Name, func(t *testing.T) {
+				t.Parallel()
+				check(t, definitions, suite.Base, test)
+			})
+		}
+	}
+	if total < 120 {
+		t.Errorf("%d cases found in testdata: want at least 120", total)
+	}
+}
+
+func check(t *testing.T, definitions [2]*Definition, base runtime.RawExtension, test behaviour) {
+	ours := ask(t, definitions[0], base, test)
+	theirs := ask(t, definitions[1], base, test)
+	if diff := gocmp.Diff(kinds(theirs.errs), kinds(ours.errs)); diff != "" {
+		t.Errorf("errors differ (-theirs +ours):\n%s", diff)
+	}
+	if diff := gocmp.Diff(theirs.stored, ours.stored); diff != "" {
+		t.Errorf("objects differ (-theirs +ours):\n%s", diff)
+	}
+	if diff := gocmp.Diff(test.Reject, fields(theirs.errs)); diff != "" {
+		t.Errorf("fields with errors (-want +got):\n%s%v", diff, theirs.errs.ToAggregate())
+	}
+	if want := decode(t, test.Want.Raw); want != nil {
+		if diff := gocmp.Diff(merge(theirs.stored, want), theirs.stored); diff != "" {
+			t.Errorf("stored (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// ask creates, and where the case says so updates, as a client of a server with one definition.
+func ask(t *testing.T, definition *Definition, base runtime.RawExtension, test behaviour) answer {
+	object := merge(decode(t, base.Raw), decode(t, test.With.Raw))
+	definition.Read(object)
+	errs := definition.Create(t.Context(), object)
+	then := decode(t, test.Then.Raw)
+	if then == nil {
+		return answer{stored: object, errs: errs}
+	}
+	if len(errs) > 0 {
+		t.Fatalf("the object to update cannot be created: %v", errs.ToAggregate())
+	}
+	next := merge(object, then)
+	definition.Read(next)
+	return answer{stored: next, errs: definition.Update(t.Context(), next, object)}
+}
+
+// merge is an object with a merge patch applied. Neither is changed.
+func merge(object, patch map[string]any) map[string]any {
+	merged := runtime.DeepCopyJSON(object)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	for key, value := range patch {
+		switch value := value.(type) {
+		case nil:
+			delete(merged, key)
+		case map[string]any:
+			below, _ := merged[key].(map[string]any)
+			merged[key] = merge(below, value)
+		default:
+			merged[key] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	return merged
+}
+
+// fields are the fields that errors are about, each once, sorted; nil for none.
+func fields(errs field.ErrorList) []string {
+	var names []string
+	for _, err := range errs {
+		names = append(names, cmp.Or(err.Field, "<root>"))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// kinds are errors without the words, sorted.
+func kinds(errs field.ErrorList) []string {
+	var kinds []string
+	for _, err := range errs {
+		kinds = append(kinds, fmt.Sprintf("%s: %s", err.Field, err.Type))
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+func compile(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *Definition {
+	t.Helper()
+	definition, err := NewDefinition(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition
+}
+
+func load(t *testing.T, file string) suite {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s suite
+	if err := yaml.UnmarshalStrict(data, &s); err != nil {
+		t.Fatalf("read %s: %v", file, err)
+	}
+	return s
+}
+
+// decode reads an object with whole numbers as int64, as the API server does; nothing gives nil.
+func decode(t *testing.T, raw []byte) map[string]any {
+	t.Helper()
+	if len(raw) == 0 {
+		return nil
+	}
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}

@@ -1,0 +1,93 @@
+// Package conformance asks whether our API is Karpenter's: the same schemas, the same verdicts, the same defaults.
+//
+// In: CustomResourceDefinitions, ours and those inside Karpenter's Go modules, and manifests.
+// Out: where two definitions differ, and what an API server that serves one of them makes of a manifest.
+// Never: a server; the API server's own packages are called directly.
+package conformance
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// Definition admits objects as an API server that serves a CustomResourceDefinition would, with the validation
+// ratcheting that is on since Kubernetes 1.33.
+type Definition struct {
+	structural *schema.Structural
+	openAPI    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// NewDefinition compiles the one version of a CustomResourceDefinition.
+func NewDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
+	if len(crd.Spec.Versions) != 1 {
+		return nil, fmt.Errorf("compile %s: want one version, have %d", crd.Name, len(crd.Spec.Versions))
+	}
+	var props apiextensions.JSONSchemaProps
+	from := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &props, nil); err != nil {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
+	}
+	structural, err := schema.NewStructural(&props)
+	if err != nil {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
+	}
+	if errs := schema.ValidateStructural(nil, structural); len(errs) > 0 {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, errs.ToAggregate())
+	}
+	openAPI, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
+	}
+	return &Definition{
+		structural: structural,
+		openAPI:    openAPI,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}, nil
+}
+
+// Read drops what the schema does not know from an object that a client sent, and fills the defaults in, in place.
+func (d *Definition) Read(object map[string]any) {
+	pruning.Prune(object, d.structural, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
+	defaulting.Default(object, d.structural)
+}
+
+// Create returns what is wrong with an object that is new. The object has been Read.
+func (d *Definition) Create(ctx context.Context, object map[string]any) field.ErrorList {
+	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
+	if len(errs) > 0 {
+		return errs // as in the API server, rules see only what the schema lets through
+	}
+	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	return errs
+}
+
+// Update returns what is wrong with an object that is to replace another. Both have been Read.
+func (d *Definition) Update(ctx context.Context, object, old map[string]any) field.ErrorList {
+	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: d.structural})
+	errs := validation.ValidateCustomResourceUpdate(nil, object, old, d.openAPI, validation.WithRatcheting(correlated))
+	if len(listtype.ValidateListSetsAndMaps(nil, d.structural, old)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, old, celconfig.RuntimeCELCostBudget,
+		cel.WithRatcheting(correlated))
+	return errs
+}

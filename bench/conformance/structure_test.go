@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"testing"
+
+	apis "github.com/aws/karpenter-provider-aws/pkg/apis"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/joiner-sh/joiner/api/crds"
+)
+
+const (
+	schemaPath   = "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties."
+	poolTemplate = schemaPath + "template.properties."
+)
+
+// deliberate are the differences that we want, with the reason. Neither changes what is accepted: behaviour is held by
+// TestBehaviour.
+var deliberate = map[string]map[string]string{
+	"nodepools.karpenter.sh": {
+		poolTemplate + "spec.properties.requirements.items.properties.values.maxLength": "" +
+			"it stands on a list, where the bound of a text has no effect",
+		poolTemplate + "spec.properties.requirements.items.properties.values.pattern": "" +
+			"it stands on a list, where the pattern of a text has no effect",
+		poolTemplate + "metadata.properties.labels.x-kubernetes-validations[3].rule": "" +
+			"theirs lists karpenter.k8s.aws/capacity-reservation-interruptible twice",
+	},
+	"nodeclaims.karpenter.sh": {
+		schemaPath + "requirements.items.properties.values.maxLength": "" +
+			"it stands on a list, where the bound of a text has no effect",
+		schemaPath + "requirements.items.properties.values.pattern": "" +
+			"it stands on a list, where the pattern of a text has no effect",
+	},
+}
+
+// pair is one definition, ours and Karpenter's.
+type pair struct{ ours, theirs *apiextensionsv1.CustomResourceDefinition }
+
+// pairs are the definitions by name. Karpenter's are those of the AWS provider, which adds rules to the core's.
+func pairs(t *testing.T) map[string]pair {
+	t.Helper()
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]pair{}
+	for _, ours := range definitions {
+		byName[ours.Name] = pair{ours: ours}
+	}
+	for _, theirs := range apis.CRDs {
+		if p, ok := byName[theirs.Name]; ok {
+			p.theirs = theirs
+			byName[theirs.Name] = p
+		}
+	}
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+		if p := byName[name]; p.ours == nil || p.theirs == nil {
+			t.Fatalf("%s: ours %t, theirs %t: want both", name, p.ours != nil, p.theirs != nil)
+		}
+	}
+	return byName
+}
+
+// TestStructure holds names, scopes, printer columns, subresources and whole schemas with their rules side by side.
+func TestStructure(t *testing.T) {
+	t.Parallel()
+	for name, pair := range pairs(t) {
+		differences, err := Compare(pair.ours, pair.theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, difference := range differences {
+			seen[difference.Path] = true
+			if _, ok := deliberate[name][difference.Path]; !ok {
+				t.Errorf("%s: %s", name, difference)
+			}
+		}
+		for path := range deliberate[name] {
+			if !seen[path] {
+				t.Errorf("%s: %s is listed as a deliberate difference and is none: take it off the list", name, path)
+			}
+		}
+	}
+}
+
+// TestCompareSees plants differences of each kind, so that silence means sameness.
+func TestCompareSees(t *testing.T) {
+	t.Parallel()
+	weight := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		prop := spec.Properties["weight"]
+		return &prop
+	}
+	tests := map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinition)
+		want   []string
+	}{
+		"nothing": {change: func(*apiextensionsv1.CustomResourceDefinition) {}},
+		"prose": {change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other words"
+		}},
+		"short name": {
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.ShortNames = []string{"np"} },
+			want:   []string{"spec.names.shortNames"},
+		},
+		"column": {
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				crd.Spec.Versions[0].AdditionalPrinterColumns[0].JSONPath = ".x"
+			},
+			want: []string{"spec.versions[0].additionalPrinterColumns[0].jsonPath"},
+		},
+		"subresource": {
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources.Scale = nil },
+			want:   []string{"spec.versions[0].subresources.scale"},
+		},
+		"bound": {
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				prop := weight(crd)
+				prop.Maximum = new(99.0)
+				crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["weight"] = *prop
+			},
+			want: []string{schemaPath + "weight.maximum"},
+		},
+		"property": {
+			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				delete(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "weight")
+			},
+			want: []string{schemaPath + "weight"},
+		},
+	}
+	ours := pairs(t)["nodepools.karpenter.sh"].ours
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changed := ours.DeepCopy()
+			test.change(changed)
+			differences, err := Compare(changed, ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, difference := range differences {
+				got = append(got, difference.Path)
+			}
+			if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
+				t.Errorf("differences at %q, want %q", got, test.want)
+			}
+		})
+	}
+}
