@@ -1,0 +1,247 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// The tags of an instance profile: Karpenter's, and the UID of our cluster.
+const (
+	tagCluster   = "kubernetes.io/cluster/"
+	tagName      = "eks:eks-cluster-name"
+	tagNodeClass = "karpenter.k8s.aws/ec2nodeclass"
+	tagRegion    = "topology.kubernetes.io/region"
+	tagUID       = "joiner.sh/cluster-uid"
+)
+
+// NodeClass is whom an instance profile is for.
+type NodeClass struct {
+	Name string
+	UID  string
+	Role string            // spec.role: a role's name, perhaps with a path before it
+	Tags map[string]string // spec.tags
+}
+
+// Profile is an instance profile as IAM shows it.
+type Profile struct {
+	Name, ARN, Path string
+	Role            string // name of its role, without path; empty if it has none
+	RoleARN         string
+	Tags            map[string]string
+}
+
+// ProfileName returns the name of the instance profile for a NodeClass' role. The same
+// class and role always have the same name; another role has another one, so that
+// instances which run with the old one keep it.
+func (d *Door) ProfileName(c NodeClass) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
+	const longest, digits = 128, 20 // IAM's limit, and what the hash takes of it
+	name := d.cluster.Name
+	return name[:min(len(name), longest-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// path is where all profiles of our cluster's NodeClasses are.
+func (d *Door) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
+
+// roleName cuts the path off a role: instance profiles know roles by name alone.
+func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
+
+// EnsureProfile returns the instance profile of the NodeClass' role, making it if it is
+// not there. It may be called as often as one likes and costs one call if all is well.
+func (d *Door) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
+	switch {
+	case d.cluster.UID == "" || c.UID == "":
+		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
+	case roleName(c.Role) == "":
+		return Profile{}, fault.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role", c.Role, c.Name)
+	}
+	name := d.ProfileName(c)
+	p, err := d.Profile(ctx, name)
+	if fault.Is(err, fault.Gone) {
+		p, err = d.create(ctx, name, c)
+	}
+	if err != nil {
+		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+	}
+	if err := d.own(p); err != nil {
+		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+	}
+	if p.Role == roleName(c.Role) {
+		return p, nil
+	}
+	if err := d.attach(ctx, p, roleName(c.Role)); err != nil {
+		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+	}
+	p.Role, p.RoleARN = roleName(c.Role), ""
+	return p, nil
+}
+
+// Profile returns the instance profile of that name, whoever owns it; the error
+// is fault.Gone if there is none.
+func (d *Door) Profile(ctx context.Context, name string) (Profile, error) {
+	out, err := d.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if err != nil {
+		return Profile{}, fault.Sort("GetInstanceProfile "+name, err)
+	}
+	if out.InstanceProfile == nil {
+		return Profile{}, &fault.Error{Op: "GetInstanceProfile " + name, Kind: fault.Transient, Reason: "EmptyAnswer", Message: "IAM returned no profile"}
+	}
+	return profileOf(*out.InstanceProfile), nil
+}
+
+func profileOf(i iamtypes.InstanceProfile) Profile {
+	p := Profile{Name: aws.ToString(i.InstanceProfileName), ARN: aws.ToString(i.Arn), Path: aws.ToString(i.Path), Tags: map[string]string{}}
+	if len(i.Roles) > 0 {
+		p.Role, p.RoleARN = aws.ToString(i.Roles[0].RoleName), aws.ToString(i.Roles[0].Arn)
+	}
+	for _, t := range i.Tags {
+		p.Tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return p
+}
+
+// own returns why the profile is not ours to change, or nil. A name of ours on a
+// profile without our UID means that somebody made it by hand.
+func (d *Door) own(p Profile) error {
+	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
+		return nil
+	}
+	return fault.Refuse("change instance profile "+p.Name, "NotOurs", "it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
+}
+
+func (d *Door) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
+	tags := map[string]string{}
+	maps.Copy(tags, c.Tags)
+	tags[tagCluster+d.cluster.Name] = "owned"
+	tags[tagName], tags[tagNodeClass] = d.cluster.Name, c.Name
+	tags[tagRegion], tags[tagUID] = d.cluster.Region, d.cluster.UID
+	in := &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name), Path: aws.String(d.path() + c.UID + "/")}
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		in.Tags = append(in.Tags, iamtypes.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
+	}
+	out, err := d.iam.CreateInstanceProfile(ctx, in)
+	err = fault.Sort("CreateInstanceProfile "+name, err)
+	if e := fault.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
+		return d.Profile(ctx, name) // made by the process before us, a moment ago
+	}
+	if err != nil {
+		return Profile{}, err
+	}
+	p := Profile{Name: name, Tags: tags}
+	if out.InstanceProfile != nil {
+		p.ARN, p.Path = aws.ToString(out.InstanceProfile.Arn), aws.ToString(out.InstanceProfile.Path)
+	}
+	return p, nil
+}
+
+// attach makes role the one of the profile; IAM allows one only.
+func (d *Door) attach(ctx context.Context, p Profile, role string) error {
+	if p.Role != "" {
+		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+			InstanceProfileName: aws.String(p.Name), RoleName: aws.String(p.Role)})
+		if err := fault.Sort("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !fault.Is(err, fault.Gone) {
+			return err
+		}
+	}
+	_, err := d.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
+		InstanceProfileName: aws.String(p.Name), RoleName: aws.String(role)})
+	err = fault.Sort("AddRoleToInstanceProfile "+p.Name, err)
+	switch e := fault.Of(err); {
+	case e == nil:
+		return nil
+	case e.Kind == fault.Gone:
+		return fault.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
+			"there is no role %q in this account: correct spec.role of the EC2NodeClass, or create the role", role)
+	case e.Code == "LimitExceeded":
+		// Attached a moment ago by the process before us, and not shown yet.
+		now, err := d.Profile(ctx, p.Name)
+		if err == nil && now.Role == role {
+			return nil
+		}
+		return e
+	}
+	return err
+}
+
+// Profiles returns the profiles under our cluster's path that carry our UID, sorted by
+// name. It costs a call for each, because IAM's list leaves tags out.
+func (d *Door) Profiles(ctx context.Context) ([]Profile, error) {
+	var out []Profile
+	pages := iam.NewListInstanceProfilesPaginator(d.iam, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fault.Sort("ListInstanceProfiles", err)
+		}
+		for _, listed := range page.InstanceProfiles {
+			p, err := d.Profile(ctx, aws.ToString(listed.InstanceProfileName))
+			if fault.Is(err, fault.Gone) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if d.own(p) == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Profile) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// DeleteProfile deletes an instance profile of ours; it refuses (fault.Refused) one
+// that does not carry our UID. One that is not there is success.
+func (d *Door) DeleteProfile(ctx context.Context, name string) error {
+	p, err := d.Profile(ctx, name)
+	if fault.Is(err, fault.Gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete instance profile: %w", err)
+	}
+	if err := d.own(p); err != nil {
+		return err
+	}
+	if p.Role != "" {
+		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+			InstanceProfileName: aws.String(name), RoleName: aws.String(p.Role)})
+		if err := fault.Sort("RemoveRoleFromInstanceProfile "+name, err); err != nil && !fault.Is(err, fault.Gone) {
+			return err
+		}
+	}
+	_, err = d.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if err := fault.Sort("DeleteInstanceProfile "+name, err); err != nil && !fault.Is(err, fault.Gone) {
+		return err
+	}
+	return nil
+}
+
+// DeleteProfiles deletes all of our profiles of a NodeClass, by its UID: for when it is deleted.
+func (d *Door) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
+	all, err := d.Profiles(ctx)
+	if err != nil {
+		return fmt.Errorf("delete instance profiles: %w", err)
+	}
+	for _, p := range all {
+		if !strings.HasPrefix(p.Path, d.path()+nodeClassUID+"/") {
+			continue
+		}
+		if err := d.DeleteProfile(ctx, p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
