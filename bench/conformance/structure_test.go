@@ -34,7 +34,9 @@ var deliberate = map[string]map[string]string{
 }
 
 // pair is one definition, ours and Karpenter's.
-type pair struct{ ours, theirs *apiextensionsv1.CustomResourceDefinition }
+type pair struct {
+	ours, theirs *apiextensionsv1.CustomResourceDefinition
+}
 
 // pairs are the definitions by name. Karpenter's are those of the AWS provider, which adds rules to the core's.
 func pairs(t *testing.T) map[string]pair {

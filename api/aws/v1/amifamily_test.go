@@ -1,0 +1,94 @@
+package v1
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseAlias(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		want      Alias
+		wantError bool
+	}{
+		"al2@latest":          {want: Alias{Family: AMIFamilyAL2, Version: "latest"}},
+		"al2023@v20250501":    {want: Alias{Family: AMIFamilyAL2023, Version: "v20250501"}},
+		"bottlerocket@v1.2.3": {want: Alias{Family: AMIFamilyBottlerocket, Version: "v1.2.3"}},
+		"windows2025@latest":  {want: Alias{Family: AMIFamilyWindows2025, Version: "latest"}},
+		"al2023@v1@v2":        {want: Alias{Family: AMIFamilyAL2023, Version: "v1@v2"}},
+		"":                    {wantError: true},
+		"al2023":              {wantError: true},
+		"al2023@":             {wantError: true},
+		"AL2023@latest":       {wantError: true},
+		"custom@latest":       {wantError: true},
+	}
+	for text, test := range tests {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseAlias(text)
+			if (err != nil) != test.wantError {
+				t.Fatalf("error %v, want one: %t", err, test.wantError)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err == nil && got.String() != text {
+				t.Errorf("written as %q, want %q", got, text)
+			}
+		})
+	}
+}
+
+func TestResolvedAMIFamily(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		spec EC2NodeClassSpec
+		want string
+	}{
+		"the alias says": {
+			spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "bottlerocket@latest"}}},
+			want: AMIFamilyBottlerocket,
+		},
+		"the field wins": {
+			spec: EC2NodeClassSpec{
+				AMIFamily: new(AMIFamilyCustom), AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}},
+			},
+			want: AMIFamilyCustom,
+		},
+		"nobody says": {
+			spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{ID: "ami-1"}}},
+			want: AMIFamilyCustom,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.spec.ResolvedAMIFamily(); got != test.want {
+				t.Errorf("family %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestStatusConditions: Ready waits for the reservations only where their gate is on.
+func TestStatusConditions(t *testing.T) {
+	t.Parallel()
+	all := []string{
+		ConditionAMIsReady, ConditionSubnetsReady, ConditionSecurityGroupsReady,
+		ConditionInstanceProfileReady, ConditionValidationSucceeded, ConditionPlacementGroupReady,
+	}
+	for name, gated := range map[string][]string{"off": nil, "on": {ConditionCapacityReservationsReady}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			class := &EC2NodeClass{}
+			class.StatusConditions(gated...).Start(class.CreationTimestamp.Time)
+			for _, condition := range all {
+				class.StatusConditions(gated...).SetTrue(class.CreationTimestamp.Time, condition)
+			}
+			if got, want := class.StatusConditions(gated...).IsReady(), gated == nil; got != want {
+				t.Errorf("ready %t, want %t", got, want)
+			}
+		})
+	}
+}

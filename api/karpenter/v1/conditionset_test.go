@@ -1,0 +1,213 @@
+package v1
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	born  = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	later = born.Add(time.Minute)
+	last  = born.Add(time.Hour)
+)
+
+// claim is a NodeClaim of generation 1 whose conditions nobody has looked at yet.
+func claim() *NodeClaim {
+	c := &NodeClaim{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(born)}}
+	c.StatusConditions().Start(later)
+	return c
+}
+
+// row is a condition as one line: type, status, reason, message, generation, minutes since born.
+func rows(c *NodeClaim) []string {
+	var rows []string
+	for _, cond := range c.Status.Conditions {
+		fields := []string{
+			cond.Type, string(cond.Status), cond.Reason, cond.Message,
+			string(rune('0' + cond.ObservedGeneration)), cond.LastTransitionTime.Sub(born).String(),
+		}
+		rows = append(rows, strings.Join(fields, " | "))
+	}
+	return rows
+}
+
+func TestConditionSet(t *testing.T) {
+	t.Parallel()
+	const waiting = " | Unknown | AwaitingReconciliation | nobody has looked at this yet | 1 | 0s"
+	tests := map[string]struct {
+		do   func(*NodeClaim)
+		want []string
+	}{
+		"a new object waits since its creation": {
+			do: func(*NodeClaim) {},
+			want: []string{
+				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
+				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
+			},
+		},
+		"one true dependent leaves Ready open": {
+			do: func(c *NodeClaim) { c.StatusConditions().SetTrue(later, ConditionLaunched) },
+			want: []string{
+				"Launched | True | Launched |  | 1 | 1m0s", "Registered" + waiting, "Initialized" + waiting,
+				"Ready | Unknown | ReconcilingDependents | Registered=Unknown, Initialized=Unknown | 1 | 0s",
+			},
+		},
+		"one false dependent makes Ready false": {
+			do: func(c *NodeClaim) {
+				c.StatusConditions().SetFalse(later, ConditionRegistered, ReasonMultipleNodesFound, "two")
+			},
+			want: []string{
+				"Launched" + waiting, "Registered | False | MultipleNodesFound | two | 1 | 1m0s", "Initialized" + waiting,
+				"Ready | False | UnhealthyDependents | Launched=Unknown, Registered=False, Initialized=Unknown | 1 | 1m0s",
+			},
+		},
+		"all true dependents make Ready true": {
+			do: func(c *NodeClaim) {
+				for _, t := range []string{ConditionInitialized, ConditionRegistered, ConditionLaunched} {
+					c.StatusConditions().SetTrue(later, t)
+				}
+			},
+			want: []string{
+				"Launched | True | Launched |  | 1 | 1m0s", "Registered | True | Registered |  | 1 | 1m0s",
+				"Initialized | True | Initialized |  | 1 | 1m0s", "Ready | True | Ready |  | 1 | 1m0s",
+			},
+		},
+		"what was true for an older generation is not healthy, nor false": {
+			do: func(c *NodeClaim) {
+				c.StatusConditions().SetTrue(later, ConditionLaunched)
+				c.StatusConditions().SetFalse(later, ConditionRegistered, "Broken", "")
+				c.Generation = 2
+				c.StatusConditions().SetTrue(last, ConditionInitialized)
+			},
+			want: []string{
+				"Launched | True | Launched |  | 1 | 1m0s", "Registered | False | Broken |  | 1 | 1m0s",
+				"Initialized | True | Initialized |  | 2 | 1h0m0s",
+				"Ready | Unknown | ReconcilingDependents | Launched=True, Registered=False | 2 | 1h0m0s",
+			},
+		},
+		"another reason keeps the time": {
+			do: func(c *NodeClaim) {
+				c.StatusConditions().SetUnknown(last, ConditionLaunched, ReasonLaunchFailed, "no capacity")
+			},
+			want: []string{
+				"Launched | Unknown | LaunchFailed | no capacity | 1 | 0s", "Registered" + waiting, "Initialized" + waiting,
+				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
+			},
+		},
+		"other conditions stand by type between the dependents and Ready, and date from their write": {
+			do: func(c *NodeClaim) {
+				c.StatusConditions().SetTrue(later, ConditionDrifted)
+				c.StatusConditions().SetUnknown(last, ConditionDrained, ReasonDraining, "")
+			},
+			want: []string{
+				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
+				"Drained | Unknown | Draining |  | 1 | 1h0m0s", "Drifted | True | Drifted |  | 1 | 1m0s",
+				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
+			},
+		},
+		"deletion raises the generation of all": {
+			do: func(c *NodeClaim) {
+				c.StatusConditions().SetTrue(later, ConditionLaunched)
+				c.StatusConditions().SetTrue(later, ConditionRegistered)
+				c.StatusConditions().SetTrue(later, ConditionInitialized)
+				c.Generation = 2
+				c.DeletionTimestamp = new(metav1.NewTime(last))
+				c.StatusConditions().SetTrue(last, ConditionInstanceTerminating)
+			},
+			want: []string{
+				"Launched | True | Launched |  | 2 | 1m0s", "Registered | True | Registered |  | 2 | 1m0s",
+				"Initialized | True | Initialized |  | 2 | 1m0s",
+				"InstanceTerminating | True | InstanceTerminating |  | 2 | 1h0m0s", "Ready | True | Ready |  | 2 | 1m0s",
+			},
+		},
+		"others can be removed, dependents and Ready cannot": {
+			do: func(c *NodeClaim) {
+				c.StatusConditions().SetTrue(later, ConditionDrifted)
+				for _, t := range []string{ConditionDrifted, ConditionLaunched, ConditionReady} {
+					c.StatusConditions().Remove(t)
+				}
+			},
+			want: []string{
+				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
+				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := claim()
+			test.do(c)
+			if diff := cmp.Diff(test.want, rows(c)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestConditionSetIsQuiet: a write that changes nothing says so and leaves the object as it is.
+func TestConditionSetIsQuiet(t *testing.T) {
+	t.Parallel()
+	c := claim()
+	if !c.StatusConditions().SetTrue(later, ConditionLaunched) {
+		t.Error("the first write changed nothing")
+	}
+	before := c.DeepCopy()
+	if c.StatusConditions().SetTrue(last, ConditionLaunched) || c.StatusConditions().Start(last) {
+		t.Error("the same write again changed something")
+	}
+	if diff := cmp.Diff(before, c); diff != "" {
+		t.Errorf("the object changed:\n%s", diff)
+	}
+}
+
+// TestConditionSetLeavesCopiesAlone: a shallow copy that was taken before a write, as for a patch, is not written to.
+func TestConditionSetLeavesCopiesAlone(t *testing.T) {
+	t.Parallel()
+	c := claim()
+	shallow := *c
+	want := c.DeepCopy()
+	c.StatusConditions().SetTrue(later, ConditionRegistered)
+	c.StatusConditions().SetTrue(later, ConditionDrifted)
+	c.StatusConditions().Remove(ConditionDrifted)
+	if diff := cmp.Diff(want, &shallow); diff != "" {
+		t.Errorf("the copy changed:\n%s", diff)
+	}
+}
+
+func TestConditionSetQuestions(t *testing.T) {
+	t.Parallel()
+	c := claim()
+	s := c.StatusConditions()
+	s.SetTrue(later, ConditionLaunched)
+	s.SetTrue(later, ConditionRegistered)
+	if !s.IsTrue(ConditionLaunched, ConditionRegistered) || s.IsTrue(ConditionLaunched, ConditionInitialized) {
+		t.Error("IsTrue: want both that are true, and not one that is not")
+	}
+	if s.IsTrue(ConditionDrifted) {
+		t.Error("IsTrue: a condition that is not there is true")
+	}
+	s.SetTrue(later, ConditionInitialized)
+	if !s.IsReady() {
+		t.Error("IsReady: want true when all dependents are")
+	}
+	c.Generation = 2
+	if s.IsReady() {
+		t.Error("IsReady: still true for a generation that nobody has seen")
+	}
+}
+
+func TestConditionSetCutsMessages(t *testing.T) {
+	t.Parallel()
+	c := claim()
+	c.StatusConditions().SetFalse(later, ConditionLaunched, ReasonLaunchFailed, strings.Repeat("ü", 40000))
+	got, _ := c.StatusConditions().Find(ConditionLaunched)
+	if n := utf8.RuneCountInString(got.Message); n != 32768 {
+		t.Errorf("message of %d characters, want the 32768 that the CRDs allow", n)
+	}
+}
