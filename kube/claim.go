@@ -119,6 +119,10 @@ func claimLabels(m packing.Machine, ref *karpv1.NodeClassReference, reqs karpv1.
 			labels[key] = value
 		}
 	}
+	// What a node gets when it has joined is not promised before.
+	for _, key := range []string{karpv1.LabelRegistered, karpv1.LabelInitialized, corev1.LabelHostname} {
+		delete(labels, key)
+	}
 	labels[karpv1.LabelNodePool] = m.Pool
 	labels[ref.LabelKey()] = ref.Name
 	return labels

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -77,15 +78,18 @@ func (l *Ledger) merge(now time.Time, claims []*karpv1.NodeClaim) (all, overdue 
 	if len(l.entries) == 0 {
 		return claims, nil
 	}
-	listed := make(map[types.UID]bool, len(claims))
+	listed := make(map[types.UID]*karpv1.NodeClaim, len(claims))
 	for _, c := range claims {
-		listed[c.UID] = true
+		listed[c.UID] = c
 	}
 	all = slices.Clone(claims)
 	for uid, e := range l.entries {
 		switch {
-		case listed[uid]:
+		case listed[uid] != nil:
 			e.seen = true
+			if isSettled(now, listed[uid]) {
+				e.pods = nil
+			}
 			l.entries[uid] = e
 		case e.seen:
 			delete(l.entries, uid)
@@ -110,6 +114,16 @@ func (l *Ledger) plannedPods() map[string]types.UID {
 		}
 	}
 	return out
+}
+
+// settled is how long kube-scheduler is given to bind, to a node that became
+// ready, the pods that it was bought for. What is still pending then is planned
+// anew: kube-scheduler must see something that we do not.
+const settled = 30 * time.Second
+
+func isSettled(now time.Time, claim *karpv1.NodeClaim) bool {
+	c, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
+	return ok && c.Status == metav1.ConditionTrue && now.Sub(c.LastTransitionTime.Time) > settled
 }
 
 // cacheLag is how far behind our own writes the cache is believed to be at

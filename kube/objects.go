@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,5 +52,36 @@ type View struct {
 
 // Snapshot returns the cluster as a value. It is a pure function of the objects and the view.
 func (o Objects) Snapshot(view View) cluster.Snapshot {
-	return cluster.Snapshot{Taken: view.Now}
+	b := builder{
+		view:    view,
+		vols:    volumesOf(o, view.Live),
+		budgets: budgetsOf(o.Budgets),
+		daemons: daemonsOf(o.DaemonSets, o.Pods),
+		nodes:   nodesOf(o.Claims, o.Nodes, view.Market),
+	}
+	b.index()
+	for _, pod := range o.Pods {
+		b.place(pod)
+	}
+	b.expectDaemons()
+	out := cluster.Snapshot{
+		Taken:   view.Now,
+		Pools:   poolsOf(o, view.Live, b.nodes),
+		Nodes:   make([]cluster.Node, 0, len(b.nodes)),
+		Daemons: b.daemons,
+		Pods:    b.pods,
+	}
+	for i := range b.nodes {
+		slices.SortFunc(b.nodes[i].value.Pods, byPodID)
+		out.Nodes = append(out.Nodes, b.nodes[i].value)
+	}
+	slices.SortFunc(out.Nodes, func(x, y cluster.Node) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Claim, y.Claim))
+	})
+	slices.SortFunc(out.Pods, byPodID)
+	return out
+}
+
+func byPodID(a, b cluster.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -1,9 +1,125 @@
 package kube
 
 import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 )
+
+// poolsOf returns the pools as values, sorted by name, with the capacity of
+// nodes counted where they belong.
+func poolsOf(o Objects, live bool, nodes []nodeView) []cluster.Pool {
+	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
+	for _, c := range o.Classes {
+		classes[c.Name] = c
+	}
+	usage, count := map[string]capacity.Amounts{}, map[string]int{}
+	for i := range nodes {
+		if n := &nodes[i]; n.value.Pool != "" && !n.going {
+			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity)
+			count[n.value.Pool]++
+		}
+	}
+	out := make([]cluster.Pool, 0, len(o.Pools))
+	for _, p := range o.Pools {
+		v := poolValue(p)
+		v.Unusable = unusable(p, classes[v.NodeClass], live)
+		v.Usage, v.Nodes = usage[p.Name], count[p.Name]
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b cluster.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func poolValue(p *karpv1.NodePool) cluster.Pool {
+	template := &p.Spec.Template
+	out := cluster.Pool{
+		Name:          p.Name,
+		UID:           string(p.UID),
+		NodeClass:     classNameOf(template.Spec.NodeClassRef),
+		Requirements:  requirementsOf(template.Spec.Requirements),
+		Labels:        template.Labels,
+		Taints:        taintsOf(template.Spec.Taints),
+		StartupTaints: taintsOf(template.Spec.StartupTaints),
+		Limits:        limitsOf(p),
+	}
+	if p.Spec.Weight != nil {
+		out.Weight = int(*p.Spec.Weight)
+	}
+	return out
+}
+
+// limitsOf returns the pool's limits. Unlike requests they round down: a limit
+// is not to be passed by a fraction.
+func limitsOf(p *karpv1.NodePool) cluster.Limits {
+	var out cluster.Limits
+	for name, q := range p.Spec.Limits {
+		if name == karpv1.ResourceNodes {
+			n := int(min(max(q.Value(), 0), math.MaxInt32))
+			out.Nodes = &n
+			continue
+		}
+		if out.Ceiling == nil {
+			out.Ceiling = map[string]int64{}
+		}
+		if string(name) == capacity.CPU {
+			out.Ceiling[capacity.CPU] = milli(q)
+			continue
+		}
+		out.Ceiling[string(name)] = q.Value()
+	}
+	return out
+}
+
+// unusable returns why nothing may be bought for the pool now, empty if it may.
+//
+// The pool's own Ready condition counts where it says False. Whether the node
+// class is ready is read from the node class itself, so that a pool can be used as
+// soon as its class is ready, and not only after another loop has written so on
+// the pool. In manifests there may be no status, and no node class, at all.
+func unusable(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	switch {
+	case p.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case p.Spec.Replicas != nil:
+		return "it is static (spec.replicas), so it is not for pending pods"
+	case ref == nil:
+		return "it names no node class (spec.template.spec.nodeClassRef)"
+	case ref.Group != awsv1.Group || ref.Kind != awsv1.Kind:
+		return fmt.Sprintf("its node class is a %s of %s, which another controller serves", ref.Kind, ref.Group)
+	case class == nil && live:
+		return fmt.Sprintf("EC2NodeClass %s does not exist", ref.Name)
+	case class != nil && class.DeletionTimestamp != nil:
+		return fmt.Sprintf("EC2NodeClass %s is being deleted", ref.Name)
+	}
+	if c, ok := p.StatusConditions().Find(karpv1.ConditionValidationSucceeded); ok && c.Status == metav1.ConditionFalse &&
+		c.ObservedGeneration == p.Generation {
+		return "it is not valid: " + c.Message
+	}
+	if class == nil {
+		return ""
+	}
+	c, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+	switch {
+	case !ok && live:
+		return fmt.Sprintf("EC2NodeClass %s has not been looked at yet", ref.Name)
+	case ok && c.Status != metav1.ConditionTrue && c.Message != "":
+		return fmt.Sprintf("EC2NodeClass %s is not ready: %s", ref.Name, c.Message)
+	case ok && c.Status != metav1.ConditionTrue:
+		return fmt.Sprintf("EC2NodeClass %s is not ready", ref.Name)
+	}
+	return ""
+}
 
 // requirementsOf returns requirements as the engine has them, keys by their present names.
 func requirementsOf(reqs karpv1.Requirements) []constraint.Requirement {

@@ -13,21 +13,21 @@ import (
 
 // Amounts returns a list of resources as the engine counts them: millicores for
 // cpu, bytes or pieces for the rest. Fractions round up, as kube-scheduler
-// does; what an int64 cannot hold is capped.
+// does. More than any machine has is cut to maxAmount, so that sums do not overflow.
 func Amounts(list corev1.ResourceList) capacity.Amounts {
 	var a capacity.Amounts
 	for name, quantity := range list {
 		switch name {
 		case corev1.ResourceCPU:
-			a.CPU = milli(quantity)
+			a.CPU = bounded(milli(quantity))
 		case corev1.ResourceMemory:
-			a.Memory = quantity.Value()
+			a.Memory = bounded(quantity.Value())
 		case corev1.ResourceEphemeralStorage:
-			a.EphemeralStorage = quantity.Value()
+			a.EphemeralStorage = bounded(quantity.Value())
 		case corev1.ResourcePods:
-			a.Pods = quantity.Value()
+			a.Pods = bounded(quantity.Value())
 		default:
-			if v := quantity.Value(); v != 0 {
+			if v := bounded(quantity.Value()); v != 0 {
 				a.Extended = append(a.Extended, capacity.Extended{Name: string(name), Value: v})
 			}
 		}
@@ -35,6 +35,12 @@ func Amounts(list corev1.ResourceList) capacity.Amounts {
 	slices.SortFunc(a.Extended, func(x, y capacity.Extended) int { return cmp.Compare(x.Name, y.Name) })
 	return a
 }
+
+// maxAmount is more than any machine has of anything: 1 PiB, where the largest
+// have 32 TiB of memory and a third of a PiB of disk. Thousands of it can be added up.
+const maxAmount = 1 << 50
+
+func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
 
 // milli is Quantity.MilliValue, which wraps around for what an int64 cannot hold.
 func milli(q resource.Quantity) int64 {

@@ -120,12 +120,12 @@ func (r *Reader) dropGone(ctx context.Context, claims, overdue []*karpv1.NodeCla
 
 // Names of the indexes that Index makes; for client.MatchingFields.
 const (
-	IndexPodNode         = "spec.nodeName"
-	IndexNodeProvider    = "spec.providerID"
-	IndexClaimProvider   = "status.providerID"
-	IndexClaimClass      = "spec.nodeClassRef.name"
-	IndexPoolClass       = "spec.template.spec.nodeClassRef.name"
-	IndexAttachmentNode  = "spec.nodeName"
+	IndexPodNode        = "spec.nodeName"
+	IndexNodeProvider   = "spec.providerID"
+	IndexClaimProvider  = "status.providerID"
+	IndexClaimClass     = "spec.nodeClassRef.name"
+	IndexPoolClass      = "spec.template.spec.nodeClassRef.name"
+	IndexAttachmentNode = "spec.nodeName"
 )
 
 // Index registers the indexes that the Reader's look-ups need.

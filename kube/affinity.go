@@ -1,0 +1,171 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// required returns the alternatives that the node selector and the required
+// node affinity leave, or a sentence on why there is none.
+//
+// A term that nothing can satisfy as it is written (empty, an unknown operator,
+// a comparison with a word) is no alternative, as for kube-scheduler; a term
+// that names nodes (matchFields) is none for a node that does not exist yet.
+func required(spec *corev1.PodSpec) ([]constraint.Requirements, string) {
+	base := make(constraint.Requirements, len(spec.NodeSelector))
+	for k, v := range spec.NodeSelector {
+		base.Narrow(stableKey(k), constraint.OneOf(v))
+	}
+	terms := requiredTerms(spec)
+	if terms == nil {
+		if len(base) == 0 {
+			return nil, ""
+		}
+		return []constraint.Requirements{base}, ""
+	}
+	var out []constraint.Requirements
+	why := "its required node affinity has no term that says anything, which no node satisfies"
+	for i := range terms.NodeSelectorTerms {
+		term := &terms.NodeSelectorTerms[i]
+		narrowed, wrong := narrow(base, term)
+		switch {
+		case wrong != "":
+			why = wrong
+		case narrowed != nil:
+			out = append(out, narrowed)
+		}
+	}
+	if len(out) == 0 {
+		return nil, why
+	}
+	return out, ""
+}
+
+func requiredTerms(spec *corev1.PodSpec) *corev1.NodeSelector {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// narrow returns base narrowed by the term; nil if the term selects nothing,
+// with a sentence if it is wrong or cannot be planned for.
+func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constraint.Requirements, string) {
+	if len(term.MatchFields) > 0 {
+		return nil, fmt.Sprintf("its required node affinity selects nodes by the field %s, and a node to be bought has no name yet",
+			term.MatchFields[0].Key)
+	}
+	if len(term.MatchExpressions) == 0 {
+		return nil, ""
+	}
+	out := maps.Clone(base)
+	for i := range term.MatchExpressions {
+		e := &term.MatchExpressions[i]
+		values, ok := nodeValues(e)
+		if !ok {
+			return nil, fmt.Sprintf("its node affinity has a term that no node can satisfy: %s %s %q", e.Key, e.Operator, e.Values)
+		}
+		out.Narrow(stableKey(e.Key), values)
+	}
+	return out, ""
+}
+
+// nodeValues returns what a node selector requirement accepts; false if
+// Kubernetes would not understand it. Gte and Lte are operators of NodePools only.
+func nodeValues(e *corev1.NodeSelectorRequirement) (constraint.Values, bool) {
+	switch e.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(e.Values) == 0 {
+			return constraint.Values{}, false
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if len(e.Values) > 0 {
+			return constraint.Values{}, false
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+	default:
+		return constraint.Values{}, false
+	}
+	return constraint.ValuesOf(constraint.Operator(e.Operator), e.Values...)
+}
+
+// preferred returns the pod's soft wishes about its node, heaviest first. Those
+// that nothing can satisfy as they are written are left out, as by kube-scheduler.
+func preferred(spec *corev1.PodSpec) []cluster.Preference {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	var out []cluster.Preference
+	terms := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	for i := range terms {
+		reqs, _ := narrow(constraint.Requirements{}, &terms[i].Preference)
+		if reqs != nil && terms[i].Weight > 0 {
+			out = append(out, cluster.Preference{Weight: int(terms[i].Weight), Requirements: reqs})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b cluster.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
+	return out
+}
+
+// maxAlternatives bounds the product of node affinity terms and volume
+// topologies. Real pods have a handful.
+const maxAlternatives = 256
+
+// product returns the alternatives that satisfy one of a and one of b. None at
+// all in a means anything goes, as in cluster.Pod. A sentence says why nothing is left.
+func product(a, b []constraint.Requirements) ([]constraint.Requirements, string) {
+	if len(a) == 0 {
+		return b, ""
+	}
+	if len(a)*len(b) > maxAlternatives {
+		return nil, fmt.Sprintf("its node affinity and its volumes leave more than %d alternatives", maxAlternatives)
+	}
+	var out []constraint.Requirements
+	for _, x := range a {
+		for _, y := range b {
+			if x.Conflict(y) != "" {
+				continue
+			}
+			both := maps.Clone(x)
+			for k, v := range y {
+				both.Narrow(k, v)
+			}
+			out = append(out, both)
+		}
+	}
+	if len(out) == 0 {
+		return nil, "its volumes are where its node selector, its node affinity or its other volumes do not let it go"
+	}
+	return out, ""
+}
+
+func tolerations(list []corev1.Toleration) []constraint.Toleration {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]constraint.Toleration, len(list))
+	for i, t := range list {
+		out[i] = constraint.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: constraint.Effect(t.Effect),
+		}
+	}
+	return out
+}
+
+func taintsOf(list []corev1.Taint) []constraint.Taint {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]constraint.Taint, len(list))
+	for i, t := range list {
+		out[i] = constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)}
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"cmp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// daemonValue returns the DaemonSet as the engine sees it; false if its pods
+// run on no node or cannot be foreseen. Its newest pod, where there is one, says
+// what a pod of it really asks for: admission may have changed what the template
+// says. Where it may run is the template's word, because the DaemonSet controller
+// pins each pod to one node.
+func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod) (cluster.Daemon, bool) {
+	template := &set.Spec.Template
+	if set.DeletionTimestamp != nil || len(template.Spec.ResourceClaims) > 0 {
+		return cluster.Daemon{}, false
+	}
+	alternatives, wrong := required(&template.Spec)
+	if wrong != "" {
+		return cluster.Daemon{}, false
+	}
+	like := newest
+	if like == nil {
+		like = podOf(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
+	}
+	return cluster.Daemon{
+		Namespace:   set.Namespace,
+		Name:        set.Name,
+		Requests:    Requests(like),
+		Required:    alternatives,
+		Tolerations: daemonTolerations(&like.Spec),
+		HostPorts:   hostPorts(&like.Spec),
+	}, true
+}
+
+// daemonTolerations are the pod's and those that the DaemonSet controller adds.
+// Source: "Taints and tolerations of DaemonSets" in the Kubernetes documentation.
+func daemonTolerations(spec *corev1.PodSpec) []constraint.Toleration {
+	out := tolerations(spec.Tolerations)
+	add := func(key string, effect constraint.Effect) {
+		t := constraint.Toleration{Key: key, Operator: string(corev1.TolerationOpExists), Effect: effect}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	add(corev1.TaintNodeNotReady, constraint.NoExecute)
+	add(corev1.TaintNodeUnreachable, constraint.NoExecute)
+	add(corev1.TaintNodeDiskPressure, constraint.NoSchedule)
+	add(corev1.TaintNodeMemoryPressure, constraint.NoSchedule)
+	add(corev1.TaintNodePIDPressure, constraint.NoSchedule)
+	add(corev1.TaintNodeUnschedulable, constraint.NoSchedule)
+	if spec.HostNetwork {
+		add(corev1.TaintNodeNetworkUnavailable, constraint.NoSchedule)
+	}
+	return out
+}
+
+// daemonsOf returns the DaemonSets as values, sorted by namespace and name.
+func daemonsOf(sets []*appsv1.DaemonSet, pods []*corev1.Pod) []cluster.Daemon {
+	newest := map[string]*corev1.Pod{} // by UID of the DaemonSet
+	for _, pod := range pods {
+		ref := metav1.GetControllerOfNoCopy(pod)
+		if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {
+			continue
+		}
+		old := newest[string(ref.UID)]
+		if old == nil || old.CreationTimestamp.Before(&pod.CreationTimestamp) ||
+			old.CreationTimestamp.Equal(&pod.CreationTimestamp) && pod.Name > old.Name {
+			newest[string(ref.UID)] = pod
+		}
+	}
+	var out []cluster.Daemon
+	for _, set := range sets {
+		var like *corev1.Pod
+		if set.UID != "" {
+			like = newest[string(set.UID)]
+		}
+		if d, ok := daemonValue(set, like); ok {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// goesOn reports whether the DaemonSet puts a pod on a node with these taints and labels.
+func goesOn(d *cluster.Daemon, taints []constraint.Taint, labels constraint.Labels) bool {
+	if _, ok := constraint.Untolerated(taints, d.Tolerations); ok {
+		return false
+	}
+	if len(d.Required) == 0 {
+		return true
+	}
+	for _, alternative := range d.Required {
+		if alternative.Accepts(labels) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,264 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// nodeView is a node in the making: a claim, a Node, or both.
+type nodeView struct {
+	value cluster.Node
+	claim *karpv1.NodeClaim // nil for a node that is not ours
+	node  *corev1.Node      // nil before the kubelet has said hello
+
+	// going: on its way out, so that its pods need another place and its
+	// capacity no longer counts. A cordoned node is not: it runs on as it is.
+	going bool
+	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
+	mostCapacity capacity.Amounts
+}
+
+// nodesOf pairs claims with Nodes by the machine's provider id. What has no
+// counterpart is a node of its own. The result is in no particular order.
+func nodesOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node, market catalog.Market) []nodeView {
+	byProvider := make(map[string]*corev1.Node, len(nodes))
+	byName := make(map[string]*corev1.Node)
+	for _, n := range nodes {
+		if n.Spec.ProviderID == "" {
+			byName[n.Name] = n
+			continue
+		}
+		// Two Nodes of one machine are a mistake of somebody's; the first by name stands for it, always.
+		if old := byProvider[n.Spec.ProviderID]; old == nil || n.Name < old.Name {
+			byProvider[n.Spec.ProviderID] = n
+		}
+	}
+	out := make([]nodeView, 0, len(claims)+len(nodes))
+	paired := make(map[*corev1.Node]bool, len(claims))
+	for _, c := range claims {
+		node := byProvider[c.Status.ProviderID]
+		if node == nil && c.Status.NodeName != "" {
+			node = byName[c.Status.NodeName] // in manifests, and where a Node lost its provider id
+		}
+		if node != nil && paired[node] {
+			node = nil
+		}
+		if node != nil {
+			paired[node] = true
+		}
+		out = append(out, claimView(c, node, market))
+	}
+	for _, n := range nodes {
+		if !paired[n] {
+			out = append(out, foreignView(n))
+		}
+	}
+	return out
+}
+
+// foreignView is a Node without a claim: of a node group, of Fargate, or one
+// whose claim is not known here. It is taken as it is.
+func foreignView(n *corev1.Node) nodeView {
+	v := nodeView{node: n, going: n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)}
+	v.value = cluster.Node{
+		Name:        n.Name,
+		ProviderID:  n.Spec.ProviderID,
+		Pool:        n.Labels[karpv1.LabelNodePool],
+		NodeClass:   n.Labels[awsv1.LabelNodeClass],
+		Labels:      withHostname(n.Labels, n.Name),
+		Taints:      taintsOf(n.Spec.Taints),
+		Capacity:    Amounts(n.Status.Capacity),
+		Allocatable: allocatableOf(n),
+		Joined:      true,
+		Initialized: true,
+		Leaving:     v.going || n.Spec.Unschedulable,
+		Created:     n.CreationTimestamp.Time,
+	}
+	v.mostCapacity = v.value.Capacity
+	return v
+}
+
+func allocatableOf(n *corev1.Node) capacity.Amounts {
+	if len(n.Status.Allocatable) == 0 {
+		return Amounts(n.Status.Capacity)
+	}
+	return Amounts(n.Status.Allocatable)
+}
+
+// claimView is a claim, with its Node if there is one. Until the Node is
+// registered the claim's word counts, then the Node's. Until it is initialized,
+// what the kubelet has not found yet (devices, mostly) is taken from the claim,
+// and the taints that are there to be removed soon are left out.
+func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeView {
+	v := nodeView{claim: c, node: n, going: c.DeletionTimestamp != nil}
+	v.value = cluster.Node{
+		Name:       c.Name,
+		Claim:      c.Name,
+		ProviderID: c.Status.ProviderID,
+		Pool:       c.Labels[karpv1.LabelNodePool],
+		NodeClass:  classNameOf(c.Spec.NodeClassRef),
+		Created:    c.CreationTimestamp.Time,
+	}
+	out := &v.value
+	if n == nil || n.Labels[karpv1.LabelRegistered] != "true" {
+		promise(&v, market)
+		if n != nil {
+			out.Capacity, out.Allocatable = filled(Amounts(n.Status.Capacity), out.Capacity), filled(allocatableOf(n), out.Allocatable)
+			v.going = v.going || n.DeletionTimestamp != nil
+			v.mostCapacity = out.Capacity
+		}
+		out.Leaving = v.going
+		return v
+	}
+	out.Name, out.Joined = n.Name, true
+	out.Initialized = n.Labels[karpv1.LabelInitialized] == "true"
+	out.Labels = withHostname(n.Labels, n.Name)
+	out.Taints = taintsOf(n.Spec.Taints)
+	out.Capacity, out.Allocatable = Amounts(n.Status.Capacity), allocatableOf(n)
+	if !out.Initialized {
+		out.Taints = lastingTaints(n.Spec.Taints, c.Spec.StartupTaints)
+		out.Capacity = filled(out.Capacity, Amounts(c.Status.Capacity))
+		out.Allocatable = filled(out.Allocatable, Amounts(c.Status.Allocatable))
+	}
+	v.mostCapacity = out.Capacity
+	v.going = v.going || n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)
+	out.Leaving = v.going || n.Spec.Unschedulable
+	return v
+}
+
+// promise fills in what is known of a node that has not registered.
+func promise(v *nodeView, market catalog.Market) {
+	c, out := v.claim, &v.value
+	out.Taints = taintsOf(c.Spec.Taints)
+	if c.Status.ProviderID != "" {
+		out.Labels = withHostname(c.Labels, c.Name)
+		out.Capacity, out.Allocatable = Amounts(c.Status.Capacity), Amounts(c.Status.Allocatable)
+		v.mostCapacity = out.Capacity
+		return
+	}
+	promiseUnbought(v, market)
+}
+
+// promiseUnbought is promise for a claim that has no machine yet. Any of the
+// types it lists may be bought, so room is that of the smallest, and at least what
+// was asked for; against limits counts the largest. Of several labels it may get
+// the one of the cheapest offering is promised: right for the pods it is made for,
+// because they accept all of them, and a guess for others, put right within
+// seconds when the machine is bought.
+func promiseUnbought(v *nodeView, market catalog.Market) {
+	c, out := v.claim, &v.value
+	requests := Amounts(c.Spec.Resources.Requests)
+	types := offeredTypes(c, market)
+	out.Labels = promisedLabels(c, types)
+	out.Capacity, out.Allocatable, v.mostCapacity = requests, requests, requests
+	for i, t := range types {
+		if i == 0 {
+			out.Capacity, out.Allocatable = t.Capacity, t.Allocatable
+		}
+		out.Capacity, out.Allocatable = least(out.Capacity, t.Capacity), least(out.Allocatable, t.Allocatable)
+		v.mostCapacity = v.mostCapacity.Max(t.Capacity)
+	}
+	out.Capacity, out.Allocatable = out.Capacity.Max(requests), out.Allocatable.Max(requests)
+}
+
+// least returns the smaller amount of each resource.
+func least(a, b capacity.Amounts) capacity.Amounts {
+	return a.Times(-1).Max(b.Times(-1)).Times(-1)
+}
+
+// offeredTypes returns the types that the claim lists, in its order, as far as the market knows them.
+func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
+	types := market[classNameOf(c.Spec.NodeClassRef)].Types
+	var out []*catalog.Type
+	for _, r := range c.Spec.Requirements {
+		if r.Key != catalog.LabelInstanceType || r.Operator != corev1.NodeSelectorOpIn {
+			continue
+		}
+		for _, name := range r.Values {
+			i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int { return strings.Compare(t.Name, name) })
+			if ok {
+				out = append(out, &types[i])
+			}
+		}
+	}
+	return out
+}
+
+func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) constraint.Labels {
+	out := constraint.Labels{}
+	if len(types) > 0 {
+		maps.Copy(out, types[0].Labels)
+	}
+	for _, r := range c.Spec.Requirements {
+		// The first value as it is written: types are listed cheapest first.
+		if key := stableKey(r.Key); r.Operator == corev1.NodeSelectorOpIn && len(r.Values) > 0 && out[key] == "" {
+			out[key] = r.Values[0]
+		}
+	}
+	maps.Copy(out, c.Labels)
+	return withHostname(out, c.Name)
+}
+
+// withHostname returns the labels with kubernetes.io/hostname, which kubelets set.
+func withHostname(labels constraint.Labels, name string) constraint.Labels {
+	if labels[corev1.LabelHostname] != "" {
+		return labels
+	}
+	out := make(constraint.Labels, len(labels)+1)
+	maps.Copy(out, labels)
+	out[corev1.LabelHostname] = name
+	return out
+}
+
+// filled returns a with every amount that is missing taken from b.
+func filled(a, b capacity.Amounts) capacity.Amounts {
+	for _, name := range b.Names() {
+		if a.Of(name) == 0 {
+			a = a.With(name, b.Of(name))
+		}
+	}
+	return a
+}
+
+func isDisrupted(taints []corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
+}
+
+// lastingTaints are those that are not expected to go away while the node gets ready.
+func lastingTaints(taints, startup []corev1.Taint) []constraint.Taint {
+	var lasting []corev1.Taint
+	for i := range taints {
+		t := &taints[i]
+		isStartup := slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
+		if !isStartup && !IsEphemeral(t) {
+			lasting = append(lasting, *t)
+		}
+	}
+	return taintsOf(lasting)
+}
+
+// IsEphemeral reports whether Kubernetes, the cloud or Joiner puts the taint on
+// young nodes and takes it away by itself.
+func IsEphemeral(t *corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady:
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	case corev1.TaintNodeUnreachable:
+		return t.Effect == corev1.TaintEffectNoSchedule
+	case "node.cloudprovider.kubernetes.io/uninitialized":
+		return t.Effect == corev1.TaintEffectNoSchedule && t.Value == "true"
+	case karpv1.TaintUnregistered:
+		return t.Effect == corev1.TaintEffectNoExecute
+	}
+	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}

@@ -1,0 +1,164 @@
+package kube
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// fargateScheduler places the pods of Fargate profiles. They never run on EC2.
+const fargateScheduler = "fargate-scheduler"
+
+// Provisionable reports whether kube-scheduler has given up on the pod, so that
+// only another node can help: it is pending, tried, bound and promised to no
+// node, and would not simply appear on any new node as a DaemonSet's pod does.
+// Pods behind a scheduling gate have not been tried.
+func Provisionable(pod *corev1.Pod) bool {
+	return isWaiting(pod) && wasTried(pod)
+}
+
+// isWaiting reports whether the pod needs a node and may be given one.
+func isWaiting(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == "" && pod.DeletionTimestamp == nil &&
+		len(pod.Spec.SchedulingGates) == 0 && pod.Spec.SchedulerName != fargateScheduler &&
+		!IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod)
+}
+
+func wasTried(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+// IsFinished reports whether the pod has ended and holds nothing any more.
+func IsFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// IsDaemonPod reports whether the pod belongs to a DaemonSet.
+func IsDaemonPod(pod *corev1.Pod) bool { return isOwnedBy(pod, "DaemonSet") }
+
+// IsStatic reports whether the pod is the mirror of one that a kubelet runs on
+// its own account: it comes and goes with its node.
+func IsStatic(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror || isOwnedBy(pod, "Node")
+}
+
+func isOwnedBy(pod *corev1.Pod, kind string) bool {
+	for i := range pod.OwnerReferences {
+		if pod.OwnerReferences[i].Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt
+// holds at now: "true", or a duration that counts from the pod's start. A value
+// that is neither protects nothing.
+func IsProtected(pod *corev1.Pod, now time.Time) bool {
+	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
+	if !ok {
+		return false
+	}
+	if text == "true" {
+		return true
+	}
+	span, err := time.ParseDuration(text)
+	if err != nil || span <= 0 {
+		return false
+	}
+	return pod.Status.StartTime == nil || now.Before(pod.Status.StartTime.Add(span))
+}
+
+// needsPlace reports whether the bound pod would need another node if its own
+// went: it runs, and its like would not come by itself. A pod that is ending
+// makes room for its successor only if it must end first, as a StatefulSet's must.
+func needsPlace(pod *corev1.Pod) bool {
+	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
+		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
+}
+
+// podValue returns the pod as the engine sees it.
+func podValue(pod *corev1.Pod, vols volumes) cluster.Pod {
+	out := cluster.Pod{
+		Namespace:   pod.Namespace,
+		Name:        pod.Name,
+		UID:         string(pod.UID),
+		Owner:       ownerOf(pod),
+		Labels:      pod.Labels,
+		Requests:    Requests(pod),
+		Preferred:   preferred(&pod.Spec),
+		Tolerations: tolerations(pod.Spec.Tolerations),
+		HostPorts:   hostPorts(&pod.Spec),
+		Priority:    priorityOf(pod),
+		Created:     pod.CreationTimestamp.Time,
+	}
+	out.Required, out.Unplannable = required(&pod.Spec)
+	if out.Unplannable == "" {
+		out.Required, out.Unplannable = vols.places(pod, out.Required)
+	}
+	if out.Unplannable == "" {
+		out.Unplannable = notBuilt(&pod.Spec)
+	}
+	return out
+}
+
+// notBuilt names the first hard demand that this version cannot plan for. What
+// is only preferred (ScheduleAnyway, preferred pod affinity) is left to kube-scheduler.
+func notBuilt(spec *corev1.PodSpec) string {
+	for i := range spec.TopologySpreadConstraints {
+		if c := &spec.TopologySpreadConstraints[i]; c.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			return fmt.Sprintf("it must be spread over %s (whenUnsatisfiable: DoNotSchedule), which this version does not plan for yet", c.TopologyKey)
+		}
+	}
+	if a := spec.Affinity; a != nil {
+		if p := a.PodAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			return "it has a required pod affinity, which this version does not plan for yet"
+		}
+		if p := a.PodAntiAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			return "it has a required pod anti-affinity, which this version does not plan for yet"
+		}
+	}
+	if len(spec.ResourceClaims) > 0 {
+		return fmt.Sprintf("it asks for devices by resource claim %s, which this version does not plan for yet", spec.ResourceClaims[0].Name)
+	}
+	return ""
+}
+
+// ownerOf is the pod's controller as "ReplicaSet/web-5d4f", empty if it has none.
+func ownerOf(pod *corev1.Pod) string {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return ""
+	}
+	return ref.Kind + "/" + ref.Name
+}
+
+// Priorities of the classes that every cluster has. The API server writes the
+// number on the pod; a manifest has the name only.
+const (
+	priorityClusterCritical = 2_000_000_000
+	priorityNodeCritical    = 2_000_001_000
+)
+
+func priorityOf(pod *corev1.Pod) int32 {
+	switch {
+	case pod.Spec.Priority != nil:
+		return *pod.Spec.Priority
+	case pod.Spec.PriorityClassName == "system-cluster-critical":
+		return priorityClusterCritical
+	case pod.Spec.PriorityClassName == "system-node-critical":
+		return priorityNodeCritical
+	}
+	return 0
+}

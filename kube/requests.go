@@ -1,0 +1,146 @@
+package kube
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// Requests returns what kube-scheduler counts for the pod, with Pods: 1:
+//
+//   - the sum over its containers and sidecars (init containers that restart always), or the most that is needed while
+//     an init container runs, beside the sidecars started before it: whichever is larger, for each resource by itself;
+//   - for cpu, memory and huge pages, what the pod as a whole requests instead, where it does;
+//   - and the overhead of its runtime class.
+//
+// While a container is being resized in place, the larger of what is wanted, what is promised and what it has counts;
+// what is wanted does not count when the node has refused it.
+//
+// Source: the Kubernetes documentation on sidecar containers, pod-level resources and in-place resize (KEP-753, 2837,
+// 1287), and k8s.io/component-helpers/resource, against which it was checked. Fractions are rounded up per container
+// instead of per pod, so that a pod with amounts below a millicore or a byte may count for that much more.
+func Requests(pod *corev1.Pod) capacity.Amounts {
+	refused := resizeRefused(pod)
+	var sum capacity.Amounts
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		sum = sum.Add(containerRequests(c, pod.Status.ContainerStatuses, refused))
+	}
+	var sidecars, peak capacity.Amounts
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if !isSidecar(c) {
+			peak = peak.Max(sidecars.Add(Amounts(c.Resources.Requests)))
+			continue
+		}
+		own := containerRequests(c, pod.Status.InitContainerStatuses, refused)
+		sidecars = sidecars.Add(own)
+		sum = sum.Add(own)
+		peak = peak.Max(sidecars)
+	}
+	total := overrideByPod(sum.Max(peak), pod, refused).Add(Amounts(pod.Spec.Overhead))
+	total.Pods = 1
+	return total
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// containerRequests is what the container asks for, or has, whichever is more.
+func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) capacity.Amounts {
+	wanted := Amounts(c.Resources.Requests)
+	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
+	if i < 0 || statuses[i].Resources == nil {
+		return wanted
+	}
+	has := Amounts(statuses[i].Resources.Requests).Max(Amounts(statuses[i].AllocatedResources))
+	if refused {
+		return has
+	}
+	return wanted.Max(has)
+}
+
+// overrideByPod replaces what the containers ask for by what the pod asks for as a whole.
+func overrideByPod(sum capacity.Amounts, pod *corev1.Pod, refused bool) capacity.Amounts {
+	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
+		return sum
+	}
+	wanted := Amounts(pod.Spec.Resources.Requests)
+	effective := wanted
+	if pod.Status.Resources != nil {
+		effective = Amounts(pod.Status.Resources.Requests).Max(Amounts(pod.Status.AllocatedResources))
+		if !refused {
+			effective = effective.Max(wanted)
+		}
+	}
+	for name := range pod.Spec.Resources.Requests {
+		if isPodLevel(name) {
+			sum = sum.With(string(name), effective.Of(string(name)))
+		}
+	}
+	return sum
+}
+
+// isPodLevel reports whether a pod can ask for the resource as a whole.
+func isPodLevel(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// resizeRefused reports whether the node said that it can never resize the pod as is wanted.
+func resizeRefused(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodResizePending {
+			return c.Reason == corev1.PodReasonInfeasible
+		}
+	}
+	return false
+}
+
+// hostPorts returns the ports that the pod takes on its node for as long as it
+// runs: those of containers and sidecars, sorted. In a pod on the host's network
+// every port is one; the API server fills them in, a template does not have them.
+func hostPorts(spec *corev1.PodSpec) []cluster.HostPort {
+	var out []cluster.HostPort
+	add := func(c *corev1.Container) {
+		for _, p := range c.Ports {
+			port := p.HostPort
+			if port == 0 && spec.HostNetwork {
+				port = p.ContainerPort
+			}
+			if port <= 0 {
+				continue
+			}
+			out = append(out, cluster.HostPort{
+				IP: cmp.Or(p.HostIP, "0.0.0.0"), Port: port, Protocol: cmp.Or(string(p.Protocol), string(corev1.ProtocolTCP)),
+			})
+		}
+	}
+	for i := range spec.Containers {
+		add(&spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		if isSidecar(&spec.InitContainers[i]) {
+			add(&spec.InitContainers[i])
+		}
+	}
+	return mergePorts(out, nil)
+}
+
+// mergePorts returns both lists as one, sorted and without duplicates.
+func mergePorts(a, b []cluster.HostPort) []cluster.HostPort {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	out := slices.Concat(a, b)
+	slices.SortFunc(out, func(x, y cluster.HostPort) int {
+		return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Protocol, y.Protocol), cmp.Compare(x.IP, y.IP))
+	})
+	return slices.Compact(out)
+}

@@ -1,0 +1,181 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// volumes finds the claims, volumes and storage classes that pods name.
+type volumes struct {
+	live    bool // what is missing is missing, and not only left out of a folder of manifests
+	claims  map[string]*corev1.PersistentVolumeClaim
+	volumes map[string]*corev1.PersistentVolume
+	classes map[string]*storagev1.StorageClass
+	usual   string // the default storage class, empty if there is none
+}
+
+func volumesOf(o Objects, live bool) volumes {
+	out := volumes{
+		live:    live,
+		claims:  make(map[string]*corev1.PersistentVolumeClaim, len(o.VolumeClaims)),
+		volumes: make(map[string]*corev1.PersistentVolume, len(o.Volumes)),
+		classes: make(map[string]*storagev1.StorageClass, len(o.StorageClasses)),
+	}
+	for _, c := range o.VolumeClaims {
+		out.claims[c.Namespace+"/"+c.Name] = c
+	}
+	for _, v := range o.Volumes {
+		out.volumes[v.Name] = v
+	}
+	for _, c := range o.StorageClasses {
+		out.classes[c.Name] = c
+		// Where several are marked, Kubernetes takes the newest; their names decide among equals.
+		if c.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
+			continue
+		}
+		old := out.classes[out.usual]
+		if old == nil || c.CreationTimestamp.After(old.CreationTimestamp.Time) ||
+			c.CreationTimestamp.Equal(&old.CreationTimestamp) && c.Name < old.Name {
+			out.usual = c.Name
+		}
+	}
+	return out
+}
+
+// places returns the alternatives that the pod's volumes leave of the ones it
+// has, or a sentence on why it cannot be planned.
+func (v volumes) places(pod *corev1.Pod, alternatives []constraint.Requirements) ([]constraint.Requirements, string) {
+	for i := range pod.Spec.Volumes {
+		name := claimName(pod, &pod.Spec.Volumes[i])
+		if name == "" {
+			continue
+		}
+		where, why := v.claimPlaces(pod.Namespace, name)
+		if why != "" {
+			return nil, why
+		}
+		if where == nil {
+			continue
+		}
+		if alternatives, why = product(alternatives, where); why != "" {
+			return nil, why
+		}
+	}
+	return alternatives, ""
+}
+
+// claimName is the name of the PersistentVolumeClaim behind a pod's volume, empty if there is none.
+func claimName(pod *corev1.Pod, volume *corev1.Volume) string {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName
+	case volume.Ephemeral != nil:
+		return pod.Name + "-" + volume.Name
+	}
+	return ""
+}
+
+// claimPlaces returns where the claim's volume is or may come to be; nil: anywhere.
+func (v volumes) claimPlaces(namespace, name string) ([]constraint.Requirements, string) {
+	claim, ok := v.claims[namespace+"/"+name]
+	switch {
+	case !ok && v.live:
+		return nil, fmt.Sprintf("its volume claim %s does not exist", name)
+	case !ok:
+		return nil, "" // one that a controller will make, most likely
+	case claim.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
+	case claim.Status.Phase == corev1.ClaimLost:
+		return nil, fmt.Sprintf("the volume of its claim %s is lost", name)
+	case claim.Spec.VolumeName != "":
+		return v.boundPlaces(claim)
+	}
+	class := v.usual
+	switch {
+	case claim.Spec.StorageClassName != nil:
+		class = *claim.Spec.StorageClassName
+	case class == "" && !v.live:
+		return nil, "" // the default class is not among the manifests
+	}
+	return v.unboundPlaces(claim.Name, class)
+}
+
+func (v volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]constraint.Requirements, string) {
+	volume, ok := v.volumes[claim.Spec.VolumeName]
+	switch {
+	case !ok && v.live:
+		return nil, fmt.Sprintf("volume %s of its claim %s does not exist", claim.Spec.VolumeName, claim.Name)
+	case !ok:
+		return nil, ""
+	case volume.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("volume %s of its claim %s is being deleted", volume.Name, claim.Name)
+	}
+	where, why := volumeAffinity(volume)
+	if why != "" {
+		return nil, why
+	}
+	// Volumes of the days before CSI carry their zone as a label only; several zones are joined by "__".
+	byLabel := constraint.Requirements{}
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
+		corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion} {
+		if zones, ok := volume.Labels[key]; ok {
+			byLabel.Narrow(stableKey(key), constraint.OneOf(strings.Split(zones, "__")...))
+		}
+	}
+	if len(byLabel) == 0 {
+		return where, ""
+	}
+	return product(where, []constraint.Requirements{byLabel})
+}
+
+func volumeAffinity(volume *corev1.PersistentVolume) ([]constraint.Requirements, string) {
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return nil, ""
+	}
+	var out []constraint.Requirements
+	for i := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		reqs, _ := narrow(constraint.Requirements{}, &volume.Spec.NodeAffinity.Required.NodeSelectorTerms[i])
+		if reqs != nil {
+			out = append(out, reqs)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Sprintf("the node affinity of volume %s has no term that a node can satisfy", volume.Name)
+	}
+	return out, ""
+}
+
+// noProvisioner is the provisioner of storage classes whose volumes are made by hand, on the disks of nodes.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+func (v volumes) unboundPlaces(claim, name string) ([]constraint.Requirements, string) {
+	class, ok := v.classes[name]
+	switch {
+	case name == "":
+		return nil, fmt.Sprintf("its volume claim %s is not bound and has no storage class", claim)
+	case !ok && v.live:
+		return nil, fmt.Sprintf("storage class %s of its volume claim %s does not exist", name, claim)
+	case !ok:
+		return nil, ""
+	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
+		return nil, fmt.Sprintf("its volume claim %s is not bound yet, and storage class %s binds at once: kube-scheduler waits for it", claim, name)
+	case class.Provisioner == noProvisioner:
+		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already (storage class %s provisions none)", claim, name)
+	}
+	var out []constraint.Requirements
+	for _, term := range class.AllowedTopologies {
+		reqs := constraint.Requirements{}
+		for _, e := range term.MatchLabelExpressions {
+			reqs.Narrow(stableKey(e.Key), constraint.OneOf(e.Values...))
+		}
+		if len(reqs) > 0 {
+			out = append(out, reqs)
+		}
+	}
+	return out, ""
+}
