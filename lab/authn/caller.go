@@ -1,0 +1,101 @@
+package authn
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Caller is who made a token.
+type Caller struct {
+	ARN         string // as STS says it: "arn:aws:sts::111122223333:assumed-role/node/i-0…"
+	RoleARN     string // without session and path: "arn:aws:iam::111122223333:role/node"
+	Account     string
+	UserID      string // "AROA…:i-0…"
+	Session     string // the session's name: an instance's id, for instances
+	AccessKeyID string
+}
+
+// caller asks STS who signed the request.
+func (w *Webhook) caller(ctx context.Context, signed *url.URL) (Caller, error) {
+	endpoint, err := url.Parse(w.Endpoint)
+	if err != nil {
+		return Caller{}, fmt.Errorf("read the address of AWS: %w", err)
+	}
+	target := *signed
+	target.Scheme, target.Host = endpoint.Scheme, endpoint.Host
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return Caller{}, fmt.Errorf("call STS: %w", err)
+	}
+	r.Host = signed.Host // it is part of what was signed
+	r.Header.Set(clusterHeader, w.Cluster)
+	r.Header.Set("Accept", "application/json")
+	response, err := w.client.Do(r)
+	if err != nil {
+		return Caller{}, fmt.Errorf("call STS: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return Caller{}, fmt.Errorf("call STS: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return Caller{}, fmt.Errorf("error from AWS (expected 200, got %d). Body: %s", response.StatusCode, strings.TrimSpace(string(body)))
+	}
+	return readCaller(body, signed)
+}
+
+type callerIdentity struct {
+	Result struct {
+		Arn     string
+		UserID  string `xml:"UserId" json:"UserId"`
+		Account string
+	} `xml:"GetCallerIdentityResult" json:"GetCallerIdentityResult"`
+}
+
+// readCaller reads the answer of STS, which is JSON when asked for, and XML by habit.
+func readCaller(body []byte, signed *url.URL) (Caller, error) {
+	var answer callerIdentity
+	var err error
+	if strings.HasPrefix(strings.TrimSpace(string(body)), "{") {
+		wrapped := struct{ GetCallerIdentityResponse *callerIdentity }{&answer}
+		err = json.Unmarshal(body, &wrapped)
+	} else {
+		err = xml.Unmarshal(body, &answer)
+	}
+	if err != nil {
+		return Caller{}, fmt.Errorf("read STS's answer: %w", err)
+	}
+	c := Caller{ARN: answer.Result.Arn, Account: answer.Result.Account, UserID: answer.Result.UserID}
+	c.RoleARN, c.Session, err = canonical(c.ARN)
+	if err != nil {
+		return Caller{}, err
+	}
+	credential, _, _ := strings.Cut(signed.Query().Get("X-Amz-Credential"), "/")
+	c.AccessKeyID = credential
+	return c, nil
+}
+
+// canonical turns the ARN of a session into that of its role. STS leaves out the
+// role's path, which is why a mapping must leave it out too.
+func canonical(arn string) (role, session string, err error) {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" {
+		return "", "", fmt.Errorf("arn %q is invalid", arn)
+	}
+	if parts[2] == "iam" {
+		return arn, "", nil
+	}
+	resource := strings.Split(parts[5], "/")
+	if parts[2] != "sts" || resource[0] != "assumed-role" || len(resource) < 3 {
+		return "", "", fmt.Errorf("unrecognized resource %q in arn %q", parts[5], arn)
+	}
+	role = fmt.Sprintf("arn:%s:iam::%s:role/%s", parts[1], parts[4], resource[1])
+	return role, resource[len(resource)-1], nil
+}

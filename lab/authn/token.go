@@ -1,0 +1,101 @@
+package authn
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// The parts of a token, as aws-iam-authenticator and `aws eks get-token` make it.
+const (
+	prefix        = "k8s-aws-v1."
+	clusterHeader = "x-k8s-aws-id"
+	emptyHash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	timeFormat    = "20060102T150405Z"
+
+	// TokenLife is how long a token is good for: STS accepts a presigned request
+	// for 15 minutes after its date, whatever it says of itself.
+	TokenLife = 15 * time.Minute
+)
+
+// Token makes the bearer token by which whoever holds credentials proves to the
+// cluster who they are: a presigned STS request that only they could sign.
+func Token(ctx context.Context, credentials aws.Credentials, region, cluster string, now time.Time) (string, error) {
+	host := "https://sts." + region + ".amazonaws.com/"
+	query := url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}, "X-Amz-Expires": {"60"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"?"+query.Encode(), nil)
+	if err != nil {
+		return "", fmt.Errorf("make token: %w", err)
+	}
+	r.Header.Set(clusterHeader, cluster)
+	signed, _, err := v4.NewSigner().PresignHTTP(ctx, credentials, r, emptyHash, "sts", region, now)
+	if err != nil {
+		return "", fmt.Errorf("sign token: %w", err)
+	}
+	return prefix + base64.RawURLEncoding.EncodeToString([]byte(signed)), nil
+}
+
+// parse returns the request inside a token, after checking that it is the one
+// request that a token may hold.
+func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
+	encoded, ok := strings.CutPrefix(token, prefix)
+	if !ok {
+		return nil, fmt.Errorf("input token was not formatted correctly: token is missing expected %q prefix", prefix)
+	}
+	decoded, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("input token was not formatted correctly: %w", err)
+	}
+	u, err := url.Parse(string(decoded))
+	if err != nil {
+		return nil, fmt.Errorf("input token was not formatted correctly: %w", err)
+	}
+	if u.Host != "sts."+w.Region+".amazonaws.com" && u.Host != w.emulatorHost() {
+		return nil, fmt.Errorf("unexpected hostname %q in pre-signed URL", u.Host)
+	}
+	if u.Path != "/" && u.Path != "" {
+		return nil, fmt.Errorf("unexpected path %q in pre-signed URL", u.Path)
+	}
+	query := map[string]string{}
+	for name, values := range u.Query() {
+		if len(values) != 1 {
+			return nil, fmt.Errorf("query parameter with multiple values not supported: %s", name)
+		}
+		query[strings.ToLower(name)] = values[0]
+	}
+	return u, checkQuery(query, now)
+}
+
+func checkQuery(query map[string]string, now time.Time) error {
+	for name := range query {
+		switch name {
+		case "action", "version", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires",
+			"x-amz-security-token", "x-amz-signature", "x-amz-signedheaders", "x-amz-user-agent":
+		default:
+			return fmt.Errorf("non-whitelisted query parameter %q", name)
+		}
+	}
+	if query["action"] != "GetCallerIdentity" {
+		return fmt.Errorf("unexpected action %q in pre-signed URL", query["action"])
+	}
+	if !strings.Contains(";"+strings.ToLower(query["x-amz-signedheaders"])+";", ";"+clusterHeader+";") {
+		return fmt.Errorf("client did not sign the %s header in the pre-signed URL", clusterHeader)
+	}
+	signed, err := time.Parse(timeFormat, query["x-amz-date"])
+	if err != nil {
+		return fmt.Errorf("X-Amz-Date parameter must be present in pre-signed URL: %w", err)
+	}
+	if age := now.Sub(signed); age > TokenLife {
+		return fmt.Errorf("X-Amz-Date parameter is expired (%.f minute expiration) %s", TokenLife.Minutes(), signed)
+	} else if age < -5*time.Minute {
+		return fmt.Errorf("X-Amz-Date parameter is in the future: %s", signed)
+	}
+	return nil
+}

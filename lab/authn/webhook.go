@@ -1,0 +1,133 @@
+// Package authn answers the API server's question who a bearer token is, as EKS does.
+//
+// In: TokenReviews; the callers that STS names; access entries and aws-auth.
+// Out: Kubernetes users and groups, or a refusal.
+// Never: a user that no mapping of the cluster's authentication mode names.
+package authn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// Options say whose tokens are reviewed.
+type Options struct {
+	Cluster  string // the cluster's name, which each token must be made for
+	Region   string
+	Endpoint string     // where AWS is: "http://127.0.0.1:4566"
+	AWS      aws.Config // as whom to ask EKS, EC2 and IAM
+
+	// AWSAuth returns the data of the ConfigMap kube-system/aws-auth, and false
+	// when there is none.
+	AWSAuth func() (map[string]string, bool)
+	// Log receives a line per review; nil discards them.
+	Log io.Writer
+}
+
+// Webhook reviews tokens over HTTP.
+type Webhook struct {
+	Options
+	client *http.Client
+	eks    *eks.Client
+	ec2    *ec2.Client
+	iam    *iam.Client
+	names  sync.Map // instance id → private DNS name
+	logs   sync.Mutex
+}
+
+// New makes a webhook.
+func New(o Options) *Webhook {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	return &Webhook{
+		Options: o,
+		client:  &http.Client{Timeout: 10 * time.Second},
+		eks:     eks.NewFromConfig(o.AWS),
+		ec2:     ec2.NewFromConfig(o.AWS),
+		iam:     iam.NewFromConfig(o.AWS),
+	}
+}
+
+// ServeHTTP answers one TokenReview.
+func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	var review authenticationv1.TokenReview
+	if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, 4<<20)).Decode(&review); err != nil {
+		http.Error(rw, fmt.Sprintf("read TokenReview: %v", err), http.StatusBadRequest)
+		return
+	}
+	review.Status = w.Review(r.Context(), review.Spec.Token, time.Now())
+	review.Spec = authenticationv1.TokenReviewSpec{}
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(review)
+}
+
+// Review says who a token is, at a time.
+func (w *Webhook) Review(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus {
+	user, caller, err := w.identify(ctx, token, now)
+	if err != nil {
+		w.log("level=warning msg=\"access denied\" arn=%q error=%q", caller.RoleARN, err)
+		return authenticationv1.TokenReviewStatus{Error: err.Error()}
+	}
+	w.log("level=info msg=\"access granted\" arn=%q groups=%q username=%q", caller.RoleARN, user.Groups, user.Username)
+	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}
+}
+
+func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (authenticationv1.UserInfo, Caller, error) {
+	var none authenticationv1.UserInfo
+	signed, err := w.parse(token, now)
+	if err != nil {
+		return none, Caller{}, err
+	}
+	c, err := w.caller(ctx, signed)
+	if err != nil {
+		return none, c, err
+	}
+	m, err := w.mapped(ctx, c)
+	if err != nil {
+		return none, c, err
+	}
+	user := authenticationv1.UserInfo{
+		UID: "aws-iam-authenticator:" + c.Account + ":" + c.UserID,
+		Extra: map[string]authenticationv1.ExtraValue{
+			"arn": {c.ARN}, "canonicalArn": {c.RoleARN}, "sessionName": {c.Session}, "accessKeyId": {c.AccessKeyID},
+		},
+	}
+	if user.Username, err = w.fill(ctx, m.username, c); err != nil {
+		return none, c, err
+	}
+	for _, group := range m.groups {
+		filled, err := w.fill(ctx, group, c)
+		if err != nil {
+			return none, c, err
+		}
+		user.Groups = append(user.Groups, filled)
+	}
+	return user, c, nil
+}
+
+func (w *Webhook) log(format string, args ...any) {
+	w.logs.Lock()
+	defer w.logs.Unlock()
+	fmt.Fprintf(w.Log, "time=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339)}, args...)...)
+}
+
+func (w *Webhook) emulatorHost() string {
+	u, err := url.Parse(w.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

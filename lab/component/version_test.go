@@ -1,0 +1,17 @@
+package component
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestVersionIsTheModules(t *testing.T) {
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "k8s.io/kubernetes " + Version + "\n"; !strings.Contains(string(mod), want) {
+		t.Errorf("go.mod does not require %q", want)
+	}
+}

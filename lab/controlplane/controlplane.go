@@ -1,0 +1,251 @@
+// Package controlplane runs a real Kubernetes control plane on this machine.
+//
+// In: a folder, an authority for certificates and who answers for tokens.
+// Out: a ready API server with scheduler and controllers, and an administrator's kubeconfig.
+// Never: a fixed port, a need for root, or a process that outlives this one.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/joiner-sh/joiner/lab/pki"
+	"github.com/joiner-sh/joiner/lab/process"
+)
+
+// ControlPlane is a running control plane.
+type ControlPlane struct {
+	URL        string       // of the API server: https://127.0.0.1:PORT
+	CA         []byte       // the authority's certificate, PEM
+	Admin      *rest.Config // an administrator, without client-side rate limits
+	Kubeconfig string       // path of the administrator's kubeconfig
+
+	dir       string
+	authority *pki.Authority
+	group     *process.Group
+	etcd      *embed.Etcd
+	failed    chan error
+}
+
+// Start starts the programs in group, as children running self, and returns
+// once the API server is ready and the controllers work. Files go to dir.
+func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
+	if o.Start == 0 {
+		o.Start = 2 * time.Minute
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Start, fmt.Errorf("not ready after %s", o.Start))
+	defer cancel()
+	c := &ControlPlane{CA: authority.PEM, dir: dir, authority: authority, group: group, failed: make(chan error, 3)}
+	if err := c.writeFiles(); err != nil {
+		return nil, err
+	}
+	etcd, etcdURL, err := startEtcd(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	c.etcd = etcd
+	if err := c.startPrograms(ctx, self, etcdURL, o); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, o Options) error {
+	apiServer, err := c.startAPIServer(ctx, self, etcdURL, o)
+	if err != nil {
+		return err
+	}
+	manager, err := c.group.Start(process.Spec{
+		Name: "kube-controller-manager", Path: self, Args: append([]string{"kube-controller-manager"}, c.controllerManagerArgs()...),
+	})
+	if err != nil {
+		return err
+	}
+	scheduler, err := c.group.Start(process.Spec{
+		Name: "kube-scheduler", Path: self, Args: append([]string{"kube-scheduler"}, c.schedulerArgs()...),
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range []*process.Process{apiServer, manager, scheduler} {
+		go func() {
+			<-p.Done()
+			c.failed <- p.Err()
+		}()
+	}
+	return c.waitForControllers(ctx, manager)
+}
+
+// startAPIServer tries again when another program takes the port that was free
+// a moment ago.
+func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string, o Options) (*process.Process, error) {
+	for attempt := 1; ; attempt++ {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.writeAccess(fmt.Sprintf("https://127.0.0.1:%d", port)); err != nil {
+			return nil, err
+		}
+		p, err := c.group.Start(process.Spec{
+			Name: "kube-apiserver", Path: self, Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...),
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = c.waitForAPIServer(ctx, p)
+		if err == nil {
+			return p, nil
+		}
+		p.Kill()
+		if attempt == 3 || !strings.Contains(err.Error(), "address already in use") {
+			return nil, err
+		}
+	}
+}
+
+// Failed delivers why a program of the control plane ended before its time.
+func (c *ControlPlane) Failed() <-chan error { return c.failed }
+
+// Close stops etcd. The programs belong to the group, which is closed first.
+func (c *ControlPlane) Close() {
+	if c.etcd != nil {
+		c.etcd.Close()
+	}
+}
+
+func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process) error {
+	client, err := kubernetes.NewForConfig(c.Admin)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	var last error
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		if err := p.Err(); err != nil {
+			return false, err
+		}
+		_, last = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return last == nil, nil
+	})
+	if err == nil || p.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("kube-apiserver: %w (last answer of /readyz: %v)\n%s", context.Cause(ctx), last, p.Tail(15))
+}
+
+// waitForControllers waits for the first thing that a cluster needs from its
+// controllers: without the service account, no pod can be made.
+func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Process) error {
+	client, err := kubernetes.NewForConfig(c.Admin)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		select {
+		case err := <-c.failed:
+			return false, err
+		default:
+		}
+		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("kube-controller-manager: %w\n%s", context.Cause(ctx), p.Tail(15))
+	}
+	return err
+}
+
+// writeFiles writes what does not depend on the API server's port.
+func (c *ControlPlane) writeFiles() error {
+	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "10.100.0.1",
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	if err != nil {
+		return err
+	}
+	accounts, err := pki.SigningKey()
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{
+		"ca.crt":               c.authority.PEM,
+		"apiserver.crt":        serving.Cert,
+		"apiserver.key":        serving.Key,
+		"service-accounts.key": accounts,
+		"scheduler.yaml":       c.schedulerConfig(),
+	} {
+		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// writeAccess writes who may speak to the API server at url, and as whom.
+func (c *ControlPlane) writeAccess(url string) error {
+	c.URL = url
+	for _, who := range []struct {
+		file, user string
+		groups     []string
+	}{
+		{"controller-manager.kubeconfig", "system:kube-controller-manager", nil},
+		{"scheduler.kubeconfig", "system:kube-scheduler", nil},
+		{"kubeconfig", "kubernetes-admin", []string{"system:masters"}},
+	} {
+		pair, err := c.authority.Client(who.user, who.groups...)
+		if err != nil {
+			return err
+		}
+		if err := clientcmd.WriteToFile(Kubeconfig(url, c.CA, pair), c.file(who.file)); err != nil {
+			return fmt.Errorf("write %s: %w", who.file, err)
+		}
+		if who.file != "kubeconfig" {
+			continue
+		}
+		c.Kubeconfig = c.file(who.file)
+		c.Admin = &rest.Config{
+			Host:            url,
+			TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: pair.Cert, KeyData: pair.Key},
+			QPS:             -1,
+			UserAgent:       "joiner-lab",
+		}
+	}
+	return nil
+}
+
+// Kubeconfig says how to reach the server at url, as whoever pair certifies.
+func Kubeconfig(url string, ca []byte, pair pki.Pair) clientcmdapi.Config {
+	return clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: url, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"lab": {ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}},
+		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "lab"}},
+		CurrentContext: "lab",
+	}
+}
+
+// freePort asks the kernel for a port that nobody uses.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

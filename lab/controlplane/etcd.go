@@ -1,0 +1,44 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// startEtcd starts etcd inside this process and returns its client URL. It does
+// not wait for the disk: a lab that crashed is thrown away.
+func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
+	anywhere := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	cfg := embed.NewConfig()
+	cfg.Name = "lab"
+	cfg.Dir = filepath.Join(dir, "etcd")
+	cfg.UnsafeNoFsync = true
+	cfg.ListenClientUrls = []url.URL{anywhere}
+	cfg.AdvertiseClientUrls = []url.URL{anywhere}
+	cfg.ListenPeerUrls = []url.URL{anywhere}
+	cfg.AdvertisePeerUrls = []url.URL{anywhere}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.EnableGRPCGateway = false
+	cfg.LogLevel = "error"
+	cfg.LogOutputs = []string{filepath.Join(dir, "logs", "etcd.log")}
+	// No tick of the cluster of one can be late, so it may elect itself at once.
+	cfg.TickMs, cfg.ElectionMs = 10, 100
+	e, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, "", fmt.Errorf("start etcd: %w", err)
+	}
+	select {
+	case <-e.Server.ReadyNotify():
+	case err := <-e.Err():
+		e.Close()
+		return nil, "", fmt.Errorf("start etcd: %w", err)
+	case <-ctx.Done():
+		e.Close()
+		return nil, "", fmt.Errorf("start etcd: %w", context.Cause(ctx))
+	}
+	return e, "http://" + e.Clients[0].Addr().String(), nil
+}

@@ -1,0 +1,117 @@
+package controlplane
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// ServiceCIDR is where the addresses of Services come from, the default of EKS
+// for a VPC that does not use 10.0.0.0/8's upper part.
+const ServiceCIDR = "10.100.0.0/16"
+
+// controllers are the loops of kube-controller-manager that make a cluster
+// behave: workloads, their deletion, the life of nodes, accounts, disruption
+// budgets, services and volumes. Those that need a cloud, sign certificates or
+// scale by metrics are left out.
+func controllers() string {
+	return strings.Join([]string{
+		"cronjob-controller", "daemonset-controller", "deployment-controller", "job-controller",
+		"replicaset-controller", "replicationcontroller-controller", "statefulset-controller",
+		"garbage-collector-controller", "namespace-controller", "pod-garbage-collector-controller", "ttl-after-finished-controller",
+		"node-lifecycle-controller", "taint-eviction-controller", "disruption-controller",
+		"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
+		"clusterrole-aggregation-controller", "resourcequota-controller",
+		"endpointslice-controller",
+		"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
+	}, ",")
+}
+
+// apiServerArgs are tuned for a small cluster on a small machine: no priority
+// levels to compute, no profiling, and the address of the server itself is not
+// written into the cluster, since a loopback address cannot be.
+func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []string {
+	args := []string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port),
+		"--advertise-address=10.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--cert-dir=" + c.dir,
+		"--tls-cert-file=" + c.file("apiserver.crt"),
+		"--tls-private-key-file=" + c.file("apiserver.key"),
+		"--client-ca-file=" + c.file("ca.crt"),
+		"--service-account-issuer=" + o.Issuer,
+		"--service-account-signing-key-file=" + c.file("service-accounts.key"),
+		"--service-account-key-file=" + c.file("service-accounts.key"),
+		"--service-cluster-ip-range=" + ServiceCIDR,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged",
+		"--enable-priority-and-fairness=false",
+		"--max-requests-inflight=0",
+		"--max-mutating-requests-inflight=0",
+		"--profiling=false",
+		"--event-ttl=1h",
+	}
+	if o.TokenWebhook != "" {
+		args = append(args,
+			"--authentication-token-webhook-config-file="+o.TokenWebhook,
+			"--authentication-token-webhook-version=v1",
+			"--authentication-token-webhook-cache-ttl="+o.TokenCache.String(),
+		)
+	}
+	return args
+}
+
+func (c *ControlPlane) controllerManagerArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.file("controller-manager.kubeconfig"),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--controllers=" + controllers(),
+		"--use-service-account-credentials",
+		"--service-account-private-key-file=" + c.file("service-accounts.key"),
+		"--root-ca-file=" + c.file("ca.crt"),
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+		"--concurrent-gc-syncs=5",
+		"--profiling=false",
+	}
+}
+
+func (c *ControlPlane) schedulerArgs() []string {
+	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
+}
+
+// schedulerConfig asks for more requests per second than the scheduler allows
+// itself by default, which would take ten seconds to bind 500 pods.
+func (c *ControlPlane) schedulerConfig() []byte {
+	return []byte(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: false
+enableProfiling: false
+clientConnection:
+  kubeconfig: ` + c.file("scheduler.kubeconfig") + `
+  qps: 500
+  burst: 1000
+`)
+}
+
+func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
+
+// Options says how the control plane differs from a plain one.
+type Options struct {
+	// Issuer is the issuer of service account tokens, as EKS's OIDC issuer URL.
+	Issuer string
+	// TokenWebhook is the path of a kubeconfig file that says whom to ask about
+	// bearer tokens. Empty means nobody.
+	TokenWebhook string
+	// TokenCache is how long an answer of the webhook is kept.
+	TokenCache time.Duration
+	// Start is how long the control plane may take to become ready; zero means
+	// two minutes.
+	Start time.Duration
+}

@@ -1,0 +1,230 @@
+// Package kubelet stands in for the kubelets of a lab's machines.
+//
+// In: what each kubelet was started with, and the pods that the scheduler binds.
+// Out: Nodes with leases and status, and pods that run, end and stop, written as each node's own user.
+// Never: a container, or a write as anyone but the node.
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// workers is how many pods are looked after at once, over all nodes.
+const workers = 16
+
+// Fleet is all the kubelets of one lab. They share what would weigh on the
+// machine a thousand times: one watch of pods and one connection to the API
+// server. What they write, each writes as itself.
+type Fleet struct {
+	config     rest.Config // the API server's address and certificate, and nobody's identity
+	transport  http.RoundTripper
+	pace       Pace
+	networkPod string
+	pods       cache.Indexer
+	queue      workqueue.TypedDelayingInterface[string] // "namespace/name"
+
+	mu     sync.Mutex
+	nodes  map[string]*Kubelet // by node name
+	nextIP netip.Addr
+}
+
+// NewFleet starts to watch pods as the administrator, and returns when they are
+// known. The network of a node is up once its pod with the label
+// k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI.
+func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod string) (*Fleet, error) {
+	client, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	config := rest.Config{
+		Host:            admin.Host,
+		TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData},
+		ContentConfig:   rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
+		QPS:             -1,
+	}
+	transport, err := rest.TransportFor(&config)
+	if err != nil {
+		return nil, fmt.Errorf("make transport: %w", err)
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	pods := factory.Core().V1().Pods()
+	f := &Fleet{
+		config: config, transport: transport, pace: pace, networkPod: networkPod,
+		pods:   pods.Informer().GetIndexer(),
+		queue:  workqueue.NewTypedDelayingQueue[string](),
+		nodes:  map[string]*Kubelet{},
+		nextIP: netip.MustParseAddr("100.64.0.1"),
+	}
+	if err := pods.Informer().AddIndexers(cache.Indexers{byNode: nodeOf}); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if _, err := pods.Informer().AddEventHandler(f.events()); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), pods.Informer().HasSynced) {
+		return nil, fmt.Errorf("watch pods: %w", context.Cause(ctx))
+	}
+	go func() {
+		<-ctx.Done()
+		f.queue.ShutDown()
+	}()
+	for range workers {
+		go f.work()
+	}
+	return f, nil
+}
+
+// Start starts a kubelet, which runs until it is stopped or ctx ends.
+func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
+	client, err := corev1client.NewForConfigAndClient(&f.config, f.clientOf(s))
+	if err != nil {
+		return nil, fmt.Errorf("start kubelet of %s: %w", s.NodeName, err)
+	}
+	leases, err := leaseClient(&f.config, f.clientOf(s))
+	if err != nil {
+		return nil, fmt.Errorf("start kubelet of %s: %w", s.NodeName, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	k := &Kubelet{
+		Settings: s, fleet: f, client: client, leases: leases,
+		ctx: ctx, stop: stop, network: make(chan struct{}), pods: map[types.UID]*podState{},
+	}
+	f.mu.Lock()
+	f.nodes[s.NodeName] = k
+	f.mu.Unlock()
+	go k.run()
+	return k, nil
+}
+
+// clientOf returns a client over the shared connection that shows the node's token.
+func (f *Fleet) clientOf(s Settings) *http.Client {
+	return &http.Client{Transport: &identity{base: f.transport, token: s.Token}}
+}
+
+// forget drops a kubelet, unless another one has taken its name.
+func (f *Fleet) forget(k *Kubelet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes[k.NodeName] == k {
+		delete(f.nodes, k.NodeName)
+	}
+}
+
+func (f *Fleet) node(name string) *Kubelet {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[name]
+}
+
+// podIP hands out addresses from the block that the VPC's secondary range has
+// by convention.
+func (f *Fleet) podIP() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ip := f.nextIP
+	f.nextIP = ip.Next()
+	return ip.String()
+}
+
+func (f *Fleet) events() cache.ResourceEventHandler {
+	see := func(object any) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+			f.queue.Add(pod.Namespace + "/" + pod.Name)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, object any) { see(object) },
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			if pod, ok := object.(*corev1.Pod); ok {
+				if k := f.node(pod.Spec.NodeName); k != nil {
+					k.forgetPod(pod.UID)
+				}
+			}
+		},
+	}
+}
+
+// revisit looks again at every pod of a node that can do more than before.
+func (f *Fleet) revisit(node string) {
+	pods, err := f.pods.IndexKeys(byNode, node)
+	if err != nil {
+		return
+	}
+	for _, key := range pods {
+		f.queue.Add(key)
+	}
+}
+
+// byNode names the index of pods by the node they are bound to.
+const byNode = "node"
+
+func nodeOf(object any) ([]string, error) {
+	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}, nil
+	}
+	return nil, nil
+}
+
+func (f *Fleet) work() {
+	for {
+		key, shutdown := f.queue.Get()
+		if shutdown {
+			return
+		}
+		if again := f.sync(key); again > 0 {
+			f.queue.AddAfter(key, again)
+		}
+		f.queue.Done(key)
+	}
+}
+
+// sync takes one pod a step further and returns when to look at it again; zero
+// means when it changes.
+func (f *Fleet) sync(key string) time.Duration {
+	object, ok, err := f.pods.GetByKey(key)
+	if err != nil || !ok {
+		return 0
+	}
+	pod := object.(*corev1.Pod)
+	k := f.node(pod.Spec.NodeName)
+	if k == nil || k.ctx.Err() != nil {
+		return 0 // the machine is gone, or not one of ours
+	}
+	return k.syncPod(pod, time.Now())
+}
+
+// identity adds the node's token to each request.
+type identity struct {
+	base  http.RoundTripper
+	token func() (string, error)
+}
+
+// RoundTrip sends the request as the node.
+func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := i.token()
+	if err != nil {
+		return nil, fmt.Errorf("getting credentials: %w", err)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return i.base.RoundTrip(r)
+}

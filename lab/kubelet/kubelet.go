@@ -1,0 +1,277 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Kubelet stands in for the kubelet of one machine.
+type Kubelet struct {
+	Settings
+
+	fleet  *Fleet
+	client *corev1client.CoreV1Client
+	leases coordinationclient.LeaseInterface
+	ctx    context.Context
+	stop   context.CancelFunc
+
+	networkUp sync.Once
+	network   chan struct{} // closed once pods can have addresses
+
+	mu   sync.Mutex
+	pods map[types.UID]*podState
+}
+
+func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.LeaseInterface, error) {
+	c, err := coordinationclient.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, err
+	}
+	return c.Leases(corev1.NamespaceNodeLease), nil
+}
+
+// Stop ends the kubelet as a power cut does: it says nothing to anyone.
+func (k *Kubelet) Stop() {
+	k.stop()
+	k.fleet.forget(k)
+}
+
+func (k *Kubelet) run() {
+	defer k.fleet.forget(k)
+	node, ok := k.register()
+	if !ok {
+		return
+	}
+	go k.renewLease(node)
+	k.fleet.revisit(k.NodeName)
+	if k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
+		k.bringNetworkUp()
+	}
+	select {
+	case <-k.network:
+	case <-k.ctx.Done():
+		return
+	}
+	k.fleet.revisit(k.NodeName)
+	for {
+		wait := statusHeartbeat
+		if err := k.report(); err != nil {
+			k.logError("kubelet_node_status.go:473", "Error updating node status, will retry", err)
+			wait = time.Second
+		}
+		if !k.sleep(wait) {
+			return
+		}
+	}
+}
+
+// bringNetworkUp lets pods have addresses and the node become Ready.
+func (k *Kubelet) bringNetworkUp() { k.networkUp.Do(func() { close(k.network) }) }
+
+func (k *Kubelet) hasNetwork() bool {
+	select {
+	case <-k.network:
+		return true
+	default:
+		return false
+	}
+}
+
+// register creates the Node, and tries again with the kubelet's own back-off
+// until it succeeds. It returns false when the kubelet is stopped.
+func (k *Kubelet) register() (*corev1.Node, bool) {
+	k.logInfo("kubelet_node_status.go:75", fmt.Sprintf("\"Attempting to register node\" node=%q", k.NodeName))
+	step := 100 * time.Millisecond
+	for {
+		node, err := k.tryRegister()
+		if err == nil {
+			k.logInfo("kubelet_node_status.go:78", fmt.Sprintf("\"Successfully registered node\" node=%q", k.NodeName))
+			return node, true
+		}
+		k.logError("kubelet_node_status.go:107", "Unable to register node with API server", err)
+		if !k.sleep(step) {
+			return nil, false
+		}
+		step = min(2*step, 7*time.Second)
+	}
+}
+
+func (k *Kubelet) tryRegister() (*corev1.Node, error) {
+	node, err := k.client.Nodes().Create(k.ctx, k.node(), metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return node, err
+	}
+	// A node of this name is known from before: the kubelet takes it over, with
+	// its labels and without its taints, and reports its status.
+	node, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": k.labels()}})
+	if err != nil {
+		return nil, err
+	}
+	if node, err = k.client.Nodes().Patch(k.ctx, k.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return nil, err
+	}
+	return node, k.report()
+}
+
+func (k *Kubelet) labels() map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, k.Labels)
+	labels[corev1.LabelHostname] = k.NodeName
+	labels[corev1.LabelOSStable] = "linux"
+	labels[corev1.LabelArchStable] = k.Arch
+	labels["beta.kubernetes.io/os"] = "linux"
+	labels["beta.kubernetes.io/arch"] = k.Arch
+	return labels
+}
+
+// node is the Node as the kubelet first creates it.
+func (k *Kubelet) node() *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        k.NodeName,
+			Labels:      k.labels(),
+			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+		},
+		Spec:   corev1.NodeSpec{ProviderID: k.ProviderID, Taints: k.Taints},
+		Status: k.status(),
+	}
+	if k.ExternalCloud {
+		node.Annotations["alpha.kubernetes.io/provided-node-ip"] = k.IP
+		node.Spec.Taints = append(append([]corev1.Taint{}, k.Taints...), corev1.Taint{
+			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule,
+		})
+	}
+	return node
+}
+
+// status is what the kubelet reports of its node.
+func (k *Kubelet) status() corev1.NodeStatus {
+	now := metav1.Now()
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: kind, Status: status, Reason: reason, Message: message,
+			LastHeartbeatTime: now, LastTransitionTime: now,
+		}
+	}
+	ready := condition(corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady",
+		"container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized")
+	if k.hasNetwork() {
+		ready = condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
+	}
+	return corev1.NodeStatus{
+		Capacity:    k.Capacity,
+		Allocatable: k.Allocatable,
+		Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: k.IP},
+			{Type: corev1.NodeHostName, Address: k.NodeName},
+		},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+		NodeInfo: corev1.NodeSystemInfo{
+			OperatingSystem: "linux", Architecture: k.Arch, OSImage: k.OSImage, KernelVersion: k.KernelVersion,
+			KubeletVersion: k.Version, ContainerRuntimeVersion: "containerd://2.1.4",
+		},
+		Conditions: []corev1.NodeCondition{
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+			condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+			ready,
+		},
+	}
+}
+
+// report writes the node's status. The addresses are left to the cloud's
+// controller once it has described the node.
+func (k *Kubelet) report() error {
+	status := k.status()
+	status.Addresses = nil
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	_, err = k.client.Nodes().PatchStatus(k.ctx, k.NodeName, patch)
+	return err
+}
+
+// renewLease keeps the node's lease for as long as the kubelet runs.
+func (k *Kubelet) renewLease(node *corev1.Node) {
+	var lease *coordinationv1.Lease
+	for {
+		next, err := k.renewOnce(node, lease)
+		wait := leaseRenewal
+		if err != nil {
+			k.logError("controller.go:146", "Failed to ensure lease exists, will retry", err)
+			wait = 2 * time.Second
+		}
+		lease = next
+		if !k.sleep(wait) {
+			return
+		}
+	}
+}
+
+func (k *Kubelet) renewOnce(node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	now := metav1.NowMicro()
+	if lease != nil {
+		lease = lease.DeepCopy()
+		lease.Spec.RenewTime = &now
+		return k.leases.Update(k.ctx, lease, metav1.UpdateOptions{})
+	}
+	seconds := int32(leaseDuration / time.Second)
+	lease, err := k.leases.Create(k.ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            k.NodeName,
+			Namespace:       corev1.NamespaceNodeLease,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &k.NodeName, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return lease, err
+	}
+	return k.leases.Get(k.ctx, k.NodeName, metav1.GetOptions{})
+}
+
+// sleep waits, and returns false when the kubelet is stopped meanwhile.
+func (k *Kubelet) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
+}
+
+func (k *Kubelet) logInfo(where, message string) { k.Say(klog('I', where, message)) }
+
+func (k *Kubelet) logError(where, message string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	k.Say(klog('E', where, fmt.Sprintf("%q err=%q node=%q", message, err, k.NodeName)))
+}
+
+// klog formats a line as Kubernetes programs do.
+func klog(severity rune, where, message string) string {
+	return fmt.Sprintf("%c%s    1893 %s] %s", severity, time.Now().UTC().Format("0102 15:04:05.000000"), where, message)
+}

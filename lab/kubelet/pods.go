@@ -1,0 +1,198 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// podState is what a kubelet remembers of a pod beyond what the API server says,
+// which its watch shows a moment late. One worker at a time looks after a pod;
+// others read its state under the kubelet's lock, and so it writes under it.
+type podState struct {
+	seen     time.Time
+	started  time.Time // zero until it runs
+	stopping time.Time // zero until its deletion is seen
+	ended    bool      // its last phase is written, or it is deleted
+	requests corev1.ResourceList
+}
+
+// syncPod takes a pod of this node a step further and returns when to look
+// again; zero means when it changes.
+func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
+	state := k.remember(pod, now)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return k.stopPod(pod, state, now)
+	case state.ended:
+		return 0
+	case state.started.IsZero():
+		return k.startPod(pod, state, now)
+	}
+	return k.endPod(pod, state, now)
+}
+
+// remember returns what is known of a pod. One that was running before this
+// kubelet started is taken as started when it says so.
+func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	state := k.pods[pod.UID]
+	if state != nil {
+		return state
+	}
+	state = &podState{seen: now, requests: resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})}
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		state.started = now
+		if pod.Status.StartTime != nil {
+			state.started = pod.Status.StartTime.Time
+		}
+	case corev1.PodSucceeded, corev1.PodFailed:
+		state.ended = true
+	}
+	k.pods[pod.UID] = state
+	return state
+}
+
+func (k *Kubelet) forgetPod(uid types.UID) {
+	k.locked(func() { delete(k.pods, uid) })
+}
+
+func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
+	if !pod.Spec.HostNetwork && !k.hasNetwork() {
+		return 0 // the fleet comes back when the network is up
+	}
+	if wait := state.seen.Add(k.fleet.pace.PodStart).Sub(now); wait > 0 {
+		return wait
+	}
+	if short := k.shortage(pod, state); short != "" {
+		return k.write(pod, corev1.PodStatus{
+			Phase: corev1.PodFailed, Reason: "OutOf" + short,
+			Message: "Pod was rejected: Node didn't have enough resource: " + short,
+		}, func(written bool) { state.ended = written })
+	}
+	again := k.write(pod, k.running(pod, now), func(written bool) {
+		state.started = time.Time{}
+		if written {
+			state.started = now
+		}
+	})
+	if again == 0 && k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod {
+		k.bringNetworkUp()
+	}
+	if again == 0 {
+		again = untilEnd(pod, state, now)
+	}
+	return again
+}
+
+// shortage names the first resource that the node has too little of for the
+// pod, as the kubelet checks once more what the scheduler decided.
+func (k *Kubelet) shortage(pod *corev1.Pod, own *podState) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pods := int64(1)
+	left := k.Allocatable.DeepCopy()
+	for _, other := range k.pods {
+		if other == own || other.started.IsZero() || other.ended {
+			continue
+		}
+		pods++
+		for name, amount := range other.requests {
+			rest := left[name]
+			rest.Sub(amount)
+			left[name] = rest
+		}
+	}
+	if limit := left[corev1.ResourcePods]; pods > limit.Value() {
+		return string(corev1.ResourcePods)
+	}
+	for name, amount := range own.requests {
+		rest := left[name]
+		if !amount.IsZero() && rest.Cmp(amount) < 0 {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+// endPod ends a pod whose annotation says that it ends by itself.
+func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
+	wait := untilEnd(pod, state, now)
+	if wait != 0 {
+		return max(wait, 0)
+	}
+	code, _ := strconv.Atoi(pod.Annotations[AnnotationExitCode])
+	return k.write(pod, ended(pod, state.started, now, int32(code)), func(written bool) { state.ended = written })
+}
+
+// untilEnd is how long a pod goes on by itself: -1 means for ever, 0 that it is over.
+func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
+	life, err := time.ParseDuration(pod.Annotations[AnnotationRunFor])
+	if err != nil {
+		return -1
+	}
+	return max(state.started.Add(life).Sub(now), 0)
+}
+
+// stopPod lets a deleted pod go, after the time it takes to stop.
+func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
+	if state.stopping.IsZero() {
+		state.stopping = now
+	}
+	takes := k.fleet.pace.PodStop
+	if d, err := time.ParseDuration(pod.Annotations[AnnotationStopAfter]); err == nil {
+		takes = d
+	}
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		takes = min(takes, time.Duration(*grace)*time.Second)
+	}
+	if state.started.IsZero() || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		takes = 0
+	}
+	if wait := state.stopping.Add(takes).Sub(now); wait > 0 {
+		return wait
+	}
+	atOnce := int64(0)
+	err := k.client.Pods(pod.Namespace).Delete(k.ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &atOnce,
+		Preconditions:      &metav1.Preconditions{UID: &pod.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		k.logError("status_manager.go:1046", "Failed to delete status for pod", err)
+		return time.Second
+	}
+	k.locked(func() { state.ended = true })
+	return 0
+}
+
+// write patches the pod's status as this node and returns when to try again if
+// that fails. What is remembered of the pod is set before, so that no other pod
+// is let in meanwhile, and set back on failure.
+func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, remember func(written bool)) time.Duration {
+	k.locked(func() { remember(true) })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err == nil {
+		_, err = k.client.Pods(pod.Namespace).Patch(k.ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return 0
+	}
+	k.locked(func() { remember(false) })
+	k.logError("status_manager.go:1015", fmt.Sprintf("Failed to update status for pod %s/%s", pod.Namespace, pod.Name), err)
+	return time.Second
+}
+
+func (k *Kubelet) locked(f func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f()
+}

@@ -1,0 +1,76 @@
+package kubelet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// running is the status of a pod all of whose containers run and are ready.
+func (k *Kubelet) running(pod *corev1.Pod, now time.Time) corev1.PodStatus {
+	ip := k.IP
+	if !pod.Spec.HostNetwork {
+		ip = k.fleet.podIP()
+	}
+	started := metav1.NewTime(now)
+	status := corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		Conditions: conditions(started, corev1.ConditionTrue, ""),
+		HostIP:     k.IP, HostIPs: []corev1.HostIP{{IP: k.IP}},
+		PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		StartTime: &started,
+	}
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}
+	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		Reason: "Completed", StartedAt: started, FinishedAt: started,
+	}}
+	for _, c := range pod.Spec.InitContainers {
+		state := over
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			state = runs
+		}
+		status.InitContainerStatuses = append(status.InitContainerStatuses, containerStatus(c, state))
+	}
+	for _, c := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, runs))
+	}
+	return status
+}
+
+// ended is the status of a pod whose containers have exited.
+func ended(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus {
+	status := corev1.PodStatus{Phase: corev1.PodSucceeded}
+	reason := "Completed"
+	if code != 0 {
+		status.Phase, reason = corev1.PodFailed, "Error"
+	}
+	status.Conditions = conditions(metav1.NewTime(now), corev1.ConditionFalse, "PodCompleted")
+	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: reason, StartedAt: metav1.NewTime(started), FinishedAt: metav1.NewTime(now),
+	}}
+	for _, c := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, over))
+	}
+	return status
+}
+
+func containerStatus(c corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
+	runs := state.Running != nil
+	return corev1.ContainerStatus{
+		Name: c.Name, Image: c.Image, ImageID: c.Image, ContainerID: "containerd://" + c.Name,
+		State: state, Ready: runs || state.Terminated.ExitCode == 0, Started: &runs,
+	}
+}
+
+func conditions(at metav1.Time, ready corev1.ConditionStatus, reason string) []corev1.PodCondition {
+	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at}
+	}
+	return []corev1.PodCondition{
+		condition(corev1.PodReadyToStartContainers, ready, ""),
+		condition(corev1.PodInitialized, corev1.ConditionTrue, reason),
+		condition(corev1.ContainersReady, ready, reason),
+		condition(corev1.PodReady, ready, reason),
+	}
+}

@@ -1,0 +1,57 @@
+package kubelet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Settings are what one kubelet knows about itself when it starts: its flags
+// and configuration, and the machine it runs on.
+type Settings struct {
+	NodeName   string
+	ProviderID string // "aws:///us-east-1a/i-0…"; empty when nothing told the kubelet
+	IP         string
+	Labels     map[string]string // from --node-labels
+	Taints     []corev1.Taint    // from registerWithTaints
+
+	// ExternalCloud is --cloud-provider=external: the node waits, tainted, for
+	// the cloud's controller to describe it.
+	ExternalCloud bool
+
+	Capacity, Allocatable corev1.ResourceList
+	Arch                  string // "amd64" or "arm64"
+	OSImage               string
+	KernelVersion         string
+	Version               string // of the kubelet
+
+	// Token makes the bearer token that the kubelet shows to the API server.
+	Token func() (string, error)
+	// Say adds a line to the kubelet's log.
+	Say func(line string)
+}
+
+// Pace is how long things take on a node. The zero value takes no time at all.
+type Pace struct {
+	CNI      time.Duration // from registration until the network plug-in is ready, where no aws-node pod decides it
+	PodStart time.Duration // from a pod being bound until it runs
+	PodStop  time.Duration // from a pod's deletion until it is gone; never longer than its grace period
+}
+
+// Annotations by which a pod of a lab says how long it lives.
+const (
+	// AnnotationRunFor makes the pod end by itself after a Go duration.
+	AnnotationRunFor = "lab.joiner.sh/run-for"
+	// AnnotationExitCode is the exit code of a pod that ends by itself; "0" when absent.
+	AnnotationExitCode = "lab.joiner.sh/exit-code"
+	// AnnotationStopAfter is how long the pod takes to stop, a Go duration.
+	AnnotationStopAfter = "lab.joiner.sh/stop-after"
+)
+
+// leaseDuration and heartbeat are the kubelet's defaults: nodeLeaseDurationSeconds
+// and a quarter of it, and nodeStatusReportFrequency.
+const (
+	leaseDuration   = 40 * time.Second
+	leaseRenewal    = 10 * time.Second
+	statusHeartbeat = 5 * time.Minute
+)

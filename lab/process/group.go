@@ -1,0 +1,192 @@
+// Package process keeps child programs that never outlive this one.
+//
+// In: programs to start, each with a name, arguments and an environment.
+// Out: running children, their logs, and the moment each of them ends.
+// Never: a child left behind, even when this process is killed with SIGKILL.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Group is a set of child programs that share a folder for their logs and end
+// with this process. Two things see to that: on Linux the kernel kills each
+// child when the thread that started it ends, and everywhere a guard process
+// (see Guard) notices that this process is gone and kills what is left.
+type Group struct {
+	logs  string
+	guard *guard
+	start chan func()
+
+	mu      sync.Mutex
+	running map[*Process]struct{}
+	closed  bool
+}
+
+// Spec says what to start.
+type Spec struct {
+	Name string   // names the log file, and errors: "kube-apiserver"
+	Path string   // the program
+	Args []string // its arguments, without the program's name
+	Env  []string // added to this process's environment
+}
+
+// NewGroup starts a group that writes logs into dir/logs. self is a program
+// whose first argument "guard" runs Guard, usually os.Executable. When this
+// process dies without a call of Close, the guard removes dir.
+func NewGroup(self, dir string) (*Group, error) {
+	logs := filepath.Join(dir, "logs")
+	if err := os.MkdirAll(logs, 0o700); err != nil {
+		return nil, fmt.Errorf("make log folder: %w", err)
+	}
+	guard, err := startGuard(self, dir)
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{logs: logs, guard: guard, start: make(chan func()), running: map[*Process]struct{}{}}
+	go g.starter()
+	return g, nil
+}
+
+// starter runs every start on one thread that lives as long as the group: the
+// parent-death signal follows the thread that forked, not the process.
+func (g *Group) starter() {
+	runtime.LockOSThread()
+	for start := range g.start {
+		start()
+	}
+}
+
+// Start starts a program. Its standard output and error go to its log.
+func (g *Group) Start(spec Spec) (*Process, error) {
+	log, err := os.OpenFile(filepath.Join(g.logs, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", spec.Name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd.Env = append(os.Environ(), spec.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = dieWithParent()
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, fmt.Errorf("start %s: the group is closed", spec.Name)
+	}
+	started := make(chan error)
+	g.start <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	p := &Process{Name: spec.Name, LogPath: log.Name(), cmd: cmd, done: make(chan struct{})}
+	g.running[p] = struct{}{}
+	g.guard.watch(p.PID())
+	go g.reap(p)
+	return p, nil
+}
+
+func (g *Group) reap(p *Process) {
+	err := p.cmd.Wait()
+	g.mu.Lock()
+	delete(g.running, p)
+	g.guard.forget(p.PID())
+	g.mu.Unlock()
+	p.err = err
+	close(p.done)
+}
+
+// Close ends every child, first politely, and after grace with SIGKILL, waits
+// until they are gone and lets the guard go.
+func (g *Group) Close(grace time.Duration) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.closed = true
+	var left []*Process
+	for p := range g.running {
+		left = append(left, p)
+	}
+	g.mu.Unlock()
+
+	for _, p := range left {
+		p.Interrupt()
+	}
+	deadline := time.NewTimer(grace)
+	defer deadline.Stop()
+	for _, p := range left {
+		select {
+		case <-p.done:
+			continue
+		case <-deadline.C:
+			deadline.Reset(0)
+		}
+		p.Kill()
+	}
+	close(g.start)
+	g.guard.dismiss()
+}
+
+// Process is one child program.
+type Process struct {
+	Name    string
+	LogPath string
+
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// PID returns the child's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed once the child has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the child ended, with the last lines of its log. It is nil while
+// the child runs.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+	default:
+		return nil
+	}
+	how := p.err
+	if how == nil {
+		how = errors.New("exit status 0")
+	}
+	return fmt.Errorf("%s ended: %w\n%s", p.Name, how, p.Tail(15))
+}
+
+// Interrupt asks the child to end.
+func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) }
+
+// Kill ends the child as `kill -9` does, and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Tail returns the last lines of the child's log, indented to stand inside
+// another message.
+func (p *Process) Tail(lines int) string {
+	data, err := os.ReadFile(p.LogPath)
+	if err != nil {
+		return "    (no log: " + err.Error() + ")"
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return "    " + strings.Join(all, "\n    ")
+}

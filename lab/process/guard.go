@@ -1,0 +1,89 @@
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// GuardArg is the first argument that makes the program run Guard.
+const GuardArg = "guard"
+
+// guard is the parent's end of the guard process: a pipe that the kernel closes
+// when the parent dies, however it dies.
+type guard struct {
+	cmd *exec.Cmd
+
+	mu   sync.Mutex
+	pipe io.WriteCloser
+}
+
+func startGuard(self, dir string) (*guard, error) {
+	cmd := exec.Command(self, GuardArg, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the guard's pipe: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start guard: %w", err)
+	}
+	return &guard{cmd: cmd, pipe: pipe}, nil
+}
+
+func (g *guard) watch(pid int)  { g.say(fmt.Sprintf("+%d\n", pid)) }
+func (g *guard) forget(pid int) { g.say(fmt.Sprintf("-%d\n", pid)) }
+
+// dismiss ends the guard without letting it remove anything.
+func (g *guard) dismiss() {
+	g.say("bye\n")
+	_ = g.pipe.Close()
+	_ = g.cmd.Wait()
+}
+
+func (g *guard) say(line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, _ = io.WriteString(g.pipe, line)
+}
+
+// Guard is the guard process. It reads from in which children its parent has,
+// and when in ends without a farewell it kills them and removes dir.
+func Guard(dir string, in io.Reader) {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	pids := map[int]struct{}{}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		line := lines.Text()
+		if line == "bye" {
+			return
+		}
+		pid, err := strconv.Atoi(strings.TrimLeft(line, "+-"))
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(line, "+") {
+			pids[pid] = struct{}{}
+		} else {
+			delete(pids, pid)
+		}
+	}
+	for pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	deadline := time.Now().Add(2 * time.Second)
+	for pid := range pids {
+		for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	_ = os.RemoveAll(dir)
+}

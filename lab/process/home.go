@@ -1,0 +1,121 @@
+package process
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// Home is the folder of one lab, locked for as long as its process lives.
+type Home struct {
+	Path string
+	lock *os.File
+}
+
+// NewHome makes a folder of our own and removes those of labs that are gone.
+func NewHome() (*Home, error) {
+	base, err := homes()
+	if err != nil {
+		return nil, err
+	}
+	// One lab at a time makes or removes folders: between making a folder and
+	// locking it, it looks like one that nobody holds.
+	door, err := lockFile(filepath.Join(base, "door"), syscall.LOCK_EX)
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder of labs: %w", err)
+	}
+	defer door.Close()
+	sweep(base)
+	path, err := os.MkdirTemp(base, "lab-")
+	if err != nil {
+		return nil, fmt.Errorf("make the lab's folder: %w", err)
+	}
+	lock, err := lockFile(filepath.Join(path, "lock"), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil {
+		return nil, fmt.Errorf("lock the lab's folder: %w", err)
+	}
+	return &Home{Path: path, lock: lock}, nil
+}
+
+// Remove removes the folder and everything in it.
+func (h *Home) Remove() error {
+	defer h.lock.Close()
+	if err := os.RemoveAll(h.Path); err != nil {
+		return fmt.Errorf("remove the lab's folder: %w", err)
+	}
+	return nil
+}
+
+// Homes returns the folders of the labs of this user that are alive, newest first.
+func Homes() ([]string, error) {
+	base, err := homes()
+	if err != nil {
+		return nil, err
+	}
+	type home struct {
+		path string
+		born int64
+	}
+	var alive []home
+	paths, _ := filepath.Glob(filepath.Join(base, "lab-*"))
+	for _, path := range paths {
+		info, err := os.Stat(filepath.Join(path, "lock"))
+		if err != nil || !locked(filepath.Join(path, "lock")) {
+			continue
+		}
+		alive = append(alive, home{path, info.ModTime().UnixNano()})
+	}
+	slices.SortFunc(alive, func(a, b home) int { return cmp.Compare(b.born, a.born) })
+	out := make([]string, 0, len(alive))
+	for _, h := range alive {
+		out = append(out, h.path)
+	}
+	return out, nil
+}
+
+// homes is one folder per user: two users of a machine must not trip over each
+// other's permissions.
+func homes() (string, error) {
+	base := filepath.Join(os.TempDir(), "joiner-lab-"+strconv.Itoa(os.Getuid()))
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", fmt.Errorf("make the folder of labs: %w", err)
+	}
+	return base, nil
+}
+
+// sweep removes the folders whose process is gone. The caller holds the door.
+func sweep(base string) {
+	paths, _ := filepath.Glob(filepath.Join(base, "lab-*"))
+	for _, path := range paths {
+		if !locked(filepath.Join(path, "lock")) {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+func lockFile(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), how); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// locked says whether a living process holds the lock. The lock is let go again
+// at once when it is free.
+func locked(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
+}
