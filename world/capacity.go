@@ -1,0 +1,125 @@
+package world
+
+import "strings"
+
+// Capacity is how many instances EC2 has to give. Its zero value is no limit.
+type Capacity struct {
+	limits []limit
+}
+
+// Pool selects offerings: an empty field selects all.
+type Pool struct {
+	Type         string // "m5.large", or a family "m5.*"
+	Zone         string
+	CapacityType string // "on-demand" or "spot"
+}
+
+// limit is how many instances of a pool may be alive at once.
+type limit struct {
+	pool Pool
+	most int
+}
+
+// usage counts what is alive.
+type usage struct {
+	running map[Offering]int
+	cores   map[Quota]int64
+}
+
+// Quota names a limit of vCPUs: a kind of instance and the way of paying.
+type Quota struct {
+	Kind string // "standard", "f", "g", "p", "x", "inf", "trn", "dl", "hpc", "u"
+	Spot bool
+}
+
+// Limit says that at most n instances of a pool may be alive at once; 0 is none at
+// all. Several limits may hold for one offering. The same pool again replaces its limit.
+func (c *Capacity) Limit(p Pool, n int) {
+	for i := range c.limits {
+		if c.limits[i].pool == p {
+			c.limits[i].most = n
+			return
+		}
+	}
+	c.limits = append(c.limits, limit{pool: p, most: n})
+}
+
+// Lift removes the limit of a pool.
+func (c *Capacity) Lift(p Pool) {
+	for i := range c.limits {
+		if c.limits[i].pool == p {
+			c.limits = append(c.limits[:i:i], c.limits[i+1:]...)
+			return
+		}
+	}
+}
+
+// holds says whether the offering belongs to the pool.
+func (p Pool) holds(o Offering) bool {
+	if p.Type != "" && p.Type != o.Type {
+		family, ok := strings.CutSuffix(p.Type, ".*")
+		if !ok || !strings.HasPrefix(o.Type, family+".") {
+			return false
+		}
+	}
+	if p.Zone != "" && p.Zone != o.Zone {
+		return false
+	}
+	return p.CapacityType == "" || (p.CapacityType == "spot") == o.Spot
+}
+
+// left returns how many more instances of the offering EC2 has; many if there is no limit.
+func (r *Region) left(o Offering) int {
+	const many = 1 << 30
+	least := many
+	for _, l := range r.Capacity.limits {
+		if !l.pool.holds(o) {
+			continue
+		}
+		n := l.most
+		for alive, count := range r.usage.running {
+			if l.pool.holds(alive) {
+				n -= count
+			}
+		}
+		least = min(least, n)
+	}
+	return max(least, 0)
+}
+
+// within says whether the account's quota allows another instance of so many vCPUs.
+func (r *Region) within(q Quota, vcpus int64) bool {
+	most, limited := r.Quotas[q]
+	return !limited || r.usage.cores[q]+vcpus <= most
+}
+
+// QuotaOf returns the quota that an instance type counts against.
+func QuotaOf(instanceType string, spot bool) Quota {
+	family, _, _ := strings.Cut(instanceType, ".")
+	for _, kind := range []string{"inf", "trn", "dl", "hpc"} {
+		if strings.HasPrefix(family, kind) {
+			return Quota{Kind: kind, Spot: spot}
+		}
+	}
+	switch first := family[:min(1, len(family))]; first {
+	case "g", "v":
+		return Quota{Kind: "g", Spot: spot}
+	case "f", "p", "x", "u":
+		return Quota{Kind: first, Spot: spot}
+	}
+	return Quota{Kind: "standard", Spot: spot}
+}
+
+// occupy and vacate count an instance that begins and ends.
+func (r *Region) occupy(o Offering, vcpus int64) {
+	r.usage.running[o]++
+	r.usage.cores[QuotaOf(o.Type, o.Spot)] += vcpus
+}
+
+func (r *Region) vacate(o Offering, vcpus int64) {
+	r.usage.running[o]--
+	if r.usage.running[o] == 0 {
+		delete(r.usage.running, o)
+	}
+	r.usage.cores[QuotaOf(o.Type, o.Spot)] -= vcpus
+}

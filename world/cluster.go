@@ -1,0 +1,251 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The authentication modes of an EKS cluster.
+const (
+	AuthConfigMap = "CONFIG_MAP"
+	AuthAPI       = "API"
+	AuthBoth      = "API_AND_CONFIG_MAP"
+)
+
+// Cluster is an EKS cluster as DescribeCluster shows it. The control plane itself
+// is somebody else's.
+type Cluster struct {
+	Name        string
+	ARN         string
+	Version     string // "1.31"
+	Endpoint    string // "https://…"
+	CA          string // base64 of the PEM
+	ServiceCIDR string // "10.100.0.0/16"
+	Issuer      string // of service account tokens
+	AuthMode    string // AuthConfigMap, AuthAPI or AuthBoth
+	Status      string // "ACTIVE", "CREATING", "DELETING"
+	RoleARN     string
+	VPCID       string
+	SubnetIDs   []string
+	GroupIDs    []string // additional ones
+	GroupID     string   // the cluster's own security group
+	CreatedAt   time.Time
+	Tags        map[string]string
+
+	entries  map[string]*AccessEntry
+	profiles map[string]*FargateProfile
+}
+
+// The kinds of access entries.
+const (
+	EntryStandard     = "STANDARD"
+	EntryEC2Linux     = "EC2_LINUX"
+	EntryEC2Windows   = "EC2_WINDOWS"
+	EntryFargateLinux = "FARGATE_LINUX"
+)
+
+// AccessEntry lets an IAM principal into a cluster.
+type AccessEntry struct {
+	Principal  string // ARN of a role or user
+	ARN        string // of the entry
+	Kind       string // EntryStandard…
+	Groups     []string
+	Username   string // may hold {{EC2PrivateDNSName}} and {{SessionName}}
+	CreatedAt  time.Time
+	ModifiedAt time.Time
+	Tags       map[string]string
+}
+
+// FargateProfile says which pods of a cluster run on Fargate.
+type FargateProfile struct {
+	Name      string
+	ARN       string
+	Role      string // ARN of the pod execution role
+	SubnetIDs []string
+	Selectors []FargateSelector
+	Status    string // "CREATING", "ACTIVE", "DELETING"
+	CreatedAt time.Time
+	Tags      map[string]string
+}
+
+// FargateSelector chooses pods.
+type FargateSelector struct {
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// CreateCluster adds a cluster; what is not given gets EKS's default.
+func (r *Region) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
+	if r.clusters[c.Name] != nil {
+		return nil, refuseWith(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
+	}
+	if c.Name == "" {
+		return nil, refuse("InvalidParameterException", "The cluster name must not be empty.")
+	}
+	c.ARN = r.arn("eks", "cluster/"+c.Name)
+	c.Version = or(c.Version, "1.31")
+	c.AuthMode = or(c.AuthMode, AuthConfigMap)
+	c.Status = or(c.Status, "ACTIVE")
+	c.ServiceCIDR = or(c.ServiceCIDR, "10.100.0.0/16")
+	if c.Issuer == "" {
+		c.Issuer = "https://oidc.eks." + r.Name + ".amazonaws.com/id/" + strings.ToUpper(r.world().hex("issuer", 32))
+	}
+	c.CreatedAt = now
+	c.entries, c.profiles = map[string]*AccessEntry{}, map[string]*FargateProfile{}
+	r.clusters[c.Name] = &c
+	return &c, nil
+}
+
+// Cluster returns a cluster by name. Its exported fields may be altered.
+func (r *Region) Cluster(name string) (*Cluster, error) {
+	if c := r.clusters[name]; c != nil {
+		return c, nil
+	}
+	return nil, refuseWith(404, "ResourceNotFoundException", "No cluster found for name: %s.", name)
+}
+
+// Clusters returns the names of the region's clusters, sorted.
+func (r *Region) Clusters() []string { return slices.Sorted(maps.Keys(r.clusters)) }
+
+// DeleteCluster removes a cluster.
+func (r *Region) DeleteCluster(name string) (*Cluster, error) {
+	c, err := r.Cluster(name)
+	if err != nil {
+		return nil, err
+	}
+	delete(r.clusters, name)
+	return c, nil
+}
+
+// CreateAccessEntry lets a principal in. Kinds other than STANDARD fix username and groups.
+func (r *Region) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*AccessEntry, error) {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if c.AuthMode == AuthConfigMap {
+		return nil, refuse("InvalidRequestException", "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.")
+	}
+	if !strings.HasPrefix(e.Principal, "arn:") {
+		return nil, refuse("InvalidParameterException", "The principalArn parameter format is not valid")
+	}
+	if c.entries[e.Principal] != nil {
+		return nil, refuseWith(409, "ResourceInUseException", "The specified access entry resource is already in use on this cluster.")
+	}
+	e.Kind = or(e.Kind, EntryStandard)
+	if err := e.complete(); err != nil {
+		return nil, err
+	}
+	id := roleName(e.Principal)
+	e.ARN = r.arn("eks", "access-entry/"+cluster+"/role/"+r.Account.ID+"/"+id+"/"+uuid(r.world().hex("entry", 32)))
+	e.CreatedAt, e.ModifiedAt = now, now
+	c.entries[e.Principal] = &e
+	return &e, nil
+}
+
+// complete gives an entry the username and groups of its kind.
+func (e *AccessEntry) complete() error {
+	fixed := func(username string, groups ...string) error {
+		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {
+			return refuse("InvalidParameterException", "The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
+		}
+		e.Username, e.Groups = username, groups
+		return nil
+	}
+	switch e.Kind {
+	case EntryStandard:
+		if strings.HasPrefix(e.Username, "system:") {
+			return refuse("InvalidParameterException", "The username must not begin with system:")
+		}
+		e.Username = or(e.Username, e.Principal)
+		return nil
+	case EntryEC2Linux:
+		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes")
+	case EntryEC2Windows:
+		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes", "eks:kube-proxy-windows")
+	case EntryFargateLinux:
+		return fixed("system:node:{{SessionName}}", "system:nodes", "system:node-proxier")
+	}
+	return refuse("InvalidParameterException", "The type %s of the access entry is not valid", e.Kind)
+}
+
+// AccessEntry returns the entry of a principal.
+func (r *Region) AccessEntry(cluster, principal string) (*AccessEntry, error) {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if e := c.entries[principal]; e != nil {
+		return e, nil
+	}
+	return nil, refuseWith(404, "ResourceNotFoundException", "The specified principalArn could not be found. You must specify a valid principalArn.")
+}
+
+// AccessEntries returns the entries of the cluster, by principal.
+func (c *Cluster) AccessEntries() []*AccessEntry {
+	var out []*AccessEntry
+	for _, p := range slices.Sorted(maps.Keys(c.entries)) {
+		out = append(out, c.entries[p])
+	}
+	return out
+}
+
+// DeleteAccessEntry shuts a principal out again.
+func (r *Region) DeleteAccessEntry(cluster, principal string) error {
+	if _, err := r.AccessEntry(cluster, principal); err != nil {
+		return err
+	}
+	delete(r.clusters[cluster].entries, principal)
+	return nil
+}
+
+// CreateFargateProfile adds a Fargate profile, which is active at once.
+func (r *Region) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if c.profiles[p.Name] != nil {
+		return nil, refuseWith(409, "ResourceInUseException", "FargateProfile already exists with name: %s", p.Name)
+	}
+	if p.Name == "" || p.Role == "" || len(p.Selectors) == 0 {
+		return nil, refuse("InvalidParameterException", "A Fargate profile needs a name, a pod execution role and at least one selector.")
+	}
+	p.ARN = r.arn("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+uuid(r.world().hex("fargate", 32)))
+	p.Status, p.CreatedAt = or(p.Status, "ACTIVE"), now
+	c.profiles[p.Name] = &p
+	return &p, nil
+}
+
+// FargateProfile returns a Fargate profile of a cluster by name.
+func (r *Region) FargateProfile(cluster, name string) (*FargateProfile, error) {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p := c.profiles[name]; p != nil {
+		return p, nil
+	}
+	return nil, refuseWith(404, "ResourceNotFoundException", "No Fargate Profile found with name: %s.", name)
+}
+
+// FargateProfiles returns the cluster's Fargate profiles, by name.
+func (c *Cluster) FargateProfiles() []*FargateProfile {
+	var out []*FargateProfile
+	for _, n := range slices.Sorted(maps.Keys(c.profiles)) {
+		out = append(out, c.profiles[n])
+	}
+	return out
+}
+
+// DeleteFargateProfile removes a Fargate profile.
+func (r *Region) DeleteFargateProfile(cluster, name string) (*FargateProfile, error) {
+	p, err := r.FargateProfile(cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	delete(r.clusters[cluster].profiles, name)
+	return p, nil
+}

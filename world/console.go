@@ -1,0 +1,30 @@
+package world
+
+// maxConsole is how many bytes of console output EC2 keeps, the last ones.
+const maxConsole = 64 << 10
+
+// AppendConsole adds text to the console output of an instance. It returns false
+// if there is no such instance.
+func (w *World) AppendConsole(instanceID, text string) bool {
+	m := w.machine(instanceID)
+	if m == nil {
+		return false
+	}
+	m.console = append(m.console, text...)
+	if over := len(m.console) - maxConsole; over > 0 {
+		m.console = append([]byte(nil), m.console[over:]...)
+	}
+	return true
+}
+
+// Console returns the console output of an instance of the region.
+func (r *Region) Console(id string) (string, error) {
+	if !wellFormed(id, "i") {
+		return "", refuse("InvalidInstanceID.Malformed", "Invalid id: %q", id)
+	}
+	m := r.machines[id]
+	if m == nil {
+		return "", refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+	}
+	return string(m.console), nil
+}

@@ -1,0 +1,23 @@
+package world
+
+import "fmt"
+
+// Error is a refusal in AWS's own words.
+type Error struct {
+	Code    string // as AWS documents it: "InvalidSubnetID.NotFound"
+	Message string
+	Status  int // HTTP status; 0 is 400
+}
+
+// Error returns "code: message".
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// refuse returns an error with status 400.
+func refuse(code, format string, args ...any) error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// refuseWith returns an error with another status than 400.
+func refuseWith(status int, code, format string, args ...any) error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: status}
+}

@@ -1,0 +1,300 @@
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// FleetRequest asks for a fleet of type instant: instances now, or errors.
+type FleetRequest struct {
+	Token       string // idempotency token; empty: none
+	Fingerprint string // of the whole request: the same token must come with the same one
+
+	Configs  []FleetConfig
+	OnDemand int // capacity to buy on demand
+	Spot     int // capacity to buy as spot
+
+	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
+	SpotStrategy     string // "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
+
+	Tags Tagging
+}
+
+// FleetConfig is a launch template and what to vary in it.
+type FleetConfig struct {
+	TemplateID   string
+	TemplateName string
+	Version      string
+	Overrides    []FleetOverride // none: the template as it is
+}
+
+// FleetOverride is one kind of instance that will do.
+type FleetOverride struct {
+	InstanceType string
+	SubnetID     string
+	Zone         string
+	ImageID      string
+	MaxPrice     catalog.Price // of spot; 0: no limit
+	Priority     *float64      // lower goes first; nil last
+	Weight       float64       // how much capacity one instance is; 0: 1
+	Devices      []Device      // instead of the template's, if any
+}
+
+// Fleet is what came of a request.
+type Fleet struct {
+	ID       string
+	Launched []FleetLaunch
+	Errors   []FleetError
+}
+
+// FleetChoice is a config and an override of it, as a fleet's answer repeats them.
+type FleetChoice struct {
+	TemplateID string
+	Version    string
+	Override   FleetOverride
+	Spot       bool
+}
+
+// FleetLaunch is the instances launched for one choice.
+type FleetLaunch struct {
+	Choice    FleetChoice
+	Instances []string // ids
+}
+
+// FleetError is why a choice did not serve.
+type FleetError struct {
+	Choice  FleetChoice
+	Code    string
+	Message string
+}
+
+// Limits of one request, as in life.
+const (
+	maxFleetCapacity = 10_000
+	maxFleetChoices  = 300
+	tokenLife        = 24 * time.Hour
+)
+
+// fleet is what an idempotency token stands for.
+type fleet struct {
+	fingerprint string
+	result      Fleet
+}
+
+// choice is a candidate for the instances of a fleet.
+type choice struct {
+	FleetChoice
+	want  want
+	born  birth
+	price catalog.Price
+	left  int
+	err   error
+}
+
+// CreateFleet buys instances: for each, the first choice in the order of the
+// strategy that can be had. Choices that fail are reported once each.
+func (r *Region) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
+	if f, ok := r.fleets[q.Token]; ok && q.Token != "" {
+		if f.fingerprint != q.Fingerprint {
+			return Fleet{}, refuse("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+		}
+		return f.result, nil
+	}
+	if err := r.CheckFleet(q); err != nil {
+		return Fleet{}, err
+	}
+	f := Fleet{ID: "fleet-" + uuid(r.world().hex("fleet", 32))}
+	r.buy(now, q, false, &f)
+	r.buy(now, q, true, &f)
+	if q.Token != "" {
+		r.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
+		r.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(r.fleets, q.Token) })
+	}
+	return f, nil
+}
+
+// CheckFleet refuses a request that is wrong as a whole; a dry run ends here.
+func (r *Region) CheckFleet(q FleetRequest) error {
+	if len(q.Configs) == 0 {
+		return refuse("MissingParameter", "The request must contain the parameter LaunchTemplateConfigs")
+	}
+	if n := q.OnDemand + q.Spot; n < 1 || n > maxFleetCapacity || q.OnDemand < 0 || q.Spot < 0 {
+		return refuse("InvalidParameterValue", "Value (%d) for parameter TotalTargetCapacity is invalid.", n)
+	}
+	if !slices.Contains([]string{"", "lowest-price", "prioritized"}, q.OnDemandStrategy) {
+		return refuse("InvalidParameterValue", "Value (%s) for parameter OnDemandOptions.AllocationStrategy is invalid.", q.OnDemandStrategy)
+	}
+	spot := []string{"", "lowest-price", "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"}
+	if !slices.Contains(spot, q.SpotStrategy) {
+		return refuse("InvalidParameterValue", "Value (%s) for parameter SpotOptions.AllocationStrategy is invalid.", q.SpotStrategy)
+	}
+	choices := 0
+	for _, c := range q.Configs {
+		choices += max(1, len(c.Overrides))
+		t, err := r.findTemplate(c.TemplateID, c.TemplateName)
+		if err != nil {
+			return err
+		}
+		if _, err := t.Version(c.Version); err != nil {
+			return err
+		}
+	}
+	if choices > maxFleetChoices {
+		return refuse("InvalidParameterValue", "Number of launch specifications exceeds limit of %d.", maxFleetChoices)
+	}
+	return nil
+}
+
+// buy fills the capacity of one way of paying.
+func (r *Region) buy(now time.Time, q FleetRequest, spot bool, f *Fleet) {
+	need, strategy := float64(q.OnDemand), q.OnDemandStrategy
+	if spot {
+		need, strategy = float64(q.Spot), q.SpotStrategy
+	}
+	if need == 0 {
+		return
+	}
+	choices := r.choices(now, q, spot, f.ID)
+	rank(choices, strategy, int(need))
+	launched := make([][]string, len(choices))
+	turn := 0
+	for need > 0 {
+		n := next(choices, turn)
+		if n < 0 {
+			break
+		}
+		c := &choices[n]
+		if c.err = r.admit(c.born); c.err != nil {
+			continue
+		}
+		c.born.reservation = r.world().NewID("r")
+		launched[n] = append(launched[n], r.start(now, c.born).ID)
+		need -= cmp.Or(c.Override.Weight, 1)
+		if strategy == "diversified" {
+			turn = n + 1
+		}
+	}
+	for n, c := range choices {
+		if len(launched[n]) > 0 {
+			f.Launched = append(f.Launched, FleetLaunch{Choice: c.FleetChoice, Instances: launched[n]})
+		}
+		if e, ok := c.err.(*Error); ok {
+			f.Errors = append(f.Errors, FleetError{Choice: c.FleetChoice, Code: e.Code, Message: e.Message})
+		}
+	}
+}
+
+// choices lists the candidates in the order of the request, those that cannot serve with their error.
+func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID string) []choice {
+	var out []choice
+	for _, config := range q.Configs {
+		t, err := r.findTemplate(config.TemplateID, config.TemplateName)
+		if err != nil {
+			continue // CheckFleet has refused it
+		}
+		version, err := t.Version(config.Version)
+		if err != nil {
+			continue
+		}
+		overrides := config.Overrides
+		if len(overrides) == 0 {
+			overrides = []FleetOverride{{}}
+		}
+		for _, o := range overrides {
+			c := choice{want: want{
+				data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
+				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token,
+			}}
+			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, or(config.Version, "$Default"), o, spot
+			c.Override.InstanceType = c.want.data.InstanceType
+			if c.born, c.err = r.prepare(now, c.want); c.err == nil {
+				c.price, _ = r.world().Market(r.Name).price(now, c.born.offering)
+				c.left = r.left(c.born.offering)
+				c.Override.Zone = c.born.zone.Name
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// applied returns the template's data with what the override says instead.
+func (o FleetOverride) applied(d TemplateData) TemplateData {
+	d.InstanceType = or(o.InstanceType, d.InstanceType)
+	d.ImageID = or(o.ImageID, d.ImageID)
+	if len(o.Devices) > 0 {
+		d.Devices = o.Devices
+	}
+	return d
+}
+
+// rank sorts choices by a strategy; equal ones stay in the order of the request.
+func rank(choices []choice, strategy string, need int) {
+	slices.SortStableFunc(choices, func(a, b choice) int {
+		byPrice := cmp.Compare(a.price, b.price)
+		switch strategy {
+		case "prioritized":
+			return cmp.Or(comparePriority(a, b), byPrice)
+		case "capacity-optimized-prioritized":
+			return cmp.Or(-cmp.Compare(min(a.left, need), min(b.left, need)), comparePriority(a, b), byPrice)
+		case "price-capacity-optimized", "capacity-optimized":
+			return cmp.Or(-cmp.Compare(min(a.left, need), min(b.left, need)), byPrice)
+		case "diversified":
+			return 0
+		}
+		return byPrice
+	})
+}
+
+func comparePriority(a, b choice) int {
+	pa, pb := a.Override.Priority, b.Override.Priority
+	switch {
+	case pa == nil && pb == nil:
+		return 0
+	case pa == nil:
+		return 1
+	case pb == nil:
+		return -1
+	}
+	return cmp.Compare(*pa, *pb)
+}
+
+// next returns the first choice from a turn on, and around, that has not failed; -1 if all have.
+func next(choices []choice, turn int) int {
+	for i := range choices {
+		n := (turn + i) % len(choices)
+		if choices[n].err == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+// merged returns the tags of a template with those of the request on top.
+func merged(template []TagSpecification, request Tagging) Tagging {
+	out := Tagging{}
+	for _, s := range template {
+		for _, t := range s.Tags {
+			if out[s.Resource] == nil {
+				out[s.Resource] = map[string]string{}
+			}
+			out[s.Resource][t.Key] = t.Value
+		}
+	}
+	for kind, tags := range request {
+		if out[kind] == nil {
+			out[kind] = map[string]string{}
+		}
+		maps.Copy(out[kind], tags)
+	}
+	return out
+}
+
+// uuid writes 32 hexadecimal digits with the dashes of a UUID.
+func uuid(h string) string {
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

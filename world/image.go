@@ -1,0 +1,74 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Image is a machine image.
+type Image struct {
+	ID           string // "ami-0…"
+	Name         string
+	Description  string
+	Architecture string // in EC2's words: "x86_64" or "arm64"
+	OwnerID      string
+	OwnerAlias   string // "amazon"; empty for other owners
+	Public       bool
+	CreatedAt    time.Time
+	DeprecatedAt time.Time // zero: never
+	RootDevice   string    // "/dev/xvda"
+	Volumes      []ImageVolume
+	Tags         map[string]string
+	Windows      bool
+
+	// Family, Variant and Version are what the image is, for whoever boots it:
+	// "AL2023" (in the words of an EC2NodeClass), "standard", "nvidia" or
+	// "neuron", and the Kubernetes version "1.31". EC2 does not know them.
+	Family, Variant, Version string
+}
+
+// ImageVolume is a volume that instances of an image get.
+type ImageVolume struct {
+	Device     string
+	SnapshotID string
+	SizeGiB    int64
+	Kind       string // "gp2", "gp3"
+	Encrypted  bool
+}
+
+// RegisterImage adds an image to the region; without an id it is given one.
+func (r *Region) RegisterImage(image Image) Image {
+	if image.ID == "" {
+		image.ID = r.world().NewID("ami")
+	}
+	image.Tags = maps.Clone(image.Tags)
+	if r.images[image.ID] == nil {
+		r.imageOrder = append(r.imageOrder, image.ID)
+	}
+	r.images[image.ID] = &image
+	return image
+}
+
+// Image returns an image by id.
+func (r *Region) Image(id string) (Image, bool) {
+	if i := r.images[id]; i != nil {
+		return *i, true
+	}
+	return Image{}, false
+}
+
+// Images returns the images of the region in the order in which they were registered.
+func (r *Region) Images() []Image {
+	out := make([]Image, 0, len(r.imageOrder))
+	for _, id := range r.imageOrder {
+		out = append(out, *r.images[id])
+	}
+	return out
+}
+
+// DeregisterImage removes an image; its instances live on.
+func (r *Region) DeregisterImage(id string) {
+	delete(r.images, id)
+	r.imageOrder = slices.DeleteFunc(r.imageOrder, func(s string) bool { return s == id })
+}

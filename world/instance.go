@@ -1,0 +1,173 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// The states of an instance, in EC2's words. Stopping is not made: nothing in a
+// cluster of ours stops an instance to start it again.
+const (
+	Pending      = "pending"
+	Running      = "running"
+	ShuttingDown = "shutting-down"
+	Terminated   = "terminated"
+)
+
+// Instance is an EC2 instance as it was at one moment. It is a value: what is
+// handed out never changes, and its maps and slices are not to be written to.
+type Instance struct {
+	ID            string // "i-0…"
+	ReservationID string
+	Account       string // 12 digits
+	Region        string
+	Zone          string // "us-east-1a"
+	ZoneID        string // "use1-az1"
+	SubnetID      string
+	VPCID         string
+
+	Type         string // "m5.large"
+	Architecture string // of the image, in EC2's words: "x86_64" or "arm64"
+	ImageID      string
+	UserData     string // as the instance reads it from its metadata: decoded once from the base64 of the API
+
+	PrivateIP      string
+	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
+	PublicIP       string // empty without a public address
+
+	ProfileARN string // of the instance profile; empty without one
+	RoleARN    string // the role in the profile when the instance was launched; empty if it had none
+
+	SecurityGroupIDs []string
+	Interfaces       []NetworkInterface
+	Volumes          []Volume
+	Tags             map[string]string
+
+	State       string // Pending, Running, ShuttingDown or Terminated
+	StateReason Reason // why it stopped being alive; zero while it lives
+	LaunchedAt  time.Time
+	ChangedAt   time.Time // of the state
+
+	Spot          bool
+	SpotRequestID string // "sir-…"; empty unless Spot
+	FleetID       string // empty unless a fleet launched it
+	ClientToken   string
+	TemplateID    string // of the launch template; empty without one
+	TemplateName  string
+	Impaired      bool // its status checks fail
+
+	Metadata MetadataOptions
+}
+
+// Reason is why an instance is in its state: a code such as
+// "Client.UserInitiatedShutdown" and a sentence.
+type Reason struct {
+	Code    string
+	Message string
+}
+
+// NetworkInterface is a network interface of an instance.
+type NetworkInterface struct {
+	ID               string // "eni-0…"
+	SubnetID         string
+	PrivateIP        string
+	PrivateDNSName   string
+	SecurityGroupIDs []string
+	Card, Device     int64
+	Kind             string // "interface", "efa" or "efa-only"
+	Tags             map[string]string
+}
+
+// Volume is an EBS volume of an instance.
+type Volume struct {
+	ID                  string // "vol-0…"
+	Device              string // "/dev/xvda"
+	SizeGiB             int64
+	Kind                string // "gp3"
+	Encrypted           bool
+	DeleteOnTermination bool
+	Tags                map[string]string
+}
+
+// machine is an instance through time: what it is now, and what it was, for
+// readers that see the past.
+type machine struct {
+	region  *Region
+	now     Instance
+	past    []version // older versions that someone may still see, oldest first
+	console []byte
+	subnet  *Subnet
+	stock   *Stock
+	silent  bool
+	session *Session // what its metadata service hands out
+}
+
+// version is how an instance was until a moment.
+type version struct {
+	until    time.Time
+	instance Instance
+}
+
+// change replaces the instance by an altered copy. A change of state is also told to the world.
+func (m *machine) change(now time.Time, alter func(*Instance)) {
+	before := m.now
+	next := before
+	alter(&next)
+	if next.State != before.State {
+		next.ChangedAt = now
+	}
+	m.remember(now, before)
+	m.now = next
+	if next.State != before.State {
+		m.region.world().changes = append(m.region.world().changes, next)
+		m.region.announceState(now, next)
+	}
+}
+
+// remember keeps the version that ends now, and drops those that nobody can see any more.
+func (m *machine) remember(now time.Time, before Instance) {
+	lag := m.region.world().Faults.ReadLag
+	if lag <= 0 {
+		m.past = nil
+		return
+	}
+	m.past = slices.DeleteFunc(m.past, func(v version) bool { return !v.until.After(now.Add(-lag)) })
+	m.past = append(m.past, version{until: now, instance: before})
+}
+
+// seen returns the instance as a reader sees it who is a lag behind; not ok
+// while the instance is too young to be seen.
+func (m *machine) seen(now time.Time, lag time.Duration) (Instance, bool) {
+	if lag <= 0 {
+		return m.now, true
+	}
+	at := now.Add(-lag)
+	if m.now.LaunchedAt.After(at) {
+		return Instance{}, false
+	}
+	for _, v := range m.past {
+		if v.until.After(at) {
+			return v.instance, true
+		}
+	}
+	return m.now, true
+}
+
+// Alive says whether the instance costs money: it is pending or running.
+func (i Instance) Alive() bool { return i.State == Pending || i.State == Running }
+
+// withTags returns the tags with some added and some taken away, as a new map.
+func withTags(tags, add map[string]string, remove []string) map[string]string {
+	out := maps.Clone(tags)
+	if out == nil {
+		out = make(map[string]string, len(add))
+	}
+	for _, k := range slices.Sorted(maps.Keys(add)) {
+		out[k] = add[k]
+	}
+	for _, k := range remove {
+		delete(out, k)
+	}
+	return out
+}

@@ -1,0 +1,215 @@
+package world
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// Tagging is the tags for what a call makes: kind of resource → key → value.
+type Tagging map[string]map[string]string
+
+// want is one instance that somebody asks for.
+type want struct {
+	data     TemplateData // with what the request overrides
+	subnetID string
+	zone     string // name
+	spot     bool
+	maxPrice catalog.Price // of spot; 0: no limit
+	fleet    bool          // asked for by a fleet, which words some refusals in its own way
+	template *Template
+	tags     Tagging
+	fleetID  string
+	token    string
+}
+
+// prepare checks everything about a launch but what there is to have, and
+// returns the instance to start. Each refusal is EC2's.
+func (r *Region) prepare(now time.Time, w want) (birth, error) {
+	b := birth{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token}
+	var err error
+	if b.stock, err = r.wantedType(w.data.InstanceType); err != nil {
+		return birth{}, err
+	}
+	if b.image, err = r.wantedImage(w.data.ImageID); err != nil {
+		return birth{}, err
+	}
+	if !slices.Contains(b.stock.Facts.Processor.Architectures, b.image.Architecture) {
+		return birth{}, refuse("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
+			strings.Join(b.stock.Facts.Processor.Architectures, ","), b.image.Architecture)
+	}
+	if b.subnet, err = r.wantedSubnet(w); err != nil {
+		return birth{}, err
+	}
+	b.zone = b.subnet.Zone
+	b.offering = Offering{Type: w.data.InstanceType, Zone: b.zone.Name, Spot: w.spot}
+	if err = r.sold(now, w, b); err != nil {
+		return birth{}, err
+	}
+	if b.groups, err = r.wantedGroups(w.data, b.subnet); err != nil {
+		return birth{}, err
+	}
+	if b.profile, err = r.wantedProfile(now, w.data.Profile); err != nil {
+		return birth{}, err
+	}
+	if err = b.checkVolumes(); err != nil {
+		return birth{}, err
+	}
+	return b, refusePlacement(w.data)
+}
+
+// admit refuses a launch for which there is no quota, address or capacity.
+func (r *Region) admit(b birth) error {
+	o := b.offering
+	if !r.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
+		if o.Spot {
+			return refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+		}
+		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", r.Quotas[QuotaOf(o.Type, o.Spot)])
+	}
+	if b.subnet.Free < max(1, len(b.data.Interfaces)) {
+		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+	}
+	if r.left(o) > 0 {
+		return nil
+	}
+	if o.Spot {
+		return refuseWith(500, "InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.")
+	}
+	return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
+}
+
+func (r *Region) wantedType(name string) (*Stock, error) {
+	if name == "" {
+		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceType")
+	}
+	if s := r.world().Market(r.Name).stock[name]; s != nil {
+		return s, nil
+	}
+	return nil, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
+}
+
+func (r *Region) wantedImage(id string) (*Image, error) {
+	if id == "" {
+		return nil, refuse("MissingParameter", "The request must contain the parameter ImageId")
+	}
+	if i := r.images[id]; i != nil {
+		return i, nil
+	}
+	if !wellFormed(id, "ami") {
+		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: %q (expecting \"ami-...\")", id)
+	}
+	return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+}
+
+// wantedSubnet finds the subnet: the one asked for, or one in the zone asked for.
+func (r *Region) wantedSubnet(w want) (*Subnet, error) {
+	id := w.subnetID
+	if id == "" && len(w.data.Interfaces) > 0 {
+		id = w.data.Interfaces[0].SubnetID
+	}
+	zone := w.zone
+	if zone == "" && w.data.Placement != nil {
+		zone = w.data.Placement.Zone
+	}
+	if id == "" {
+		for _, s := range r.subnets {
+			if r.VPC(s.VPCID).Default && (zone == "" || s.Zone.Name == zone) {
+				return s, nil
+			}
+		}
+		return nil, refuse("MissingInput", "No subnets found for the default VPC. Please specify a subnet.")
+	}
+	s := r.Subnet(id)
+	if s == nil {
+		return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+	}
+	if zone != "" && s.Zone.Name != zone {
+		return nil, refuse("InvalidParameterValue", "The availability zone %s does not match the availability zone %s of the subnet %s.", zone, s.Zone.Name, id)
+	}
+	return s, nil
+}
+
+// sold refuses what the zone does not sell, or not at the price offered.
+func (r *Region) sold(now time.Time, w want, b birth) error {
+	if !b.stock.Sells(b.zone.Name) {
+		code := "Unsupported"
+		if w.fleet {
+			code = "InvalidFleetConfiguration"
+		}
+		return refuse(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
+	}
+	p, ok := r.world().Market(r.Name).price(now, b.offering)
+	if !ok {
+		return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
+	}
+	if w.spot && w.maxPrice > 0 && w.maxPrice < p {
+		return refuse("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", w.maxPrice, p)
+	}
+	return nil
+}
+
+// wantedGroups returns the ids of the security groups; without any, the one named
+// "default" of the VPC, if there is one.
+func (r *Region) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
+	ids := slices.Clone(d.GroupIDs)
+	for _, i := range d.Interfaces {
+		ids = append(ids, i.GroupIDs...)
+	}
+	for _, name := range d.GroupNames {
+		i := slices.IndexFunc(r.groups, func(g *SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
+		if i < 0 {
+			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, s.VPCID)
+		}
+		ids = append(ids, r.groups[i].ID)
+	}
+	if len(ids) == 0 {
+		if i := slices.IndexFunc(r.groups, func(g *SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
+			ids = append(ids, r.groups[i].ID)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for _, id := range ids {
+		g := r.SecurityGroup(id)
+		if g == nil {
+			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+		}
+		if g.VPCID != s.VPCID {
+			return nil, refuse("InvalidParameter", "Security group %s and subnet %s belong to different networks.", id, s.ID)
+		}
+	}
+	return ids, nil
+}
+
+// wantedProfile finds the instance profile, unless it is so new that EC2 has not heard of it.
+func (r *Region) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error) {
+	if ref == nil || ref.ARN == "" && ref.Name == "" {
+		return nil, nil
+	}
+	name, value, field, noun := ref.Name, ref.Name, "name", "name"
+	if name == "" {
+		name, value, field, noun = roleName(ref.ARN), ref.ARN, "arn", "ARN"
+	}
+	p := r.Account.profiles[name]
+	if p == nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(r.world().Faults.ProfileLag)) {
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
+	}
+	if p.Role == "" {
+		return nil, refuse("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)
+	}
+	return p, nil
+}
+
+// refusePlacement refuses groups and reservations, of which this world has none.
+func refusePlacement(d TemplateData) error {
+	if p := d.Placement; p != nil && (p.GroupName != "" || p.GroupID != "") {
+		return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName+p.GroupID)
+	}
+	if d.Reservation != nil && d.Reservation.Target != nil && d.Reservation.Target.ID != "" {
+		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", d.Reservation.Target.ID)
+	}
+	return nil
+}

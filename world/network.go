@@ -1,0 +1,256 @@
+package world
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// VPC is a virtual network.
+type VPC struct {
+	ID      string // "vpc-0…"
+	CIDR    netip.Prefix
+	Default bool
+	Tags    map[string]string
+}
+
+// Subnet is a part of a VPC in one zone.
+type Subnet struct {
+	ID     string // "subnet-0…"
+	VPCID  string
+	Zone   Zone
+	CIDR   netip.Prefix
+	Public bool // gives public addresses on launch
+	Tags   map[string]string
+
+	// Free is how many addresses are left. A test sets it lower to play a subnet
+	// whose addresses pods have taken.
+	Free int
+
+	next netip.Addr
+	used map[netip.Addr]bool
+}
+
+// SecurityGroup is a set of firewall rules.
+type SecurityGroup struct {
+	ID          string // "sg-0…"
+	VPCID       string
+	Name        string
+	Description string
+	Ingress     []Rule
+	Egress      []Rule
+	Tags        map[string]string
+}
+
+// Rule lets traffic through a security group.
+type Rule struct {
+	Protocol string // "-1" is all, "tcp", "udp", "icmp"
+	From, To int64  // ports; -1 with protocol "-1"
+	CIDRs    []string
+	Groups   []string // ids of security groups
+}
+
+// RouteTable says where the traffic of subnets goes.
+type RouteTable struct {
+	ID        string // "rtb-0…"
+	VPCID     string
+	Main      bool
+	SubnetIDs []string
+	Routes    []Route
+	Tags      map[string]string
+}
+
+// Route is one line of a route table.
+type Route struct {
+	Destination string // "0.0.0.0/0"
+	Target      string // "local", "igw-…", "nat-…", "vpce-…"
+}
+
+// Endpoint is a VPC endpoint.
+type Endpoint struct {
+	ID            string // "vpce-0…"
+	VPCID         string
+	Service       string // "com.amazonaws.us-east-1.sts"
+	Kind          string // "Interface" or "Gateway"
+	SubnetIDs     []string
+	GroupIDs      []string
+	RouteTableIDs []string
+	Tags          map[string]string
+}
+
+// reservedAddresses are those of each subnet that AWS keeps: the first four and the last.
+const reservedAddresses = 5
+
+// CreateVPC makes a VPC.
+func (r *Region) CreateVPC(cidr string, tags map[string]string) (*VPC, error) {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil || !p.Addr().Is4() {
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", cidr)
+	}
+	v := &VPC{ID: r.world().NewID("vpc"), CIDR: p.Masked(), Tags: tags}
+	r.vpcs = append(r.vpcs, v)
+	return v, nil
+}
+
+// CreateSubnet makes a subnet of a VPC in a zone.
+func (r *Region) CreateSubnet(vpcID, zone, cidr string, tags map[string]string) (*Subnet, error) {
+	vpc := r.VPC(vpcID)
+	if vpc == nil {
+		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
+	}
+	z, ok := r.zone(zone)
+	if !ok {
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(r.zones))
+	}
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil || !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 {
+		return nil, refuse("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
+	}
+	if !vpc.CIDR.Overlaps(p) || p.Bits() < vpc.CIDR.Bits() {
+		return nil, refuse("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
+	}
+	for _, s := range r.subnets {
+		if s.VPCID == vpcID && s.CIDR.Overlaps(p) {
+			return nil, refuse("InvalidSubnet.Conflict", "The CIDR '%s' conflicts with another subnet", cidr)
+		}
+	}
+	p = p.Masked()
+	s := &Subnet{
+		ID: r.world().NewID("subnet"), VPCID: vpcID, Zone: z, CIDR: p, Tags: tags,
+		Free: 1<<(32-p.Bits()) - reservedAddresses,
+		next: p.Addr(), used: map[netip.Addr]bool{},
+	}
+	r.subnets = append(r.subnets, s)
+	return s, nil
+}
+
+// CreateSecurityGroup makes a group that lets nothing in and everything out.
+func (r *Region) CreateSecurityGroup(vpcID, name, description string, tags map[string]string) (*SecurityGroup, error) {
+	if r.VPC(vpcID) == nil {
+		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
+	}
+	for _, g := range r.groups {
+		if g.VPCID == vpcID && g.Name == name {
+			return nil, refuse("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", name, vpcID)
+		}
+	}
+	g := &SecurityGroup{
+		ID: r.world().NewID("sg"), VPCID: vpcID, Name: name, Description: description, Tags: tags,
+		Egress: []Rule{{Protocol: "-1", From: -1, To: -1, CIDRs: []string{"0.0.0.0/0"}}},
+	}
+	r.groups = append(r.groups, g)
+	return g, nil
+}
+
+// CreateRouteTable makes a route table for some subnets of a VPC.
+func (r *Region) CreateRouteTable(t RouteTable) *RouteTable {
+	t.ID = r.world().NewID("rtb")
+	r.routeTables = append(r.routeTables, &t)
+	return &t
+}
+
+// CreateEndpoint makes a VPC endpoint.
+func (r *Region) CreateEndpoint(e Endpoint) *Endpoint {
+	e.ID = r.world().NewID("vpce")
+	r.endpoints = append(r.endpoints, &e)
+	return &e
+}
+
+// VPC returns a VPC by id, nil if there is none.
+func (r *Region) VPC(id string) *VPC {
+	if i := slices.IndexFunc(r.vpcs, func(v *VPC) bool { return v.ID == id }); i >= 0 {
+		return r.vpcs[i]
+	}
+	return nil
+}
+
+// Subnet returns a subnet by id, nil if there is none.
+func (r *Region) Subnet(id string) *Subnet {
+	if i := slices.IndexFunc(r.subnets, func(s *Subnet) bool { return s.ID == id }); i >= 0 {
+		return r.subnets[i]
+	}
+	return nil
+}
+
+// SecurityGroup returns a security group by id, nil if there is none.
+func (r *Region) SecurityGroup(id string) *SecurityGroup {
+	if i := slices.IndexFunc(r.groups, func(g *SecurityGroup) bool { return g.ID == id }); i >= 0 {
+		return r.groups[i]
+	}
+	return nil
+}
+
+// VPCs returns the VPCs of the region, oldest first.
+func (r *Region) VPCs() []*VPC { return r.vpcs }
+
+// Subnets returns the subnets of the region, oldest first. Fields of theirs may
+// be set to play a fault.
+func (r *Region) Subnets() []*Subnet { return r.subnets }
+
+// SecurityGroups returns the security groups of the region, oldest first. Fields
+// of theirs may be set to play a fault.
+func (r *Region) SecurityGroups() []*SecurityGroup { return r.groups }
+
+// RouteTables returns the route tables of the region, oldest first.
+func (r *Region) RouteTables() []*RouteTable { return r.routeTables }
+
+// Endpoints returns the VPC endpoints of the region, oldest first.
+func (r *Region) Endpoints() []*Endpoint { return r.endpoints }
+
+// take hands out a free address, the one after the last handed out.
+func (s *Subnet) take() (netip.Addr, bool) {
+	size := 1 << (32 - s.CIDR.Bits())
+	if s.Free <= 0 || len(s.used) >= size-reservedAddresses {
+		return netip.Addr{}, false
+	}
+	for {
+		s.next = s.next.Next()
+		if !s.CIDR.Contains(s.next) {
+			s.next = s.CIDR.Addr()
+		}
+		if s.used[s.next] || s.reserved(s.next) {
+			continue
+		}
+		s.used[s.next] = true
+		s.Free--
+		return s.next, true
+	}
+}
+
+// give takes an address back.
+func (s *Subnet) give(a netip.Addr) {
+	if s.used[a] {
+		delete(s.used, a)
+		s.Free++
+	}
+}
+
+// giveText takes back an address that is written out; an empty one is none.
+func (s *Subnet) giveText(address string) {
+	if a, err := netip.ParseAddr(address); err == nil {
+		s.give(a)
+	}
+}
+
+// reserved says whether AWS keeps the address for itself.
+func (s *Subnet) reserved(a netip.Addr) bool {
+	first := s.CIDR.Addr()
+	for range reservedAddresses - 1 {
+		if a == first {
+			return true
+		}
+		first = first.Next()
+	}
+	return !s.CIDR.Contains(a.Next())
+}
+
+// joinZones writes zone names as EC2's messages do.
+func joinZones(zones []Zone) string {
+	text := ""
+	for i, z := range zones {
+		if i > 0 {
+			text += ", "
+		}
+		text += z.Name
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Parameter is a parameter of Systems Manager.
+type Parameter struct {
+	Name       string // "/aws/service/eks/…/image_id"
+	Kind       string // "String", "StringList" or "SecureString"
+	Value      string
+	DataType   string // "text" or "aws:ec2:image"
+	Version    int64  // 1 first
+	ModifiedAt time.Time
+	ARN        string
+}
+
+// PutParameter sets a parameter and returns its new version.
+func (r *Region) PutParameter(now time.Time, p Parameter, overwrite bool) (int64, error) {
+	if p.Name == "" || p.Value == "" {
+		return 0, refuse("ValidationException", "1 validation error detected: a parameter needs a name and a value")
+	}
+	p.Version = 1
+	if old := r.parameters[p.Name]; old != nil {
+		if !overwrite {
+			return 0, refuse("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
+		}
+		p.Version = old.Version + 1
+		p.Kind = or(p.Kind, old.Kind)
+	}
+	p.Kind, p.DataType, p.ModifiedAt = or(p.Kind, "String"), or(p.DataType, "text"), now
+	owner := r.Account.ID
+	if strings.HasPrefix(p.Name, "/aws/") {
+		owner = ""
+	}
+	p.ARN = "arn:" + partition(r.Name) + ":ssm:" + r.Name + ":" + owner + ":parameter/" + strings.TrimPrefix(p.Name, "/")
+	r.parameters[p.Name] = &p
+	return p.Version, nil
+}
+
+// Parameter returns a parameter by name or ARN.
+func (r *Region) Parameter(name string) (Parameter, error) {
+	if p := r.parameters[name]; p != nil {
+		return *p, nil
+	}
+	if _, after, ok := strings.Cut(name, ":parameter/"); ok {
+		for _, spelt := range []string{"/" + after, after} {
+			if p := r.parameters[spelt]; p != nil {
+				return *p, nil
+			}
+		}
+	}
+	return Parameter{}, refuse("ParameterNotFound", "Parameter %s not found.", name)
+}
+
+// ParametersByPath returns the parameters right under a path, or all the way down, by name.
+func (r *Region) ParametersByPath(path string, recursive bool) []Parameter {
+	path = strings.TrimSuffix(path, "/") + "/"
+	var out []Parameter
+	for _, name := range slices.Sorted(maps.Keys(r.parameters)) {
+		rest, under := strings.CutPrefix(name, path)
+		if under && (recursive || !strings.Contains(rest, "/")) {
+			out = append(out, *r.parameters[name])
+		}
+	}
+	return out
+}
+
+// DeleteParameter removes a parameter.
+func (r *Region) DeleteParameter(name string) error {
+	if r.parameters[name] == nil {
+		return refuse("ParameterNotFound", "Parameter %s not found.", name)
+	}
+	delete(r.parameters, name)
+	return nil
+}

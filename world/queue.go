@@ -1,0 +1,187 @@
+package world
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Queue is an SQS queue.
+type Queue struct {
+	Name       string
+	ARN        string
+	CreatedAt  time.Time
+	Attributes map[string]string // as SetQueueAttributes takes them: "VisibilityTimeout" → "30"
+
+	messages []*Message
+}
+
+// Message is a message in a queue.
+type Message struct {
+	ID       string
+	Body     string
+	MD5      string // of the body, hexadecimal
+	SentAt   time.Time
+	FirstAt  time.Time // of the first receipt; zero before
+	Received int       // times
+	Receipt  string    // handle of the last receipt
+
+	visible time.Time // from then on
+}
+
+// CreateQueue makes a queue; the same name with the same attributes is the same queue.
+func (r *Region) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
+	if name == "" || len(name) > 80 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		return nil, refuse("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+	}
+	if q := r.queues[name]; q != nil {
+		for _, k := range slices.Sorted(maps.Keys(attributes)) {
+			if q.Attributes[k] != attributes[k] {
+				return nil, refuse("QueueAlreadyExists", "A queue already exists with the same name and a different value for attribute %s", k)
+			}
+		}
+		return q, nil
+	}
+	all := map[string]string{
+		"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "DelaySeconds": "0",
+		"ReceiveMessageWaitTimeSeconds": "0", "MaximumMessageSize": "262144",
+	}
+	maps.Copy(all, attributes)
+	q := &Queue{Name: name, ARN: r.arn("sqs", name), CreatedAt: now, Attributes: all}
+	r.queues[name] = q
+	return q, nil
+}
+
+// Queue returns a queue by name.
+func (r *Region) Queue(name string) (*Queue, error) {
+	if q := r.queues[name]; q != nil {
+		return q, nil
+	}
+	return nil, refuse("AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
+}
+
+// Queues returns the queues of the region whose names begin so, by name.
+func (r *Region) Queues(prefix string) []*Queue {
+	var out []*Queue
+	for _, name := range slices.Sorted(maps.Keys(r.queues)) {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, r.queues[name])
+		}
+	}
+	return out
+}
+
+// DeleteQueue removes a queue and what is in it.
+func (r *Region) DeleteQueue(name string) error {
+	if _, err := r.Queue(name); err != nil {
+		return err
+	}
+	delete(r.queues, name)
+	return nil
+}
+
+// SendMessage puts a message into a queue.
+func (r *Region) SendMessage(now time.Time, queue, body string) (*Message, error) {
+	q, err := r.Queue(queue)
+	if err != nil {
+		return nil, err
+	}
+	if body == "" {
+		return nil, refuse("MissingParameter", "The request must contain the parameter MessageBody.")
+	}
+	sum := md5.Sum([]byte(body))
+	m := &Message{ID: uuid(r.world().hex("message", 32)), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
+	q.messages = append(q.messages, m)
+	r.world().mailed = true
+	return m, nil
+}
+
+// ReceiveMessages takes up to most messages, which stay hidden from others for a
+// while; a negative while is the queue's own.
+func (r *Region) ReceiveMessages(now time.Time, queue string, most int, while time.Duration) ([]Message, error) {
+	q, err := r.Queue(queue)
+	if err != nil {
+		return nil, err
+	}
+	q.expire(now)
+	if while < 0 {
+		while = q.seconds("VisibilityTimeout")
+	}
+	var out []Message
+	for _, m := range q.messages {
+		if len(out) == most {
+			break
+		}
+		if m.visible.After(now) {
+			continue
+		}
+		if m.Received == 0 {
+			m.FirstAt = now
+		}
+		m.Received++
+		m.Receipt = "AQEB" + r.world().hex("receipt", 44)
+		m.visible = now.Add(while)
+		out = append(out, *m)
+	}
+	return out, nil
+}
+
+// DeleteMessage removes the message of a receipt; an old receipt removes nothing.
+func (r *Region) DeleteMessage(queue, receipt string) error {
+	q, err := r.Queue(queue)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(receipt, "AQEB") {
+		return refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
+	}
+	q.messages = slices.DeleteFunc(q.messages, func(m *Message) bool { return m.Receipt == receipt })
+	return nil
+}
+
+// PurgeQueue removes all messages of a queue.
+func (r *Region) PurgeQueue(queue string) error {
+	q, err := r.Queue(queue)
+	if err != nil {
+		return err
+	}
+	q.messages = nil
+	return nil
+}
+
+// Mailed says whether a message was sent since the last time it was asked.
+func (w *World) Mailed() bool {
+	mailed := w.mailed
+	w.mailed = false
+	return mailed
+}
+
+// Count returns how many messages can be received now, and how many are hidden.
+func (q *Queue) Count(now time.Time) (visible, hidden int) {
+	q.expire(now)
+	for _, m := range q.messages {
+		if m.visible.After(now) {
+			hidden++
+		}
+	}
+	return len(q.messages) - hidden, hidden
+}
+
+// expire drops messages that are older than the queue keeps them.
+func (q *Queue) expire(now time.Time) {
+	oldest := now.Add(-q.seconds("MessageRetentionPeriod"))
+	q.messages = slices.DeleteFunc(q.messages, func(m *Message) bool { return m.SentAt.Before(oldest) })
+}
+
+// seconds reads an attribute that is a number of seconds.
+func (q *Queue) seconds(attribute string) time.Duration {
+	n, err := strconv.Atoi(q.Attributes[attribute])
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}

@@ -1,0 +1,147 @@
+package world
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Owners of the images that EKS uses, in the commercial regions.
+const (
+	eksImageOwner    = "602401143452"
+	bottlerocketTeam = "092701018921"
+)
+
+// release is one edition of the images: the last one is what "recommended" and
+// "latest" stand for.
+type release struct {
+	eks          string // "v20260601"
+	bottlerocket string // "1.52.0"
+	at           time.Time
+}
+
+// releases returns the editions that every region has, oldest first.
+func releases() []release {
+	return []release{
+		{eks: "v20260601", bottlerocket: "1.52.0", at: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)},
+		{eks: "v20260715", bottlerocket: "1.53.0", at: time.Date(2026, 7, 15, 12, 0, 0, 0, time.UTC)},
+	}
+}
+
+// The Kubernetes minor versions that images exist for.
+const (
+	firstMinor  = 28
+	lastMinor   = 36
+	lastAL2     = 32 // EKS made no AL2 images for later versions
+	imageDevice = "/dev/xvda"
+)
+
+// furnishImages registers images of every family, version and edition, and their parameters.
+func (r *Region) furnishImages(now time.Time) error {
+	all := releases()
+	for i, rel := range all {
+		for minor := firstMinor; minor <= lastMinor; minor++ {
+			version := "1." + strconv.Itoa(minor)
+			images := append(al2023Images(version, rel), bottlerocketImages(version, rel)...)
+			if minor <= lastAL2 {
+				images = append(images, al2Images(version, rel)...)
+			}
+			for _, made := range images {
+				if err := r.publish(now, made, i == len(all)-1); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// published is an image and the SSM parameters that name it, without their last part.
+type published struct {
+	image  Image
+	pinned string // the path of this edition
+	newest string // the path of whichever edition is the newest
+}
+
+// publish registers an image under an id that depends on region and name alone.
+func (r *Region) publish(now time.Time, p published, newest bool) error {
+	p.image.ID = "ami-0" + digest(16, "image", r.Name, p.image.Name)
+	p.image.Public, p.image.OwnerAlias, p.image.RootDevice = true, "amazon", imageDevice
+	for i := range p.image.Volumes {
+		p.image.Volumes[i].SnapshotID = "snap-0" + digest(16, "snapshot", r.Name, p.image.Name, strconv.Itoa(i))
+	}
+	r.RegisterImage(p.image)
+	paths := []string{p.pinned}
+	if newest {
+		paths = append(paths, p.newest)
+	}
+	for _, path := range paths {
+		if _, err := r.PutParameter(now, Parameter{Name: path + "/image_id", Value: p.image.ID, DataType: "aws:ec2:image"}, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// al2023Images returns the Amazon Linux 2023 images; arm64 has none for Neuron.
+func al2023Images(version string, rel release) []published {
+	var out []published
+	for _, kind := range []string{"x86_64/standard", "x86_64/nvidia", "x86_64/neuron", "arm64/standard", "arm64/nvidia"} {
+		arch, variant, _ := strings.Cut(kind, "/")
+		name := "amazon-eks-node-al2023-" + arch + "-" + variant + "-" + version + "-" + rel.eks
+		path := "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2023/" + kind + "/"
+		out = append(out, published{
+			image: Image{
+				Name: name, Architecture: arch, OwnerID: eksImageOwner, CreatedAt: rel.at,
+				Description: "EKS-optimized Kubernetes node based on Amazon Linux 2023, (k8s: " + version + ", containerd: 2.*)",
+				Volumes:     []ImageVolume{{Device: imageDevice, SizeGiB: 20, Kind: "gp3"}},
+				Family:      "AL2023", Variant: variant, Version: version,
+			},
+			pinned: path + name, newest: path + "recommended",
+		})
+	}
+	return out
+}
+
+// al2Images returns the Amazon Linux 2 images; the one for GPUs also serves Neuron.
+func al2Images(version string, rel release) []published {
+	var out []published
+	for _, kind := range []struct{ infix, arch, variant string }{{"", "x86_64", "standard"}, {"-arm64", "arm64", "standard"}, {"-gpu", "x86_64", "nvidia"}} {
+		name := "amazon-eks" + kind.infix + "-node-" + version + "-" + rel.eks
+		path := "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2" + kind.infix + "/"
+		out = append(out, published{
+			image: Image{
+				Name: name, Architecture: kind.arch, OwnerID: eksImageOwner, CreatedAt: rel.at,
+				Description: "EKS Kubernetes Worker AMI with AmazonLinux2 image, (k8s: " + version + ", containerd: 1.7.*)",
+				Volumes:     []ImageVolume{{Device: imageDevice, SizeGiB: 20, Kind: "gp2"}},
+				Family:      "AL2", Variant: kind.variant, Version: version,
+			},
+			pinned: path + name, newest: path + "recommended",
+		})
+	}
+	return out
+}
+
+// bottlerocketImages returns the Bottlerocket images.
+func bottlerocketImages(version string, rel release) []published {
+	var out []published
+	for _, arch := range []string{"x86_64", "arm64"} {
+		for _, variant := range []string{"standard", "nvidia"} {
+			flavour := "aws-k8s-" + version
+			if variant == "nvidia" {
+				flavour += "-nvidia"
+			}
+			name := "bottlerocket-" + flavour + "-" + arch + "-v" + rel.bottlerocket + "-" + digest(8, flavour, rel.bottlerocket)
+			path := "/aws/service/bottlerocket/" + flavour + "/" + arch + "/"
+			out = append(out, published{
+				image: Image{
+					Name: name, Description: name, Architecture: arch, OwnerID: bottlerocketTeam, CreatedAt: rel.at,
+					Volumes: []ImageVolume{{Device: imageDevice, SizeGiB: 2, Kind: "gp2"}, {Device: "/dev/xvdb", SizeGiB: 20, Kind: "gp2"}},
+					Family:  "Bottlerocket", Variant: variant, Version: version,
+				},
+				pinned: path + rel.bottlerocket, newest: path + "latest",
+			})
+		}
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package world
+
+import (
+	"slices"
+	"time"
+)
+
+// RunRequest asks for instances of one kind.
+type RunRequest struct {
+	Token       string
+	Fingerprint string
+
+	Data         TemplateData // what the request itself says
+	TemplateID   string       // of a launch template to complete it with; or its name; or neither
+	TemplateName string
+	Version      string
+
+	SubnetID string
+	Min, Max int
+	Tags     Tagging
+}
+
+// run is what an idempotency token stands for.
+type run struct {
+	fingerprint string
+	instances   []string
+}
+
+// RunInstances launches as many instances as there are, up to Max; fewer than Min is a refusal.
+func (r *Region) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
+	if known, ok := r.runTokens[q.Token]; ok && q.Token != "" {
+		if known.fingerprint != q.Fingerprint {
+			return nil, refuse("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+		}
+		return r.byID(known.instances), nil
+	}
+	b, err := r.checkRun(now, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.enough(b, q.Min); err != nil {
+		return nil, err
+	}
+	b.reservation = r.world().NewID("r")
+	var ids []string
+	for range q.Max {
+		if r.admit(b) != nil {
+			break
+		}
+		ids = append(ids, r.start(now, b).ID)
+	}
+	if q.Token != "" {
+		r.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
+		r.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(r.runTokens, q.Token) })
+	}
+	return r.byID(ids), nil
+}
+
+// CheckRun refuses a request that could not be carried out whatever there is to
+// have; a dry run ends here.
+func (r *Region) CheckRun(now time.Time, q RunRequest) error {
+	_, err := r.checkRun(now, q)
+	return err
+}
+
+func (r *Region) checkRun(now time.Time, q RunRequest) (birth, error) {
+	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
+		return birth{}, refuse("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
+	}
+	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token}
+	if q.TemplateID != "" || q.TemplateName != "" {
+		t, err := r.findTemplate(q.TemplateID, q.TemplateName)
+		if err != nil {
+			return birth{}, err
+		}
+		v, err := t.Version(q.Version)
+		if err != nil {
+			return birth{}, err
+		}
+		w.template, w.data, w.tags = t, v.Data.completed(q.Data), merged(v.Data.Tags, q.Tags)
+	}
+	if err := w.data.checkUserData("InvalidParameterValue"); err != nil {
+		return birth{}, err
+	}
+	w.spot = w.data.Market != nil && w.data.Market.Kind == "spot"
+	return r.prepare(now, w)
+}
+
+// enough refuses what cannot be had so many times, before any is launched.
+func (r *Region) enough(b birth, n int) error {
+	if err := r.admit(b); err != nil {
+		return err
+	}
+	if b.subnet.Free < n*max(1, len(b.data.Interfaces)) {
+		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+	}
+	if r.left(b.offering) < n {
+		return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
+	}
+	return nil
+}
+
+// completed returns the template's data with what the request says instead.
+func (d TemplateData) completed(q TemplateData) TemplateData {
+	d.ImageID, d.InstanceType, d.UserData = or(q.ImageID, d.ImageID), or(q.InstanceType, d.InstanceType), or(q.UserData, d.UserData)
+	if q.Profile != nil {
+		d.Profile = q.Profile
+	}
+	if len(q.Devices) > 0 {
+		d.Devices = q.Devices
+	}
+	if len(q.Interfaces) > 0 {
+		d.Interfaces = slices.Clone(q.Interfaces)
+	}
+	if len(q.GroupIDs)+len(q.GroupNames) > 0 {
+		d.GroupIDs, d.GroupNames = q.GroupIDs, q.GroupNames
+	}
+	if q.Market != nil {
+		d.Market = q.Market
+	}
+	if q.Placement != nil {
+		d.Placement = q.Placement
+	}
+	if q.MetadataOptions != nil {
+		d.MetadataOptions = q.MetadataOptions
+	}
+	return d
+}
+
+// byID returns instances that are known, as they are now.
+func (r *Region) byID(ids []string) []Instance {
+	var out []Instance
+	for _, id := range ids {
+		if m := r.machines[id]; m != nil {
+			out = append(out, m.now)
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package world
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// Setup says what an account's region is furnished with.
+type Setup struct {
+	Account string // 12 digits
+	Region  string // "us-east-1"
+
+	// Cluster is the name that subnets and security groups are tagged with, as
+	// the documentation of Karpenter and EKS has it: "karpenter.sh/discovery" and
+	// "kubernetes.io/cluster/<name>". The cluster itself is not made: its
+	// endpoint is somebody else's, see Region.CreateCluster.
+	Cluster string
+
+	Zones []Zone  // nil: the zones a, b and c of the region
+	Stock []Stock // what the region's market sells, beside what it sells already
+}
+
+// SetupFrom returns a setup for a region of a table: what it sells, in its first
+// three zones.
+func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) {
+	market, err := t.Region(region)
+	if err != nil {
+		return Setup{}, fmt.Errorf("set up region %s: %w", region, err)
+	}
+	s := Setup{Account: account, Region: region, Cluster: cluster, Zones: market.Zones[:min(3, len(market.Zones))]}
+	for _, f := range t.Types() {
+		stock := Stock{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name]}
+		for _, z := range market.ZonesOf(f.Name) {
+			stock.Zones = append(stock.Zones, z.Name)
+		}
+		if len(stock.Zones) > 0 {
+			s.Stock = append(s.Stock, stock)
+		}
+	}
+	return s, nil
+}
+
+// Estate is what Furnish has built.
+type Estate struct {
+	Region         *Region
+	VPC            *VPC
+	PrivateSubnets []*Subnet      // one for each zone, with room for 8,187 addresses
+	PublicSubnets  []*Subnet      // one for each zone
+	NodeGroup      *SecurityGroup // for the nodes; tagged for discovery
+	ClusterGroup   *SecurityGroup // the cluster's own, that EKS makes
+}
+
+// New returns a world with one region that is ready for a cluster: see Furnish.
+func New(now time.Time, s Setup) (*World, Estate, error) {
+	w := &World{}
+	e, err := w.Furnish(now, s)
+	return w, e, err
+}
+
+// Furnish builds, in a region of an account, a VPC with a private and a public
+// subnet in each of three zones, security groups, the images of AL2023, AL2 and
+// Bottlerocket for Kubernetes 1.28 to 1.36, and the SSM parameters that name them.
+func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
+	r := w.Region(s.Account, s.Region)
+	if len(s.Zones) > 0 {
+		r.zones = s.Zones
+	}
+	w.Market(s.Region).Sell(s.Stock...)
+	e := Estate{Region: r}
+	if err := r.furnishNetwork(s, &e); err != nil {
+		return Estate{}, err
+	}
+	if err := r.furnishGroups(s, &e); err != nil {
+		return Estate{}, err
+	}
+	return e, r.furnishImages(now)
+}
+
+// furnishNetwork makes VPC, subnets and route tables.
+func (r *Region) furnishNetwork(s Setup, e *Estate) error {
+	own := func(name string, more map[string]string) map[string]string {
+		return withTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
+	}
+	var err error
+	if e.VPC, err = r.CreateVPC("10.0.0.0/16", own("VPC", nil)); err != nil {
+		return err
+	}
+	var private, public []string
+	for i, z := range r.zones {
+		cidr := "10.0." + strconv.Itoa(32*(i+1)) + ".0/19"
+		sub, err := r.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPrivate-"+z.Name, map[string]string{
+			"karpenter.sh/discovery": s.Cluster, "kubernetes.io/role/internal-elb": "1",
+		}))
+		if err != nil {
+			return err
+		}
+		e.PrivateSubnets = append(e.PrivateSubnets, sub)
+		private = append(private, sub.ID)
+
+		cidr = "10.0." + strconv.Itoa(4*i) + ".0/22"
+		sub, err = r.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPublic-"+z.Name, map[string]string{"kubernetes.io/role/elb": "1"}))
+		if err != nil {
+			return err
+		}
+		sub.Public = true
+		e.PublicSubnets = append(e.PublicSubnets, sub)
+		public = append(public, sub.ID)
+	}
+	local := Route{Destination: "10.0.0.0/16", Target: "local"}
+	r.CreateRouteTable(RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []Route{local}})
+	r.CreateRouteTable(RouteTable{
+		VPCID: e.VPC.ID, SubnetIDs: private, Tags: own("PrivateRouteTable", nil),
+		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("nat")}},
+	})
+	r.CreateRouteTable(RouteTable{
+		VPCID: e.VPC.ID, SubnetIDs: public, Tags: own("PublicRouteTable", nil),
+		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("igw")}},
+	})
+	return nil
+}
+
+// furnishGroups makes the security groups: each lets in what is in either.
+func (r *Region) furnishGroups(s Setup, e *Estate) error {
+	var err error
+	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}
+	e.ClusterGroup, err = r.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",
+		withTags(owned, map[string]string{"aws:eks:cluster-name": s.Cluster, "Name": "eks-cluster-sg-" + s.Cluster}, nil))
+	if err != nil {
+		return err
+	}
+	e.NodeGroup, err = r.CreateSecurityGroup(e.VPC.ID, s.Cluster+"-node", "Communication between all nodes in the cluster",
+		withTags(owned, map[string]string{"karpenter.sh/discovery": s.Cluster, "Name": s.Cluster + "-node"}, nil))
+	if err != nil {
+		return err
+	}
+	all := []Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
+	e.ClusterGroup.Ingress, e.NodeGroup.Ingress = all, all
+	_, err = r.CreateSecurityGroup(e.VPC.ID, "default", "default VPC security group", nil)
+	return err
+}

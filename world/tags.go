@@ -1,0 +1,136 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TagSet is the tags of one EC2 resource.
+type TagSet struct {
+	ResourceID string
+	Kind       string // "instance", "subnet", "launch-template"…
+	Tags       map[string]string
+}
+
+// maxTags is how many tags of a user one resource may carry.
+const maxTags = 50
+
+// Tag adds tags to EC2 resources and takes some away. Either all of the
+// resources exist and are altered, or none is.
+func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove []string) error {
+	for _, key := range slices.Sorted(maps.Keys(add)) {
+		if strings.HasPrefix(strings.ToLower(key), "aws:") {
+			return refuse("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", key)
+		}
+		if key == "" || len(key) > 128 || len(add[key]) > 256 {
+			return refuse("InvalidParameterValue", "Tag key or value of %q is empty or too long.", key)
+		}
+	}
+	tags := make([]*map[string]string, len(ids))
+	for i, id := range ids {
+		if r.machines[id] != nil {
+			continue
+		}
+		if tags[i] = r.tagsOf(id); tags[i] == nil {
+			return notFound(id)
+		}
+	}
+	for i, id := range ids {
+		if m := r.machines[id]; m != nil {
+			next := withTags(m.now.Tags, add, remove)
+			if len(next) > maxTags+5 { // five of AWS's own
+				return refuse("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
+			}
+			m.change(now, func(i *Instance) { i.Tags = next })
+			continue
+		}
+		*tags[i] = withTags(*tags[i], add, remove)
+	}
+	return nil
+}
+
+// TagSets returns the tags of every EC2 resource of the region that has any, by
+// kind and then oldest first; instances as the API shows them.
+func (r *Region) TagSets(now time.Time) []TagSet {
+	var out []TagSet
+	add := func(kind, id string, tags map[string]string) {
+		if len(tags) > 0 {
+			out = append(out, TagSet{ResourceID: id, Kind: kind, Tags: tags})
+		}
+	}
+	for _, i := range r.Images() {
+		add("image", i.ID, i.Tags)
+	}
+	for _, i := range r.Seen(now) {
+		add("instance", i.ID, i.Tags)
+		for _, n := range i.Interfaces {
+			add("network-interface", n.ID, n.Tags)
+		}
+		for _, v := range i.Volumes {
+			add("volume", v.ID, v.Tags)
+		}
+	}
+	for _, t := range r.Templates() {
+		add("launch-template", t.ID, t.Tags)
+	}
+	for _, t := range r.routeTables {
+		add("route-table", t.ID, t.Tags)
+	}
+	for _, g := range r.groups {
+		add("security-group", g.ID, g.Tags)
+	}
+	for _, s := range r.subnets {
+		add("subnet", s.ID, s.Tags)
+	}
+	for _, v := range r.vpcs {
+		add("vpc", v.ID, v.Tags)
+	}
+	return out
+}
+
+// tagsOf finds where the tags of a resource, other than an instance, are kept.
+func (r *Region) tagsOf(id string) *map[string]string {
+	kind, _, _ := strings.Cut(id, "-")
+	switch kind {
+	case "ami":
+		if i := r.images[id]; i != nil {
+			return &i.Tags
+		}
+	case "lt":
+		if t := r.templates[id]; t != nil {
+			return &t.Tags
+		}
+	case "sg":
+		if g := r.SecurityGroup(id); g != nil {
+			return &g.Tags
+		}
+	case "subnet":
+		if s := r.Subnet(id); s != nil {
+			return &s.Tags
+		}
+	case "vpc":
+		if v := r.VPC(id); v != nil {
+			return &v.Tags
+		}
+	case "rtb":
+		if i := slices.IndexFunc(r.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
+			return &r.routeTables[i].Tags
+		}
+	}
+	return nil
+}
+
+// notFound refuses an id that nothing has, in the words for its kind.
+func notFound(id string) error {
+	kind, _, _ := strings.Cut(id, "-")
+	code := map[string]string{
+		"i": "InvalidInstanceID.NotFound", "ami": "InvalidAMIID.NotFound", "lt": "InvalidLaunchTemplateId.NotFound",
+		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound", "rtb": "InvalidRouteTableID.NotFound",
+	}[kind]
+	if code == "" {
+		return refuse("InvalidID", "The ID '%s' is not valid", id)
+	}
+	return refuse(code, "The ID '%s' does not exist", id)
+}

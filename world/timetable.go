@@ -1,0 +1,61 @@
+package world
+
+import (
+	"container/heap"
+	"time"
+)
+
+// timetable is what will happen, earliest first; what is due at the same
+// moment happens in the order in which it was entered.
+type timetable struct {
+	events []event
+	serial int
+}
+
+// event is something that happens at a certain time. It is told that time.
+type event struct {
+	at      time.Time
+	serial  int
+	happens func(at time.Time)
+}
+
+// enter puts an event on the timetable.
+func (t *timetable) enter(at time.Time, happens func(at time.Time)) {
+	t.serial++
+	heap.Push(t, event{at: at, serial: t.serial, happens: happens})
+}
+
+// next takes the first event that is due by now off the timetable.
+func (t *timetable) next(now time.Time) (event, bool) {
+	if len(t.events) == 0 || t.events[0].at.After(now) {
+		return event{}, false
+	}
+	return heap.Pop(t).(event), true
+}
+
+// Len, Less, Swap, Push and Pop make it a container/heap.
+func (t *timetable) Len() int { return len(t.events) }
+
+// Less says which of two events happens first.
+func (t *timetable) Less(i, j int) bool {
+	a, b := t.events[i], t.events[j]
+	if !a.at.Equal(b.at) {
+		return a.at.Before(b.at)
+	}
+	return a.serial < b.serial
+}
+
+// Swap exchanges two events.
+func (t *timetable) Swap(i, j int) { t.events[i], t.events[j] = t.events[j], t.events[i] }
+
+// Push appends an event.
+func (t *timetable) Push(x any) { t.events = append(t.events, x.(event)) }
+
+// Pop removes the last event.
+func (t *timetable) Pop() any {
+	last := len(t.events) - 1
+	e := t.events[last]
+	t.events[last] = event{}
+	t.events = t.events[:last]
+	return e
+}

@@ -1,0 +1,72 @@
+package world
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// Zone is an availability zone.
+type Zone = catalog.Zone
+
+// zonesOf returns the first three zones of a region. In life the ids are dealt
+// out differently to each account; here zone a is always az1.
+func zonesOf(region string) []Zone {
+	code := regionCode(region)
+	zones := make([]Zone, 0, 3)
+	for i, letter := range []string{"a", "b", "c"} {
+		zones = append(zones, Zone{Name: region + letter, ID: code + "-az" + string(rune('1'+i))})
+	}
+	return zones
+}
+
+// Zones returns the zones of the region, by name.
+func (r *Region) Zones() []Zone { return r.zones }
+
+// zone finds a zone by name.
+func (r *Region) zone(name string) (Zone, bool) {
+	for _, z := range r.zones {
+		if z.Name == name {
+			return z, true
+		}
+	}
+	return Zone{}, false
+}
+
+// regionCode shortens a region's name as zone ids do: "us-east-1" is "use1",
+// "ap-southeast-2" is "apse2", "us-gov-west-1" is "usgw1".
+func regionCode(region string) string {
+	parts := strings.Split(region, "-")
+	var b strings.Builder
+	for i, p := range parts {
+		if i == 0 {
+			b.WriteString(p)
+			continue
+		}
+		b.WriteString(direction(p))
+	}
+	return b.String()
+}
+
+func direction(word string) string {
+	for _, first := range []string{"north", "south"} {
+		if rest, ok := strings.CutPrefix(word, first); ok && rest != "" {
+			return first[:1] + rest[:1]
+		}
+	}
+	if strings.Trim(word, "0123456789") == "" {
+		return word
+	}
+	return word[:1]
+}
+
+// partition returns the part of AWS that a region belongs to.
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
