@@ -10,10 +10,10 @@ type Facts struct {
 	Name string `json:"name"` // "m5.large"
 
 	CurrentGeneration bool `json:"currentGeneration,omitzero"`
-	FreeTier          bool `json:"freeTier,omitzero"`
+	FreeTier          bool `json:"freeTier,omitzero"` // never set in the embedded table
 	BareMetal         bool `json:"bareMetal,omitzero"`
-	Burstable         bool `json:"burstable,omitzero"` // earns and spends CPU credits
-	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"`
+	Burstable         bool `json:"burstable,omitzero"`     // earns and spends CPU credits
+	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"` // never set in the embedded table
 
 	UsageClasses        []string `json:"usageClasses"`          // of "on-demand", "spot", "capacity-block"; sorted
 	Virtualization      []string `json:"virtualization"`        // of "hvm", "paravirtual"; sorted
@@ -41,13 +41,14 @@ type Facts struct {
 
 // Names of facts that the sources of the embedded table lack for some types.
 const (
-	UnknownClock       = "processor.clockMHz"
-	UnknownEBS         = "ebs.bandwidth"
-	UnknownEFA         = "network.efaInterfaces"
-	UnknownBandwidth   = "network.baselineMbps"
-	UnknownEncryption  = "network.encryptionInTransit"
+	UnknownClock     = "processor.clockMHz"
+	UnknownEBS       = "ebs.bandwidth"
+	UnknownEFA       = "network.efaInterfaces"
+	UnknownBandwidth = "network.baselineMbps"
+
 	UnknownAccelerator = "accelerator.memoryMiB"
 	UnknownPlacement   = "placement"
+	UnknownStorage     = "storage"
 )
 
 // Processor is what a type computes with.

@@ -1,0 +1,64 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+)
+
+// Obstacle is why a type cannot be a node of a NodeClass at all, whatever the
+// pods want; empty if it can.
+type Obstacle string
+
+// The obstacles.
+const (
+	NotForKubernetes     Obstacle = "no architecture that Kubernetes runs on"
+	NotVirtualHVM        Obstacle = "no hardware virtualization (hvm)"
+	NotOnAL2023          Obstacle = "Amazon Linux 2023 does not run on a1"
+	NotOnWindows         Obstacle = "Windows needs amd64"
+	NoSuchInterface      Obstacle = "lacks a network card or interface that the NodeClass asks for"
+	TooFewEFA            Obstacle = "supports fewer EFA interfaces than the NodeClass asks for"
+	NoNestedVirtual      Obstacle = "does not support nested virtualization"
+	NoConnectionTracking Obstacle = "connection tracking timeouts need the nitro hypervisor"
+	NoSuchPlacement      Obstacle = "does not support the placement group's strategy"
+)
+
+// Incompatible returns the first obstacle to using the type under the settings.
+func Incompatible(f Facts, s Settings) Obstacle {
+	fam := familyOf(s.Family)
+	switch {
+	case f.Arch() == "":
+		return NotForKubernetes
+	case !slices.Contains(f.Virtualization, "hvm"):
+		return NotVirtualHVM
+	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):
+		return NotOnAL2023
+	case fam.isWindows() && f.Arch() != "amd64":
+		return NotOnWindows
+	case s.NestedVirtualization && !slices.Contains(f.Processor.Features, "nested-virtualization"):
+		return NoNestedVirtual
+	case s.ConnectionTracking && f.Hypervisor != "nitro":
+		return NoConnectionTracking
+	case s.PlacementStrategy != "" && !slices.Contains(f.PlacementStrategies, s.PlacementStrategy):
+		return NoSuchPlacement
+	}
+	return interfacesObstacle(f, s)
+}
+
+func interfacesObstacle(f Facts, s Settings) Obstacle {
+	if len(s.Interfaces) == 0 {
+		return ""
+	}
+	if f.Network.ENA == "unsupported" {
+		return NoSuchInterface
+	}
+	for _, want := range s.Interfaces {
+		fits := func(c NetworkCard) bool { return c.Index == want.Card && want.Device < c.MaxInterfaces }
+		if !slices.ContainsFunc(f.Network.Cards, fits) {
+			return NoSuchInterface
+		}
+	}
+	if efaInterfaces(f, s) > f.Network.EFAInterfaces {
+		return TooFewEFA
+	}
+	return ""
+}

@@ -1,0 +1,29 @@
+package catalog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// priceDigits is how many decimals of a dollar a Price holds.
+const priceDigits = 9
+
+// ParsePrice reads dollars per hour as AWS writes them: "0.0960000000". What is
+// smaller than a Price can hold rounds to the nearest.
+func ParsePrice(text string) (Price, error) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if digits(whole) != whole || digits(fraction) != fraction || whole+fraction == "" {
+		return 0, fmt.Errorf("read price %q: not a decimal number", text)
+	}
+	round := len(fraction) > priceDigits && fraction[priceDigits] >= '5'
+	fraction = (fraction + strings.Repeat("0", priceDigits))[:priceDigits]
+	n, err := strconv.ParseInt(whole+fraction, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read price %q: out of range", text)
+	}
+	if round {
+		n++
+	}
+	return Price(n), nil
+}

@@ -1,0 +1,107 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Region is what the embedded table says about one region.
+type Region struct {
+	Name string
+
+	// Zones are the availability zones, sorted. Their ids are real. Which name
+	// an account gives to which id differs between accounts; here the n-th id
+	// has the n-th letter.
+	Zones []Zone
+
+	OnDemand map[string]Price // by type; Linux, shared tenancy, in dollars
+	// SpotTypical is the mean of the zones' spot prices on the day the source
+	// was made: good for an emulator, not for a decision.
+	SpotTypical map[string]Price
+
+	zonesOf map[string]string // by type: the last characters of its zones' ids, or anyZone
+}
+
+// anyZone stands for all zones of the region: no source says which have the type.
+const anyZone = "?"
+
+// ZonesOf returns the zones that have the type, or all zones if that is not
+// known; none if the region does not sell it.
+func (r Region) ZonesOf(typ string) []Zone {
+	marks, ok := r.zonesOf[typ]
+	if !ok {
+		return nil
+	}
+	if marks == anyZone {
+		return r.Zones
+	}
+	var out []Zone
+	for _, z := range r.Zones {
+		if strings.Contains(marks, z.ID[len(z.ID)-1:]) {
+			out = append(out, z)
+		}
+	}
+	return out
+}
+
+// Types returns the names of the types sold in the region, sorted.
+func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
+
+// parseRegion reads a region's file: comments after "#", one line "zones"
+// followed by the zones' ids, then a line per type: name, on-demand price,
+// typical spot price or "-", and the zones that have it, as the last characters
+// of their ids, or "?".
+func parseRegion(name, text string) (Region, error) {
+	r := Region{
+		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zonesOf: map[string]string{},
+	}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSuffix(line, "\n")
+		fields := strings.Split(line, "\t")
+		var err error
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case fields[0] == "zones":
+			r.Zones, err = zones(name, fields[1:])
+		case len(fields) == 4:
+			err = r.read(fields)
+		default:
+			err = fmt.Errorf("want 4 columns, have %d", len(fields))
+		}
+		if err != nil {
+			return Region{}, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return r, nil
+}
+
+// zones names the zones of a region by their ids: use1-az4 becomes us-east-1d.
+func zones(region string, ids []string) ([]Zone, error) {
+	var out []Zone
+	for _, id := range ids {
+		_, number, ok := strings.Cut(id, "-az")
+		if !ok || len(number) != 1 || number[0] < '1' || number[0] > '9' {
+			return nil, fmt.Errorf("zone id %q does not end in -az and a digit", id)
+		}
+		out = append(out, Zone{Name: region + string('a'+number[0]-'1'), ID: id})
+	}
+	return out, nil
+}
+
+func (r Region) read(fields []string) error {
+	typ := fields[0]
+	price, err := ParsePrice(fields[1])
+	if err != nil {
+		return err
+	}
+	r.OnDemand[typ], r.zonesOf[typ] = price, fields[3]
+	if fields[2] == "-" {
+		return nil
+	}
+	r.SpotTypical[typ], err = ParsePrice(fields[2])
+	return err
+}

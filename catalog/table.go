@@ -1,0 +1,118 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// tables holds types.jsonl, with one Facts a line, and for each region a file
+// of prices and zones. hack/catalog writes them; left-out.txt beside them says
+// which types are missing, and why.
+//
+//go:embed table/*.jsonl table/*.tsv
+var tables embed.FS
+
+// Table is what is known about EC2's types without asking AWS: enough for
+// planning offline, for tests and for the emulator. It ages; where AWS can be
+// asked, ask.
+type Table struct {
+	types []Facts // sorted by name
+}
+
+// Embedded reads the table that comes with the program. It takes some ten
+// milliseconds: keep the result.
+func Embedded() (Table, error) {
+	data, err := tables.ReadFile("table/types.jsonl")
+	if err != nil {
+		return Table{}, fmt.Errorf("read embedded types: %w", err)
+	}
+	var t Table
+	for line := range bytes.Lines(data) {
+		var f Facts
+		if err := json.Unmarshal(line, &f); err != nil {
+			return Table{}, fmt.Errorf("read embedded type %d: %w", len(t.types)+1, err)
+		}
+		t.types = append(t.types, f)
+	}
+	return t, nil
+}
+
+// Types returns all types of all regions, sorted by name. Do not alter them.
+func (t Table) Types() []Facts { return t.types }
+
+// Facts returns those of the named type.
+func (t Table) Facts(name string) (Facts, bool) {
+	i, ok := slices.BinarySearchFunc(t.types, name, func(f Facts, name string) int { return cmp.Compare(f.Name, name) })
+	if !ok {
+		return Facts{}, false
+	}
+	return t.types[i], true
+}
+
+// Complete returns f with what EC2's API does not say (sustained network
+// bandwidth, branch interfaces) taken from the table, where it knows the type
+// and f does not.
+func (t Table) Complete(f Facts) Facts {
+	known, ok := t.Facts(f.Name)
+	if !ok {
+		return f
+	}
+	f.Network.BaselineMbps = cmp.Or(f.Network.BaselineMbps, known.Network.BaselineMbps)
+	f.Network.BranchInterfaces = cmp.Or(f.Network.BranchInterfaces, known.Network.BranchInterfaces)
+	return f
+}
+
+// Regions returns the names of the regions that the table has prices for, sorted.
+func (t Table) Regions() []string {
+	entries, err := tables.ReadDir("table")
+	if err != nil {
+		return nil // the folder is part of the program
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".tsv"); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Region reads the prices and zones of a region.
+func (t Table) Region(name string) (Region, error) {
+	data, err := tables.ReadFile("table/" + name + ".tsv")
+	if err != nil {
+		return Region{}, fmt.Errorf("region %q is not in the embedded table, which has %s", name, strings.Join(t.Regions(), ", "))
+	}
+	r, err := parseRegion(name, string(data))
+	if err != nil {
+		return Region{}, fmt.Errorf("read embedded region %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Catalog returns what can be bought in a region under the settings: every
+// type that is compatible with them and sold there, in each zone that has it,
+// on demand and as spot.
+func (t Table) Catalog(region string, s Settings) (Catalog, error) {
+	r, err := t.Region(region)
+	if err != nil {
+		return Catalog{}, err
+	}
+	c := Catalog{Region: region}
+	prices := Prices{OnDemand: r.OnDemand}
+	for _, f := range t.types {
+		if Incompatible(f, s) != "" {
+			continue
+		}
+		if offerings := prices.Offerings(f, r.ZonesOf(f.Name)); len(offerings) > 0 {
+			c.Types = append(c.Types, Build(f, s, region).WithOfferings(offerings))
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// gpuNames are EC2's names for what the records call by its trade name.
+var gpuNames = map[string]string{
+	"NVIDIA GRID K520":       "K520",
+	"NVIDIA T4 Tensor Core":  "T4",
+	"NVIDIA T4G Tensor Core": "T4g",
+	"NVIDIA Tesla K80":       "K80",
+	"NVIDIA Tesla M60":       "M60",
+	"NVIDIA Tesla V100":      "V100",
+}
+
+// gpuMemory is the memory of one GPU in MiB where EC2 gives what is usable and
+// the records give what is soldered on.
+// Source: instance types reference of karpenter.sh, made from the API.
+var gpuMemory = map[string]int64{"L4": 22888, "L40S": 45776}
+
+// neurons are the families with Inferentia or Trainium devices; the count is
+// that of the record.
+// Source: EC2 Instance Types guide, "Accelerated computing".
+var neurons = map[string]catalog.Neuron{
+	"inf1":  {Name: "Inferentia", Cores: 4, CoreVersion: 1, MemoryMiB: 8192},
+	"inf2":  {Name: "Inferentia2", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
+	"trn1":  {Name: "Trainium", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
+	"trn1n": {Name: "Trainium", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
+}
+
+func devices(f *catalog.Facts, r record) {
+	family, _, _ := strings.Cut(r.Name, ".")
+	if n, ok := neurons[family]; ok {
+		n.Count = r.GPUs
+		f.Neuron = []catalog.Neuron{n}
+		return
+	}
+	switch {
+	case family == "dl1":
+		f.GPUs = []catalog.Accelerator{{Name: "Gaudi HL-205", Manufacturer: "Habana", Count: 8, MemoryMiB: 32768}}
+	case r.GPUs > 0 && r.GPUModel != "":
+		f.GPUs = []catalog.Accelerator{gpu(r)}
+	case r.FPGAs > 0:
+		f.FPGAs = []catalog.Accelerator{{Count: r.FPGAs}}
+		f.Unknown = append(f.Unknown, catalog.UnknownAccelerator)
+	}
+}
+
+func gpu(r record) catalog.Accelerator {
+	maker, model, _ := strings.Cut(r.GPUModel, " ")
+	a := catalog.Accelerator{Name: model, Manufacturer: maker, Count: r.GPUs, MemoryMiB: r.GPUMemory * 1024 / r.GPUs}
+	if name, ok := gpuNames[r.GPUModel]; ok {
+		a.Name = name
+	}
+	if usable, ok := gpuMemory[a.Name]; ok {
+		a.MemoryMiB = usable
+	}
+	return a
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
+	"github.com/aws/karpenter-provider-aws/pkg/providers/pricing"
+)
+
+// instancesModule holds what ec2instances.info collected, as JSON.
+const instancesModule = "github.com/LeanerCloud/ec2-instances-info"
+
+// sources are what the modules say, each by type.
+type sources struct {
+	records   map[string]record                  // ec2-instances-info, May 2025
+	limits    map[string]*instancetype.VPCLimits // VPC resource controller, May 2026
+	bandwidth map[string]int64                   // EC2's documentation, Mbps
+	usEast1   map[string]float64                 // AWS price list, July 2026, dollars
+	efa       map[string]bool                    // efa.txt
+}
+
+// record is one type of ec2-instances-info, as far as it is used. The module's
+// own Go type lacks half of it.
+type record struct {
+	Name               string              `json:"instance_type"`
+	Arch               []string            `json:"arch"`
+	VCPU               int64               `json:"vCPU"`
+	MemoryGiB          float64             `json:"memory"`
+	Processor          string              `json:"physical_processor"`
+	Clock              string              `json:"clock_speed_ghz"` // "3.1 GHz", "Up to 3.7 GHz"
+	Generation         string              `json:"generation"`      // "current", "previous"
+	Virtualization     []string            `json:"linux_virtualization_types"`
+	BasePerformance    *float64            `json:"base_performance"` // of burstable types alone
+	NetworkPerformance string              `json:"network_performance"`
+	IPv6               bool                `json:"ipv6_support"`
+	PlacementGroups    bool                `json:"placement_group_support"`
+	Zones              map[string][]string `json:"availability_zones"` // zone ids by region
+
+	GPUs      int64  `json:"GPU"`
+	GPUModel  string `json:"GPU_model"`
+	GPUMemory int64  `json:"GPU_memory"` // GiB, of all together
+	FPGAs     int64  `json:"FPGA"`
+
+	EBSOptimized    bool  `json:"ebs_optimized"`
+	EBSBaselineMbps int64 `json:"ebs_baseline_bandwidth"`
+	EBSMaximumMbps  int64 `json:"ebs_max_bandwidth"`
+	EBSBaselineIOPS int64 `json:"ebs_baseline_iops"`
+	EBSMaximumIOPS  int64 `json:"ebs_iops"`
+
+	Storage *struct {
+		Devices int64 `json:"devices"`
+		SizeGB  int64 `json:"size"` // of one device
+		SSD     bool  `json:"ssd"`
+		NVMe    bool  `json:"nvme_ssd"` // also of hard disks behind NVMe
+	} `json:"storage"`
+
+	Pricing map[string]struct {
+		Linux struct {
+			OnDemand string `json:"ondemand"`
+			SpotMean string `json:"spot_avg"`
+		} `json:"linux"`
+	} `json:"pricing"`
+}
+
+func load() (sources, error) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", instancesModule).Output()
+	if err != nil {
+		return sources{}, fmt.Errorf("find module %s: %w", instancesModule, err)
+	}
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "data", "instances.json"))
+	if err != nil {
+		return sources{}, fmt.Errorf("read module %s: run `go mod download` first: %w", instancesModule, err)
+	}
+	var records []record
+	if err := json.Unmarshal(data, &records); err != nil {
+		return sources{}, fmt.Errorf("read instances.json: %w", err)
+	}
+	src := sources{
+		records:   map[string]record{},
+		limits:    instancetype.Limits,
+		bandwidth: instancetype.InstanceTypeBandwidthMegabits,
+		usEast1:   map[string]float64{},
+		efa:       efaTypes(),
+	}
+	for name, price := range pricing.InitialOnDemandPricesAWS["us-east-1"] {
+		src.usEast1[string(name)] = price
+	}
+	for _, r := range records {
+		src.records[r.Name] = r
+	}
+	return src, nil
+}

@@ -1,0 +1,67 @@
+// Command catalog writes the embedded table of github.com/joiner-sh/joiner/catalog
+// from what public Go modules say about EC2.
+//
+// In: the modules of go.mod, and the documented rules in rules.go and efa.txt.
+// Out: types.jsonl, one .tsv a region, and left-out.txt, the same for the same modules.
+// Never: a call to AWS, or a number that no source and no documented rule gives.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+func main() {
+	out := flag.String("out", filepath.Join("..", "..", "catalog", "table"), "folder to write the table to")
+	flag.Parse()
+	if err := run(*out); err != nil {
+		fmt.Fprintln(os.Stderr, "catalog:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string) error {
+	src, err := load()
+	if err != nil {
+		return err
+	}
+	book := merge(src)
+	files := book.files()
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(out, f.name), f.data, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := removeStale(out, files); err != nil {
+		return err
+	}
+	fmt.Printf("%d types, %d regions, %d types left out:\n", len(book.types), len(book.regions), len(book.leftOut))
+	for _, l := range book.leftOut {
+		fmt.Printf("  %s: %s\n", l.name, l.why)
+	}
+	return nil
+}
+
+// removeStale deletes files of regions that the sources no longer have.
+func removeStale(out string, files []file) error {
+	old, err := filepath.Glob(filepath.Join(out, "*.tsv"))
+	if err != nil {
+		return err
+	}
+	for _, path := range old {
+		kept := func(f file) bool { return f.name == filepath.Base(path) }
+		if slices.ContainsFunc(files, kept) {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

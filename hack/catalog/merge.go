@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// book is the table before it is written.
+type book struct {
+	types   []catalog.Facts // sorted by name
+	byName  map[string]bool // names that were derived from the naming scheme, not described by a record
+	regions []region
+	leftOut []omission
+}
+
+// omission is a type that is not in the table.
+type omission struct{ name, why string }
+
+// merge makes one Facts of each type that the sources describe.
+func merge(src sources) book {
+	b := book{byName: map[string]bool{}}
+	scheme := learnScheme(src)
+	names := map[string]bool{}
+	for name := range src.records {
+		names[name] = true
+	}
+	for name := range src.limits {
+		names[name] = true
+	}
+	for name := range src.usEast1 {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		f, why := src.facts(name, scheme)
+		if why != "" {
+			b.leftOut = append(b.leftOut, omission{name, why})
+			continue
+		}
+		b.types = append(b.types, f)
+		if _, recorded := src.records[name]; !recorded {
+			b.byName[name] = true
+		}
+	}
+	b.regions = regions(src, b.types)
+	b.dropUnsold()
+	return b
+}
+
+// dropUnsold leaves out types that no region of the table sells.
+func (b *book) dropUnsold() {
+	sold := map[string]bool{}
+	for _, r := range b.regions {
+		for _, row := range r.rows {
+			sold[row.typ] = true
+		}
+	}
+	b.types = slices.DeleteFunc(b.types, func(f catalog.Facts) bool {
+		if !sold[f.Name] {
+			b.leftOut = append(b.leftOut, omission{f.Name, "no price in any region of the table"})
+			delete(b.byName, f.Name)
+		}
+		return !sold[f.Name]
+	})
+	slices.SortFunc(b.leftOut, func(x, y omission) int { return cmp.Compare(x.name, y.name) })
+}
+
+// facts puts together what the sources say about a type, or says why that is
+// not enough.
+func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
+	limits, ok := s.limits[name]
+	if !ok {
+		return catalog.Facts{}, "no source says which network cards and hypervisor it has"
+	}
+	f := catalog.Facts{
+		Name:           name,
+		UsageClasses:   []string{"on-demand", "spot"},
+		Virtualization: []string{"hvm"},
+		BareMetal:      limits.IsBareMetal,
+		Hypervisor:     limits.Hypervisor,
+	}
+	f.Network = network(limits, s.bandwidth[name])
+	if f.Network.BaselineMbps == 0 {
+		f.Unknown = append(f.Unknown, catalog.UnknownBandwidth)
+	}
+	r, recorded := s.records[name]
+	if recorded {
+		describe(&f, r)
+	} else if why := scheme.describe(&f); why != "" {
+		return catalog.Facts{}, why
+	}
+	applyRules(&f, s.efa[name])
+	switch {
+	case f.Arch() == "":
+		return catalog.Facts{}, "Kubernetes does not run on " + strings.Join(f.Processor.Architectures, ", ")
+	case f.MemoryMiB <= 0 || f.Processor.VCPUs <= 0:
+		return catalog.Facts{}, "no source says its vCPUs and memory"
+	}
+	slices.Sort(f.Unknown)
+	return f, ""
+}
+
+// describe fills f from a record.
+func describe(f *catalog.Facts, r record) {
+	f.CurrentGeneration = r.Generation == "current"
+	f.Burstable = r.BasePerformance != nil
+	if !r.spotAnywhere() {
+		f.UsageClasses = []string{"on-demand"}
+	}
+	if slices.Contains(r.Virtualization, "PV") {
+		// The record says PV alone for the oldest types. They boot from HVM
+		// images too: EC2 lists them under that filter.
+		f.Virtualization = append(f.Virtualization, "paravirtual")
+	}
+	f.PlacementStrategies = []string{"partition", "spread"}
+	if r.PlacementGroups {
+		f.PlacementStrategies = []string{"cluster", "partition", "spread"}
+	}
+	f.Processor = catalog.Processor{
+		Architectures: r.Arch,
+		Manufacturer:  manufacturer(r.Processor),
+		ClockMHz:      clock(r.Clock),
+		VCPUs:         r.VCPU,
+	}
+	if f.Processor.ClockMHz == 0 {
+		f.Unknown = append(f.Unknown, catalog.UnknownClock)
+	}
+	f.MemoryMiB = int64(math.Floor(r.MemoryGiB * 1024))
+	f.Network.Performance = r.NetworkPerformance
+	f.Network.IPv6 = r.IPv6
+	f.Storage = storage(r)
+	f.EBS = ebs(r, f)
+	devices(f, r)
+}
+
+func (r record) spotAnywhere() bool {
+	for _, p := range r.Pricing {
+		if p.Linux.SpotMean != "" && p.Linux.SpotMean != "N/A" {
+			return true
+		}
+	}
+	return false
+}
+
+func manufacturer(processor string) string {
+	for _, name := range []string{"Intel", "AMD", "AWS", "Apple"} {
+		if strings.Contains(processor, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// clock reads "3.1 GHz" and "Up to 3.7 GHz" as MHz; EC2 gives the same number for both.
+func clock(text string) int64 {
+	number := strings.TrimSuffix(strings.TrimPrefix(text, "Up to "), " GHz")
+	ghz, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0
+	}
+	return catalog.MHz(ghz)
+}
+
+func storage(r record) catalog.Storage {
+	if r.Storage == nil || r.Storage.Devices*r.Storage.SizeGB == 0 {
+		return catalog.Storage{}
+	}
+	s := catalog.Storage{
+		TotalGB: r.Storage.Devices * r.Storage.SizeGB,
+		Disks:   []catalog.Disk{{Count: r.Storage.Devices, SizeGB: r.Storage.SizeGB, Kind: "hdd"}},
+		NVMe:    "unsupported",
+	}
+	if r.Storage.SSD {
+		s.Disks[0].Kind = "ssd"
+	}
+	if r.Storage.NVMe {
+		s.NVMe = "required"
+	}
+	return s
+}
+
+func ebs(r record, f *catalog.Facts) catalog.EBS {
+	e := catalog.EBS{
+		Optimized:    "default",
+		BaselineMbps: r.EBSBaselineMbps, MaximumMbps: r.EBSMaximumMbps,
+		BaselineIOPS: r.EBSBaselineIOPS, MaximumIOPS: r.EBSMaximumIOPS,
+	}
+	family, _, _ := strings.Cut(r.Name, ".")
+	switch {
+	case slices.Contains(optimizedOnRequest, family) && r.EBSOptimized:
+		e.Optimized = "supported"
+	case !r.EBSOptimized && f.Hypervisor == "xen":
+		e.Optimized = "unsupported"
+	case !r.EBSOptimized:
+		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // always on with nitro, whatever the record lacks
+	}
+	return e
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// The rules of this file are those that EC2's documentation states for whole
+// families. fakes_test.go holds them against real answers of the API.
+
+//go:embed efa.txt
+var efaText string
+
+// efaTypes returns the names of the types that take EFA.
+func efaTypes() map[string]bool {
+	types := map[string]bool{}
+	for line := range strings.Lines(efaText) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		for _, size := range words[1:] {
+			types[words[0]+"."+size] = true
+		}
+	}
+	return types
+}
+
+// optimizedOnRequest are families whose EBS optimization must be asked for.
+// Source: EC2 User Guide, "EBS optimization supported".
+var optimizedOnRequest = []string{"c1", "c3", "g2", "i2", "m1", "m2", "m3", "r3"}
+
+// plaintext are the nitro families that do not encrypt traffic between
+// instances: those of Nitro version 2. Later versions do, Xen does not.
+// Source: EC2 Instance Types guide, "Nitro-based instances", network features.
+var plaintext = []string{
+	"a1", "c5", "c5d", "c6g", "c6gd", "g5g", "i3", "m5", "m5a", "m5ad", "m5d", "m6g", "m6gd",
+	"r5", "r5a", "r5ad", "r5b", "r5d", "r6g", "r6gd", "t3", "t3a", "t4g", "x2gd", "z1d",
+}
+
+// xenENA are the Xen families with an Elastic Network Adapter.
+// Source: EC2 User Guide, "Enhanced networking".
+var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
+
+func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
+	n := catalog.Network{
+		BaselineMbps:     baseline,
+		DefaultCard:      int64(limits.DefaultNetworkCardIndex),
+		IPv4PerInterface: int64(limits.IPv4PerInterface),
+	}
+	for _, c := range limits.NetworkCards {
+		n.Cards = append(n.Cards, catalog.NetworkCard{
+			Index: c.NetworkCardIndex, MaxInterfaces: c.MaximumNetworkInterfaces, Performance: c.NetworkPerformance,
+		})
+		n.MaxInterfaces += c.MaximumNetworkInterfaces
+	}
+	if limits.IsTrunkingCompatible {
+		n.BranchInterfaces = int64(limits.BranchInterface)
+	}
+	return n
+}
+
+func applyRules(f *catalog.Facts, efa bool) {
+	family, _, _ := strings.Cut(f.Name, ".")
+	nitro := f.Hypervisor == "nitro" || f.BareMetal
+	if nitro {
+		f.EBS.NVMe, f.Network.ENA = "required", "required"
+		f.RootDevices = []string{"ebs"}
+		f.Network.EncryptionInTransit = !slices.Contains(plaintext, family)
+	} else {
+		f.EBS.NVMe, f.Network.ENA = "unsupported", "unsupported"
+		if slices.Contains(xenENA, family) || f.Name == "m4.16xlarge" {
+			f.Network.ENA = "supported"
+		}
+	}
+	if f.Network.IPv6 {
+		f.Network.IPv6PerInterface = f.Network.IPv4PerInterface
+	}
+	if efa {
+		f.Network.EFAInterfaces = int64(len(f.Network.Cards))
+	}
+	f.Processor.ThreadsPerCore = threadsPerCore(f.Processor, family)
+	f.Processor.Cores = f.Processor.VCPUs / f.Processor.ThreadsPerCore
+}
+
+// oneThread are families other than Graviton's whose vCPUs are whole cores.
+// Source: EC2 User Guide, "CPU options".
+var oneThread = []string{
+	"c1", "c7a", "c8a", "hpc6a", "hpc6id", "hpc7a", "m1", "m2", "m3", "m7a", "m8a", "m8azn", "r7a", "r8a", "t1", "t2",
+}
+
+func threadsPerCore(p catalog.Processor, family string) int64 {
+	if p.VCPUs < 2 || slices.Contains(p.Architectures, "arm64") || slices.Contains(oneThread, family) {
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// scheme describes types that are newer than the records by their names: the
+// size gives the vCPUs, the letter before the generation the memory per vCPU,
+// the letter after it the processor.
+// Source: EC2 Instance Types guide, "Naming conventions". The scheme is used
+// only where every record that it applies to follows it, see learnScheme.
+type scheme struct {
+	broken []string // records that do not follow it
+	price  map[string]float64
+}
+
+// schemeName takes apart names that the scheme may describe: those of the
+// general families and their relatives with disks and more memory.
+var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
+
+// kinds are the letters before the generation: the memory in MiB for each
+// vCPU, and since which generation this holds.
+var kinds = map[string]struct{ perVCPU, since int64 }{
+	"c": {2048, 6}, "m": {4096, 6}, "r": {8192, 6}, "i": {8192, 7}, "x": {16384, 8},
+}
+
+// makers are the processors by the letter after the generation.
+var makers = map[string]catalog.Processor{
+	"a": {Manufacturer: "AMD", Architectures: []string{"x86_64"}},
+	"g": {Manufacturer: "AWS", Architectures: []string{"arm64"}},
+	"i": {Manufacturer: "Intel", Architectures: []string{"x86_64"}},
+}
+
+// learnScheme checks the scheme against all records it applies to.
+func learnScheme(src sources) scheme {
+	s := scheme{price: src.usEast1}
+	for _, name := range sortedNames(src.records) {
+		r := src.records[name]
+		p, memory, ok := byName(name)
+		if !ok {
+			continue
+		}
+		if p.VCPUs != r.VCPU || memory != int64(r.MemoryGiB*1024) || p.Manufacturer != manufacturer(r.Processor) ||
+			p.Architectures[0] != r.Arch[0] {
+			s.broken = append(s.broken, name)
+		}
+	}
+	return s
+}
+
+// describe fills f by its name.
+func (s scheme) describe(f *catalog.Facts) string {
+	const nobody = "no source says its vCPUs and memory"
+	p, memory, ok := byName(f.Name)
+	if !ok {
+		return nobody
+	}
+	if len(s.broken) > 0 {
+		return nobody + ", and the naming scheme is broken by " + strings.Join(s.broken, ", ")
+	}
+	if why := s.checkPrice(f.Name, p.VCPUs); why != "" {
+		return nobody + ", and " + why
+	}
+	f.Processor, f.MemoryMiB = p, memory
+	f.CurrentGeneration = true
+	f.Network.IPv6 = true
+	f.EBS.Optimized = "default"
+	f.Unknown = append(f.Unknown, catalog.UnknownClock, catalog.UnknownEBS, catalog.UnknownPlacement)
+	if m := schemeName.FindStringSubmatch(f.Name); m[1] == "i" || strings.Contains(m[4], "d") {
+		f.Unknown = append(f.Unknown, catalog.UnknownStorage)
+	}
+	return ""
+}
+
+// byName returns what the scheme says about a name.
+func byName(name string) (catalog.Processor, int64, bool) {
+	m := schemeName.FindStringSubmatch(name)
+	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: extra memory, how much differs
+		return catalog.Processor{}, 0, false
+	}
+	kind := kinds[m[1]]
+	if generation, err := strconv.ParseInt(m[2], 10, 64); err != nil || generation < kind.since {
+		return catalog.Processor{}, 0, false
+	}
+	p := makers[m[3]]
+	switch {
+	case m[8] == "medium":
+		p.VCPUs = 1
+	case m[8] == "large":
+		p.VCPUs = 2
+	case m[7] == "":
+		p.VCPUs = 4
+	default:
+		n, err := strconv.ParseInt(m[7], 10, 64)
+		if err != nil {
+			return catalog.Processor{}, 0, false
+		}
+		p.VCPUs = 4 * n
+	}
+	return p, p.VCPUs * kind.perVCPU, true
+}
+
+// checkPrice refuses a type whose price for a vCPU is not that of its family's
+// other sizes: then its size does not mean what the scheme says. Bare metal is
+// listed at the price of dedicated tenancy, up to a tenth more.
+func (s scheme) checkPrice(name string, vcpus int64) string {
+	family, _, _ := strings.Cut(name, ".")
+	usual, ok := s.price[family+".xlarge"]
+	price, priced := s.price[name]
+	if !ok || !priced {
+		return "its family has no price to check the naming scheme against"
+	}
+	if ratio := price / float64(vcpus) / (usual / 4); ratio < 0.98 || ratio > 1.12 {
+		return fmt.Sprintf("its price is %.2f times what its name leads to expect", ratio)
+	}
+	return ""
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// home is the region whose prices the newer source has.
+const home = "us-east-1"
+
+// region is one region's file.
+type region struct {
+	name  string
+	zones []string // ids
+	rows  []row
+}
+
+type row struct{ typ, onDemand, spot, zones string }
+
+type file struct {
+	name string
+	data []byte
+}
+
+// regions returns those for which the records know the zones.
+func regions(src sources, types []catalog.Facts) []region {
+	zones := map[string]map[string]bool{}
+	for _, r := range src.records {
+		for name, ids := range r.Zones {
+			if zones[name] == nil {
+				zones[name] = map[string]bool{}
+			}
+			for _, id := range ids {
+				zones[name][id] = true
+			}
+		}
+	}
+	var out []region
+	for _, name := range sortedNames(zones) {
+		r := region{name: name, zones: sortedNames(zones[name])}
+		for _, f := range types {
+			if row, ok := src.row(name, f.Name); ok {
+				r.rows = append(r.rows, row)
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// row returns a type's prices in a region. In us-east-1 the price list of the
+// provider wins over the records, for it is a year newer: also where it no
+// longer has a type.
+func (s sources) row(region, typ string) (row, bool) {
+	r := s.records[typ]
+	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}
+	if region == home {
+		out.onDemand = ""
+		if price, ok := s.usEast1[typ]; ok {
+			out.onDemand = strconv.FormatFloat(price, 'f', -1, 64)
+		}
+	}
+	price, err := catalog.ParsePrice(out.onDemand)
+	if err != nil || price == 0 {
+		return row{}, false
+	}
+	if mean := r.Pricing[region].Linux.SpotMean; mean != "" && mean != "N/A" {
+		out.spot = mean
+	}
+	if ids := slices.Sorted(slices.Values(r.Zones[region])); len(ids) > 0 {
+		var marks strings.Builder
+		for _, id := range ids {
+			marks.WriteString(id[len(id)-1:])
+		}
+		out.zones = marks.String()
+	}
+	return out, true
+}
+
+func (b book) files() []file {
+	files := []file{{"types.jsonl", b.typesFile()}, {"left-out.txt", b.leftOutFile()}, {"by-name.txt", b.byNameFile()}}
+	for _, r := range b.regions {
+		files = append(files, file{r.name + ".tsv", r.file()})
+	}
+	return files
+}
+
+func (b book) typesFile() []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out) // writes a newline after each
+	enc.SetEscapeHTML(false)
+	for _, f := range b.types {
+		if err := enc.Encode(f); err != nil {
+			panic(err) // Facts are strings and numbers
+		}
+	}
+	return out.Bytes()
+}
+
+func (b book) leftOutFile() []byte {
+	var out bytes.Buffer
+	out.WriteString("# Written by hack/catalog: types that are not in the table, and why.\n")
+	for _, l := range b.leftOut {
+		fmt.Fprintf(&out, "%s\t%s\n", l.name, l.why)
+	}
+	return out.Bytes()
+}
+
+func (b book) byNameFile() []byte {
+	var out bytes.Buffer
+	out.WriteString("# Written by hack/catalog: types that are newer than the records. Their vCPUs, memory and\n" +
+		"# processor follow from the naming scheme, checked against their prices; what else is\n" +
+		"# missing is listed in their \"unknown\".\n")
+	for _, name := range sortedNames(b.byName) {
+		out.WriteString(name + "\n")
+	}
+	return out.Bytes()
+}
+
+func (r region) file() []byte {
+	var out bytes.Buffer
+	out.WriteString("# Written by hack/catalog. Type, dollars per hour on demand (Linux), mean spot price of May 2025,\n" +
+		"# last characters of the ids of the zones that have it (\"?\": not known).\n")
+	out.WriteString("zones\t" + strings.Join(r.zones, "\t") + "\n")
+	slices.SortFunc(r.rows, func(a, b row) int { return cmp.Compare(a.typ, b.typ) })
+	for _, row := range r.rows {
+		fmt.Fprintf(&out, "%s\t%s\t%s\t%s\n", row.typ, row.onDemand, row.spot, row.zones)
+	}
+	return out.Bytes()
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
