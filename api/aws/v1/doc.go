@@ -6,7 +6,8 @@
 //
 // The CRD in api/crds is generated from this package; the markers on the fields are the schema. Names and pointers of the
 // fields of EC2NodeClassSpec take part in the drift hash that Karpenter writes on nodes, so they may not be renamed at
-// will.
+// will. One type differs: the values of KubeletConfiguration.EvictionSoftGracePeriod are texts here and metav1.Duration
+// there, because the schema takes any text, and one that is no duration must not keep all node classes from being read.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.k8s.aws

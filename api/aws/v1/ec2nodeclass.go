@@ -99,7 +99,7 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k !='karpenter.sh/nodeclaim')",message="the tag karpenter.sh/nodeclaim is set for you; leave it out"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k !='karpenter.k8s.aws/ec2nodeclass')",message="the tag karpenter.k8s.aws/ec2nodeclass is set for you; leave it out"
 	// +optional
-	Tags map[string]string `json:"tags,omitempty"`
+	Tags map[string]string `json:"tags,omitzero"`
 	// Kubelet settings; they also take part in how much of an instance pods can use.
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
@@ -107,7 +107,7 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:XValidation:rule="self.filter(x, has(x.rootVolume)?x.rootVolume==true:false).size() <= 1",message="at most one entry may be the rootVolume"
 	// +optional
-	BlockDeviceMappings []BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
+	BlockDeviceMappings []BlockDeviceMapping `json:"blockDeviceMappings,omitzero"`
 	// InstanceStorePolicy says what becomes of the disks inside the machine. Left out: nothing.
 	// +optional
 	InstanceStorePolicy *InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
@@ -116,7 +116,7 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(x, x.deviceIndex == 0 && x.networkCardIndex == 0 && x.interfaceType == 'interface')",message="one entry must be the primary interface: networkCardIndex 0, deviceIndex 0, interfaceType 'interface'"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex).size() == 1 && (x.interfaceType != 'efa-only' || self.filter(y, x.networkCardIndex == y.networkCardIndex && y.interfaceType == 'efa-only').size() == 1))",message="each pair of networkCardIndex and deviceIndex may occur once, and each network card may have one efa-only interface"
 	// +optional
-	NetworkInterfaces []NetworkInterface `json:"networkInterfaces,omitempty"`
+	NetworkInterfaces []NetworkInterface `json:"networkInterfaces,omitzero"`
 	// DetailedMonitoring turns CloudWatch's one-minute metrics on.
 	// +optional
 	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`

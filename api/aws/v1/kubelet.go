@@ -1,7 +1,5 @@
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // KubeletConfiguration is the part of kubelet's settings that a node class can change. Names are kubelet's own.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.imageGCHighThresholdPercent) && has(self.imageGCLowThresholdPercent) ?  self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent  : true",message="imageGCHighThresholdPercent must be above imageGCLowThresholdPercent"
@@ -10,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type KubeletConfiguration struct {
 	// ClusterDNS are the addresses of the cluster's DNS. Left out: found out from the cluster.
 	// +optional
-	ClusterDNS []string `json:"clusterDNS,omitempty"`
+	ClusterDNS []string `json:"clusterDNS,omitzero"`
 	// MaxPods is the most pods that a node takes. Left out: as many as the instance type has addresses for.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -23,25 +21,26 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="systemReserved knows cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="systemReserved values cannot be negative"
 	// +optional
-	SystemReserved map[string]string `json:"systemReserved,omitempty"`
+	SystemReserved map[string]string `json:"systemReserved,omitzero"`
 	// KubeReserved is kept from pods for kubelet and the container runtime: quantities of cpu, memory,
 	// ephemeral-storage, pid.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="kubeReserved values cannot be negative"
 	// +optional
-	KubeReserved map[string]string `json:"kubeReserved,omitempty"`
+	KubeReserved map[string]string `json:"kubeReserved,omitzero"`
 	// EvictionHard is at how little of what pods are evicted at once: signal to quantity or percentage.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionHard knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
-	EvictionHard map[string]string `json:"evictionHard,omitempty"`
+	EvictionHard map[string]string `json:"evictionHard,omitzero"`
 	// EvictionSoft is at how little of what pods are evicted after a grace period: signal to quantity or percentage.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
-	EvictionSoft map[string]string `json:"evictionSoft,omitempty"`
-	// EvictionSoftGracePeriod is that grace period, for each signal in EvictionSoft.
+	EvictionSoft map[string]string `json:"evictionSoft,omitzero"`
+	// EvictionSoftGracePeriod is that grace period, for each signal in EvictionSoft. The schema takes any text, so it may
+	// be no duration.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
-	EvictionSoftGracePeriod map[string]metav1.Duration `json:"evictionSoftGracePeriod,omitempty"`
+	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero"`
 	// EvictionMaxPodGracePeriod is the longest grace, in seconds, that a pod gets when it is evicted softly.
 	// +optional
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`

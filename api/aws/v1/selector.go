@@ -6,7 +6,7 @@ type SubnetSelectorTerm struct {
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs a key and a value; '*' is any value"
 	// +optional
-	Tags map[string]string `json:"tags,omitempty"`
+	Tags map[string]string `json:"tags,omitzero"`
 	// ID of the subnet.
 	// +kubebuilder:validation:Pattern=`subnet-[0-9a-z]+`
 	// +optional
@@ -19,7 +19,7 @@ type SecurityGroupSelectorTerm struct {
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs a key and a value; '*' is any value"
 	// +optional
-	Tags map[string]string `json:"tags,omitempty"`
+	Tags map[string]string `json:"tags,omitzero"`
 	// ID of the security group.
 	// +kubebuilder:validation:Pattern=`sg-[0-9a-z]+`
 	// +optional
@@ -35,7 +35,7 @@ type CapacityReservationSelectorTerm struct {
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs a key and a value; '*' is any value"
 	// +optional
-	Tags map[string]string `json:"tags,omitempty"`
+	Tags map[string]string `json:"tags,omitzero"`
 	// ID of the reservation.
 	// +kubebuilder:validation:Pattern=`^cr-[0-9a-z]+$`
 	// +optional
@@ -80,7 +80,7 @@ type AMISelectorTerm struct {
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs a key and a value; '*' is any value"
 	// +optional
-	Tags map[string]string `json:"tags,omitempty"`
+	Tags map[string]string `json:"tags,omitzero"`
 	// ID of the image.
 	// +kubebuilder:validation:Pattern=`ami-[0-9a-z]+`
 	// +optional

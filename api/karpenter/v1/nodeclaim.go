@@ -42,12 +42,12 @@ type NodeClaimSpec struct {
 	// Taints that the node keeps.
 	// +listType=atomic
 	// +optional
-	Taints []corev1.Taint `json:"taints,omitempty"`
+	Taints []corev1.Taint `json:"taints,omitzero"`
 	// StartupTaints are on the node when it joins and are expected to be removed soon by whoever asked for them,
 	// usually a DaemonSet. The node is not initialized before they are gone.
 	// +listType=atomic
 	// +optional
-	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	StartupTaints []corev1.Taint `json:"startupTaints,omitzero"`
 	// Requirements narrow which node may be bought. Never nil: an empty list means no requirement.
 	Requirements Requirements `json:"requirements" hash:"ignore"`
 	// Resources is what the node must at least have for pods.
@@ -71,7 +71,7 @@ type NodeClaimSpec struct {
 type ResourceRequirements struct {
 	// Requests is the sum of what the pods that the claim was made for ask for, DaemonSets included.
 	// +optional
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Requests corev1.ResourceList `json:"requests,omitzero"`
 }
 
 // NodeClassReference names a node class, an object of the cloud's own API group.

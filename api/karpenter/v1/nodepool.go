@@ -44,7 +44,7 @@ type NodePoolSpec struct {
 	Disruption Disruption `json:"disruption"`
 	// Limits bounds the sum of the capacity of this pool's nodes, per resource; the name "nodes" bounds their count.
 	// +optional
-	Limits corev1.ResourceList `json:"limits,omitempty"`
+	Limits corev1.ResourceList `json:"limits,omitzero"`
 	// Weight orders pools: a pod goes to the heaviest pool that can take it. Left out, it counts as 0.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -72,11 +72,11 @@ type ObjectMeta struct {
 	// +kubebuilder:validation:MaxProperties=100
 	// +mapType=atomic
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// Annotations of the NodeClaim and the Node.
 	// +mapType=granular
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 }
 
 // NodeClaimTemplateSpec is NodeClaimSpec without what only a single claim can know.
@@ -84,13 +84,13 @@ type NodeClaimTemplateSpec struct {
 	// Taints that the node keeps.
 	// +listType=atomic
 	// +optional
-	Taints []corev1.Taint `json:"taints,omitempty"`
+	Taints []corev1.Taint `json:"taints,omitzero"`
 	// StartupTaints are on the node when it joins and are expected to be removed soon by whoever asked for them,
 	// usually a DaemonSet. Pods need not tolerate them to have a node bought; the node is not initialized before they
 	// are gone.
 	// +listType=atomic
 	// +optional
-	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	StartupTaints []corev1.Taint `json:"startupTaints,omitzero"`
 	// Requirements narrow which nodes may be bought, together with the labels of the template. Never nil: an empty
 	// list means no requirement.
 	Requirements Requirements `json:"requirements" hash:"ignore"`
@@ -126,7 +126,7 @@ type Disruption struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="a budget needs both schedule and duration, or neither"
 	// +listType=atomic
 	// +optional
-	Budgets []Budget `json:"budgets,omitempty" hash:"ignore"`
+	Budgets []Budget `json:"budgets,omitzero" hash:"ignore"`
 }
 
 // ConsolidationPolicy says which nodes consolidation may take.
@@ -150,7 +150,7 @@ type Budget struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=set
 	// +optional
-	Reasons []DisruptionReason `json:"reasons,omitempty"`
+	Reasons []DisruptionReason `json:"reasons,omitzero"`
 	// Nodes is a count, or a percentage of the pool's nodes, rounded up.
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`

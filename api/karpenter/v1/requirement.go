@@ -24,7 +24,7 @@ type Requirement struct {
 	// Values to compare with: at least one for In and NotIn, exactly one number for Gt, Lt, Gte and Lte, none otherwise.
 	// +listType=atomic
 	// +optional
-	Values []string `json:"values,omitempty"`
+	Values []string `json:"values,omitzero"`
 	// MinValues asks that at least this many different values of the label stay possible, so that a shortage of one
 	// does not stop a purchase. Alpha.
 	// +kubebuilder:validation:Minimum=1
