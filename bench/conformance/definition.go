@@ -24,7 +24,7 @@ import (
 )
 
 // Definition admits objects as an API server that serves a CustomResourceDefinition would, with the validation
-// ratcheting that is on since Kubernetes 1.33.
+// ratcheting that is on since Kubernetes 1.30.
 type Definition struct {
 	structural *schema.Structural
 	openAPI    validation.SchemaValidator

@@ -5,6 +5,7 @@ import (
 
 	apis "github.com/aws/karpenter-provider-aws/pkg/apis"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	coreapis "sigs.k8s.io/karpenter/pkg/apis"
 
 	"github.com/joiner-sh/joiner/api/crds"
 )
@@ -83,6 +84,39 @@ func TestStructure(t *testing.T) {
 				t.Errorf("%s: %s is listed as a deliberate difference and is none: take it off the list", name, path)
 			}
 		}
+	}
+}
+
+// TestStructureOfCore holds our definitions beside those of Karpenter's core, which know no cloud: what differs beyond
+// the deliberate is the one rule about labels of karpenter.k8s.aws.
+func TestStructureOfCore(t *testing.T) {
+	t.Parallel()
+	const keys = "requirements.items.properties.key.x-kubernetes-validations"
+	aws := map[string]bool{
+		poolTemplate + "metadata.properties.labels.x-kubernetes-validations[3]": true,
+		poolTemplate + "spec.properties." + keys + "[3]":                        true,
+		schemaPath + keys + "[2]":                                               true,
+	}
+	ours := pairs(t)
+	found := 0
+	for _, theirs := range coreapis.CRDs {
+		pair, ok := ours[theirs.Name]
+		if !ok {
+			continue // NodeOverlay and CapacityBuffer, which Joiner does not serve yet
+		}
+		found++
+		differences, err := Compare(pair.ours, theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, difference := range differences {
+			if _, ok := deliberate[theirs.Name][difference.Path]; !ok && !aws[difference.Path] {
+				t.Errorf("%s: %s", theirs.Name, difference)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d definitions of the core compared, want NodePool and NodeClaim", found)
 	}
 }
 
