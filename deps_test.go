@@ -41,7 +41,8 @@ view:                capacity catalog cluster constraint packing
 
 # The objects users write.
 api/karpenter/v1:    | k8s.io/api k8s.io/apimachinery
-api/aws/v1:          | k8s.io/api k8s.io/apimachinery
+api/aws/v1:          api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
+api/crds/gen:        api/karpenter/v1 api/aws/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
 api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 
 # Doors: one set of packages may speak to each outside system.
