@@ -1,0 +1,111 @@
+package bootstrap
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// al2023 writes a MIME message: the user's parts first, then a NodeConfig for
+// nodeadm, which merges those it finds, the last one winning.
+func (n Node) al2023() (string, error) {
+	if n.Cluster.ServiceCIDR == "" {
+		return "", errors.New("the cluster's service CIDR is not known; nodeadm needs it")
+	}
+	parts, err := userParts(n.UserData, kindForNodeadm)
+	if err != nil {
+		return "", err
+	}
+	return archive(append(parts, newPart(nodeConfig, n.nodeConfig()))), nil
+}
+
+// kindForNodeadm tells what a piece of user data is that does not say so itself.
+func kindForNodeadm(text string) string {
+	switch {
+	case strings.HasPrefix(text, "#!"):
+		return shellScript
+	case strings.HasPrefix(text, "#cloud-config"):
+		return cloudConfig
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "apiVersion:") && strings.Contains(line, "node.eks.aws/") {
+			return nodeConfig
+		}
+		if strings.HasPrefix(line, "kind:") && strings.Contains(line, "NodeConfig") {
+			return nodeConfig
+		}
+	}
+	return shellScript
+}
+
+// nodeConfig writes the NodeConfig of node.eks.aws/v1alpha1.
+// Source: the API reference of nodeadm, github.com/awslabs/amazon-eks-ami.
+func (n Node) nodeConfig() string {
+	spec := mapping{
+		{"cluster", mapping{
+			{"name", n.Cluster.Name},
+			{"apiServerEndpoint", n.Cluster.Endpoint},
+			{"certificateAuthority", n.Cluster.CA},
+			{"cidr", n.Cluster.ServiceCIDR},
+		}},
+	}
+	if n.InstanceStore == catalog.RAID0 {
+		spec = append(spec, field{"instance", mapping{{"localStorage", mapping{{"strategy", "RAID0"}}}}})
+	}
+	kubelet := mapping{
+		{"config", n.kubeletConfig()},
+		// No quotes around the labels: what reads the flag may or may not take them off.
+		{"flags", []string{"--node-labels=" + pairs(n.labels(), "=")}},
+	}
+	spec = append(spec, field{"kubelet", kubelet})
+	return mapping{
+		{"apiVersion", "node.eks.aws/v1alpha1"},
+		{"kind", "NodeConfig"},
+		{"spec", spec},
+	}.String()
+}
+
+// kubeletConfig writes what is set as fields of the kubelet's own KubeletConfiguration.
+func (n Node) kubeletConfig() mapping {
+	k := n.Kubelet
+	var m mapping
+	add := func(key string, value any) { m = append(m, field{key, value}) }
+	if dns := n.dns(); len(dns) > 0 {
+		add("clusterDNS", dns)
+	}
+	addInt := func(key string, value *int64) {
+		if value != nil {
+			add(key, *value)
+		}
+	}
+	addMap := func(key string, value map[string]string) {
+		if len(value) > 0 {
+			add(key, sortedMapping(value))
+		}
+	}
+	addInt("maxPods", k.MaxPods)
+	addInt("podsPerCore", k.PodsPerCore)
+	addMap("systemReserved", k.SystemReserved)
+	addMap("kubeReserved", k.KubeReserved)
+	addMap("evictionHard", k.EvictionHard)
+	addMap("evictionSoft", k.EvictionSoft)
+	addMap("evictionSoftGracePeriod", k.EvictionSoftGracePeriod)
+	addInt("evictionMaxPodGracePeriod", k.EvictionMaxPodGracePeriod)
+	addInt("imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
+	addInt("imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
+	if k.CPUCFSQuota != nil {
+		add("cpuCFSQuota", *k.CPUCFSQuota)
+	}
+	var taints []mapping
+	for _, t := range n.taints() {
+		one := mapping{{"key", t.Key}}
+		if t.Value != "" {
+			one = append(one, field{"value", t.Value})
+		}
+		taints = append(taints, append(one, field{"effect", string(t.Effect)}))
+	}
+	add("registerWithTaints", taints)
+	return slices.Clip(m)
+}

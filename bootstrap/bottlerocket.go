@@ -1,0 +1,119 @@
+package bootstrap
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+const kubernetesTable = "settings.kubernetes"
+
+// bottlerocket writes TOML settings: the user's, with ours over them.
+// Source: the settings reference of bottlerocket.dev.
+func (n Node) bottlerocket() (string, error) {
+	if n.Kubelet.PodsPerCore != nil {
+		return "", fmt.Errorf("Bottlerocket does not know spec.kubelet.podsPerCore: set maxPods instead")
+	}
+	doc, err := parseTOML(n.UserData)
+	if err != nil {
+		return "", fmt.Errorf("read spec.userData as Bottlerocket settings: %w", err)
+	}
+	n.settings(doc)
+	n.labelsAndTaints(doc)
+	if n.InstanceStore == catalog.RAID0 {
+		n.mountDisks(doc)
+	}
+	return doc.String(), nil
+}
+
+func (n Node) settings(doc *tomlDoc) {
+	k := n.Kubelet
+	set := func(key, value string) { doc.set(kubernetesTable, key, value) }
+	set("api-server", strconv.Quote(n.Cluster.Endpoint))
+	set("cluster-certificate", strconv.Quote(n.Cluster.CA))
+	set("cluster-name", strconv.Quote(n.Cluster.Name))
+	if dns := n.dns(); len(dns) > 0 {
+		set("cluster-dns-ip", strconv.Quote(dns[0]))
+	}
+	number := func(key string, value *int64) {
+		if value != nil {
+			set(key, strconv.FormatInt(*value, 10))
+		}
+	}
+	number("max-pods", k.MaxPods)
+	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
+	percent := func(key string, value *int64) { // Bottlerocket takes these as text
+		if value != nil {
+			set(key, strconv.Quote(strconv.FormatInt(*value, 10)))
+		}
+	}
+	percent("image-gc-high-threshold-percent", k.ImageGCHighThresholdPercent)
+	percent("image-gc-low-threshold-percent", k.ImageGCLowThresholdPercent)
+	if k.CPUCFSQuota != nil {
+		set("cpu-cfs-quota-enforced", strconv.FormatBool(*k.CPUCFSQuota))
+	}
+	table := func(name string, values map[string]string) {
+		if len(values) == 0 {
+			return
+		}
+		doc.drop(kubernetesTable + "." + name)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			doc.set(kubernetesTable+"."+name, strconv.Quote(key), strconv.Quote(values[key]))
+		}
+	}
+	table("system-reserved", k.SystemReserved)
+	table("kube-reserved", k.KubeReserved)
+	table("eviction-hard", k.EvictionHard)
+	table("eviction-soft", k.EvictionSoft)
+	table("eviction-soft-grace-period", k.EvictionSoftGracePeriod)
+}
+
+// labelsAndTaints adds our labels to the user's and replaces the user's taints:
+// the scheduler has planned with ours.
+func (n Node) labelsAndTaints(doc *tomlDoc) {
+	labels := n.labels()
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		doc.set(kubernetesTable+".node-labels", strconv.Quote(key), strconv.Quote(labels[key]))
+	}
+	taints := map[string][]string{}
+	for _, t := range n.taints() {
+		taints[t.Key] = append(taints[t.Key], strconv.Quote(t.Value+":"+string(t.Effect)))
+	}
+	doc.drop(kubernetesTable + ".node-taints")
+	for _, key := range slices.Sorted(maps.Keys(taints)) {
+		doc.set(kubernetesTable+".node-taints", strconv.Quote(key), "["+strings.Join(taints[key], ", ")+"]")
+	}
+}
+
+// mountDisks has the local disks made into one at each boot. From 1.46.0 on the
+// image itself knows which folders belong there.
+func (n Node) mountDisks(doc *tomlDoc) {
+	bind := `["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]`
+	if knowsFolders(n.ImageName) {
+		bind = `["apiclient", "ephemeral-storage", "bind"]`
+	}
+	const table = "settings.bootstrap-commands.000-mount-instance-storage"
+	doc.drop(table)
+	doc.set(table, "commands", `[["apiclient", "ephemeral-storage", "init"], `+bind+"]")
+	doc.set(table, "mode", `"always"`)
+	doc.set(table, "essential", "true")
+}
+
+// knowsFolders reads the version in "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef".
+func knowsFolders(image string) bool {
+	for _, word := range strings.Split(image, "-") {
+		version, ok := strings.CutPrefix(word, "v")
+		numbers := strings.Split(version, ".")
+		if !ok || len(numbers) != 3 {
+			continue
+		}
+		major, err1 := strconv.Atoi(numbers[0])
+		minor, err2 := strconv.Atoi(numbers[1])
+		return err1 == nil && err2 == nil && (major > 1 || major == 1 && minor >= 46)
+	}
+	return false
+}

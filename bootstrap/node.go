@@ -1,0 +1,196 @@
+// Package bootstrap writes the user data that makes an instance join its cluster.
+//
+// In: the AMI family, facts about the cluster, kubelet settings, labels, taints, and the user's own user data.
+// Out: the bytes that the instance reads at its first boot.
+// Never: base64, which is the door's, an image, or a Kubernetes object.
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Node is all that user data is made from. Two equal Nodes give the same bytes.
+type Node struct {
+	Family  string // one of catalog's AMI families
+	Cluster Cluster
+	Kubelet Kubelet
+
+	// Labels are those the node shall have. What a kubelet may not set on
+	// itself is left out; the controller adds it when the node registers.
+	Labels constraint.Labels
+	// Taints are those of the NodeClaim, startup taints included. The
+	// unregistered taint is added.
+	Taints []constraint.Taint
+
+	UserData      string // the user's own, as in spec.userData
+	InstanceStore string // catalog.RAID0 or empty
+	// ImageName is the name of the image, for what depends on its version (Bottlerocket); empty if it is not known.
+	ImageName string
+}
+
+// Cluster is what a kubelet must know to find its cluster.
+type Cluster struct {
+	Name        string
+	Endpoint    string // "https://…"
+	CA          string // base64 of PEM
+	ServiceCIDR string // AL2023 needs it
+	DNS         string // address of the cluster's DNS service; empty if there is none
+	IPv6        bool
+}
+
+// Kubelet is what the user sets about the kubelet, as text where the kubelet takes text.
+type Kubelet struct {
+	ClusterDNS                  []string // instead of Cluster.DNS
+	MaxPods                     *int64   // nil: the family's own reckoning
+	PodsPerCore                 *int64
+	SystemReserved              map[string]string // "cpu": "100m"
+	KubeReserved                map[string]string
+	EvictionHard                map[string]string // "memory.available": "5%"
+	EvictionSoft                map[string]string
+	EvictionSoftGracePeriod     map[string]string // "memory.available": "1m30s"
+	EvictionMaxPodGracePeriod   *int64            // seconds
+	ImageGCHighThresholdPercent *int64
+	ImageGCLowThresholdPercent  *int64
+	CPUCFSQuota                 *bool
+}
+
+// Unregistered is on every node until the controller has seen it.
+func Unregistered() constraint.Taint {
+	return constraint.Taint{Key: "karpenter.sh/unregistered", Effect: constraint.NoExecute}
+}
+
+// labelNoSync tells the controller that the taints came with the user data, and
+// that it must not put back one that somebody has removed.
+const labelNoSync = "karpenter.sh/do-not-sync-taints"
+
+// MaxBytes is how much user data EC2 takes, before base64.
+const MaxBytes = 16384
+
+// ErrTooLong says that user data exceeds MaxBytes.
+var ErrTooLong = errors.New("user data is too long")
+
+// UserData writes the user data for the node. An error is one that the user
+// must mend: in the NodeClass' userData, or because a fact about the cluster is missing.
+func UserData(n Node) ([]byte, error) {
+	text, err := n.write()
+	if err != nil {
+		return nil, fmt.Errorf("write user data for %s: %w", n.Family, err)
+	}
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("write user data for %s: %w: %d bytes, EC2 takes %d: shorten spec.userData", n.Family, ErrTooLong, len(text), MaxBytes)
+	}
+	return []byte(text), nil
+}
+
+func (n Node) write() (string, error) {
+	if n.Family == catalog.Custom {
+		return n.UserData, nil
+	}
+	if err := n.check(); err != nil {
+		return "", err
+	}
+	switch n.Family {
+	case catalog.AL2023:
+		return n.al2023()
+	case catalog.AL2:
+		return n.al2()
+	case catalog.Bottlerocket:
+		return n.bottlerocket()
+	}
+	return "", fmt.Errorf("AMI family %q is not one that this version can boot: use AL2023, AL2, Bottlerocket or Custom", n.Family)
+}
+
+func (n Node) check() error {
+	c := n.Cluster
+	for _, f := range []struct{ name, value string }{{"name", c.Name}, {"endpoint", c.Endpoint}, {"certificate authority", c.CA}} {
+		if f.value == "" {
+			return fmt.Errorf("the cluster's %s is not known", f.name)
+		}
+		if strings.ContainsAny(f.value, " \t\r\n'\"\\") {
+			return fmt.Errorf("the cluster's %s has a character that it may not have: %q", f.name, f.value)
+		}
+	}
+	for _, t := range n.Taints {
+		if t.Key == "" || strings.ContainsAny(t.String(), " \t\r\n'\",\\") {
+			return fmt.Errorf("taint %q cannot be written as a flag", t)
+		}
+	}
+	for k, v := range n.Labels {
+		if k == "" || strings.ContainsAny(k+v, " \t\r\n'\",\\") {
+			return fmt.Errorf("label %q=%q cannot be written as a flag", k, v)
+		}
+	}
+	return n.Kubelet.check()
+}
+
+func (k Kubelet) check() error {
+	for _, m := range []map[string]string{k.SystemReserved, k.KubeReserved, k.EvictionHard, k.EvictionSoft, k.EvictionSoftGracePeriod} {
+		for name, value := range m {
+			if strings.ContainsAny(name+value, " \t\r\n'\",\\") {
+				return fmt.Errorf("kubelet setting %q: %q cannot be written as a flag", name, value)
+			}
+		}
+	}
+	return nil
+}
+
+// dns returns the addresses of the DNS servers for pods, none if they are not known.
+func (n Node) dns() []string {
+	if len(n.Kubelet.ClusterDNS) > 0 {
+		return n.Kubelet.ClusterDNS
+	}
+	if n.Cluster.DNS != "" {
+		return []string{n.Cluster.DNS}
+	}
+	return nil
+}
+
+// taints returns those to register with, the unregistered one last if it is not among them.
+func (n Node) taints() []constraint.Taint {
+	if slices.Contains(n.Taints, Unregistered()) {
+		return n.Taints
+	}
+	return append(slices.Clone(n.Taints), Unregistered())
+}
+
+// labels returns those that the kubelet may set on its own node.
+func (n Node) labels() constraint.Labels {
+	out := constraint.Labels{labelNoSync: "true"}
+	for k, v := range n.Labels {
+		if !reserved(k) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// reserved reports whether the NodeRestriction admission plugin, or custom,
+// keeps the label from kubelets.
+func reserved(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	for _, d := range []string{"kubernetes.io", "k8s.io"} {
+		if domain == d || strings.HasSuffix(domain, "."+d) {
+			return true
+		}
+	}
+	return false
+}
+
+// pairs writes a map as "a=b,c=d", sorted by key, with sep between key and value.
+func pairs(m map[string]string, sep string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, k+sep+m[k])
+	}
+	return strings.Join(out, ",")
+}

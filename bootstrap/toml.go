@@ -1,0 +1,167 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tomlDoc is a TOML document as far as it must be understood to put settings
+// into somebody else's: tables and the keys in them. Values stay as they were
+// written. Comments are lost.
+type tomlDoc struct{ tables []*tomlTable }
+
+type tomlTable struct {
+	path    []string // nil: the keys before the first header
+	list    bool     // [[path]]: one of several
+	entries []tomlEntry
+}
+
+type tomlEntry struct {
+	path  []string // a dotted key has several
+	value string
+}
+
+// parseTOML reads a document. Dotted keys and inline tables become tables of
+// their own, so that their keys can be set one by one.
+func parseTOML(text string) (*tomlDoc, error) {
+	s := &tomlScanner{text: strings.ReplaceAll(text, "\r\n", "\n"), line: 1}
+	doc := &tomlDoc{}
+	table := &tomlTable{}
+	doc.tables = append(doc.tables, table)
+	for {
+		s.blank()
+		if s.done() {
+			return doc, nil
+		}
+		if s.peek() == '[' {
+			next, err := s.header()
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", s.line, err)
+			}
+			table = doc.open(next)
+			continue
+		}
+		entries, err := s.entry()
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", s.line, err)
+		}
+		for _, e := range entries {
+			doc.put(table, e)
+		}
+	}
+}
+
+// open returns the table to which the keys after a header belong.
+func (d *tomlDoc) open(t *tomlTable) *tomlTable {
+	if !t.list && !d.inList(t.path) {
+		if i := d.index(t.path); i >= 0 {
+			return d.tables[i]
+		}
+	}
+	d.tables = append(d.tables, t)
+	return t
+}
+
+// put adds the entry to the table that its whole path names. Within a list, whose
+// elements have no path of their own, it stays where it was written.
+func (d *tomlDoc) put(t *tomlTable, e tomlEntry) {
+	last := len(e.path) - 1
+	if last > 0 && !t.list && !d.inList(t.path) {
+		t = d.open(&tomlTable{path: slices.Concat(t.path, e.path[:last])})
+		e.path = e.path[last:]
+	}
+	t.entries = append(t.entries, e)
+}
+
+// index returns where the table is that is no list, -1 if there is none.
+func (d *tomlDoc) index(path []string) int {
+	return slices.IndexFunc(d.tables, func(t *tomlTable) bool { return !t.list && slices.Equal(t.path, path) })
+}
+
+// inList reports whether the path leads into an element of a list.
+func (d *tomlDoc) inList(path []string) bool {
+	return slices.ContainsFunc(d.tables, func(t *tomlTable) bool { return t.list && below(path, t.path) })
+}
+
+// set gives the key, as TOML writes it, in the table a value, and takes away what was at or below it.
+func (d *tomlDoc) set(table, key, value string) {
+	at := append(dotted(table), unquoteKey(key))
+	d.dropPath(at)
+	t := d.open(&tomlTable{path: dotted(table)})
+	t.entries = append(t.entries, tomlEntry{at[len(at)-1:], value})
+}
+
+// drop takes away the table and all that is below it.
+func (d *tomlDoc) drop(table string) { d.dropPath(dotted(table)) }
+
+func (d *tomlDoc) dropPath(at []string) {
+	d.tables = slices.DeleteFunc(d.tables, func(t *tomlTable) bool { return below(t.path, at) })
+	for _, t := range d.tables {
+		if t.list {
+			continue
+		}
+		t.entries = slices.DeleteFunc(t.entries, func(e tomlEntry) bool {
+			return below(slices.Concat(t.path, e.path), at)
+		})
+	}
+}
+
+// below reports whether path is at, or within it.
+func below(path, at []string) bool { return len(path) >= len(at) && slices.Equal(path[:len(at)], at) }
+
+func dotted(table string) []string { return strings.Split(table, ".") }
+
+// String writes the document. Tables that have no keys are left out, unless
+// they are elements of a list.
+func (d *tomlDoc) String() string {
+	var b strings.Builder
+	for _, t := range d.tables {
+		if len(t.entries) == 0 && !t.list {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		switch {
+		case t.list:
+			b.WriteString("[[" + joinKeys(t.path) + "]]\n")
+		case t.path != nil:
+			b.WriteString("[" + joinKeys(t.path) + "]\n")
+		}
+		for _, e := range t.entries {
+			b.WriteString(joinKeys(e.path) + " = " + e.value + "\n")
+		}
+	}
+	return b.String()
+}
+
+func joinKeys(path []string) string {
+	out := make([]string, len(path))
+	for i, k := range path {
+		out[i] = writeKey(k)
+	}
+	return strings.Join(out, ".")
+}
+
+// writeKey writes a key bare if TOML allows it, else in quotes.
+func writeKey(k string) string {
+	bare := k != ""
+	for i := range len(k) {
+		bare = bare && isBare(k[i])
+	}
+	if bare {
+		return k
+	}
+	return strconv.Quote(k)
+}
+
+func isBare(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '_' }
+
+func unquoteKey(k string) string {
+	if s, err := strconv.Unquote(k); err == nil && strings.HasPrefix(k, `"`) {
+		return s
+	}
+	return strings.Trim(k, "'")
+}

@@ -1,0 +1,260 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// tomlScanner walks through TOML text. It knows where keys and values end; what
+// a value means is left to who reads it.
+type tomlScanner struct {
+	text string
+	at   int
+	line int
+}
+
+var errEnd = errors.New("the text ends in the middle of a setting")
+
+func (s *tomlScanner) done() bool { return s.at >= len(s.text) }
+
+func (s *tomlScanner) peek() byte {
+	if s.done() {
+		return 0
+	}
+	return s.text[s.at]
+}
+
+func (s *tomlScanner) take() byte {
+	c := s.peek()
+	if c == '\n' {
+		s.line++
+	}
+	s.at++
+	return c
+}
+
+// blank skips spaces, newlines and comments.
+func (s *tomlScanner) blank() {
+	for !s.done() {
+		switch c := s.peek(); {
+		case c == '#':
+			s.comment()
+		case c == ' ' || c == '\t' || c == '\n':
+			s.take()
+		default:
+			return
+		}
+	}
+}
+
+func (s *tomlScanner) comment() {
+	for !s.done() && s.peek() != '\n' {
+		s.take()
+	}
+}
+
+// gap skips spaces within a line.
+func (s *tomlScanner) gap() {
+	for s.peek() == ' ' || s.peek() == '\t' {
+		s.take()
+	}
+}
+
+// endOfLine wants nothing more on the line but a comment.
+func (s *tomlScanner) endOfLine() error {
+	s.gap()
+	if s.peek() == '#' {
+		s.comment()
+	}
+	if !s.done() && s.peek() != '\n' {
+		return fmt.Errorf("unexpected %q after the value", s.peek())
+	}
+	return nil
+}
+
+// header reads [a.b] or [[a.b]].
+func (s *tomlScanner) header() (*tomlTable, error) {
+	s.take()
+	list := s.peek() == '['
+	if list {
+		s.take()
+	}
+	path, err := s.keys(']')
+	if err != nil {
+		return nil, err
+	}
+	if list && s.take() != ']' {
+		return nil, errors.New("want ]] at the end of the table's name")
+	}
+	return &tomlTable{path: path, list: list}, s.endOfLine()
+}
+
+// entry reads key = value; an inline table becomes several entries.
+func (s *tomlScanner) entry() ([]tomlEntry, error) {
+	path, err := s.keys('=')
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.value(path)
+	if err != nil {
+		return nil, err
+	}
+	return entries, s.endOfLine()
+}
+
+// keys reads a dotted key and the character that ends it.
+func (s *tomlScanner) keys(end byte) ([]string, error) {
+	var path []string
+	for {
+		s.gap()
+		key, err := s.key()
+		if err != nil {
+			return nil, err
+		}
+		path = append(path, key)
+		s.gap()
+		switch c := s.take(); {
+		case c == end:
+			return path, nil
+		case c != '.':
+			return nil, fmt.Errorf("want %q after the key %s", end, strings.Join(path, "."))
+		}
+	}
+}
+
+func (s *tomlScanner) key() (string, error) {
+	if c := s.peek(); c == '"' || c == '\'' {
+		start := s.at
+		if err := s.quoted(); err != nil {
+			return "", err
+		}
+		return unquoteKey(s.text[start:s.at]), nil
+	}
+	start := s.at
+	for !s.done() && isBare(s.peek()) {
+		s.take()
+	}
+	if s.at == start {
+		return "", fmt.Errorf("want the name of a setting, have %q", string(s.peek()))
+	}
+	return s.text[start:s.at], nil
+}
+
+// value reads what stands after "path =".
+func (s *tomlScanner) value(path []string) ([]tomlEntry, error) {
+	s.gap()
+	if s.peek() == '{' {
+		return s.inline(path)
+	}
+	start := s.at
+	if err := s.skip(); err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(s.text[start:s.at])
+	if text == "" {
+		return nil, fmt.Errorf("the setting %s has no value", strings.Join(path, "."))
+	}
+	return []tomlEntry{{path, text}}, nil
+}
+
+// inline reads { a = 1, b.c = 2 }.
+func (s *tomlScanner) inline(path []string) ([]tomlEntry, error) {
+	s.take()
+	var out []tomlEntry
+	for {
+		s.gap()
+		if s.peek() == '}' {
+			s.take()
+			return out, nil
+		}
+		keys, err := s.keys('=')
+		if err != nil {
+			return nil, err
+		}
+		entries, err := s.value(append(path[:len(path):len(path)], keys...))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, entries...)
+		s.gap()
+		switch c := s.take(); c {
+		case '}':
+			return out, nil
+		case ',':
+		default:
+			return nil, errors.New("want , or } in the inline table")
+		}
+	}
+}
+
+// skip passes over one value: a string, an array with all it holds, or a bare word.
+func (s *tomlScanner) skip() error {
+	switch s.peek() {
+	case '"', '\'':
+		return s.quoted()
+	case '[':
+		return s.array()
+	}
+	for !s.done() && !strings.ContainsRune(",]}#\n", rune(s.peek())) {
+		s.take()
+	}
+	return nil
+}
+
+func (s *tomlScanner) array() error {
+	depth := 0
+	for !s.done() {
+		switch s.peek() {
+		case '"', '\'':
+			if err := s.quoted(); err != nil {
+				return err
+			}
+			continue
+		case '#':
+			s.comment()
+			continue
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		s.take()
+		if depth == 0 {
+			return nil
+		}
+	}
+	return errEnd
+}
+
+// quoted passes over a string of any of the four kinds.
+func (s *tomlScanner) quoted() error {
+	mark := s.text[s.at : s.at+1]
+	if triple := strings.Repeat(mark, 3); strings.HasPrefix(s.text[s.at:], triple) {
+		return s.until(triple, mark == `"`)
+	}
+	if err := s.until(mark, mark == `"`); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *tomlScanner) until(end string, escapes bool) error {
+	s.at += len(end)
+	for !s.done() {
+		if strings.HasPrefix(s.text[s.at:], end) {
+			s.at += len(end)
+			for len(end) == 3 && s.peek() == end[0] { // up to two quotes may stand before the last three
+				s.at++
+			}
+			return nil
+		}
+		if len(end) == 1 && s.peek() == '\n' {
+			return errors.New("a string ends with its line")
+		}
+		if c := s.take(); c == '\\' && escapes && !s.done() {
+			s.take()
+		}
+	}
+	return errEnd
+}

@@ -1,0 +1,320 @@
+package bootstrap_test
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+	"mvdan.cc/sh/v3/syntax"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+func ptr[T any](v T) *T { return &v }
+
+// plain is a node with nothing set but what the controller always knows.
+func plain(family string) bootstrap.Node {
+	return bootstrap.Node{
+		Family: family,
+		Cluster: bootstrap.Cluster{
+			Name: "prod", Endpoint: "https://ABCD.gr7.eu-west-1.eks.amazonaws.com", CA: "Q0E=",
+			ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10",
+		},
+		Kubelet: bootstrap.Kubelet{MaxPods: ptr[int64](29)},
+		Labels: constraint.Labels{
+			"karpenter.sh/nodepool": "apps", "karpenter.sh/capacity-type": "spot", "nodegroup": "karpenter",
+			"kubernetes.io/arch": "amd64", "topology.kubernetes.io/zone": "eu-west-1a", "node-restriction.kubernetes.io/team": "a",
+		},
+	}
+}
+
+// full is a node with everything set.
+func full(family string) bootstrap.Node {
+	n := plain(family)
+	n.Taints = []constraint.Taint{
+		{Key: "team", Value: "ml", Effect: constraint.NoSchedule},
+		{Key: "team", Value: "ml", Effect: constraint.NoExecute},
+		{Key: "example.com/warm-up", Effect: constraint.NoSchedule},
+	}
+	n.InstanceStore = catalog.RAID0
+	n.ImageName = "bottlerocket-aws-k8s-1.33-x86_64-v1.42.0-abcdef"
+	n.Kubelet = bootstrap.Kubelet{
+		ClusterDNS: []string{"10.0.1.100", "10.0.1.101"}, MaxPods: ptr[int64](42),
+		SystemReserved: map[string]string{"memory": "200Mi", "cpu": "100m"}, KubeReserved: map[string]string{"cpu": "90m"},
+		EvictionHard: map[string]string{"nodefs.available": "10%", "memory.available": "5%"},
+		EvictionSoft: map[string]string{"memory.available": "1Gi"}, EvictionSoftGracePeriod: map[string]string{"memory.available": "1m30s"},
+		EvictionMaxPodGracePeriod: ptr[int64](60), ImageGCHighThresholdPercent: ptr[int64](85),
+		ImageGCLowThresholdPercent: ptr[int64](80), CPUCFSQuota: ptr(true),
+	}
+	return n
+}
+
+func with(n bootstrap.Node, userData string) bootstrap.Node {
+	n.UserData = userData
+	return n
+}
+
+const script = "#!/bin/bash\necho \"$(date): hello\" > /etc/motd\n"
+
+const nodeConfig = `apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  kubelet:
+    config:
+      maxPods: 5
+`
+
+const message = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"BOUNDARY\"\r\n\r\n" +
+	"--BOUNDARY\r\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\r\n\r\n#!/bin/bash\r\necho one\r\n\r\n" +
+	"--BOUNDARY\r\nContent-Type: text/cloud-config; charset=\"us-ascii\"\r\nX-Merge: yes\r\n\r\n#cloud-config\r\npackages: [htop]\r\n--BOUNDARY--\r\n"
+
+const settings = `# the user's
+motd = "not a setting of kubernetes"
+
+[settings.host-containers.admin]
+enabled = true # for debugging
+
+[settings.kubernetes]
+"api-server" = 'https://wrong.example.com'
+allowed-unsafe-sysctls = [
+  "net.core.somaxconn", # a comment with ] in it
+]
+node-labels = { "a.example.com/x" = "1", nodegroup = "mine" }
+node-taints.mine = ["x:NoSchedule"]
+
+[[settings.container-registry.mirrors]]
+registry = "docker.io"
+endpoint = ["https://a", "https://b"]
+
+[[settings.container-registry.mirrors]]
+registry = "quay.io"
+
+[settings.kernel.sysctl]
+"vm.max_map_count" = """
+262144"""
+`
+
+func TestUserData(t *testing.T) {
+	t.Parallel()
+	for name, n := range map[string]bootstrap.Node{
+		"al2023":                plain(catalog.AL2023),
+		"al2023-full":           full(catalog.AL2023),
+		"al2023-script":         with(plain(catalog.AL2023), script),
+		"al2023-nodeconfig":     with(plain(catalog.AL2023), nodeConfig),
+		"al2023-mime":           with(plain(catalog.AL2023), message),
+		"al2":                   plain(catalog.AL2),
+		"al2-full":              full(catalog.AL2),
+		"al2-script":            with(plain(catalog.AL2), script),
+		"al2-mime":              with(plain(catalog.AL2), message),
+		"bottlerocket":          plain(catalog.Bottlerocket),
+		"bottlerocket-full":     full(catalog.Bottlerocket),
+		"bottlerocket-settings": with(plain(catalog.Bottlerocket), settings),
+		"custom":                with(plain(catalog.Custom), "#!/bin/sh\r\nexec /opt/join  \n"),
+		"custom-empty":          plain(catalog.Custom),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := bootstrap.UserData(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, _ := bootstrap.UserData(n)
+			if string(got) != string(again) {
+				t.Error("the same node gave other bytes the second time")
+			}
+			checkReadable(t, n.Family, string(got))
+			golden(t, name, string(got))
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -rewrite writes it anew):\n%s", file, diff)
+	}
+}
+
+// checkReadable reads the user data with parsers that are not ours.
+func checkReadable(t *testing.T, family, text string) {
+	t.Helper()
+	switch family {
+	case catalog.Bottlerocket:
+		var v map[string]any
+		if err := toml.Unmarshal([]byte(text), &v); err != nil {
+			t.Errorf("not TOML: %v\n%s", err, text)
+		}
+	case catalog.AL2, catalog.AL2023:
+		for kind, body := range parts(t, text) {
+			switch {
+			case strings.HasPrefix(kind, "application/node.eks.aws"):
+				var v map[string]any
+				if err := yaml.UnmarshalStrict([]byte(body), &v); err != nil {
+					t.Errorf("not YAML: %v\n%s", err, body)
+				}
+			case strings.HasPrefix(kind, "text/x-shellscript"):
+				if _, err := syntax.NewParser().Parse(strings.NewReader(body), "user-data"); err != nil {
+					t.Errorf("not a shell script: %v\n%s", err, body)
+				}
+			}
+		}
+	}
+}
+
+// parts returns the bodies of a MIME message by content type.
+func parts(t *testing.T, text string) map[string]string {
+	t.Helper()
+	m, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	r := multipart.NewReader(m.Body, params["boundary"])
+	for {
+		p, err := r.NextPart()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[p.Header.Get("Content-Type")] = string(body)
+	}
+}
+
+func TestUserDataErrors(t *testing.T) {
+	t.Parallel()
+	noCIDR := plain(catalog.AL2023)
+	noCIDR.Cluster.ServiceCIDR = ""
+	noEndpoint := plain(catalog.AL2)
+	noEndpoint.Cluster.Endpoint = ""
+	quoted := plain(catalog.AL2)
+	quoted.Labels = constraint.Labels{"a": "x' --rotate-certificates=false '"}
+	eviction := plain(catalog.AL2)
+	eviction.Kubelet.EvictionHard = map[string]string{"memory.available": "5% --v=9"}
+	perCore := plain(catalog.Bottlerocket)
+	perCore.Kubelet.PodsPerCore = ptr[int64](2)
+	for name, c := range map[string]struct {
+		node bootstrap.Node
+		want string
+	}{
+		"service CIDR":    {noCIDR, "service CIDR is not known"},
+		"endpoint":        {noEndpoint, "endpoint is not known"},
+		"a quote":         {quoted, "cannot be written as a flag"},
+		"a space":         {eviction, "cannot be written as a flag"},
+		"pods per core":   {perCore, "podsPerCore"},
+		"family":          {plain(catalog.Windows2022), "is not one that this version can boot"},
+		"no such family":  {plain("AL3"), "is not one that this version can boot"},
+		"not a message":   {with(plain(catalog.AL2023), "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello"), "want multipart/mixed"},
+		"half a message":  {with(plain(catalog.AL2), strings.TrimSuffix(message, "--BOUNDARY--\r\n")), "read part"},
+		"half a table":    {with(plain(catalog.Bottlerocket), "[settings"), "line 1"},
+		"half a string":   {with(plain(catalog.Bottlerocket), "a = 1\nb = \"x\n"), "line 2"},
+		"no value":        {with(plain(catalog.Bottlerocket), "a =\n"), "has no value"},
+		"a script":        {with(plain(catalog.Bottlerocket), "echo hello\n"), "line 1"},
+		"long":            {with(plain(catalog.AL2023), strings.Repeat("# long\n", 3000)), "16384"},
+		"long, as it is":  {with(plain(catalog.Custom), strings.Repeat("# long\n", 3000)), "16384"},
+		"two on one line": {with(plain(catalog.Bottlerocket), `a = "x" b = 2`), "after the value"},
+	} {
+		_, err := bootstrap.UserData(c.node)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+		if strings.HasPrefix(name, "long") && !errors.Is(err, bootstrap.ErrTooLong) {
+			t.Errorf("%s: %v is not ErrTooLong", name, err)
+		}
+	}
+}
+
+// TestBoundary: a part that holds the usual boundary must not end the message early.
+func TestBoundary(t *testing.T) {
+	t.Parallel()
+	body := "#!/bin/sh\ncat <<X\n--//\n--//--\nX\n"
+	got, err := bootstrap.UserData(with(plain(catalog.AL2023), body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := parts(t, string(got))
+	if len(found) != 2 || found[`text/x-shellscript; charset="us-ascii"`] != strings.TrimSuffix(body, "\n") {
+		t.Errorf("parts %q", slices.Sorted(maps.Keys(found)))
+	}
+}
+
+// TestBottlerocketMerge: what the user set stays, except what must be ours.
+func TestBottlerocketMerge(t *testing.T) {
+	t.Parallel()
+	got, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Motd     string
+		Settings struct {
+			HostContainers map[string]map[string]bool `toml:"host-containers"`
+			Kubernetes     struct {
+				APIServer string              `toml:"api-server"`
+				Sysctls   []string            `toml:"allowed-unsafe-sysctls"`
+				Labels    map[string]string   `toml:"node-labels"`
+				Taints    map[string][]string `toml:"node-taints"`
+				MaxPods   int                 `toml:"max-pods"`
+			}
+			Registry struct {
+				Mirrors []struct{ Registry string }
+			} `toml:"container-registry"`
+			Kernel struct{ Sysctl map[string]string }
+		}
+	}
+	if err := toml.Unmarshal(got, &v); err != nil {
+		t.Fatal(err)
+	}
+	k := v.Settings.Kubernetes
+	wantLabels := map[string]string{"a.example.com/x": "1", "nodegroup": "karpenter", "karpenter.sh/nodepool": "apps",
+		"karpenter.sh/capacity-type": "spot", "karpenter.sh/do-not-sync-taints": "true"}
+	if diff := cmp.Diff(wantLabels, k.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"karpenter.sh/unregistered": {":NoExecute"}}, k.Taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+	if k.APIServer != "https://ABCD.gr7.eu-west-1.eks.amazonaws.com" || k.MaxPods != 29 || len(k.Sysctls) != 1 {
+		t.Errorf("kubernetes: %+v", k)
+	}
+	if len(v.Settings.Registry.Mirrors) != 2 || !v.Settings.HostContainers["admin"]["enabled"] ||
+		v.Settings.Kernel.Sysctl["vm.max_map_count"] != "262144" || v.Motd == "" {
+		t.Errorf("settings lost: %s", got)
+	}
+}

@@ -1,0 +1,107 @@
+package bootstrap
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mapping is a YAML mapping in the order in which it is written. A value is a
+// string, an int64, a bool, a mapping, or a list of strings or mappings.
+type mapping []field
+
+type field struct {
+	key   string
+	value any
+}
+
+func sortedMapping(m map[string]string) mapping {
+	var out mapping
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, field{k, m[k]})
+	}
+	return out
+}
+
+// String writes the mapping as YAML.
+func (m mapping) String() string {
+	var b strings.Builder
+	m.write(&b, "")
+	return b.String()
+}
+
+func (m mapping) write(b *strings.Builder, indent string) {
+	for _, f := range m {
+		b.WriteString(indent + scalar(f.key) + ":")
+		switch v := f.value.(type) {
+		case mapping:
+			b.WriteString("\n")
+			v.write(b, indent+"  ")
+		case []mapping:
+			b.WriteString("\n")
+			for _, one := range v {
+				item := strings.TrimPrefix(one.indented(indent+"  "), indent+"  ")
+				b.WriteString(indent + "- " + item)
+			}
+		case []string:
+			b.WriteString("\n")
+			for _, one := range v {
+				b.WriteString(indent + "- " + scalar(one) + "\n")
+			}
+		default:
+			b.WriteString(" " + scalar(v) + "\n")
+		}
+	}
+}
+
+func (m mapping) indented(indent string) string {
+	var b strings.Builder
+	m.write(&b, indent)
+	return b.String()
+}
+
+// scalar writes a value; a string in quotes unless it plainly is one. JSON's
+// quotes are YAML's.
+func scalar(value any) string {
+	switch v := value.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		if isPlain(v) {
+			return v
+		}
+		quoted, err := json.Marshal(v)
+		if err != nil {
+			return strconv.Quote(v)
+		}
+		return string(quoted)
+	}
+	return fmt.Sprint(value)
+}
+
+// isPlain reports whether every YAML reader takes the string, without quotes,
+// for itself: it begins with a letter, perhaps after dashes, and has no
+// character that means anything.
+func isPlain(s string) bool {
+	word := strings.TrimLeft(s, "-")
+	if word == "" || !isLetter(word[0]) || strings.HasPrefix(s, "---") {
+		return false
+	}
+	for i := range len(word) {
+		if c := word[i]; !isLetter(c) && (c < '0' || c > '9') && !strings.ContainsRune("._/=,+-", rune(c)) {
+			return false
+		}
+	}
+	switch strings.ToLower(word) {
+	case "true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf":
+		return false
+	}
+	return true
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

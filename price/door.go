@@ -1,0 +1,193 @@
+package price
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// Door is the way to AWS's prices. It is safe for concurrent use.
+type Door struct {
+	region string
+	// isolated: the VPC has no way to the Price List, so it is not asked.
+	isolated bool
+	ec2      *awsec2.Client
+	pricing  *pricing.Client
+
+	book      atomic.Pointer[Book]
+	refreshMu sync.Mutex // one refresh at a time; readers do not take it
+}
+
+// Config is what a Door is made from.
+type Config struct {
+	AWS      aws.Config
+	Table    catalog.Table // the prices to begin with
+	Isolated bool          // never ask the Price List: there is no endpoint for it in a private VPC
+}
+
+// New returns the door; its book is the embedded one until Refresh succeeds.
+func New(c Config) *Door {
+	list := c.AWS.Copy()
+	list.Region = listRegion(c.AWS.Region)
+	d := &Door{
+		region:   c.AWS.Region,
+		isolated: c.Isolated || strings.HasPrefix(c.AWS.Region, "us-gov-"), // the Price List has no endpoint there
+		ec2:      awsec2.NewFromConfig(c.AWS),
+		pricing:  pricing.NewFromConfig(list),
+	}
+	book := Embedded(c.Table, d.region)
+	d.book.Store(&book)
+	return d
+}
+
+// listRegion is where the Price List is served for a region.
+func listRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "ap-"):
+		return "ap-south-1"
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "eu-"):
+		return "eu-central-1"
+	}
+	return "us-east-1"
+}
+
+// Book returns the newest prices. It never waits.
+func (d *Door) Book() Book { return *d.book.Load() }
+
+// Refresh asks AWS for on-demand and spot prices at the same time. What fails
+// leaves the old prices as they are and is told in the error; what succeeds counts.
+func (d *Door) Refresh(ctx context.Context) error {
+	d.refreshMu.Lock()
+	defer d.refreshMu.Unlock()
+	var onDemand map[string]catalog.Price
+	var spot map[string]map[string]catalog.Price
+	var onDemandErr, spotErr error
+	var both sync.WaitGroup
+	both.Go(func() {
+		if !d.isolated {
+			onDemand, onDemandErr = d.onDemand(ctx)
+		}
+	})
+	both.Go(func() { spot, spotErr = d.spot(ctx) })
+	both.Wait()
+	now, book := time.Now(), d.Book()
+	if len(onDemand) > 0 {
+		book = book.withOnDemand(onDemand, now)
+	}
+	if len(spot) > 0 {
+		book = book.withSpot(spot, now)
+	}
+	d.book.Store(&book)
+	if err := errors.Join(onDemandErr, spotErr); err != nil {
+		return fmt.Errorf("refresh prices: %w", err)
+	}
+	return nil
+}
+
+// onDemand reads the Price List: machines on shared hosts, and bare metal,
+// which the list keeps under dedicated tenancy.
+func (d *Door) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
+	out := map[string]catalog.Price{}
+	for _, q := range []struct{ tenancy, family string }{
+		{"Shared", "Compute Instance"},
+		{"Dedicated", "Compute Instance (bare metal)"},
+	} {
+		before := len(out)
+		if err := d.list(ctx, q.tenancy, q.family, out); err != nil {
+			return nil, err
+		}
+		if len(out) == before {
+			return nil, &fault.Error{Op: "GetProducts", Kind: fault.Transient, Reason: "EmptyAnswer",
+				Message: fmt.Sprintf("the Price List has no prices of %q in %s", q.family, d.region)}
+		}
+	}
+	return out, nil
+}
+
+func (d *Door) list(ctx context.Context, tenancy, family string, into map[string]catalog.Price) error {
+	equals := func(field, value string) pricingtypes.Filter {
+		return pricingtypes.Filter{Field: aws.String(field), Type: pricingtypes.FilterTypeTermMatch, Value: aws.String(value)}
+	}
+	pages := pricing.NewGetProductsPaginator(d.pricing, &pricing.GetProductsInput{
+		ServiceCode: aws.String("AmazonEC2"),
+		MaxResults:  aws.Int32(100),
+		Filters: []pricingtypes.Filter{
+			equals("regionCode", d.region), equals("serviceCode", "AmazonEC2"), equals("preInstalledSw", "NA"),
+			equals("operatingSystem", "Linux"), equals("capacitystatus", "Used"), equals("marketoption", "OnDemand"),
+			equals("tenancy", tenancy), equals("productFamily", family),
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fault.Sort("GetProducts", err)
+		}
+		for _, text := range page.PriceList {
+			name, price, err := parseProduct(text, currency(d.region))
+			if err != nil {
+				return &fault.Error{Op: "GetProducts", Kind: fault.Transient, Reason: "UnreadableAnswer", Message: err.Error()}
+			}
+			if price > 0 {
+				into[name] = price
+			}
+		}
+	}
+	return nil
+}
+
+func currency(region string) string {
+	if strings.HasPrefix(region, "cn-") {
+		return "CNY"
+	}
+	return "USD"
+}
+
+// spot reads the spot prices in force, by type and zone.
+func (d *Door) spot(ctx context.Context) (map[string]map[string]catalog.Price, error) {
+	out := map[string]map[string]catalog.Price{}
+	newest := map[[2]string]time.Time{}
+	pages := awsec2.NewDescribeSpotPriceHistoryPaginator(d.ec2, &awsec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
+		StartTime:           aws.Time(time.Now()), // from now on: those in force
+		MaxResults:          aws.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fault.Sort("DescribeSpotPriceHistory", err)
+		}
+		for _, p := range page.SpotPriceHistory {
+			name, zone, at, ok := keyOf(p)
+			price, err := catalog.ParsePrice(aws.ToString(p.SpotPrice))
+			if !ok || err != nil || price <= 0 || at.Before(newest[[2]string{name, zone}]) {
+				continue
+			}
+			newest[[2]string{name, zone}] = at
+			if out[name] == nil {
+				out[name] = map[string]catalog.Price{}
+			}
+			out[name][zone] = price
+		}
+	}
+	return out, nil
+}
+
+func keyOf(p awstypes.SpotPrice) (name, zone string, at time.Time, ok bool) {
+	name, zone = string(p.InstanceType), aws.ToString(p.AvailabilityZone)
+	return name, zone, aws.ToTime(p.Timestamp), name != "" && zone != ""
+}
