@@ -83,5 +83,6 @@ func ending(seen Seen, now time.Time) (Step, bool) {
 	case m.State == MachineEnding:
 		return step.wait(WaitMachineEnd, now.Add(Poll)), false
 	}
+	step.Until = now.Add(Poll)
 	return step.to(Terminate), false
 }
