@@ -2,7 +2,13 @@ package kube
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/joiner-sh/joiner/catalog"
 )
@@ -10,24 +16,159 @@ import (
 // Manifests is what was read from files: the objects, and what was left out.
 type Manifests struct {
 	Objects
-	// Skipped counts the documents of kinds that do not matter to a plan, by kind.
+	// Skipped counts the documents of kinds that do not matter to a plan, by
+	// kind and group: "Service", "Ingress.networking.k8s.io".
 	Skipped map[string]int
-	// Notes are sentences about what was assumed, for the user to read.
+	// Notes are sentences about what was assumed or overlooked, for the user to read.
 	Notes []string
 }
 
 // ReadFiles reads Kubernetes manifests, as YAML or JSON with any number of
-// documents: from files, from folders with all below them (*.yaml, *.yml,
-// *.json), and from stdin for "-". Workloads count as their replicas' pods.
+// documents and Lists: from files, from folders with all below them (*.yaml,
+// *.yml, *.json), and from stdin for "-". Workloads count as the pods of their
+// replicas, unless pods of theirs are among the manifests.
 //
 // The error joins one error for each thing that is wrong, one line each, with
-// file, line and what to do.
+// file, line and what to do. What could be read is returned beside it.
+//
+// To plan with the result: Snapshot(View{Now: now, Market: market}) with a market
+// made from Settings.
 func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
-	return Manifests{}, errors.New("not built yet")
+	d := decoder{skipped: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
+	for _, path := range paths {
+		if path == "-" {
+			data, err := io.ReadAll(stdin)
+			if err != nil {
+				d.fail("standard input", 0, "cannot be read: %v", err)
+				continue
+			}
+			d.source(source{name: "<stdin>", data: data, named: true})
+			continue
+		}
+		d.path(path)
+	}
+	d.expand()
+	return Manifests{Objects: d.objects, Skipped: d.skipped, Notes: d.notes}, errors.Join(d.errs...)
 }
 
-// Settings returns what each node class sets that a NodePool names, by name. A
-// class that is not among the manifests has the settings of a class that sets nothing.
+// Settings returns, by name, what each node class sets that a NodePool names. A
+// class that is not among the manifests has the settings of one that sets nothing.
 func (m Manifests) Settings() (map[string]catalog.Settings, error) {
-	return nil, errors.New("not built yet")
+	return m.Objects.Settings()
 }
+
+// Settings returns, by name, what each node class sets that a NodePool names.
+// The error joins one for each class with a field that cannot be read.
+func (o Objects) Settings() (map[string]catalog.Settings, error) {
+	out := map[string]catalog.Settings{}
+	for _, p := range o.Pools {
+		if name := classNameOf(p.Spec.Template.Spec.NodeClassRef); name != "" {
+			out[name] = catalog.Settings{}
+		}
+	}
+	var errs []error
+	for _, class := range o.Classes {
+		if _, ok := out[class.Name]; !ok {
+			continue
+		}
+		settings, err := Settings(class)
+		out[class.Name] = settings
+		errs = append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+// source is one file.
+type source struct {
+	name  string
+	data  []byte
+	named bool // by the user, and not found in a folder
+}
+
+// path reads a file or a folder.
+func (d *decoder) path(path string) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.fail(path, 0, "there is no such file or folder; check the path")
+		return
+	case err != nil:
+		d.fail(path, 0, "cannot be read: %v", plain(err))
+		return
+	case !info.IsDir():
+		d.file(path, true)
+		return
+	}
+	found := 0
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			d.fail(file, 0, "cannot be read: %v", plain(err))
+			if entry != nil && entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			if file != path && strings.HasPrefix(entry.Name(), ".") {
+				return fs.SkipDir
+			}
+			return nil
+		case !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))):
+			return nil
+		}
+		found++
+		d.file(file, false)
+		return nil
+	})
+	if err != nil {
+		d.fail(path, 0, "cannot be read: %v", plain(err))
+	}
+	if found == 0 && err == nil {
+		d.fail(path, 0, "holds no *.yaml, *.yml or *.json file; name the files, or another folder")
+	}
+}
+
+// file reads a file, once however often it is named.
+func (d *decoder) file(path string, named bool) {
+	id := filepath.Clean(path)
+	if absolute, err := filepath.Abs(path); err == nil {
+		id = absolute
+	}
+	if d.read[id] {
+		return
+	}
+	d.read[id] = true
+	data, err := os.ReadFile(path)
+	if err != nil {
+		d.fail(path, 0, "cannot be read: %v", plain(err))
+		return
+	}
+	d.source(source{name: path, data: data, named: named})
+}
+
+// plain is the cause of a file system's error without the path, which the message has already.
+func plain(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// fail notes that something is wrong at a line of a file; line 0: with the file as a whole.
+func (d *decoder) fail(file string, line int, format string, args ...any) {
+	d.errs = append(d.errs, errors.New(where(file, line)+": "+oneLine(fmt.Sprintf(format, args...))))
+}
+
+func (d *decoder) note(file string, line int, format string, args ...any) {
+	d.notes = append(d.notes, where(file, line)+": "+oneLine(fmt.Sprintf(format, args...)))
+}
+
+func where(file string, line int) string {
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

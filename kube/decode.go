@@ -1,0 +1,243 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	k8sjson "sigs.k8s.io/json"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// decoder reads documents into objects and notes what is wrong with them.
+type decoder struct {
+	objects Objects
+	skipped map[string]int
+	notes   []string
+	errs    []error
+
+	seen      map[string]string // "Kind namespace/name" → where it was read
+	read      map[string]bool   // files, by absolute path
+	workloads []workload
+}
+
+// head is what every document has.
+type head struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Items      []json.RawMessage `json:"items"`
+}
+
+func (d *decoder) source(s source) {
+	docs := d.documents(s)
+	for _, doc := range docs {
+		d.document(s, doc)
+	}
+	if len(docs) == 0 && s.named && len(bytes.TrimSpace(s.data)) == 0 {
+		d.fail(s.name, 0, "is empty; give a file with Kubernetes objects")
+	}
+}
+
+func (d *decoder) document(s source, doc document) {
+	if bytes.HasPrefix(bytes.TrimSpace(doc.json), []byte("[")) {
+		var items []json.RawMessage
+		if err := json.Unmarshal(doc.json, &items); err == nil {
+			d.items(s, doc, items)
+			return
+		}
+	}
+	var h head
+	if err := json.Unmarshal(doc.json, &h); err != nil || h.Kind == "" || h.APIVersion == "" {
+		if s.named {
+			d.fail(doc.file, doc.line, "is no Kubernetes object: apiVersion or kind is missing")
+			return
+		}
+		d.skipped["(no kind)"]++
+		return
+	}
+	gv, err := schema.ParseGroupVersion(h.APIVersion)
+	if err != nil {
+		d.fail(doc.file, doc.line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1", h.APIVersion)
+		return
+	}
+	isList := len(h.Kind) > 4 && h.Kind[len(h.Kind)-4:] == "List"
+	if isList && (h.Items != nil || h.Kind == "List") {
+		d.items(s, doc, h.Items)
+		return
+	}
+	d.object(doc, gv.WithKind(h.Kind))
+}
+
+// items reads each item of a List as a document. Their lines are guessed from their names.
+func (d *decoder) items(s source, doc document, items []json.RawMessage) {
+	for _, item := range items {
+		var meta struct {
+			Metadata struct{ Name string } `json:"metadata"`
+		}
+		_ = json.Unmarshal(item, &meta) // without a name the line is that of the list
+		inner := document{file: doc.file, line: doc.line, text: doc.text, json: item}
+		if meta.Metadata.Name != "" {
+			inner.line = doc.lineOf("name", meta.Metadata.Name)
+			inner.text = nil // the text of one item is not known
+		}
+		d.document(s, inner)
+	}
+}
+
+// known are the kinds that a plan is made from.
+func known() map[schema.GroupVersionKind]func() client.Object {
+	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
+	batch, storage := batchv1.SchemeGroupVersion, storagev1.SchemeGroupVersion
+	return map[schema.GroupVersionKind]func() client.Object{
+		core.WithKind("Pod"):                                        func() client.Object { return &corev1.Pod{} },
+		core.WithKind("Node"):                                       func() client.Object { return &corev1.Node{} },
+		core.WithKind("PersistentVolumeClaim"):                      func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		core.WithKind("PersistentVolume"):                           func() client.Object { return &corev1.PersistentVolume{} },
+		apps.WithKind("Deployment"):                                 func() client.Object { return &appsv1.Deployment{} },
+		apps.WithKind("ReplicaSet"):                                 func() client.Object { return &appsv1.ReplicaSet{} },
+		apps.WithKind("StatefulSet"):                                func() client.Object { return &appsv1.StatefulSet{} },
+		apps.WithKind("DaemonSet"):                                  func() client.Object { return &appsv1.DaemonSet{} },
+		batch.WithKind("Job"):                                       func() client.Object { return &batchv1.Job{} },
+		batch.WithKind("CronJob"):                                   func() client.Object { return &batchv1.CronJob{} },
+		storage.WithKind("StorageClass"):                            func() client.Object { return &storagev1.StorageClass{} },
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"): func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		karpv1.GroupVersion.WithKind("NodePool"):                    func() client.Object { return &karpv1.NodePool{} },
+		karpv1.GroupVersion.WithKind("NodeClaim"):                   func() client.Object { return &karpv1.NodeClaim{} },
+		awsv1.GroupVersion.WithKind(awsv1.Kind):                     func() client.Object { return &awsv1.EC2NodeClass{} },
+	}
+}
+
+func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
+	kinds := known()
+	make, ok := kinds[gvk]
+	if !ok {
+		d.unknown(doc, gvk, kinds)
+		return
+	}
+	object := make()
+	var tree map[string]any
+	if err := json.Unmarshal(doc.json, &tree); err != nil {
+		d.fail(doc.file, doc.line, "%s cannot be read: %v", gvk.Kind, err)
+		return
+	}
+	name := nameIn(tree)
+	if path, value := badQuantity(tree, "", false); path != "" {
+		d.fail(doc.file, doc.lineOf(lastKey(path), value), "%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi",
+			gvk.Kind, name, path, value)
+		return
+	}
+	strict, err := k8sjson.UnmarshalStrict(doc.json, object)
+	if err != nil {
+		d.fail(doc.file, doc.line, "%s %s cannot be read: %v", gvk.Kind, name, err)
+		return
+	}
+	for _, problem := range strict {
+		d.note(doc.file, doc.line, "%s %s: %v, ignored", gvk.Kind, name, problem)
+	}
+	d.add(doc, gvk.Kind, object, tree)
+}
+
+// unknown counts a kind that does not matter, and refuses an unknown version of one that does.
+func (d *decoder) unknown(doc document, gvk schema.GroupVersionKind, kinds map[schema.GroupVersionKind]func() client.Object) {
+	for have := range kinds {
+		if have.GroupKind() == gvk.GroupKind() {
+			d.fail(doc.file, doc.line, "%s of %s cannot be read; convert it to %s", gvk.Kind, gvk.GroupVersion(), have.GroupVersion())
+			return
+		}
+	}
+	key := gvk.Kind
+	if gvk.Group != "" {
+		key += "." + gvk.Group
+	}
+	d.skipped[key]++
+}
+
+// add checks an object and puts it among the others of its kind.
+func (d *decoder) add(doc document, kind string, object client.Object, tree map[string]any) {
+	if object.GetNamespace() == "" && isNamespaced(object) {
+		object.SetNamespace("default")
+	}
+	if object.GetName() == "" && object.GetGenerateName() == "" {
+		d.fail(doc.file, doc.line, "%s has no metadata.name", kind)
+		return
+	}
+	id := identity(kind, object)
+	for _, p := range problems(object) {
+		d.fail(doc.file, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
+	}
+	if object.GetName() != "" {
+		if before, ok := d.seen[id]; ok {
+			d.fail(doc.file, doc.line, "%s is there twice, the first time in %s; leave one out", id, before)
+			return
+		}
+		d.seen[id] = where(doc.file, doc.line)
+	}
+	d.keep(object, tree)
+}
+
+func (d *decoder) keep(object client.Object, tree map[string]any) {
+	o := &d.objects
+	switch v := object.(type) {
+	case *corev1.Pod:
+		fillIn(&v.Spec)
+		o.Pods = append(o.Pods, v)
+	case *corev1.Node:
+		o.Nodes = append(o.Nodes, v)
+	case *corev1.PersistentVolumeClaim:
+		o.VolumeClaims = append(o.VolumeClaims, v)
+	case *corev1.PersistentVolume:
+		o.Volumes = append(o.Volumes, v)
+	case *appsv1.DaemonSet:
+		o.DaemonSets = append(o.DaemonSets, v)
+	case *storagev1.StorageClass:
+		o.StorageClasses = append(o.StorageClasses, v)
+	case *policyv1.PodDisruptionBudget:
+		o.Budgets = append(o.Budgets, v)
+	case *karpv1.NodePool:
+		fillInPool(v, tree)
+		o.Pools = append(o.Pools, v)
+	case *karpv1.NodeClaim:
+		o.Claims = append(o.Claims, v)
+	case *awsv1.EC2NodeClass:
+		o.Classes = append(o.Classes, v)
+	default:
+		d.workloads = append(d.workloads, workloadOf(object))
+	}
+}
+
+// isNamespaced reports whether objects of the kind live in namespaces.
+func isNamespaced(object client.Object) bool {
+	switch object.(type) {
+	case *corev1.Node, *corev1.PersistentVolume, *storagev1.StorageClass, *karpv1.NodePool, *karpv1.NodeClaim, *awsv1.EC2NodeClass:
+		return false
+	}
+	return true
+}
+
+func identity(kind string, object client.Object) string {
+	if object.GetNamespace() == "" {
+		return fmt.Sprintf("%s %s", kind, object.GetName())
+	}
+	return fmt.Sprintf("%s %s/%s", kind, object.GetNamespace(), object.GetName())
+}
+
+func nameIn(tree map[string]any) string {
+	meta, _ := tree["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	if name == "" {
+		return "(no name)"
+	}
+	if namespace, _ := meta["namespace"].(string); namespace != "" {
+		return namespace + "/" + name
+	}
+	return name
+}

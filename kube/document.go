@@ -1,0 +1,132 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// document is one document of a file, as JSON.
+type document struct {
+	file string
+	line int    // where it starts, from 1
+	text []byte // as it is written
+	json []byte
+}
+
+// documents cuts a file into its documents. The problems of those that cannot
+// be read are noted; the others are returned.
+func (d *decoder) documents(s source) []document {
+	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
+		if docs, err := jsonDocuments(s); err == nil {
+			return docs
+		}
+		// YAML may begin with a brace too; and its errors come with a line.
+	}
+	var out []document
+	for _, part := range splitYAML(s) {
+		data, err := yaml.YAMLToJSON(part.text)
+		switch {
+		case err != nil:
+			line, text := yamlProblem(part, err)
+			d.fail(s.name, line, "is not YAML: %s%s", text, yamlHint(part.text))
+			continue
+		case bytes.Equal(bytes.TrimSpace(data), []byte("null")):
+			continue // nothing but comments
+		}
+		part.json = data
+		out = append(out, part)
+	}
+	return out
+}
+
+func jsonDocuments(s source) ([]document, error) {
+	var out []document
+	decoder := json.NewDecoder(bytes.NewReader(s.data))
+	for {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		start := int(decoder.InputOffset()) - len(raw)
+		line := 1 + bytes.Count(s.data[:start], []byte("\n"))
+		out = append(out, document{file: s.name, line: line, text: raw, json: raw})
+	}
+}
+
+// splitYAML cuts at the lines that begin with "---". In YAML such a line ends a
+// document wherever it stands, even inside a text.
+func splitYAML(s source) []document {
+	var out []document
+	current := document{file: s.name, line: 1}
+	line := 0
+	for text := range bytes.Lines(bytes.TrimPrefix(s.data, []byte("\xEF\xBB\xBF"))) {
+		line++
+		rest, ok := bytes.CutPrefix(text, []byte("---"))
+		if !ok || len(bytes.TrimSpace(rest)) > 0 && rest[0] != ' ' && rest[0] != '\t' {
+			current.text = append(current.text, text...)
+			continue
+		}
+		out = append(out, current)
+		// What stands behind the dashes belongs to the next document.
+		current = document{file: s.name, line: line, text: bytes.TrimLeft(rest, " \t")}
+	}
+	return append(out, current)
+}
+
+// yamlProblem returns the line of the file and what is wrong there, from an
+// error like "error converting YAML to JSON: yaml: line 7: did not find expected key".
+func yamlProblem(part document, err error) (int, string) {
+	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	text = strings.TrimPrefix(text, "yaml: ")
+	rest, ok := strings.CutPrefix(text, "line ")
+	if !ok {
+		return part.line, text
+	}
+	number, rest, _ := strings.Cut(rest, ": ")
+	line, convErr := strconv.Atoi(number)
+	if convErr != nil {
+		return part.line, text
+	}
+	return part.line + line - 1, rest
+}
+
+func yamlHint(text []byte) string {
+	switch {
+	case bytes.Contains(text, []byte("{{")):
+		return "; it looks like a Helm template: give the output of helm template instead"
+	case bytes.Contains(text, []byte("\n\t")):
+		return "; lines may be indented by spaces only"
+	}
+	return ""
+}
+
+// lineOf returns the line of the file that says key and value, or else key, or
+// where the document begins. It is a guess, for messages only.
+func (doc document) lineOf(key, value string) int {
+	best := 0
+	for i, line := range strings.Split(string(doc.text), "\n") {
+		if !strings.Contains(line, key) {
+			continue
+		}
+		if strings.Contains(line, value) {
+			return doc.line + i
+		}
+		if best == 0 {
+			best = doc.line + i
+		}
+	}
+	if best == 0 {
+		best = doc.line
+	}
+	return best
+}

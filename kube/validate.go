@@ -1,0 +1,263 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// problem is something in a manifest that the API server would refuse and that a plan rests on.
+type problem struct {
+	text       string
+	key, value string // what to look for in the file
+}
+
+// problems returns what is wrong with the object, as far as it changes plans.
+func problems(object client.Object) []problem {
+	switch v := object.(type) {
+	case *corev1.Pod:
+		return podProblems("spec", &v.Spec)
+	case *appsv1.Deployment:
+		return append(countProblems("spec.replicas", v.Spec.Replicas), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+	case *appsv1.ReplicaSet:
+		return append(countProblems("spec.replicas", v.Spec.Replicas), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+	case *appsv1.StatefulSet:
+		return append(countProblems("spec.replicas", v.Spec.Replicas), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+	case *appsv1.DaemonSet:
+		return podProblems("spec.template.spec", &v.Spec.Template.Spec)
+	case *batchv1.Job:
+		return append(countProblems("spec.parallelism", v.Spec.Parallelism), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+	case *batchv1.CronJob:
+		return podProblems("spec.jobTemplate.spec.template.spec", &v.Spec.JobTemplate.Spec.Template.Spec)
+	case *corev1.Node:
+		return taintProblems("spec.taints", v.Spec.Taints)
+	case *karpv1.NodePool:
+		return poolProblems(v)
+	case *karpv1.NodeClaim:
+		return requirementProblems("spec.requirements", v.Spec.Requirements)
+	}
+	return nil
+}
+
+// maxReplicas is more pods than a cluster can hold.
+const maxReplicas = 1_000_000
+
+func countProblems(path string, n *int32) []problem {
+	if n == nil || *n >= 0 && *n <= maxReplicas {
+		return nil
+	}
+	return []problem{{fmt.Sprintf("%s: %d is not between 0 and %d", path, *n, maxReplicas), path[strings.LastIndex(path, ".")+1:], fmt.Sprint(*n)}}
+}
+
+func poolProblems(p *karpv1.NodePool) []problem {
+	t := &p.Spec.Template.Spec
+	var out []problem
+	if t.NodeClassRef == nil || t.NodeClassRef.Name == "" {
+		out = append(out, problem{"spec.template.spec.nodeClassRef: name the EC2NodeClass (group, kind, name)", "nodeClassRef", ""})
+	}
+	if w := p.Spec.Weight; w != nil && (*w < 1 || *w > 100) {
+		out = append(out, problem{fmt.Sprintf("spec.weight: %d is not between 1 and 100", *w), "weight", fmt.Sprint(*w)})
+	}
+	out = append(out, requirementProblems("spec.template.spec.requirements", t.Requirements)...)
+	out = append(out, taintProblems("spec.template.spec.taints", t.Taints)...)
+	return append(out, taintProblems("spec.template.spec.startupTaints", t.StartupTaints)...)
+}
+
+func requirementProblems(path string, reqs karpv1.Requirements) []problem {
+	var out []problem
+	for i, r := range reqs {
+		if why := requirementProblem(r); why != "" {
+			out = append(out, problem{fmt.Sprintf("%s[%d] (%s): %s", path, i, r.Key, why), "key", r.Key})
+		}
+	}
+	return out
+}
+
+func requirementProblem(r karpv1.Requirement) string {
+	op := constraint.Operator(r.Operator)
+	switch op {
+	case constraint.In:
+		if len(r.Values) == 0 {
+			return "operator In needs at least one value"
+		}
+		if r.MinValues != nil && len(r.Values) < *r.MinValues {
+			return fmt.Sprintf("minValues is %d but only %d values are listed", *r.MinValues, len(r.Values))
+		}
+	case constraint.NotIn, constraint.Exists, constraint.DoesNotExist:
+	case constraint.Gt, constraint.Lt, constraint.Gte, constraint.Lte:
+		if len(r.Values) != 1 || !isWhole(r.Values[0]) {
+			return fmt.Sprintf("operator %s needs exactly one value, a whole number not below 0", op)
+		}
+	default:
+		return fmt.Sprintf("operator %q is unknown; use In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Operator)
+	}
+	switch {
+	case r.Key == "":
+		return "the key is missing"
+	case r.MinValues != nil && (*r.MinValues < 1 || *r.MinValues > 50):
+		return fmt.Sprintf("minValues %d is not between 1 and 50", *r.MinValues)
+	}
+	return ""
+}
+
+func isWhole(text string) bool {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && n >= 0
+}
+
+func taintProblems(path string, taints []corev1.Taint) []problem {
+	var out []problem
+	for i, t := range taints {
+		switch {
+		case t.Key == "":
+			out = append(out, problem{fmt.Sprintf("%s[%d]: the key is missing", path, i), "taints", ""})
+		case !isEffect(t.Effect):
+			out = append(out, problem{fmt.Sprintf("%s[%d] (%s): effect %q is unknown; use NoSchedule, PreferNoSchedule or NoExecute",
+				path, i, t.Key, t.Effect), "effect", string(t.Effect)})
+		}
+	}
+	return out
+}
+
+func isEffect(e corev1.TaintEffect) bool {
+	return e == corev1.TaintEffectNoSchedule || e == corev1.TaintEffectPreferNoSchedule || e == corev1.TaintEffectNoExecute
+}
+
+func podProblems(path string, spec *corev1.PodSpec) []problem {
+	var out []problem
+	if len(spec.Containers) == 0 {
+		out = append(out, problem{path + ".containers: a pod needs at least one container", "containers", ""})
+	}
+	for i, t := range spec.Tolerations {
+		if t.Effect != "" && !isEffect(t.Effect) {
+			out = append(out, problem{fmt.Sprintf("%s.tolerations[%d] (%s): effect %q is unknown; use NoSchedule, PreferNoSchedule or NoExecute, or leave it out",
+				path, i, t.Key, t.Effect), "effect", string(t.Effect)})
+		}
+		if !slices.Contains([]corev1.TolerationOperator{"", "Exists", "Equal", "Lt", "Gt"}, t.Operator) {
+			out = append(out, problem{fmt.Sprintf("%s.tolerations[%d] (%s): operator %q is unknown; use Exists or Equal",
+				path, i, t.Key, t.Operator), "operator", string(t.Operator)})
+		}
+	}
+	out = append(out, negativeProblems(path, spec)...)
+	affinity := path + ".affinity.nodeAffinity."
+	if terms := requiredTerms(spec); terms != nil {
+		for i := range terms.NodeSelectorTerms {
+			out = append(out, termProblems(fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", affinity, i),
+				&terms.NodeSelectorTerms[i])...)
+		}
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		soft := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		for i := range soft {
+			out = append(out, termProblems(fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", affinity, i), &soft[i].Preference)...)
+		}
+	}
+	return out
+}
+
+func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
+	var out []problem
+	for i := range term.MatchExpressions {
+		e := &term.MatchExpressions[i]
+		if _, ok := nodeValues(e); !ok {
+			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
+				" use In or NotIn with values, Exists or DoesNotExist without, Gt or Lt with one whole number",
+				path, i, e.Key, e.Operator, e.Values), "operator", string(e.Operator)})
+		}
+	}
+	return out
+}
+
+func negativeProblems(path string, spec *corev1.PodSpec) []problem {
+	var out []problem
+	for kind, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		field := []string{"initContainers", "containers"}[kind]
+		for i := range list {
+			requests := list[i].Resources.Requests
+			for _, name := range slices.Sorted(maps.Keys(requests)) {
+				if q := requests[name]; q.Sign() < 0 {
+					out = append(out, problem{fmt.Sprintf("%s.%s[%d].resources.requests.%s: %s is negative", path, field, i, name, q.String()),
+						string(name), q.String()})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// badQuantity returns the path and text of the first value, by path, that should
+// be an amount and is none. Decoding would refuse it too, without saying where.
+func badQuantity(value any, path string, amounts bool) (string, string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			below := key
+			if path != "" {
+				below = path + "." + key
+			}
+			_, isMap := v[key].(map[string]any)
+			if bad, text := badQuantity(v[key], below, amounts || isMap && isAmounts(key, path)); bad != "" {
+				return bad, text
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if bad, text := badQuantity(item, fmt.Sprintf("%s[%d]", path, i), false); bad != "" {
+				return bad, text
+			}
+		}
+	case string:
+		if _, err := resource.ParseQuantity(v); amounts && err != nil {
+			return path, v
+		}
+	}
+	return "", ""
+}
+
+// isAmounts reports whether the map under key holds amounts by resource. The
+// keys mean something else in metadata and in what is not of Kubernetes.
+func isAmounts(key, path string) bool {
+	if strings.HasPrefix(path, "metadata") {
+		return false
+	}
+	switch key {
+	case "requests", "limits":
+		return strings.HasSuffix(path, "resources") || path == "spec" // pods, and NodePools
+	case "overhead", "capacity", "allocatable":
+		return true
+	}
+	return false
+}
+
+func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
+
+// defaultExpireAfter is what the CRD fills in where spec.template.spec.expireAfter is left out.
+const defaultExpireAfter = 720 * time.Hour
+
+// fillInPool sets what the CRD would set; only the document itself tells "left
+// out" from "Never".
+func fillInPool(p *karpv1.NodePool, tree map[string]any) {
+	at := any(tree)
+	for _, key := range []string{"spec", "template", "spec", "expireAfter"} {
+		m, _ := at.(map[string]any)
+		at = m[key]
+	}
+	if at == nil {
+		p.Spec.Template.Spec.ExpireAfter = karpv1.After(defaultExpireAfter)
+	}
+	if p.Spec.Disruption.ConsolidationPolicy == "" {
+		p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
+	}
+}
