@@ -106,8 +106,8 @@ func (r row) typ() (Type, error) {
 	if err != nil {
 		return Type{}, fmt.Errorf("allocatable: %w", err)
 	}
-	if free.CPU <= 0 || free.Memory <= 0 || free.Pods <= 0 {
-		return Type{}, fmt.Errorf("allocatable: cpu, memory and pods must be more than 0")
+	if total.CPU <= 0 || total.Memory <= 0 {
+		return Type{}, fmt.Errorf("capacity: cpu and memory must be more than 0")
 	}
 	t := Type{Name: r.InstanceType, Labels: r.Labels, Capacity: total, Allocatable: free}
 	for i, o := range r.Offerings {
