@@ -10,12 +10,12 @@ import (
 // node that is there, or nowhere and why. It is complete enough to print,
 // store, compare and replay.
 type Plan struct {
-	Machines   []Machine   // in the order they were planned
+	Machines   []Machine   // the cheapest first
 	Placements []Placement // sorted by pod
 	Refusals   []Refusal   // sorted by pod
 
 	Price      catalog.Price // of all machines, each at its cheapest offering
-	LowerBound catalog.Price // no plan for these pods on new machines could cost less
+	LowerBound catalog.Price // no plan that buys for the pods on Machines could cost less
 
 	Pods    int // pods considered
 	Classes int // pods that ask for the same thing are one class
@@ -80,7 +80,8 @@ type Code string
 // The causes.
 const (
 	NoPool           Code = "NoPool"           // there is no NodePool at all
-	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted
+	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted; Detail: which and why
+	PoolEmpty        Code = "PoolEmpty"        // the NodePool's own requirements leave nothing to buy; Detail: which and the key
 	TaintUntolerated Code = "TaintUntolerated" // Detail: the taint
 	LabelMissing     Code = "LabelMissing"     // no pool offers the label; Detail: the key and what is asked of it
 	LabelConflict    Code = "LabelConflict"    // pool and pod disagree on a label; Detail: the key
@@ -88,7 +89,7 @@ const (
 	TooSmall         Code = "TooSmall"         // Detail: the resource
 	HostPortTaken    Code = "HostPortTaken"    // Detail: the port
 	NoCapacity       Code = "NoCapacity"       // EC2 is short of it now
-	LimitReached     Code = "LimitReached"     // Detail: the pool's limit
+	LimitReached     Code = "LimitReached"     // Detail: the pool and the limit
 	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: the key
 	Unplannable      Code = "Unplannable"      // the pod asks for what cannot be planned; Detail: what
 	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up

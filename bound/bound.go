@@ -1,0 +1,189 @@
+// Package bound says what the cheapest conceivable plan would cost.
+//
+// In: what is asked for and what can be bought, as numbers.
+// Out: a price that no plan can beat, and what one pod of each kind is worth.
+// Never: a machine, a name, or a number that some plan could go below.
+package bound
+
+import (
+	"math"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// Offer is a machine that can be bought any number of times.
+type Offer struct {
+	Price catalog.Price
+	Room  []int64 // for pods, by resource
+}
+
+// Demand is Count pods that each ask for Ask and can run on the offers of one set.
+type Demand struct {
+	Count int
+	Ask   []int64 // by resource, as in Offer.Room
+	Set   int     // index into Problem.Sets
+}
+
+// Problem is what to buy for.
+type Problem struct {
+	Offers  []Offer
+	Sets    [][]int // each: indexes into Offers; an empty set contributes nothing
+	Demands []Demand
+}
+
+// Answer is the bound and the prices that prove it.
+type Answer struct {
+	Price catalog.Price
+	// Worth is, for each demand, what one of its pods adds to the bound, in
+	// billionths of a dollar per hour: the dual price of the pod. No offer
+	// holds pods whose worth together exceeds its price.
+	Worth []float64
+	// Holds is, for each offer, the most that pods on one machine of it can be
+	// worth together: at most its price, and 0 for an offer of no set.
+	Holds []float64
+}
+
+// Least returns a lower bound on the price of any set of offers that holds all
+// the demands.
+//
+// Why it is one: fix a weight for each resource, and let the size of a pod or
+// of a room be the weighted sum of its resources. Pods on one machine are
+// together no larger than its room, so a machine of offer o pays at least
+// price(o)/size(o) for each unit of pod on it; and a pod pays at least the
+// cheapest such rate among the offers of its set. Summed over the pods this
+// holds whatever the weights are, so Least looks for weights that make the sum
+// large. Demands whose sets share no offer, such as those of two architectures,
+// can never share a machine: each such part gets weights of its own.
+//
+// It is not the tightest bound: one weight per resource serves a whole part,
+// and machines count in fractions.
+func Least(p Problem) Answer {
+	out := Answer{Worth: make([]float64, len(p.Demands)), Holds: make([]float64, len(p.Offers))}
+	total := 0.0
+	for _, part := range parts(p) {
+		total += part.solve(&out)
+	}
+	// Rounding errors of the sums are far below a billionth; the bound stays one.
+	out.Price = catalog.Price(math.Floor(total * (1 - 1e-9)))
+	return out
+}
+
+// part is a set of demands that share offers, directly or through others.
+type part struct {
+	demands []int // indexes into problem.Demands
+	groups  []group
+	problem Problem
+	scale   []float64 // amount of each resource asked for in all
+}
+
+// group is what the demands of one set ask for together.
+type group struct {
+	set   int
+	asked []float64
+	rates [][]float64 // for each offer that may set the rate: room/price by resource
+}
+
+// solve returns the bound of the part, and notes in out the prices of its
+// demands and offers.
+func (p *part) solve(out *Answer) float64 {
+	weights, best := p.search()
+	rates := map[int]float64{} // by set
+	for _, g := range p.groups {
+		rates[g.set] = g.rate(weights)
+		for _, o := range p.problem.Sets[g.set] {
+			out.Holds[o] = max(out.Holds[o], rates[g.set]*size(weights, p.problem.Offers[o].Room))
+		}
+	}
+	for _, i := range p.demands {
+		d := p.problem.Demands[i]
+		out.Worth[i] = rates[d.Set] * size(weights, d.Ask)
+	}
+	return best
+}
+
+// value is the bound that these weights prove.
+func (p *part) value(weights []float64) float64 {
+	total := 0.0
+	for _, g := range p.groups {
+		asked := 0.0
+		for r, w := range weights {
+			asked += w * g.asked[r]
+		}
+		total += asked * g.rate(weights)
+	}
+	return total
+}
+
+// rate is the least that a unit of size costs among the offers of the set.
+func (g *group) rate(weights []float64) float64 {
+	most := 0.0 // size per price; the rate is its inverse
+	for _, perPrice := range g.rates {
+		n := 0.0
+		for r, w := range weights {
+			n += w * perPrice[r]
+		}
+		most = max(most, n)
+	}
+	if most <= 0 || math.IsInf(most, 1) {
+		return 0
+	}
+	return 1 / most
+}
+
+func size(weights []float64, amounts []int64) float64 {
+	n := 0.0
+	for r, w := range weights {
+		n += w * float64(max(amounts[r], 0))
+	}
+	return n
+}
+
+// The search moves one weight at a time by a factor, first by e^4, in the end
+// by less than a thousandth.
+const (
+	firstStep = 4.0
+	lastStep  = 0.0005
+	maxRounds = 400
+)
+
+// search returns good weights and the bound they prove. It starts from each
+// resource alone and from all alike, and climbs from the best.
+func (p *part) search() ([]float64, float64) {
+	n := len(p.scale)
+	best, weights := -1.0, make([]float64, n)
+	consider := func(candidate []float64) bool {
+		v := p.value(candidate)
+		if v <= best*(1+1e-12) {
+			return false
+		}
+		best = v
+		copy(weights, candidate)
+		return true
+	}
+	try := make([]float64, n)
+	for start := 0; start <= n; start++ {
+		for r := range try {
+			try[r] = 0
+			if p.scale[r] > 0 && (start == r || start == n) {
+				try[r] = 1 / p.scale[r]
+			}
+		}
+		consider(try)
+	}
+	for step, round := firstStep, 0; step > lastStep && round < maxRounds; round++ {
+		better := false
+		for r := range n {
+			for _, factor := range [2]float64{math.Exp(step), math.Exp(-step)} {
+				copy(try, weights)
+				if p.scale[r] > 0 {
+					try[r] = max(try[r], 1e-9/p.scale[r]) * factor
+				}
+				better = consider(try) || better
+			}
+		}
+		if !better {
+			step /= 2
+		}
+	}
+	return weights, max(best, 0)
+}

@@ -1,0 +1,106 @@
+package packing
+
+import "slices"
+
+// acceptance holds the sets of offers that classes accept, each once: classes
+// with the same demands share them, whatever they ask of room.
+type acceptance struct {
+	st      *stock
+	sets    []bitset
+	numbers map[string]int
+	weights []bitset // the offers of the pools of one weight, heaviest first
+	hard    []int    // by signature: the set that no preference narrows, of what can be had now
+}
+
+// accept works out what the classes of the queue accept, and sets their stages.
+func (st *stock) accept(q *queue) *acceptance {
+	a := &acceptance{st: st, numbers: map[string]int{}}
+	for i, p := range st.pools {
+		if i == 0 || st.pools[i-1].Weight != p.Weight {
+			a.weights = append(a.weights, newBitset(len(st.offers)))
+		}
+		a.weights[len(a.weights)-1].setRange(p.from, p.to)
+	}
+	plain := make([][]int, len(q.signatures)) // stages of signatures without preferences
+	for _, s := range q.signatures {
+		hard := st.labels.satisfyingOne(s.required)
+		hard.and(st.tolerated(s.tolerations))
+		hard.and(st.available)
+		a.hard = append(a.hard, a.number(hard))
+	}
+	for i := range q.classes {
+		c := &q.classes[i]
+		if plain[c.sig] == nil {
+			levels := a.levels(&q.signatures[c.sig], a.sets[a.hard[c.sig]], c)
+			sets := a.byWeight(levels)
+			if len(q.signatures[c.sig].preferred) == 0 {
+				plain[c.sig] = sets
+			}
+			c.stages = sets
+		} else {
+			c.stages = plain[c.sig]
+		}
+		c.stages = slices.DeleteFunc(slices.Clone(c.stages), func(set int) bool { return !a.hosted(set, c) })
+	}
+	return a
+}
+
+// levels returns the offers that satisfy hard and all preferences which can be
+// met together, then those with the lightest preference given up, and so on
+// down to hard itself. A heavier preference is never given up for a lighter one.
+func (a *acceptance) levels(s *signature, hard bitset, c *class) []bitset {
+	wishes := []bitset{a.st.unavoided(s.tolerations)}
+	for _, p := range s.preferred {
+		wishes = append(wishes, a.st.labels.satisfying(p.Requirements))
+	}
+	out := []bitset{hard}
+	for _, wish := range wishes {
+		last := out[len(out)-1]
+		narrowed := last.both(wish)
+		if slices.Equal(narrowed, last) || !a.anyHosts(narrowed, c) {
+			continue
+		}
+		out = append(out, narrowed)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// byWeight splits each level by the weight of the pools.
+func (a *acceptance) byWeight(levels []bitset) []int {
+	out := []int{}
+	for _, level := range levels {
+		for _, w := range a.weights {
+			set := level.both(w)
+			if n := a.number(set); set.any() && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+func (a *acceptance) number(set bitset) int {
+	key := set.key()
+	n, ok := a.numbers[key]
+	if !ok {
+		n = len(a.sets)
+		a.numbers[key] = n
+		a.sets = append(a.sets, set)
+	}
+	return n
+}
+
+func (a *acceptance) hosted(set int, c *class) bool { return a.anyHosts(a.sets[set], c) }
+
+func (a *acceptance) anyHosts(set bitset, c *class) bool {
+	for i, w := range set {
+		for b := 0; w != 0; b++ {
+			if w&1 != 0 && a.st.hosts(i<<6|b, c) {
+				return true
+			}
+			w >>= 1
+		}
+	}
+	return false
+}

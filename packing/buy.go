@@ -1,0 +1,122 @@
+package packing
+
+import (
+	"cmp"
+	"slices"
+)
+
+// strategy is one way to go about buying.
+type strategy struct {
+	cap    float64 // no machine dearer than this, unless nothing else will do; 0: no cap
+	scarce bool    // spend the pools' limits sparingly, whatever it costs
+	tiered bool    // higher priorities first, rather than all together
+}
+
+// outcome is what a strategy led to.
+type outcome struct {
+	machines []machine
+	left     []int
+	budgets  []budget
+	price    float64
+	count    int
+	crowded  int // pods beyond a quarter of their class on one machine
+}
+
+// buyAll buys machines until every pod has a place or nothing more can be
+// bought for it. Each class first tries the first of its stages; what limits
+// turn away tries the next.
+func (w *work) buyAll() {
+	for {
+		active := w.active()
+		if len(active) == 0 || w.steps > w.effort {
+			return
+		}
+		if len(w.machines) > 0 {
+			f := filler{work: w, left: w.left}
+			w.machines = f.topUp(w.machines, active)
+		}
+		w.buy(active)
+		for _, c := range active {
+			if w.left[c] > 0 {
+				w.stage[c]++
+			}
+		}
+	}
+}
+
+// buy buys for the active classes, by the strategy that leads to the best outcome.
+func (w *work) buy(active []int) {
+	w.appraise()
+	lots := w.pricedLots(active)
+	first := w.try(strategy{}, active, lots)
+	outcomes := []outcome{first}
+	for _, s := range w.strategies(first, active) {
+		if w.steps > w.effort/2 {
+			break
+		}
+		outcomes = append(outcomes, w.try(s, active, lots))
+	}
+	best := w.better(outcomes, active)
+	w.machines = append(w.machines, best.machines...)
+	w.left, w.budgets = best.left, best.budgets
+}
+
+// strategies returns what to try besides buying freely. Smaller machines cost
+// nearly the same and lose less when they go; when limits turn pods away, they
+// must be spent on the right ones.
+func (w *work) strategies(first outcome, active []int) []strategy {
+	var out []strategy
+	dearest := 0.0
+	for _, m := range first.machines {
+		dearest = max(dearest, float64(w.st.offers[m.offer].Price))
+	}
+	for parts := 2.0; parts <= 16; parts *= 2 {
+		if limit := first.price / parts; limit < dearest {
+			out = append(out, strategy{cap: limit})
+		}
+	}
+	turned := func(c int) bool { return first.left[c] > 0 }
+	if !slices.ContainsFunc(active, turned) {
+		return out
+	}
+	out = append(out, strategy{scarce: true})
+	if p := w.q.classes; p[active[0]].priority != p[active[len(active)-1]].priority {
+		out = append(out, strategy{tiered: true}, strategy{tiered: true, scarce: true})
+	}
+	return out
+}
+
+// like is how much more a plan may cost than the cheapest to be judged by other things.
+const like = 1.02
+
+// better returns the best outcome: the one that leaves the fewest pods of
+// the highest priority without a place; then, among those that cost about as
+// much as the cheapest, the one that crowds the fewest pods of one class onto
+// one machine; then the one with the fewest machines.
+func (w *work) better(outcomes []outcome, active []int) outcome {
+	slices.SortStableFunc(outcomes, func(a, b outcome) int {
+		return cmp.Or(w.compareLeft(a.left, b.left, active), cmp.Compare(a.price, b.price))
+	})
+	best := outcomes[0]
+	for _, o := range outcomes[1:] {
+		if w.compareLeft(o.left, outcomes[0].left, active) != 0 || o.price > outcomes[0].price*like {
+			continue
+		}
+		if cmp.Or(cmp.Compare(o.crowded, best.crowded), cmp.Compare(o.count, best.count)) < 0 {
+			best = o
+		}
+	}
+	return best
+}
+
+// compareLeft compares how many pods are left, the highest priority first.
+func (w *work) compareLeft(a, b []int, active []int) int {
+	diff := 0
+	for i, c := range active {
+		if i > 0 && diff != 0 && w.q.classes[c].priority != w.q.classes[active[i-1]].priority {
+			break
+		}
+		diff += a[c] - b[c]
+	}
+	return diff
+}

@@ -1,0 +1,141 @@
+package packing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/capacity"
+)
+
+// hint names the smallest change that would help: what would mend the cause
+// that let an offer get furthest.
+func (t *trial) hint() string {
+	var best *finding
+	for i := range t.findings {
+		f := &t.findings[i]
+		if best == nil || f.rank > best.rank || f.rank == best.rank && f.Count > best.Count {
+			best = f
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	name := ""
+	if best.pool != nil {
+		name = best.pool.Name
+	}
+	switch best.Code {
+	case NoPool:
+		return "create a NodePool and the EC2NodeClass that it names"
+	case PoolUnusable:
+		return "mend NodePool " + best.Detail
+	case PoolEmpty:
+		return t.emptyHint(best)
+	case TaintUntolerated:
+		return fmt.Sprintf("add a toleration for %s to the pod, or take the taint off NodePool %s", best.Detail, name)
+	case LabelMissing, LabelConflict, TypeMismatch:
+		return t.labelHint(best)
+	case TooSmall:
+		return t.roomHint(best)
+	case HostPortTaken:
+		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.Detail)
+	case NoCapacity:
+		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
+	case LimitReached:
+		_, limit, _ := strings.Cut(best.Detail, ": ")
+		return fmt.Sprintf("raise spec.limits.%s of NodePool %s", limit, name)
+	case MinValues:
+		return fmt.Sprintf("lower minValues of %s in NodePool %s, or let it use more instance types", best.Detail, name)
+	case EffortSpent:
+		return "plan again: the pods that have a place now need no more work"
+	}
+	return ""
+}
+
+func (t *trial) emptyHint(f *finding) string {
+	if f.pool.emptied == "" {
+		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
+	}
+	return fmt.Sprintf("NodePool %s leaves no instance type: loosen its requirement %s %s",
+		f.pool.Name, f.pool.emptied, f.pool.accepts[f.pool.emptied])
+}
+
+// labelHint says who would have to give way about a label.
+func (t *trial) labelHint(f *finding) string {
+	key, _, _ := strings.Cut(f.Detail, " ")
+	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
+	switch f.Code {
+	case LabelMissing:
+		if isCloudKey(key) {
+			return asks + ", which no offering has"
+		}
+		if value, ok := f.ask.Single(); ok {
+			return fmt.Sprintf("%s, which no NodePool offers%s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
+				asks, t.offered(), key, value, f.pool.Name)
+		}
+		return fmt.Sprintf("%s, which no NodePool offers%s: add the label to spec.template.metadata.labels of NodePool %s",
+			asks, t.offered(), f.pool.Name)
+	case LabelConflict:
+		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.has(key))
+	}
+	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, t.values(key))
+}
+
+// has says what the pool's nodes have of a label.
+func (p *pool) has(key string) string {
+	if v, ok := p.accepts[key]; ok {
+		return key + " " + v.String()
+	}
+	return key + " In [" + p.fixed[key] + "]"
+}
+
+// offered lists the custom labels that pools do offer.
+func (t *trial) offered() string {
+	var parts []string
+	for _, p := range t.st.pools {
+		var labels []string
+		for _, key := range p.accepts.Keys() {
+			if !isCloudKey(key) {
+				labels = append(labels, p.has(key))
+			}
+		}
+		if len(labels) > 0 {
+			parts = append(parts, "NodePool "+p.Name+" offers "+strings.Join(labels, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+// fewest is how many values of a label a hint spells out.
+const fewest = 8
+
+func (t *trial) values(key string) string {
+	values := t.st.labels.of(key).values
+	if len(values) <= fewest {
+		return "[" + strings.Join(values, " ") + "]"
+	}
+	return fmt.Sprintf("%d values, from %s to %s", len(values), values[0], values[len(values)-1])
+}
+
+// roomHint compares what the pod asks for with the largest room that was found.
+func (t *trial) roomHint(f *finding) string {
+	r := slices.Index(t.st.res, f.Detail)
+	if r < 0 {
+		return fmt.Sprintf("the DaemonSets alone fill the machines of NodePool %s: let it use larger ones", f.pool.Name)
+	}
+	most := int64(0)
+	for _, shape := range t.st.shapes {
+		most = max(most, shape.room[r])
+	}
+	ask, name := t.class.ask[r], t.st.res[r]
+	if most < ask {
+		return fmt.Sprintf("the pod asks for %s of %s; the largest machine that a NodePool allows has %s for pods",
+			capacity.Format(name, ask), name, capacity.Format(name, most))
+	}
+	return fmt.Sprintf("no machine of NodePool %s has %s of %s and the rest of what the pod asks for at once: "+
+		"let it use larger instance types", f.pool.Name, capacity.Format(name, ask), name)
+}

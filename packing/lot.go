@@ -1,0 +1,94 @@
+package packing
+
+import (
+	"cmp"
+	"slices"
+)
+
+// lot is a number of offers that make no difference to any pod of the moment:
+// one model, one shape, accepted by the same classes. Only the cheapest needs
+// to be looked at.
+type lot struct {
+	offer int     // the cheapest
+	price float64 // in billionths of a dollar per hour
+	holds float64 // the most that pods on one machine can be worth; 0: not known
+	key   float64 // a price per worth that filling it is not expected to beat
+}
+
+// lots returns what these classes may buy from, each in the set that setOf gives.
+func (w *work) lots(classes []int, setOf func(class int) int) []lot {
+	marks := make([]uint64, len(w.st.offers)) // which of the sets an offer is in, hashed
+	seen := map[int]bool{}
+	for _, c := range classes {
+		n := setOf(c)
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		mark := scramble(uint64(n) + 1)
+		w.accepts.sets[n].each(func(o int) { marks[o] ^= mark })
+	}
+	var out []lot
+	for _, m := range w.st.models {
+		first := len(out)
+		for o := m.from; o < m.to; o++ {
+			if marks[o] == 0 || w.st.shapes[w.st.offers[o].shape].broken {
+				continue
+			}
+			// Offers of a model are sorted by price: the first of its kind is the cheapest.
+			alike := func(l lot) bool {
+				return marks[l.offer] == marks[o] && w.st.offers[l.offer].shape == w.st.offers[o].shape
+			}
+			if !slices.ContainsFunc(out[first:], alike) {
+				out = append(out, lot{offer: o, price: float64(w.st.offers[o].Price)})
+			}
+		}
+	}
+	return out
+}
+
+// pricedLots returns the lots of the classes with what they can hold.
+func (w *work) pricedLots(classes []int) []lot {
+	lots := w.lots(classes, w.set)
+	answer := w.least(classes, w.left, lots, w.set)
+	for i := range lots {
+		l := &lots[i]
+		l.holds = answer.Holds[i]
+		l.key = l.price / max(l.holds, 1e-9)
+	}
+	return lots
+}
+
+// scramble spreads the bits of x (the finisher of splitmix64), so that sets of
+// sets can be told apart by a sum. Should two collide, a machine is looked at
+// less than it could be; nothing that is planned becomes wrong.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// lotQueue is lots by key, then price, then number: a heap.
+type lotQueue []lot
+
+func (h lotQueue) Len() int { return len(h) }
+
+func (h lotQueue) Less(i, j int) bool {
+	return cmp.Or(
+		cmp.Compare(h[i].key, h[j].key), cmp.Compare(h[i].price, h[j].price), cmp.Compare(h[i].offer, h[j].offer),
+	) < 0
+}
+
+func (h lotQueue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push adds x, a lot, at the end: for container/heap.
+func (h *lotQueue) Push(x any) { *h = append(*h, x.(lot)) }
+
+// Pop removes the last: for container/heap.
+func (h *lotQueue) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,252 @@
+package packing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// refusals says of every pod that is left why it has no place.
+func (w *work) refusals() []Refusal {
+	out := slices.Clone(w.q.refused)
+	for c := range w.q.classes {
+		if w.left[c] == 0 {
+			continue
+		}
+		t := w.examine(c)
+		reasons, hint := t.reasons(), t.hint()
+		pods := w.q.classes[c].pods
+		for _, p := range pods[len(pods)-w.left[c]:] {
+			out = append(out, Refusal{Pod: p.ID(), Reasons: reasons, Hint: hint})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Refusal) int { return compareText(a.Pod, b.Pod) })
+	return out
+}
+
+// trial is one class held against everything that can be bought.
+type trial struct {
+	*work
+	number   int // of the class
+	class    *class
+	sig      *signature
+	few      string // the key of which the variant in question has too few values, or ""
+	findings []finding
+}
+
+// finding is a number of offers that one cause rules out.
+type finding struct {
+	Reason
+	rank int   // how far an offer got before it was ruled out
+	pool *pool // nil if the cause is no pool's
+
+	ask  constraint.Values // for causes that are about a label: what the class asks of it
+	room vector            // for TooSmall: the largest room that was found
+}
+
+// The order in which an offer is judged. The cause that lets it get furthest is
+// the one that the smallest change would mend.
+const (
+	rankNone = iota
+	rankPool
+	rankTaint
+	rankLabel
+	rankRoom
+	rankCapacity
+	rankLimit
+	rankValues
+	rankEffort
+)
+
+func (w *work) examine(number int) *trial {
+	c := &w.q.classes[number]
+	t := &trial{work: w, number: number, class: c, sig: &w.q.signatures[c.sig]}
+	if len(w.st.pools) == 0 {
+		t.add(finding{Reason: Reason{Code: NoPool, Count: 1}, rank: rankNone})
+	}
+	for i, p := range w.st.pools {
+		t.pool(i, p)
+	}
+	return t
+}
+
+// add merges findings of one cause in one pool.
+func (t *trial) add(f finding) {
+	if f.Count == 0 {
+		return
+	}
+	for i := range t.findings {
+		g := &t.findings[i]
+		if g.Code == f.Code && g.Detail == f.Detail && g.pool == f.pool {
+			g.Count += f.Count
+			g.room = g.room.larger(f.room)
+			return
+		}
+	}
+	t.findings = append(t.findings, f)
+}
+
+// larger returns whichever has more of the first resource in which they differ.
+func (v vector) larger(o vector) vector {
+	if slices.Compare(v, o) < 0 {
+		return o
+	}
+	return v
+}
+
+func (t *trial) pool(i int, p *pool) {
+	switch {
+	case p.unusable != "":
+		t.add(finding{
+			Reason: Reason{Code: PoolUnusable, Count: 1, Detail: p.Name + ": " + p.unusable}, rank: rankPool, pool: p,
+		})
+		return
+	case p.from == p.to:
+		t.add(finding{
+			Reason: Reason{Code: PoolEmpty, Count: 1, Detail: p.Name + ": " + p.emptied}, rank: rankPool, pool: p,
+		})
+		return
+	}
+	if taint, bad := constraint.Untolerated(p.Taints, t.sig.tolerations); bad {
+		count := (p.to - p.from) / max(t.variants(i), 1)
+		t.add(finding{
+			Reason: Reason{Code: TaintUntolerated, Count: count, Detail: taint.String()}, rank: rankTaint, pool: p,
+		})
+		return
+	}
+	// Of the choices that the pool leaves, and of the pod's alternatives, the one that gets furthest counts.
+	var best []finding
+	for v := range t.st.variants {
+		if t.st.variants[v].pool != i {
+			continue
+		}
+		for _, reqs := range alternatives(t.sig.required) {
+			got := t.variant(&t.st.variants[v], p, reqs)
+			if best == nil || progress(got) > progress(best) {
+				best = got
+			}
+		}
+	}
+	for _, f := range best {
+		t.add(f)
+	}
+}
+
+func (t *trial) variants(pool int) int {
+	n := 0
+	for _, v := range t.st.variants {
+		if v.pool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+func alternatives(required []constraint.Requirements) []constraint.Requirements {
+	if len(required) == 0 {
+		return []constraint.Requirements{nil}
+	}
+	return required
+}
+
+// progress is how far the offers got, the furthest first.
+func progress(findings []finding) int {
+	most := 0
+	for _, f := range findings {
+		most = max(most, f.rank<<32+f.Count)
+	}
+	return most
+}
+
+// variant judges the offers of a variant, step by step.
+func (t *trial) variant(v *variant, p *pool, reqs constraint.Requirements) []finding {
+	r := &trial{work: t.work, number: t.number, class: t.class, sig: t.sig}
+	alive := newBitset(len(t.st.offers))
+	if v.from < v.to {
+		alive.setRange(t.st.models[v.from].from, t.st.models[v.to-1].to)
+	}
+	for _, key := range reqs.Keys() {
+		left := alive.both(t.st.labels.accepting(key, reqs[key]))
+		code, detail := t.labelCause(v, p, key, reqs[key])
+		r.add(finding{
+			Reason: Reason{Code: code, Count: alive.count() - left.count(), Detail: detail},
+			rank:   rankLabel, pool: p, ask: reqs[key],
+		})
+		alive = left
+	}
+	if first := alive.first(); first >= 0 {
+		alone := machine{offer: first, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}}
+		r.few = p.missing(t.survivors(&alone))
+	}
+	alive.each(func(o int) { r.offer(o, p, &t.budgets[v.pool]) })
+	return r.findings
+}
+
+// labelCause says what stands behind a label that does not match.
+func (t *trial) labelCause(v *variant, p *pool, key string, ask constraint.Values) (Code, string) {
+	if _, offered := v.labels[key]; !isCloudKey(key) && !offered && len(t.st.labels.of(key).values) == 0 {
+		return LabelMissing, key + " " + ask.String()
+	}
+	allowed, limited := p.accepts[key]
+	if _, offered := v.labels[key]; offered || limited && !allowed.Intersects(ask) {
+		return LabelConflict, key
+	}
+	if len(t.st.labels.of(key).values) == 0 || !isCloudKey(key) {
+		return LabelMissing, key + " " + ask.String()
+	}
+	return TypeMismatch, key
+}
+
+// offer judges an offer whose labels will do.
+func (t *trial) offer(o int, p *pool, b *budget) {
+	shape := &t.st.shapes[t.st.offers[o].shape]
+	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom, room: shape.room}
+	lacking := t.class.ask.lacking(shape.room)
+	limit := b.tightest(t.st.typeOf(o).Capacity)
+	switch {
+	case shape.broken:
+		f.Code, f.Detail = TooSmall, "the DaemonSets"
+	case lacking >= 0:
+		f.Code, f.Detail = TooSmall, t.st.res[lacking]
+	case conflicts(t.class.ports, shape.ports):
+		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.ports, shape.ports)
+	case !t.st.offers[o].Available:
+		f.Code, f.rank = NoCapacity, rankCapacity
+	case limit != "":
+		f.Code, f.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
+	case t.few != "":
+		f.Code, f.Detail, f.rank = MinValues, t.few, rankValues
+	default:
+		f.Code, f.rank = EffortSpent, rankEffort
+	}
+	t.add(f)
+}
+
+func firstConflict(a, b []cluster.HostPort) string {
+	for _, p := range a {
+		if slices.ContainsFunc(b, p.Conflicts) {
+			return fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+		}
+	}
+	return ""
+}
+
+// reasons returns the causes, the most frequent first.
+func (t *trial) reasons() []Reason {
+	var out []Reason
+	for _, f := range t.findings {
+		i := slices.IndexFunc(out, func(r Reason) bool { return r.Code == f.Code && r.Detail == f.Detail })
+		if i < 0 {
+			out = append(out, f.Reason)
+			continue
+		}
+		out[i].Count += f.Count
+	}
+	slices.SortStableFunc(out, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), compareText(string(a.Code), string(b.Code)), compareText(a.Detail, b.Detail))
+	})
+	return out
+}

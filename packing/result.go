@@ -1,0 +1,199 @@
+package packing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// plan writes the work down, all but the refusals.
+func (w *work) plan() Plan {
+	p := Plan{Pods: w.q.pods, Classes: len(w.q.classes), Steps: w.steps, LowerBound: w.lowerBound()}
+	next := make([]int, len(w.q.classes)) // by class: how many pods have been handed out
+	for _, at := range w.placed {
+		for _, pod := range w.q.classes[at.class].pods[next[at.class]:][:at.n] {
+			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: at.node})
+		}
+		next[at.class] += at.n
+	}
+	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return compareText(a.Pod, b.Pod) })
+
+	machines := w.ordered()
+	pods := w.deal(machines, next)
+	names := map[string]int{}
+	for i := range machines {
+		for n := range machines[i].copies {
+			m := w.describe(&machines[i])
+			names[m.Pool]++
+			m.Name = fmt.Sprintf("%s-%d", m.Pool, names[m.Pool])
+			m.Pods = pods[i][n]
+			p.Price += m.Price()
+			p.Machines = append(p.Machines, m)
+		}
+	}
+	return p
+}
+
+// lowerBound is that of the pods on machines, whatever their preferences and
+// the weights of the pools.
+func (w *work) lowerBound() catalog.Price {
+	count := make([]int, len(w.q.classes))
+	for _, m := range w.machines {
+		for _, t := range m.takes {
+			count[t.class] += t.n * m.copies
+		}
+	}
+	var bought []int
+	for c, n := range count {
+		if n > 0 {
+			bought = append(bought, c)
+		}
+	}
+	hard := func(c int) int { return w.accepts.hard[w.q.classes[c].sig] }
+	return w.least(bought, count, w.lots(bought, hard), hard).Price
+}
+
+// offering is a machine with what it may be bought as.
+type offering struct {
+	machine
+	choices []int // offers, the cheapest first
+	draft   Machine
+}
+
+// ordered returns the machines with their choices, the cheapest first.
+func (w *work) ordered() []offering {
+	out := make([]offering, len(w.machines))
+	tight := w.tightPools()
+	for i, m := range w.machines {
+		slices.SortFunc(m.takes, func(a, b take) int { return cmp.Compare(a.class, b.class) })
+		out[i] = offering{machine: m, choices: w.choices(&m, tight[w.st.variantOf(m.offer).pool])}
+	}
+	slices.SortStableFunc(out, func(a, b offering) int {
+		return cmp.Or(
+			cmp.Compare(w.st.offers[a.choices[0]].Price, w.st.offers[b.choices[0]].Price),
+			cmp.Compare(a.choices[0], b.choices[0]),
+			slices.CompareFunc(a.takes, b.takes, func(x, y take) int {
+				return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.n, y.n))
+			}),
+		)
+	})
+	return out
+}
+
+// deal hands out the pods to the machines, as one deals cards: neighbours by
+// name, which mostly belong to one workload, come to lie on different machines.
+// next says how many of each class are gone already.
+func (w *work) deal(machines []offering, next []int) [][][]string {
+	type seat struct{ machine, copy, n int }
+	seats := make([][]seat, len(w.q.classes)) // by class
+	out := make([][][]string, len(machines))
+	for i := range machines {
+		out[i] = make([][]string, machines[i].copies)
+		for n := range machines[i].copies {
+			for _, t := range machines[i].takes {
+				seats[t.class] = append(seats[t.class], seat{machine: i, copy: n, n: t.n})
+			}
+		}
+	}
+	for c := range seats {
+		pods := w.q.classes[c].pods[next[c]:]
+		for len(seats[c]) > 0 {
+			kept := seats[c][:0]
+			for _, s := range seats[c] {
+				out[s.machine][s.copy] = append(out[s.machine][s.copy], pods[0].ID())
+				pods = pods[1:]
+				if s.n--; s.n > 0 {
+					kept = append(kept, s)
+				}
+			}
+			seats[c] = kept
+		}
+	}
+	for _, copies := range out {
+		for _, pods := range copies {
+			slices.Sort(pods)
+		}
+	}
+	return out
+}
+
+// describe returns what all copies of the machine have in common.
+func (w *work) describe(o *offering) Machine {
+	if o.draft.Pool != "" {
+		return o.draft
+	}
+	v := w.st.variantOf(o.offer)
+	p := w.st.pools[v.pool]
+	m := Machine{
+		Pool: p.Name, NodeClass: p.NodeClass,
+		Taints: p.Taints, StartupTaints: p.StartupTaints,
+		Labels:   maps.Clone(v.labels),
+		Requests: w.requests(o),
+	}
+	// Those two are not there before the node is.
+	delete(m.Labels, labelRegistered)
+	delete(m.Labels, labelInitialized)
+	for _, i := range o.choices {
+		offer := w.st.offers[i]
+		m.Offerings = append(m.Offerings, Choice{
+			InstanceType: w.st.typeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+		})
+	}
+	m.Requirements = narrowed(p, v, m.Offerings)
+	o.draft = m
+	return m
+}
+
+// requests are those of the pods and of the DaemonSets that come to the cheapest offering.
+func (w *work) requests(o *offering) capacity.Amounts {
+	sum := w.st.shapes[w.st.offers[o.choices[0]].shape].daemons
+	for _, t := range o.takes {
+		sum = sum.Add(w.q.classes[t.class].amounts.Times(int64(t.n)))
+	}
+	return sum
+}
+
+// narrowed returns the pool's requirements with the types, zones and ways of
+// paying that are left, and the custom labels that were chosen.
+func narrowed(p *pool, v *variant, choices []Choice) []constraint.Requirement {
+	values := map[string][]string{}
+	note := func(key, value string) {
+		if !slices.Contains(values[key], value) {
+			values[key] = append(values[key], value)
+		}
+	}
+	for _, c := range choices {
+		note(catalog.LabelInstanceType, c.InstanceType)
+		note(catalog.LabelZone, c.Zone)
+		note(catalog.LabelCapacityType, c.CapacityType)
+	}
+	for key, value := range v.chosen {
+		values[key] = []string{value}
+	}
+	least := map[string]int{}
+	var out []constraint.Requirement
+	for _, r := range p.Requirements {
+		if _, ok := values[r.Key]; ok {
+			least[r.Key] = max(least[r.Key], r.MinValues)
+			continue
+		}
+		out = append(out, r)
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		slices.Sort(values[key])
+		out = append(out, constraint.Requirement{
+			Key: key, Operator: constraint.In, Values: values[key], MinValues: least[key],
+		})
+	}
+	slices.SortStableFunc(out, func(a, b constraint.Requirement) int {
+		return cmp.Or(
+			compareText(a.Key, b.Key), compareText(string(a.Operator), string(b.Operator)), slices.Compare(a.Values, b.Values),
+		)
+	})
+	return out
+}

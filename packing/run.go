@@ -1,0 +1,193 @@
+package packing
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// run is one strategy at work.
+type run struct {
+	filler
+	strategy strategy
+	lots     []lot
+	budgets  []budget
+	machines []machine
+}
+
+// try buys for the active classes by one strategy; w is not altered but for its steps.
+func (w *work) try(s strategy, active []int, lots []lot) outcome {
+	r := &run{filler: filler{work: w, left: slices.Clone(w.left)}, strategy: s, lots: lots}
+	for _, b := range w.budgets {
+		r.budgets = append(r.budgets, b.clone())
+	}
+	tiers := [][]int{active}
+	if s.tiered {
+		tiers = w.tiersOf(active)
+	}
+	for _, tier := range tiers {
+		r.machines = r.topUp(r.machines, tier)
+		r.buy(tier, s.cap)
+		if s.cap > 0 {
+			r.buy(tier, 0) // what no machine under the cap can hold
+		}
+	}
+	return r.outcome()
+}
+
+// buy buys the machine that gives most for its money, and again, until none
+// takes a pod. No machine is dearer than limit, unless that is 0.
+func (r *run) buy(classes []int, limit float64) {
+	var lots lotQueue
+	for _, l := range r.lots {
+		if limit == 0 || l.price <= limit {
+			lots = append(lots, l)
+		}
+	}
+	heap.Init(&lots)
+	for r.steps <= r.effort {
+		classes = slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return r.left[c] == 0 })
+		m, ok := r.next(&lots, classes)
+		if !ok {
+			return
+		}
+		r.apply(m)
+	}
+}
+
+// next returns the machine with the lowest price per worth. A lot's key was
+// its price per worth when it was last filled; as fewer pods are left, that
+// only grows. So lots are filled anew in the order of their keys, and only
+// until no key promises better than what has been found.
+func (r *run) next(lots *lotQueue, classes []int) (machine, bool) {
+	var best machine
+	var looked []lot
+	ratio, total := math.Inf(1), 0.0
+	for _, c := range classes {
+		total += float64(r.left[c]) * r.q.classes[c].worth
+	}
+	for lots.Len() > 0 && (*lots)[0].key < ratio {
+		l := heap.Pop(lots).(lot)
+		cost := r.cost(l)
+		if promise := cost / total; promise >= ratio {
+			l.key = max(l.key, promise)
+			looked = append(looked, l)
+			continue
+		}
+		m := r.machine(l, classes)
+		if m.worth == 0 {
+			continue // it takes none of those that are left
+		}
+		l.key = cost / m.worth
+		looked = append(looked, l)
+		if l.key < ratio {
+			best, ratio = m, l.key
+		}
+	}
+	for _, l := range looked {
+		heap.Push(lots, l)
+	}
+	return best, len(best.takes) > 0
+}
+
+// cost is what a machine of the lot is reckoned to cost: its price, or, when
+// limits are scarce, the share it takes of what is left of them, and then its price.
+func (r *run) cost(l lot) float64 {
+	price := max(l.price, 1)
+	if !r.strategy.scarce {
+		return price
+	}
+	pool := r.st.variantOf(l.offer).pool
+	return price + priceless*r.budgets[pool].share(r.st.typeOf(l.offer).Capacity)
+}
+
+// machine fills a machine of the lot with pods of the classes.
+func (r *run) machine(l lot, classes []int) machine {
+	shape := &r.st.shapes[r.st.offers[l.offer].shape]
+	m := machine{offer: l.offer, copies: 1, free: shape.room.clone(), ports: slices.Clip(shape.ports)}
+	if r.budgets[r.st.variantOf(l.offer).pool].times(r.st.typeOf(l.offer).Capacity, 1) > 0 {
+		r.fill(&m, r.accepting(l.offer, classes))
+	}
+	return m
+}
+
+// apply buys the machine as often as there are pods and budget for it.
+func (r *run) apply(m machine) {
+	m.copies = math.MaxInt
+	for _, t := range m.takes {
+		m.copies = min(m.copies, r.left[t.class]/t.n)
+	}
+	pool, size := r.st.variantOf(m.offer).pool, r.st.typeOf(m.offer).Capacity
+	m.copies = r.budgets[pool].times(size, m.copies)
+	r.budgets[pool].spend(size, m.copies)
+	for _, t := range m.takes {
+		r.left[t.class] -= t.n * m.copies
+	}
+	r.machines = append(r.machines, m)
+}
+
+func (r *run) outcome() outcome {
+	o := outcome{machines: r.machines, left: r.left, budgets: r.budgets}
+	for i := range r.machines {
+		m := &r.machines[i]
+		o.count += m.copies
+		o.price += float64(m.copies) * float64(r.st.offers[r.cheapest(m)].Price)
+		for _, t := range m.takes {
+			all := len(r.q.classes[t.class].pods)
+			o.crowded += m.copies * max(0, t.n-max(1, (all+3)/4))
+		}
+	}
+	return o
+}
+
+// accepting returns those of the classes that accept the offer.
+func (f *filler) accepting(offer int, classes []int) []int {
+	var out []int
+	for _, c := range classes {
+		if set := f.set(c); set >= 0 && f.accepts.sets[set].has(offer) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// topUp adds pods of the classes to machines that are to be bought anyway, as
+// far as there is room, and returns the machines.
+func (f *filler) topUp(machines []machine, classes []int) []machine {
+	var out []machine
+	for _, m := range machines {
+		among := f.accepting(m.offer, classes)
+		for m.copies > 0 {
+			more := m.clone()
+			if f.fill(&more, among) == 0 {
+				out = append(out, m)
+				break
+			}
+			for i, t := range more.takes {
+				if added := t.n - m.held(i); added > 0 {
+					more.copies = min(more.copies, f.left[t.class]/added)
+				}
+			}
+			for i, t := range more.takes {
+				f.left[t.class] -= (t.n - m.held(i)) * more.copies
+			}
+			out = append(out, more)
+			m.copies -= more.copies
+		}
+	}
+	return out
+}
+
+func (m *machine) clone() machine {
+	out := *m
+	out.free, out.takes, out.ports = m.free.clone(), slices.Clone(m.takes), slices.Clip(m.ports)
+	return out
+}
+
+// held returns the number of pods in the i-th take, 0 if there is none.
+func (m *machine) held(i int) int {
+	if i < len(m.takes) {
+		return m.takes[i].n
+	}
+	return 0
+}

@@ -1,0 +1,41 @@
+package packing
+
+import (
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// Effort is how much work a plan may take, in steps: one class of pods looked
+// at for one machine. The zero value is Usual.
+type Effort int
+
+// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses it up
+// takes about ten seconds; most take a thousandth of it.
+const Usual Effort = 1_000_000_000
+
+// Solve says where every pod of the snapshot goes, and buys for those that fit
+// nowhere, for as little money as it can. It is a pure function: the same
+// pools, nodes, pods and offerings, in whatever order, give the same plan.
+func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
+	if effort <= 0 {
+		effort = Usual
+	}
+	// 1. What is asked for, and what may be bought.
+	res := resourcesOf(s)
+	q := newQueue(s.Pods, res)
+	st := newStock(s, market, res, q)
+	accepts := st.accept(q)
+
+	// 2. The nodes that are there take what they can.
+	w := newWork(st, q, accepts, int(effort))
+	w.appraise()
+	w.place(newRooms(s, res, q))
+
+	// 3. The rest gets machines, bought together.
+	w.buyAll()
+
+	// 4. Who is left is told why.
+	plan := w.plan()
+	plan.Refusals = w.refusals()
+	return plan
+}

@@ -1,0 +1,116 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// survivors returns the offers that could each host all pods of the machine:
+// those of its variant that every class accepts and that have the room.
+func (w *work) survivors(m *machine) bitset {
+	out := newBitset(len(w.st.offers))
+	used, ports := m.used(w), m.podPorts(w.q)
+	for _, o := range w.st.variantOf(m.offer).byPrice {
+		if w.survives(o, m, used, ports) {
+			out.set(o)
+		}
+	}
+	return out
+}
+
+// used returns what the pods on the machine ask for together.
+func (m *machine) used(w *work) vector {
+	used := make(vector, len(w.st.res))
+	for _, t := range m.takes {
+		used.take(w.q.classes[t.class].ask, -t.n)
+	}
+	return used
+}
+
+// podPorts returns the host ports of the pods on the machine, those of DaemonSets left out.
+func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
+	for _, t := range m.takes {
+		ports = append(ports, q.classes[t.class].ports...)
+	}
+	return ports
+}
+
+// count numbers the values of the labels that have minValues.
+func (st *stock) count(p *pool) {
+	for i := range p.least {
+		l := &p.least[i]
+		l.kind = make([]int32, p.to-p.from)
+		for k := range l.kind {
+			l.kind[k] = -1
+		}
+		for k, set := range st.labels.of(l.key).sets {
+			set.each(func(o int) {
+				if o >= p.from && o < p.to {
+					l.kind[o-p.from] = int32(k)
+				}
+			})
+		}
+	}
+}
+
+// diverse reports whether the machine with n more pods of the class would still
+// have as many different offers as its pool's minValues ask for.
+func (f *filler) diverse(m *machine, class, n int) bool {
+	p := f.st.poolOf(m.offer)
+	if len(p.least) == 0 {
+		return true
+	}
+	more := *m
+	more.takes = append(slices.Clone(m.takes), take{class: class, n: n, set: f.set(class)})
+	return p.missing(f.survivors(&more)) == ""
+}
+
+// missing returns the first key of which these offers have too few values, or "".
+func (p *pool) missing(offers bitset) string {
+	for _, l := range p.least {
+		if l.values(offers, p) < l.n {
+			return l.key
+		}
+	}
+	return ""
+}
+
+// values returns how many different values these offers have.
+func (l *minValue) values(offers bitset, p *pool) int {
+	seen := map[int32]bool{}
+	for o := p.from; o < p.to; o++ {
+		if offers.has(o) && l.kind[o-p.from] >= 0 {
+			seen[l.kind[o-p.from]] = true
+		}
+	}
+	return len(seen)
+}
+
+// cheapest returns the cheapest offer that could host the machine's pods.
+func (w *work) cheapest(m *machine) int {
+	used, ports := m.used(w), m.podPorts(w.q)
+	price := w.st.offers[m.offer].Price
+	for _, o := range w.st.variantOf(m.offer).byPrice {
+		if w.st.offers[o].Price >= price {
+			break
+		}
+		if w.survives(o, m, used, ports) {
+			return o
+		}
+	}
+	return m.offer
+}
+
+func (w *work) survives(o int, m *machine, used vector, ports []cluster.HostPort) bool {
+	s := &w.st.shapes[w.st.offers[o].shape]
+	if s.broken || !used.fits(s.room) || conflicts(ports, s.ports) {
+		return false
+	}
+	for _, t := range m.takes {
+		if !w.accepts.sets[t.set].has(o) {
+			return false
+		}
+	}
+	return true
+}

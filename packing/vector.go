@@ -1,0 +1,101 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// vector is an amount of each resource that somebody in the snapshot asks for,
+// in the order of resources. It is what the engine counts with.
+type vector []int64
+
+// resources are the names of the resources that matter here: cpu, memory,
+// ephemeral-storage and pods if asked for, then the others by name.
+type resources []string
+
+func resourcesOf(s cluster.Snapshot) resources {
+	asked := map[string]bool{}
+	note := func(a capacity.Amounts) {
+		asked[capacity.CPU] = asked[capacity.CPU] || a.CPU != 0
+		asked[capacity.Memory] = asked[capacity.Memory] || a.Memory != 0
+		asked[capacity.EphemeralStorage] = asked[capacity.EphemeralStorage] || a.EphemeralStorage != 0
+		asked[capacity.Pods] = asked[capacity.Pods] || a.Pods != 0
+		for _, e := range a.Extended {
+			asked[e.Name] = true
+		}
+	}
+	for i := range s.Pods {
+		note(s.Pods[i].Requests)
+	}
+	var out resources
+	for _, name := range []string{capacity.CPU, capacity.Memory, capacity.EphemeralStorage, capacity.Pods} {
+		if asked[name] {
+			out = append(out, name)
+			delete(asked, name)
+		}
+	}
+	var others []string
+	for name, ok := range asked {
+		if ok {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return append(out, others...)
+}
+
+// of returns the amounts as a vector.
+func (r resources) of(a capacity.Amounts) vector {
+	v := make(vector, len(r))
+	r.into(v, a)
+	return v
+}
+
+func (r resources) into(v vector, a capacity.Amounts) {
+	for i, name := range r {
+		v[i] = a.Of(name)
+	}
+}
+
+// fits reports whether v is no larger than room; what v does not ask for
+// always fits.
+func (v vector) fits(room vector) bool {
+	for i, x := range v {
+		if x > 0 && x > room[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// times returns how often v fits into room, at most limit.
+func (v vector) times(room vector, limit int) int {
+	n := int64(limit)
+	for i, x := range v {
+		if x > 0 {
+			n = min(n, room[i]/x)
+		}
+	}
+	return int(max(n, 0))
+}
+
+// take subtracts n times w from v.
+func (v vector) take(w vector, n int) {
+	for i, x := range w {
+		v[i] -= x * int64(n)
+	}
+}
+
+func (v vector) clone() vector { return append(vector(nil), v...) }
+
+// lacking returns the index of the first resource in which v exceeds room, or -1.
+func (v vector) lacking(room vector) int {
+	for i, x := range v {
+		if x > 0 && x > room[i] {
+			return i
+		}
+	}
+	return -1
+}

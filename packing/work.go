@@ -1,0 +1,178 @@
+package packing
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/bound"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// work is a plan in the making.
+type work struct {
+	st      *stock
+	q       *queue
+	accepts *acceptance
+
+	left     []int // by class: pods that have no place yet
+	stage    []int // by class: which of its stages is tried
+	budgets  []budget
+	machines []machine
+	placed   []placed
+
+	steps  int
+	effort int
+}
+
+// placed is a number of pods of a class on a node that is there.
+type placed struct {
+	node     string
+	class, n int
+}
+
+// machine is a number of alike machines to buy, each with the same pods.
+type machine struct {
+	offer  int // the one it was filled for
+	copies int
+	takes  []take
+	free   vector // room that is left on each
+	ports  []cluster.HostPort
+	worth  float64 // of its pods, in billionths of a dollar per hour
+}
+
+// take is a number of pods of a class on one machine.
+type take struct {
+	class, n int
+	set      int // the accept set under which the class took the offer
+}
+
+func newWork(st *stock, q *queue, a *acceptance, effort int) *work {
+	w := &work{st: st, q: q, accepts: a, effort: effort, stage: make([]int, len(q.classes))}
+	for i := range q.classes {
+		w.left = append(w.left, len(q.classes[i].pods))
+	}
+	for _, p := range st.pools {
+		w.budgets = append(w.budgets, p.budget.clone())
+	}
+	return w
+}
+
+// set returns the accept set that the class is trying, or -1 when it has tried all.
+func (w *work) set(c int) int {
+	stages := w.q.classes[c].stages
+	if w.stage[c] >= len(stages) {
+		return -1
+	}
+	return stages[w.stage[c]]
+}
+
+// tiersOf splits classes, which are in order, by priority.
+func (w *work) tiersOf(classes []int) [][]int {
+	var out [][]int
+	for _, c := range classes {
+		last := len(out) - 1
+		if last < 0 || w.q.classes[out[last][0]].priority != w.q.classes[c].priority {
+			out = append(out, nil)
+			last++
+		}
+		out[last] = append(out[last], c)
+	}
+	return out
+}
+
+// active returns the classes with pods left that still have something to try.
+func (w *work) active() []int {
+	var out []int
+	for c := range w.q.classes {
+		if w.left[c] > 0 && w.set(c) >= 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// appraise sets what a pod of each class with pods left is worth: its share of
+// the least that all of them together can cost. What nothing on the market
+// takes is worth more than anything: a node that is there is its only chance.
+func (w *work) appraise() {
+	active := w.active()
+	lots := w.lots(active, w.set)
+	answer := w.least(active, w.left, lots, w.set)
+	for c := range w.q.classes {
+		w.q.classes[c].worth = priceless
+	}
+	for i, c := range active {
+		w.q.classes[c].worth = max(answer.Worth[i], w.q.classes[c].size())
+	}
+}
+
+// priceless is more than any real pod is worth: a million dollars per hour.
+const priceless = 1e6 * float64(catalog.Dollar)
+
+// size is a worth for pods that cost nothing, so that they too are placed, the
+// larger first: a billionth of a dollar for a thousand cores.
+func (c *class) size() float64 {
+	return (float64(c.amounts.CPU) + float64(c.amounts.Memory)/(4<<20) + 1) * 1e-6
+}
+
+// least returns the lower bound for count pods of these classes, each buying
+// from the lots in the accept set that setOf gives.
+func (w *work) least(classes, count []int, lots []lot, setOf func(class int) int) bound.Answer {
+	p := bound.Problem{Offers: make([]bound.Offer, len(lots))}
+	for i, l := range lots {
+		p.Offers[i] = bound.Offer{Price: w.st.offers[l.offer].Price, Room: w.st.room(l.offer)}
+	}
+	type key struct {
+		set     int
+		devices string
+	}
+	sets := map[key]int{}
+	for _, c := range classes {
+		class := &w.q.classes[c]
+		k := key{setOf(c), class.devices(w.st.res)}
+		s, ok := sets[k]
+		if !ok {
+			s = len(p.Sets)
+			sets[k] = s
+			p.Sets = append(p.Sets, w.offering(class, w.accepts.sets[k.set], lots))
+		}
+		p.Demands = append(p.Demands, bound.Demand{Count: count[c], Ask: class.ask, Set: s})
+	}
+	return bound.Least(p)
+}
+
+// offering returns the lots in the set that have all the devices which the class asks for.
+func (w *work) offering(c *class, set bitset, lots []lot) []int {
+	var out []int
+	for i, l := range lots {
+		if !set.has(l.offer) {
+			continue
+		}
+		room, enough := w.st.room(l.offer), true
+		for r := range c.ask {
+			enough = enough && (c.ask[r] <= 0 || room[r] > 0)
+		}
+		if enough {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// devices names the resources that the class asks for beyond those that every machine has.
+func (c *class) devices(res resources) string {
+	var names []string
+	for r, name := range res {
+		if c.ask[r] > 0 && !isCommon(name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func isCommon(name string) bool {
+	return slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pods"}, name)
+}
+
+func compareText(a, b string) int { return strings.Compare(a, b) }
