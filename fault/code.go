@@ -44,7 +44,9 @@ func shortages() []group {
 			verdict{Shortage, "InsufficientFreeAddressesInSubnet", "give the subnet more addresses, or select more subnets"}},
 		{[]string{"VcpuLimitExceeded", "InstanceLimitExceeded"},
 			verdict{Shortage, "VCPULimitExceeded", "raise the vCPU quota of this instance family in Service Quotas"}},
-		{[]string{"MaxSpotInstanceCountExceeded", "SpotMaxPriceTooLow"},
+		{[]string{"SpotMaxPriceTooLow"},
+			verdict{Shortage, "SpotPriceTooLow", ""}},
+		{[]string{"MaxSpotInstanceCountExceeded"},
 			verdict{Shortage, "SpotQuotaExceeded", "raise the spot vCPU quota in Service Quotas"}},
 		{[]string{"MaxFleetCountExceeded"},
 			verdict{Shortage, "FleetQuotaExceeded", "raise the quota of fleets in Service Quotas"}},
@@ -149,7 +151,7 @@ func byMessage(code, message string) (verdict, bool) {
 		return verdict{Misconfigured, "UserDataSizeLimitExceeded", "shorten spec.userData of the EC2NodeClass: EC2 takes 16384 bytes in all"}, true
 	case has("security group", "different vpc"), has("security group", "different network"), has("security group", "belong to different"):
 		return verdict{Misconfigured, "SecurityGroupSubnetVPCMismatch", "select subnets and security groups of one VPC in the EC2NodeClass"}, true
-	case has("invalid iam instance profile"):
+	case has("invalid iam instance profile"), has("has no associated iam roles"):
 		return verdict{Transient, "InstanceProfileNameInvalid", "IAM takes some seconds to show a new profile; if it stays, check spec.instanceProfile"}, true
 	case has("not eligible for free tier"):
 		return verdict{Misconfigured, "FreeTierIneligible", "the account's plan allows only free-tier instance types: narrow the NodePool, or upgrade the plan"}, true
@@ -157,6 +159,8 @@ func byMessage(code, message string) (verdict, bool) {
 		return verdict{Denied, "AMIAuthorizationFailure", "share the image with this account, or select another"}, true
 	case has("pending verification"):
 		return verdict{Denied, "AccountPendingVerification", "AWS is still verifying the account for this region; wait up to four hours"}, true
+	case has("architecture", "does not match the architecture"):
+		return verdict{Misconfigured, "ArchitectureMismatch", "select an image for this architecture in spec.amiSelectorTerms, or narrow kubernetes.io/arch in the NodePool"}, true
 	case has("spread placement group"), has("requested configuration is currently not supported"), has("not supported in your requested availability zone"):
 		return verdict{Shortage, "Unsupported", ""}, true
 	case code == "InvalidParameterValue" && has("instance type", "does not support"):

@@ -1,0 +1,292 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	us := Cluster{Name: "prod", UID: "1111"}
+	them := Cluster{Name: "prod", UID: "2222"}
+	for name, c := range map[string]struct {
+		tags map[string]string
+		want Ownership
+	}{
+		"ours":                   {us.Tags(nil, "apps", "default", "apps-1"), Ours},
+		"a namesake's":           {them.Tags(nil, "apps", "default", "apps-1"), Namesake},
+		"another cluster's":      {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
+		"Karpenter's":            {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
+		"Karpenter's, old":       {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
+		"shared, not owned":      {map[string]string{TagClusterPrefix + "prod": "shared"}, Foreign},
+		"an empty uid":           {map[string]string{TagClusterName: "prod", TagUID: ""}, Namesake},
+		"our uid, no name":       {map[string]string{TagUID: "1111"}, Foreign},
+		"our uid, other name":    {map[string]string{TagUID: "1111", TagClusterName: "test", TagClusterPrefix + "prod": "owned"}, Foreign},
+		"nothing":                {nil, Foreign},
+		"uid in the wrong case ": {map[string]string{TagClusterName: "prod", TagUID: "111A"}, Namesake},
+	} {
+		if got := us.Owner(c.tags); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	t.Parallel()
+	c := Cluster{Name: "prod", UID: "1111"}
+	got := c.Tags(map[string]string{"Name": "mine", "team": "a", TagUID: "2222"}, "apps", "default", "apps-1")
+	want := map[string]string{
+		"Name": "mine", "team": "a", "kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod",
+		"karpenter.sh/nodepool": "apps", "karpenter.sh/nodeclaim": "apps-1", "karpenter.k8s.aws/ec2nodeclass": "default",
+		"joiner.sh/cluster-uid": "1111",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	if shared := c.Tags(nil, "apps", "default", ""); shared[TagName] != "" || shared[TagNodeClaim] != "" {
+		t.Errorf("what claims share names one of them: %v", shared)
+	}
+	for key := range want {
+		if mine := key == "Name" || key == "team"; ReservedTag(key) == mine {
+			t.Errorf("ReservedTag(%q) = %t", key, !mine)
+		}
+	}
+}
+
+func TestMayEnd(t *testing.T) {
+	t.Parallel()
+	d := &Door{cluster: Cluster{Name: "prod", UID: "1111"}}
+	for name, c := range map[string]struct {
+		owner Ownership
+		proof Proof
+		want  bool
+	}{
+		"ours":                 {Ours, ByTags, true},
+		"legacy":               {Legacy, ByTags, false},
+		"legacy, carried":      {Legacy, Carried, true},
+		"a namesake's":         {Namesake, ByTags, false},
+		"a namesake's, copied": {Namesake, Carried, false}, // a NodeClaim may have been restored from the other cluster
+		"a stranger's":         {Foreign, Carried, false},
+		"nobody looked":        {"", Carried, false},
+	} {
+		if err := d.mayEnd(Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestShortages(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
+	one := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
+	until := func(s *Shortages, minute int) int {
+		u := s.Until(at(minute), "m5.large", "a", catalog.Spot)
+		if u.IsZero() {
+			return 0
+		}
+		return int(u.Sub(at(0)).Minutes())
+	}
+
+	var s Shortages
+	if until(&s, 0) != 0 {
+		t.Error("a new memory remembers something")
+	}
+	// Each time it is short again soon after the wait is over, the wait doubles.
+	for _, step := range []struct{ note, wantUntil int }{
+		{0, 3}, {1, 3}, {3, 9}, {10, 22}, {23, 47}, {48, 96}, {100, 148}, {300, 303},
+	} {
+		s.Note(at(step.note), one)
+		if got := until(&s, step.note); got != step.wantUntil {
+			t.Errorf("short at minute %d: not again before minute %d, want %d", step.note, got, step.wantUntil)
+		}
+	}
+	if until(&s, 303) != 0 {
+		t.Error("the wait does not end")
+	}
+	s.Note(at(304), one)
+	s.Sold("m5.large", "a", catalog.Spot)
+	s.Note(at(305), one)
+	if got := until(&s, 305); got != 308 {
+		t.Errorf("after a sale the wait starts at minute %d, want 308", got)
+	}
+	for _, other := range [][3]string{{"m5.xlarge", "a", catalog.Spot}, {"m5.large", "b", catalog.Spot}, {"m5.large", "a", catalog.OnDemand}} {
+		if u := s.Until(at(306), other[0], other[1], other[2]); !u.IsZero() {
+			t.Errorf("%v is taken to be short until %s", other, u)
+		}
+	}
+}
+
+func TestShortagesApply(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	offering := func(zone, way string, available bool) catalog.Offering {
+		return catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: available}
+	}
+	c := catalog.Catalog{Types: []catalog.Type{
+		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, true)}},
+		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
+	}}
+	var s Shortages
+	s.Note(now, Short{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "b"}, Short{CapacityType: catalog.Spot, Reason: "SpotSLRCreationFailed"},
+		Short{SubnetID: "subnet-1", CapacityType: catalog.OnDemand, InstanceType: "m6.large", Zone: "a"})
+	want := catalog.Catalog{Types: []catalog.Type{
+		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, false), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, false)}},
+		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
+	}}
+	if diff := cmp.Diff(want, s.Apply(now, c)); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+	if !c.Types[0].Offerings[0].Available {
+		t.Error("Apply altered its argument")
+	}
+	if !s.Exhausted(now, "subnet-1") || s.Exhausted(now, "subnet-2") || s.Exhausted(now.Add(time.Hour), "subnet-1") {
+		t.Error("the subnet without addresses is not remembered as such")
+	}
+	if got := len(s.List(now)); got != 3 {
+		t.Errorf("%d shortages listed, want 3", got)
+	}
+	if got := s.List(now.Add(time.Hour)); got != nil || len(s.entries) != 0 {
+		t.Errorf("an hour later there are still %v", got)
+	}
+	if diff := cmp.Diff(c, s.Apply(now, c)); diff != "" {
+		t.Errorf("what was forgotten still applies (-want +got):\n%s", diff)
+	}
+}
+
+func TestGather(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var calls [][]string
+	g := newGather(20*time.Millisecond, 100, func(_ context.Context, keys []string) (map[string]int, map[string]error, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, keys)
+		values := map[string]int{}
+		for _, k := range keys {
+			if k != "missing" {
+				values[k] = len(k)
+			}
+		}
+		return values, map[string]error{"bad": errors.New("bad one")}, nil
+	})
+	var all sync.WaitGroup
+	for i := range 100 {
+		key := fmt.Sprint("key", i%50)
+		switch i {
+		case 7:
+			key = "bad"
+		case 8:
+			key = "missing"
+		}
+		all.Go(func() {
+			v, ok, err := g.ask(t.Context(), key)
+			if (err != nil) != (key == "bad") || ok == (key == "bad" || key == "missing") || ok && v != len(key) {
+				t.Errorf("%s: %d, %t, %v", key, v, ok, err)
+			}
+		})
+	}
+	all.Wait()
+	total := 0
+	for _, keys := range calls {
+		total += len(keys)
+		if !slices.IsSorted(keys) {
+			t.Errorf("keys of a call are not sorted: %v", keys)
+		}
+	}
+	if len(calls) > 10 {
+		t.Errorf("100 questions made %d calls of %d keys", len(calls), total)
+	}
+}
+
+// TestGatherOutlivesItsFirst: the one who opened the round may leave; the others get their answer.
+func TestGatherOutlivesItsFirst(t *testing.T) {
+	t.Parallel()
+	first, leave := context.WithCancel(t.Context())
+	joined := make(chan struct{})
+	g := newGather(time.Hour, 100, func(ctx context.Context, keys []string) (map[string]int, map[string]error, error) {
+		return map[string]int{"b": len(keys)}, nil, ctx.Err()
+	})
+	var all sync.WaitGroup
+	all.Go(func() { _, _, _ = g.ask(first, "a") })
+	all.Go(func() {
+		for {
+			g.mu.Lock()
+			open := g.waiting != nil
+			g.mu.Unlock()
+			if open {
+				break
+			}
+		}
+		close(joined)
+		v, ok, err := g.ask(t.Context(), "b")
+		if err != nil || !ok || v != 2 {
+			t.Errorf("the second asker got %d, %t, %v", v, ok, err)
+		}
+	})
+	<-joined
+	for {
+		g.mu.Lock()
+		both := g.waiting != nil && len(g.waiting.keys) == 2
+		g.mu.Unlock()
+		if both {
+			break
+		}
+	}
+	leave()
+	all.Wait()
+}
+
+func TestParseProviderID(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"aws:///us-east-1a/i-0123": "i-0123", "aws:///us-east-1a/x": "", "aws://i-0123": "", "kwok://x/y": "", "": "", "aws:///i-0123": "",
+	} {
+		id, ok := ParseProviderID(text)
+		if ok != (want != "") || ok && id != want {
+			t.Errorf("%q: %q, %t; want %q", text, id, ok, want)
+		}
+	}
+}
+
+func TestTokenAndName(t *testing.T) {
+	t.Parallel()
+	r := LaunchRequest{ClaimUID: "u", Attempt: 1}
+	seen := map[string]bool{}
+	for _, other := range []LaunchRequest{r, {ClaimUID: "u", Attempt: 2}, {ClaimUID: "v", Attempt: 1}, {ClaimUID: "u", Attempt: 11}} {
+		for _, suffix := range []string{"", "-again"} {
+			token := other.token(suffix)
+			if seen[token] || len(token) > 64 || token != other.token(suffix) {
+				t.Errorf("token %q of %+v is not its own", token, other)
+			}
+			seen[token] = true
+		}
+	}
+	d := &Door{cluster: Cluster{Name: "prod", UID: "1"}}
+	twin := &Door{cluster: Cluster{Name: "prod", UID: "2"}}
+	base := Blueprint{ImageID: "ami-1", UserData: []byte("x"), Disks: []Disk{{Device: "/dev/xvda", GiB: 20}}}
+	other := base
+	other.Disks = []Disk{{Device: "/dev/xvda", GiB: 21}}
+	names := map[string]bool{}
+	for _, make := range []func() (string, error){
+		func() (string, error) { return d.name(base, nil) },
+		func() (string, error) { return d.name(other, nil) },
+		func() (string, error) { return d.name(base, map[string]string{"a": "b"}) },
+		func() (string, error) { return twin.name(base, nil) },
+	} {
+		name, err := make()
+		again, _ := make()
+		if err != nil || name != again || names[name] || len(name) > 128 {
+			t.Errorf("name %q, then %q, %v", name, again, err)
+		}
+		names[name] = true
+	}
+}

@@ -1,0 +1,173 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// config is of a client that asks once, at url.
+func config(url string) aws.Config {
+	return aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(url), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("AKIA", "secret", "")}
+}
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func ec2Error(code, message string) string {
+	return "<Response><Errors><Error><Code>" + code + "</Code><Message>" + message + "</Message></Error></Errors><RequestID>req-1</RequestID></Response>"
+}
+
+// TestSort asks through the real SDK, so that what it makes of an answer is part of the test.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status           int
+		body             string
+		wantKind         fault.Kind
+		wantReason, want string
+	}{
+		"denied by an SCP": {403, ec2Error("UnauthorizedOperation", "You are not authorized to perform this operation. User: x is not authorized to perform: ec2:DescribeImages with an explicit deny in a service control policy"),
+			fault.Denied, "Unauthorized", "ask its administrator"},
+		"not allowed": {403, ec2Error("UnauthorizedOperation", "no identity-based policy allows the ec2:DescribeImages action"),
+			fault.Denied, "Unauthorized", "policy of the controller's role"},
+		"bad key":             {401, ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials"), fault.Denied, "InvalidCredentials", "AuthFailure"},
+		"throttled":           {503, ec2Error("RequestLimitExceeded", "Request limit exceeded."), fault.Throttled, "RequestLimitExceeded", "[request req-1]"},
+		"no such image":       {400, ec2Error("InvalidAMIID.NotFound", "The image id '[ami-1]' does not exist"), fault.Misconfigured, "AMINotFound", "spec.amiSelectorTerms"},
+		"no such instance":    {400, ec2Error("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist"), fault.Gone, "NotFound", "i-1"},
+		"a code we know not":  {400, ec2Error("Invalid.Thing", "no"), fault.Misconfigured, "InvalidThing", "Invalid.Thing: no"},
+		"down":                {500, ec2Error("InternalError", "An internal error has occurred"), fault.Transient, "InternalError", "internal error"},
+		"down, by a new code": {503, ec2Error("Flux", "oh"), fault.Transient, "InternalError", "Flux"},
+		"nothing at all":      {502, "", fault.Transient, "InternalError", "AWS failed"},
+		"a page of a proxy":   {503, "<html><body>" + strings.Repeat("x", 10_000) + "</body></html>", fault.Transient, "InternalError", "AWS failed"},
+		"garbage":             {200, "\x00\x01 not xml", fault.Transient, "UnreadableAnswer", "AWS_ENDPOINT_URL"},
+		"cut short":           {200, "<DescribeImagesResponse><imagesSet><item><imageId>ami", fault.Transient, "UnreadableAnswer", "proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(answer(c.status, c.body))
+			defer srv.Close()
+			_, err := ec2.NewFromConfig(config(srv.URL)).DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
+			check(t, fault.Sort("DescribeImages", err), c.wantKind, c.wantReason, c.want)
+		})
+	}
+}
+
+func check(t *testing.T, err error, kind fault.Kind, reason, want string) {
+	t.Helper()
+	e := fault.Of(err)
+	if e == nil || e.Kind != kind || e.Reason != reason {
+		t.Fatalf("sorted as %+v\nwant %s, %s", e, kind, reason)
+	}
+	line := e.Error()
+	if !strings.Contains(line, want) || strings.Contains(line, "\n") || len(line) > 1000 {
+		t.Errorf("one line with %q, have %d bytes: %s", want, len(line), line)
+	}
+}
+
+func TestSortWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(answer(200, ""))
+	url := srv.URL
+	srv.Close()
+	ask := func(ctx context.Context, cfg aws.Config) error {
+		_, err := ec2.NewFromConfig(cfg).DescribeImages(ctx, &ec2.DescribeImagesInput{})
+		return fault.Sort("DescribeImages", err)
+	}
+	check(t, ask(t.Context(), config(url)), fault.Transient, "Unreachable", "check the region's name")
+
+	none := config(url)
+	none.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("no EC2 IMDS role found")
+	})
+	check(t, ask(t.Context(), none), fault.Denied, "NoCredentials", "AWS_PROFILE")
+
+	region := config(url)
+	region.Region, region.BaseEndpoint = "", nil
+	check(t, ask(t.Context(), region), fault.Misconfigured, "NoRegion", "AWS_REGION")
+
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	check(t, ask(stopped, config(url)), fault.Canceled, "Canceled", "stopped")
+}
+
+// TestSortIAM: another service, another way to write errors.
+func TestSortIAM(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(answer(404, `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>r</RequestId></ErrorResponse>`))
+	defer srv.Close()
+	_, err := iam.NewFromConfig(config(srv.URL)).GetInstanceProfile(t.Context(), &iam.GetInstanceProfileInput{InstanceProfileName: aws.String("x")})
+	check(t, fault.Sort("GetInstanceProfile", err), fault.Gone, "NotFound", "cannot be found")
+}
+
+// TestFromCode: the errors within a fleet's answer. The texts are EC2's.
+func TestFromCode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code, message string
+		wantKind      fault.Kind
+		wantReason    string
+	}{
+		"no capacity":       {"InsufficientInstanceCapacity", "We currently do not have sufficient m5.large capacity", fault.Shortage, "InsufficientCapacity"},
+		"spot":              {"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration.", fault.Shortage, "InsufficientCapacity"},
+		"quota":             {"VcpuLimitExceeded", "You have requested more vCPU capacity", fault.Shortage, "VCPULimitExceeded"},
+		"spot quota":        {"MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", fault.Shortage, "SpotQuotaExceeded"},
+		"addresses":         {"InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet 'subnet-1'", fault.Shortage, "InsufficientFreeAddressesInSubnet"},
+		"wrong zone":        {"InvalidFleetConfiguration", "Your requested instance type (m7i.large) is not supported in your requested Availability Zone (us-east-1e).", fault.Shortage, "Unsupported"},
+		"spot role":         {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.", fault.Denied, "SpotSLRCreationFailed"},
+		"two VPCs":          {"InvalidParameter", "Security group sg-1 and subnet subnet-1 belong to different networks.", fault.Misconfigured, "SecurityGroupSubnetVPCMismatch"},
+		"long user data":    {"InvalidParameterValue", "User data is limited to 16384 bytes", fault.Misconfigured, "UserDataSizeLimitExceeded"},
+		"new profile":       {"InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", fault.Transient, "InstanceProfileNameInvalid"},
+		"empty profile":     {"InvalidParameterValue", `IAM Instance Profile "arn" has no associated IAM Roles`, fault.Transient, "InstanceProfileNameInvalid"},
+		"architecture":      {"InvalidParameterValue", "The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.", fault.Misconfigured, "ArchitectureMismatch"},
+		"private image":     {"AuthFailure", "Not authorized for images: [ami-1]", fault.Denied, "AMIAuthorizationFailure"},
+		"deleted template":  {"InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.", fault.Transient, "LaunchTemplateNotFound"},
+		"spent token":       {"IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent", fault.InDoubt, "TokenSpent"},
+		"free tier":         {"InvalidParameterCombination", "The specified instance type is not eligible for Free Tier.", fault.Misconfigured, "FreeTierIneligible"},
+		"new account":       {"PendingVerification", "Your request for accessing resources in this region is being validated", fault.Denied, "AccountPendingVerification"},
+		"client prefix":     {"Client.InvalidKMSKey.InvalidState", "The KMS key provided is in an incorrect state", fault.Misconfigured, "KMSKeyUnusable"},
+		"fleet quota":       {"MaxFleetCountExceeded", "", fault.Shortage, "FleetQuotaExceeded"},
+		"throttled within":  {"RequestLimitExceeded", "Request limit exceeded.", fault.Throttled, "RequestLimitExceeded"},
+		"unknown not found": {"InvalidFlowLogId.NotFound", "", fault.Gone, "NotFound"},
+	} {
+		e := fault.FromCode("CreateFleet", c.code, c.message)
+		if e.Kind != c.wantKind || e.Reason != c.wantReason {
+			t.Errorf("%s: %s, %s; want %s, %s", name, e.Kind, e.Reason, c.wantKind, c.wantReason)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	if fault.Of(nil) != nil || fault.Sort("x", nil) != nil || fault.Is(nil, fault.Unknown) {
+		t.Error("no error was sorted as one")
+	}
+	e := fault.Refuse("TerminateInstances", "NotOurs", "instance %s", "i-1")
+	wrapped := fmt.Errorf("outer: %w", e)
+	if fault.Of(wrapped) != e || !fault.Is(wrapped, fault.Refused) || !errors.Is(fault.Sort("other", wrapped), e) {
+		t.Error("a sorted error within another was not found")
+	}
+	if got := fault.Of(errors.New("plain")); got.Kind != fault.Unknown || got.Message != "plain" {
+		t.Errorf("a plain error became %+v", got)
+	}
+	worst := fault.Worst(nil, fault.FromCode("x", "InsufficientInstanceCapacity", ""), fault.FromCode("x", "UnauthorizedOperation", ""), fault.FromCode("x", "InternalError", ""))
+	if worst.Kind != fault.Denied {
+		t.Errorf("worst is %s, want Denied: it says most about what to do", worst.Kind)
+	}
+}
