@@ -41,14 +41,11 @@ type Facts struct {
 
 // Names of facts that the sources of the embedded table lack for some types.
 const (
-	UnknownClock     = "processor.clockMHz"
-	UnknownEBS       = "ebs.bandwidth"
-	UnknownEFA       = "network.efaInterfaces"
-	UnknownBandwidth = "network.baselineMbps"
-
-	UnknownAccelerator = "accelerator.memoryMiB"
-	UnknownPlacement   = "placement"
-	UnknownStorage     = "storage"
+	UnknownClock       = "processor.clockMHz"
+	UnknownEBS         = "ebs.bandwidth"
+	UnknownBandwidth   = "network.baselineMbps"
+	UnknownStorage     = "storage"     // it has local disks; how large is not known
+	UnknownAccelerator = "accelerator" // it has FPGAs; which is not known
 )
 
 // Processor is what a type computes with.

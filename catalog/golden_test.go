@@ -1,16 +1,19 @@
 package catalog
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/joiner-sh/joiner/capacity"
 )
 
-// table reads the embedded table; each test may read it again, it is cheap.
+var readOnce = sync.OnceValues(Embedded)
+
+// table returns the embedded table, which tests share and do not alter.
 func table(t *testing.T) Table {
 	t.Helper()
-	tab, err := Embedded()
+	tab, err := readOnce()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func cmpNames(a, b string) int { return strings.Compare(a, b) }
-
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	tab := table(t)

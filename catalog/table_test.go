@@ -1,16 +1,17 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 func TestTable(t *testing.T) {
 	t.Parallel()
 	tab := table(t)
-	if !slices.IsSortedFunc(tab.Types(), func(a, b Facts) int { return cmpNames(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(tab.Types(), func(a, b Facts) int { return cmp.Compare(a.Name, b.Name) }) {
 		t.Error("types are not sorted by name")
 	}
 	if n := len(tab.Types()); n < 1200 {
@@ -121,7 +122,7 @@ func TestCatalogOfRegion(t *testing.T) {
 		"us-east-1e use1-az5 on-demand 0.0960", "us-east-1e use1-az5 spot 0.0960",
 		"us-east-1f use1-az6 on-demand 0.0960", "us-east-1f use1-az6 spot 0.0960",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("m5.large (-want +got):\n%s", diff)
 	}
 }

@@ -19,7 +19,7 @@ var gpuNames = map[string]string{
 // gpuMemory is the memory of one GPU in MiB where EC2 gives what is usable and
 // the records give what is soldered on.
 // Source: instance types reference of karpenter.sh, made from the API.
-var gpuMemory = map[string]int64{"L4": 22888, "L40S": 45776}
+var gpuMemory = map[string]int64{"A10G": 22888, "L4": 22888, "L40S": 45776}
 
 // neurons are the families with Inferentia or Trainium devices; the count is
 // that of the record.

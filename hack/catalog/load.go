@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,8 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/karpenter-provider-aws/pkg/fake"
 	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
 	"github.com/aws/karpenter-provider-aws/pkg/providers/pricing"
+	"github.com/joiner-sh/joiner/catalog"
 )
 
 // instancesModule holds what ec2instances.info collected, as JSON.
@@ -22,6 +27,7 @@ type sources struct {
 	bandwidth map[string]int64                   // EC2's documentation, Mbps
 	usEast1   map[string]float64                 // AWS price list, July 2026, dollars
 	efa       map[string]bool                    // efa.txt
+	clocks    map[string]int64                   // answers of the API recorded by the provider: MHz by family
 }
 
 // record is one type of ec2-instances-info, as far as it is used. The module's
@@ -93,5 +99,22 @@ func load() (sources, error) {
 	for _, r := range records {
 		src.records[r.Name] = r
 	}
-	return src, nil
+	src.clocks, err = recordedClocks()
+	return src, err
+}
+
+// recordedClocks returns the sustained clock speeds of the few families of
+// which the provider keeps an answer of EC2's API. The records have that of the
+// price list, which differs for a third of them.
+func recordedClocks() (map[string]int64, error) {
+	answer, err := fake.NewEC2API().DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{})
+	if err != nil {
+		return nil, fmt.Errorf("read recorded answers: %w", err)
+	}
+	clocks := map[string]int64{}
+	for _, info := range answer.InstanceTypes {
+		family, _, _ := strings.Cut(string(info.InstanceType), ".")
+		clocks[family] = catalog.MHz(aws.ToFloat64(info.ProcessorInfo.SustainedClockSpeedInGhz))
+	}
+	return clocks, nil
 }

@@ -90,7 +90,7 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	}
 	r, recorded := s.records[name]
 	if recorded {
-		describe(&f, r)
+		describe(&f, r, s.clocks)
 	} else if why := scheme.describe(&f); why != "" {
 		return catalog.Facts{}, why
 	}
@@ -105,8 +105,9 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	return f, ""
 }
 
-// describe fills f from a record.
-func describe(f *catalog.Facts, r record) {
+// describe fills f from a record, and its clock from those of the API where it has the family.
+func describe(f *catalog.Facts, r record, clocks map[string]int64) {
+	family, _, _ := strings.Cut(r.Name, ".")
 	f.CurrentGeneration = r.Generation == "current"
 	f.Burstable = r.BasePerformance != nil
 	if !r.spotAnywhere() {
@@ -117,14 +118,11 @@ func describe(f *catalog.Facts, r record) {
 		// images too: EC2 lists them under that filter.
 		f.Virtualization = append(f.Virtualization, "paravirtual")
 	}
-	f.PlacementStrategies = []string{"partition", "spread"}
-	if r.PlacementGroups {
-		f.PlacementStrategies = []string{"cluster", "partition", "spread"}
-	}
+	f.PlacementStrategies = placement(family, r.PlacementGroups)
 	f.Processor = catalog.Processor{
 		Architectures: r.Arch,
 		Manufacturer:  manufacturer(r.Processor),
-		ClockMHz:      clock(r.Clock),
+		ClockMHz:      cmp.Or(clocks[family], clock(r.Clock)),
 		VCPUs:         r.VCPU,
 	}
 	if f.Processor.ClockMHz == 0 {
@@ -156,7 +154,7 @@ func manufacturer(processor string) string {
 	return ""
 }
 
-// clock reads "3.1 GHz" and "Up to 3.7 GHz" as MHz; EC2 gives the same number for both.
+// clock reads "3.1 GHz" and "Up to 3.7 GHz" as MHz.
 func clock(text string) int64 {
 	number := strings.TrimSuffix(strings.TrimPrefix(text, "Up to "), " GHz")
 	ghz, err := strconv.ParseFloat(number, 64)

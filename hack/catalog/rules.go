@@ -46,6 +46,16 @@ var plaintext = []string{
 // Source: EC2 User Guide, "Enhanced networking".
 var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
 
+// placement returns the strategies of placement groups for a family. Clusters
+// are for current generations other than burstable and flex.
+// Source: EC2 User Guide, "Placement strategies"; the records know which.
+func placement(family string, clusters bool) []string {
+	if clusters && !strings.HasSuffix(family, "-flex") {
+		return []string{"cluster", "partition", "spread"}
+	}
+	return []string{"partition", "spread"}
+}
+
 func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	n := catalog.Network{
 		BaselineMbps:     baseline,

@@ -69,8 +69,10 @@ func (s scheme) describe(f *catalog.Facts) string {
 	f.Processor, f.MemoryMiB = p, memory
 	f.CurrentGeneration = true
 	f.Network.IPv6 = true
+	family, _, _ := strings.Cut(f.Name, ".")
+	f.PlacementStrategies = placement(family, true)
 	f.EBS.Optimized = "default"
-	f.Unknown = append(f.Unknown, catalog.UnknownClock, catalog.UnknownEBS, catalog.UnknownPlacement)
+	f.Unknown = append(f.Unknown, catalog.UnknownClock, catalog.UnknownEBS)
 	if m := schemeName.FindStringSubmatch(f.Name); m[1] == "i" || strings.Contains(m[4], "d") {
 		f.Unknown = append(f.Unknown, catalog.UnknownStorage)
 	}
