@@ -6,10 +6,14 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"sync"
 	"time"
 
@@ -111,9 +115,38 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 	return k, nil
 }
 
-// clientOf returns a client over the shared connection that shows the node's token.
+// clientOf returns a client over the shared connection that shows the node's
+// token, once it is clear that the node's own connection would come about.
 func (f *Fleet) clientOf(s Settings) *http.Client {
-	return &http.Client{Transport: &identity{base: f.transport, token: s.Token}}
+	return &http.Client{Transport: &identity{
+		base: f.transport, token: s.Token, reach: s.Reach, broken: f.brokenAccess(s),
+	}}
+}
+
+// brokenAccess says why the server and authority that a node was given do not
+// lead to the API server, in the words of Go's HTTP client. No such request is sent:
+// the address may be somebody's.
+func (f *Fleet) brokenAccess(s Settings) error {
+	want, err := url.Parse(f.config.Host)
+	if err != nil {
+		return fmt.Errorf("read the API server's address: %w", err)
+	}
+	got, err := url.Parse(s.Server)
+	switch {
+	case err != nil:
+		return err
+	case got.Scheme != "https" || got.Hostname() == "":
+		return fmt.Errorf("invalid server %q in kubeconfig", s.Server)
+	case got.Host == want.Host:
+	case net.ParseIP(got.Hostname()) == nil:
+		return fmt.Errorf("dial tcp: lookup %s on 169.254.169.253:53: no such host", got.Hostname())
+	default:
+		return fmt.Errorf("dial tcp %s: connect: connection refused", got.Host)
+	}
+	if !bytes.Equal(bytes.TrimSpace(s.CA), bytes.TrimSpace(f.config.CAData)) {
+		return errors.New("tls: failed to verify certificate: x509: certificate signed by unknown authority")
+	}
+	return nil
 }
 
 // forget drops a kubelet, unless another one has taken its name.
@@ -212,17 +245,28 @@ func (f *Fleet) sync(key string) time.Duration {
 	return k.syncPod(pod, time.Now())
 }
 
-// identity adds the node's token to each request.
+// identity adds the node's token to each request, or fails as the node's
+// network would.
 type identity struct {
-	base  http.RoundTripper
-	token func() (string, error)
+	base   http.RoundTripper
+	token  func() (string, error)
+	reach  func() error
+	broken error
 }
 
 // RoundTrip sends the request as the node.
 func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
+	if i.broken != nil {
+		return nil, i.broken
+	}
+	if i.reach != nil {
+		if err := i.reach(); err != nil {
+			return nil, err
+		}
+	}
 	token, err := i.token()
 	if err != nil {
-		return nil, fmt.Errorf("getting credentials: %w", err)
+		return nil, fmt.Errorf("getting credentials: exec: executable aws failed with exit code 255: %w", err)
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)

@@ -25,6 +25,13 @@ type Settings struct {
 	KernelVersion         string
 	Version               string // of the kubelet
 
+	// Server and CA (PEM) are whom the kubelet's kubeconfig names.
+	Server string
+	CA     []byte
+	// Reach says why the machine cannot reach the server, nil if it can. It is
+	// asked before each request. Nil means always.
+	Reach func() error
+
 	// Token makes the bearer token that the kubelet shows to the API server.
 	Token func() (string, error)
 	// Say adds a line to the kubelet's log.

@@ -1,0 +1,150 @@
+package machine
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// bootAL2 boots Amazon Linux 2: everything is up to the user data's scripts,
+// which are to call /etc/eks/bootstrap.sh.
+func (b *boot) bootAL2(ctx context.Context, parts []part) {
+	b.refuseParts(parts)
+	box := b.sandbox()
+	box.programs["/etc/eks/bootstrap.sh"] = b.bootstrap
+	b.runShell(ctx, parts, box)
+	if b.kubelet == nil {
+		return
+	}
+	b.unit("systemd[1]", "Started Kubernetes Kubelet.")
+}
+
+// bootstrapFlags are the options of bootstrap.sh that take a value. It knows an
+// option only as a word of its own: "--kubelet-extra-args=…" is to it a
+// positional argument like any other, and is ignored.
+// Source: files/bootstrap.sh of amazon-eks-ami.
+var bootstrapFlags = map[string]bool{
+	"--use-max-pods": true, "--b64-cluster-ca": true, "--apiserver-endpoint": true, "--kubelet-extra-args": true,
+	"--enable-docker-bridge": true, "--aws-api-retry-attempts": true, "--docker-config-json": true,
+	"--containerd-config-file": true, "--pause-container-account": true, "--pause-container-version": true,
+	"--dns-cluster-ip": true, "--ip-family": true, "--service-ipv6-cidr": true, "--enable-local-outpost": true,
+	"--cluster-id": true, "--mount-bpf-fs": true, "--local-disks": true, "--container-runtime": true,
+}
+
+// bootstrap stands in for /etc/eks/bootstrap.sh.
+func (b *boot) bootstrap(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	flags, cluster, problem := parseBootstrap(args)
+	if problem != "" {
+		fmt.Fprintln(stderr, problem)
+		return 1
+	}
+	endpoint, ca := flags["--apiserver-endpoint"], flags["--b64-cluster-ca"]
+	if err := b.around.Credentials(); err != nil {
+		for range 3 {
+			fmt.Fprintln(stderr, "Unable to locate credentials. You can configure credentials by running \"aws configure\".")
+		}
+		fmt.Fprintln(stderr, "PrivateDnsName is not available. Exited with error on line 563")
+		return 1
+	}
+	if endpoint == "" || ca == "" {
+		c, err := b.around.Cluster(cluster)
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+			fmt.Fprintln(stderr, "Exited with error on line 451")
+			return 255
+		}
+		endpoint, ca = c.Endpoint, c.CA
+	}
+	pem, err := base64.StdEncoding.DecodeString(ca)
+	if err != nil {
+		fmt.Fprintln(stderr, "base64: invalid input")
+		fmt.Fprintln(stderr, "Exited with error on line 470")
+		return 1
+	}
+	config, err := b.al2Config(flags)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	b.kubelet = &start{
+		config: config, server: endpoint, ca: pem,
+		args: append([]string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + b.PrivateIP},
+			b.extraArgs(flags["--kubelet-extra-args"])...),
+	}
+	fmt.Fprintln(stdout, "Created symlink from /etc/systemd/system/multi-user.target.wants/kubelet.service to /etc/systemd/system/kubelet.service.")
+	fmt.Fprintln(stdout, "nvidia-smi not found")
+	return 0
+}
+
+// extraArgs takes the extra arguments the way that they go: into a line
+// Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and from there, split,
+// into the command line. A single quote in them ends that line early, and
+// systemd ignores a line that it cannot read.
+func (b *boot) extraArgs(extra string) []string {
+	if strings.Contains(extra, "'") {
+		b.unit("systemd[1]", "/etc/systemd/system/kubelet.service.d/30-kubelet-extra-args.conf:2: Invalid syntax, ignoring: KUBELET_EXTRA_ARGS="+extra)
+		return nil
+	}
+	return words(extra)
+}
+
+func parseBootstrap(args []string) (flags map[string]string, cluster, problem string) {
+	flags = map[string]string{"--use-max-pods": "true", "--ip-family": "ipv4"}
+	var positional []string
+	for i := 0; i < len(args); i++ {
+		if !bootstrapFlags[args[i]] {
+			positional = append(positional, args[i])
+			continue
+		}
+		if i+1 == len(args) {
+			return nil, "", "/etc/eks/bootstrap.sh: line 55: $2: unbound variable"
+		}
+		flags[args[i]] = args[i+1]
+		i++
+	}
+	if len(positional) == 0 {
+		return nil, "", "CLUSTER_NAME is not defined"
+	}
+	return flags, positional[0], ""
+}
+
+// al2Config is the kubelet's configuration as the image has it, with what
+// bootstrap.sh writes into it.
+func (b *boot) al2Config(flags map[string]string) ([]byte, error) {
+	config := b.baseConfig()
+	if flags["--use-max-pods"] == "true" {
+		config["maxPods"] = b.addressablePods()
+	}
+	dns := flags["--dns-cluster-ip"]
+	if dns == "" {
+		dns = "10.100.0.10"
+		if strings.HasPrefix(b.PrivateIP, "10.") {
+			dns = "172.20.0.10"
+		}
+	}
+	config["clusterDNS"] = []string{dns}
+	data, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("write kubelet configuration: %w", err)
+	}
+	return data, nil
+}
+
+// baseConfig is what both Amazon Linux images set.
+func (b *boot) baseConfig() map[string]any {
+	return map[string]any{
+		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
+		"kind":                     "KubeletConfiguration",
+		"address":                  "0.0.0.0",
+		"clusterDomain":            "cluster.local",
+		"cgroupDriver":             "systemd",
+		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+		"providerID":               "aws:///" + b.Zone + "/" + b.ID,
+		"kubeReserved":             b.reserved(),
+		"evictionHard":             map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"},
+		"registerNode":             true,
+	}
+}

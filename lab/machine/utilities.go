@@ -1,0 +1,189 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+)
+
+// utilities are the programs of the images that user data commonly calls. Each
+// does what it does in life as far as it can be told in make-believe files.
+func (b *boot) utilities(f *files) map[string]program {
+	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 }
+	programs := map[string]program{
+		"cat":      func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
+		"tee":      func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
+		"logger":   func(args []string, in io.Reader, _, err io.Writer) int { return logger(args, in, err) },
+		"mkdir":    func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
+		"rm":       func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
+		"touch":    func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
+		"base64":   encodeOrDecode,
+		"curl":     b.curl,
+		"hostname": printer(b.PrivateDNSName),
+		"uname":    b.uname,
+		"nproc":    printer(fmt.Sprint(b.Facts.Processor.VCPUs)),
+		"date":     printer(time.Now().UTC().Format(time.UnixDate)),
+		"id":       printer("uid=0(root) gid=0(root) groups=0(root)"),
+		"whoami":   printer("root"),
+	}
+	for _, name := range []string{
+		"sleep", "chmod", "chown", "sync", "sysctl", "systemctl", "mount", "umount", "swapoff", "modprobe", "yum", "dnf", "rpm",
+		"update-ca-trust", "iptables", "useradd", "groupadd", "usermod", "amazon-linux-extras", "cloud-init", "chronyc", "setenforce",
+	} {
+		programs[name] = done
+	}
+	return programs
+}
+
+func printer(line string) program {
+	return func(_ []string, _ io.Reader, out, _ io.Writer) int {
+		fmt.Fprintln(out, line)
+		return 0
+	}
+}
+
+func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
+	machine := b.Image.Architecture
+	if machine == "arm64" {
+		machine = "aarch64"
+	}
+	switch strings.Join(args, "") {
+	case "-m", "-p", "-i":
+		fmt.Fprintln(out, machine)
+	case "-r":
+		fmt.Fprintln(out, kernel(b.Image.Family)+"."+machine)
+	default:
+		fmt.Fprintln(out, "Linux")
+	}
+	return 0
+}
+
+func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	code := 0
+	for _, name := range args {
+		if name == "-" {
+			copyAll(out, in)
+			continue
+		}
+		data, ok := f.read(path.Clean(name))
+		if !ok {
+			fmt.Fprintf(errs, "cat: %s: No such file or directory\n", name)
+			code = 1
+		}
+		_, _ = out.Write(data)
+	}
+	return code
+}
+
+func tee(f *files, args []string, in io.Reader, out io.Writer) int {
+	add := false
+	var names []string
+	for _, arg := range args {
+		if arg == "-a" {
+			add = true
+		} else if !strings.HasPrefix(arg, "-") {
+			names = append(names, path.Clean(arg))
+		}
+	}
+	var all bytes.Buffer
+	copyAll(io.MultiWriter(out, &all), in)
+	for _, name := range names {
+		if name != "/dev/console" && f.write(name, all.Bytes(), add) != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+// logger writes to the journal, and with -s to standard error too.
+func logger(args []string, in io.Reader, errs io.Writer) int {
+	loud := false
+	for _, arg := range args {
+		loud = loud || arg == "-s"
+	}
+	if !loud {
+		errs = io.Discard
+	}
+	copyAll(errs, in)
+	return 0
+}
+
+func touch(f *files, args []string) int {
+	for _, name := range args {
+		if f.write(path.Clean(name), nil, true) != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+func eachPath(args []string, do func(string)) int {
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			do(path.Clean(arg))
+		}
+	}
+	return 0
+}
+
+func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
+	for _, arg := range args {
+		if arg == "-d" || arg == "--decode" {
+			if _, err := io.Copy(out, base64.NewDecoder(base64.StdEncoding, in)); err != nil {
+				fmt.Fprintln(errs, "base64: invalid input")
+				return 1
+			}
+			return 0
+		}
+	}
+	encoder := base64.NewEncoder(base64.StdEncoding, out)
+	copyAll(encoder, in)
+	_ = encoder.Close()
+	fmt.Fprintln(out)
+	return 0
+}
+
+// curl reaches the metadata service and nothing else.
+func (b *boot) curl(args []string, _ io.Reader, out, errs io.Writer) int {
+	url := ""
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
+			url = arg
+		}
+	}
+	item, ok := strings.CutPrefix(url, "http://169.254.169.254/latest/")
+	if !ok {
+		fmt.Fprintf(errs, "curl: (28) Failed to connect to %s: the lab has no network beyond the metadata service\n", url)
+		return 28
+	}
+	answers := map[string]string{
+		"api/token":                             "AQAEAGVk",
+		"meta-data/instance-id":                 b.ID,
+		"meta-data/instance-type":               b.Facts.Name,
+		"meta-data/local-ipv4":                  b.PrivateIP,
+		"meta-data/local-hostname":              b.PrivateDNSName,
+		"meta-data/hostname":                    b.PrivateDNSName,
+		"meta-data/placement/availability-zone": b.Zone,
+		"meta-data/placement/region":            b.Region,
+	}
+	answer, ok := answers[strings.TrimSuffix(item, "/")]
+	if !ok {
+		fmt.Fprintln(errs, "curl: (22) The requested URL returned error: 404 Not Found")
+		return 22
+	}
+	fmt.Fprint(out, answer)
+	return 0
+}
+
+func copyAll(to io.Writer, from io.Reader) {
+	if from != nil {
+		_, _ = io.Copy(to, io.LimitReader(from, maxFile))
+	}
+}
