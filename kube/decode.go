@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -137,13 +138,25 @@ func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
 	}
 	strict, err := k8sjson.UnmarshalStrict(doc.json, object)
 	if err != nil {
-		d.fail(doc.file, doc.line, "%s %s cannot be read: %v", gvk.Kind, name, err)
+		d.fail(doc.file, doc.line, "%s %s cannot be read: %v%s", gvk.Kind, name, err, typeHint(err))
 		return
 	}
 	for _, problem := range strict {
 		d.note(doc.file, doc.line, "%s %s: %v, ignored", gvk.Kind, name, problem)
 	}
 	d.add(doc, gvk.Kind, object, tree)
+}
+
+// typeHint is what to do about a value of the wrong type.
+func typeHint(err error) string {
+	text := err.Error()
+	if !strings.HasSuffix(text, "of type string") {
+		return ""
+	}
+	if strings.Contains(text, "unmarshal bool") || strings.Contains(text, "unmarshal number") {
+		return `; put the value in quotes: YAML reads yes, no, on, off, y, n and digits as something else than text`
+	}
+	return ""
 }
 
 // unknown counts a kind that does not matter, and refuses an unknown version of one that does.
