@@ -42,6 +42,8 @@ func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
 	}
+	cfg = cfg.Copy()
+	cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
 	return &Door{cluster: cluster, iam: iam.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}, nil
 }
 

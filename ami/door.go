@@ -20,6 +20,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/fault"
 )
 
 // Door is the way to EC2's images and the parameters that name them. It is safe for concurrent use.
@@ -46,6 +47,8 @@ const (
 
 // New returns the door. Endpoint, region and credentials are those of cfg.
 func New(cfg aws.Config) *Door {
+	cfg = cfg.Copy()
+	cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
 	return &Door{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
 }
 

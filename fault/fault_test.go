@@ -171,3 +171,36 @@ func TestOf(t *testing.T) {
 		t.Errorf("worst is %s, want Denied: it says most about what to do", worst.Kind)
 	}
 }
+
+// TestGenuine: a page with status 200 must not read as "there is nothing".
+func TestGenuine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		header   string
+		wantKind fault.Kind
+	}{
+		"a proxy's page": {"", fault.Transient},
+		"EC2's answer":   {"x-amzn-RequestId", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if c.header != "" {
+					w.Header().Set(c.header, "id")
+				}
+				_, _ = w.Write([]byte("<html><body>Welcome</body></html>"))
+			}))
+			defer srv.Close()
+			cfg := config(srv.URL)
+			cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
+			_, err := ec2.NewFromConfig(cfg).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+			if c.wantKind == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			check(t, fault.Sort("DescribeInstances", err), c.wantKind, "UnreadableAnswer", "request id")
+		})
+	}
+}

@@ -22,7 +22,11 @@ import (
 type Door struct{ client *awsec2.Client }
 
 // New returns the door. Endpoint, region and credentials are those of cfg.
-func New(cfg aws.Config) *Door { return &Door{client: awsec2.NewFromConfig(cfg)} }
+func New(cfg aws.Config) *Door {
+	cfg = cfg.Copy()
+	cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
+	return &Door{client: awsec2.NewFromConfig(cfg)}
+}
 
 // Term selects subnets or security groups: by ID if that is set, else by Name
 // (group names only), else by Tags, all of which must match. The tag value "*"
