@@ -42,8 +42,7 @@ func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
 	}
-	cfg = cfg.Copy()
-	cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
+	cfg = fault.Genuine(cfg)
 	return &Door{cluster: cluster, iam: iam.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}, nil
 }
 

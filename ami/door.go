@@ -47,8 +47,7 @@ const (
 
 // New returns the door. Endpoint, region and credentials are those of cfg.
 func New(cfg aws.Config) *Door {
-	cfg = cfg.Copy()
-	cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
+	cfg = fault.Genuine(cfg)
 	return &Door{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
 }
 

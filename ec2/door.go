@@ -71,8 +71,7 @@ func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 
 // client slows itself down when EC2 throttles it, for all of its callers together.
 func client(cfg aws.Config) *awsec2.Client {
-	return awsec2.NewFromConfig(cfg, func(o *awsec2.Options) {
-		o.APIOptions = append(o.APIOptions, fault.Genuine)
+	return awsec2.NewFromConfig(fault.Genuine(cfg), func(o *awsec2.Options) {
 		o.Retryer = retry.NewAdaptiveMode(func(a *retry.AdaptiveModeOptions) {
 			a.StandardOptions = append(a.StandardOptions, func(s *retry.StandardOptions) {
 				s.MaxAttempts = attempts

@@ -191,9 +191,7 @@ func TestGenuine(t *testing.T) {
 				_, _ = w.Write([]byte("<html><body>Welcome</body></html>"))
 			}))
 			defer srv.Close()
-			cfg := config(srv.URL)
-			cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
-			_, err := ec2.NewFromConfig(cfg).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+			_, err := ec2.NewFromConfig(fault.Genuine(config(srv.URL))).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 			if c.wantKind == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)

@@ -3,18 +3,24 @@ package fault
 import (
 	"context"
 	"errors"
+	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Genuine is an API option of the SDK that refuses answers which are not of AWS.
-// Without it a proxy's page with status 200 reads as an empty list: all instances
-// would seem to be gone. Every door adds it to its configuration's APIOptions.
-func Genuine(stack *middleware.Stack) error {
-	// After the step that reads the body: so it sees the answer first.
-	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
+// Genuine returns cfg with an addition: clients made from it refuse answers that
+// are not of AWS. Without it a proxy's page with status 200 reads as an empty list,
+// and all instances would seem to be gone. Every door makes its clients from it.
+func Genuine(cfg aws.Config) aws.Config {
+	cfg = cfg.Copy()
+	cfg.APIOptions = slices.Concat(cfg.APIOptions, []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
+		// Around the step that reads the body.
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
+	}})
+	return cfg
 }
 
 func genuine(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (

@@ -23,8 +23,7 @@ type Door struct{ client *awsec2.Client }
 
 // New returns the door. Endpoint, region and credentials are those of cfg.
 func New(cfg aws.Config) *Door {
-	cfg = cfg.Copy()
-	cfg.APIOptions = append(cfg.APIOptions, fault.Genuine)
+	cfg = fault.Genuine(cfg)
 	return &Door{client: awsec2.NewFromConfig(cfg)}
 }
 

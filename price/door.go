@@ -40,8 +40,7 @@ type Config struct {
 
 // New returns the door; its book is the embedded one until Refresh succeeds.
 func New(c Config) *Door {
-	c.AWS = c.AWS.Copy()
-	c.AWS.APIOptions = append(c.AWS.APIOptions, fault.Genuine)
+	c.AWS = fault.Genuine(c.AWS)
 	list := c.AWS.Copy()
 	list.Region = listRegion(c.AWS.Region)
 	d := &Door{
