@@ -170,7 +170,8 @@ func (d *Door) attach(ctx context.Context, p Profile, role string) error {
 		if err == nil && now.Role == role {
 			return nil
 		}
-		return e
+		return &fault.Error{Op: e.Op, Kind: fault.Transient, Reason: "ProfileNotSettled", Code: e.Code, Message: e.Message,
+			Hint: "IAM takes some seconds to show a change"}
 	}
 	return err
 }

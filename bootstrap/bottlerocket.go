@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,7 @@ const kubernetesTable = "settings.kubernetes"
 // Source: the settings reference of bottlerocket.dev.
 func (n Node) bottlerocket() (string, error) {
 	if n.Kubelet.PodsPerCore != nil {
-		return "", fmt.Errorf("Bottlerocket does not know spec.kubelet.podsPerCore: set maxPods instead")
+		return "", errors.New("spec.kubelet.podsPerCore is unknown to Bottlerocket: set maxPods instead")
 	}
 	doc, err := parseTOML(n.UserData)
 	if err != nil {

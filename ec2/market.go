@@ -24,24 +24,33 @@ type Market struct {
 // Market asks EC2 which instance types there are and in which zones. What EC2's
 // API does not tell (baseline network bandwidth, branch interfaces) stays zero.
 func (d *Door) Market(ctx context.Context) (Market, error) {
-	facts, err := d.facts(ctx)
+	return market(ctx, d.reads, d.cluster.Region)
+}
+
+// ReadMarket is Door.Market for who has no cluster: the command line.
+func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
+	return market(ctx, client(cfg), cfg.Region)
+}
+
+func market(ctx context.Context, client *awsec2.Client, region string) (Market, error) {
+	facts, err := facts(ctx, client)
 	if err != nil {
 		return Market{}, err
 	}
-	zones, err := d.zones(ctx)
+	zones, err := zones(ctx, client)
 	if err != nil {
 		return Market{}, err
 	}
 	if len(facts) == 0 || len(zones) == 0 {
 		return Market{}, &fault.Error{Op: "DescribeInstanceTypes", Kind: fault.Transient, Reason: "EmptyAnswer",
-			Message: "EC2 lists no instance types in region " + d.cluster.Region}
+			Message: "EC2 lists no instance types in region " + region}
 	}
 	return Market{Facts: facts, Zones: zones}, nil
 }
 
-func (d *Door) facts(ctx context.Context) ([]catalog.Facts, error) {
+func facts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) {
 	byName := map[string]catalog.Facts{}
-	pages := awsec2.NewDescribeInstanceTypesPaginator(d.reads, &awsec2.DescribeInstanceTypesInput{
+	pages := awsec2.NewDescribeInstanceTypesPaginator(client, &awsec2.DescribeInstanceTypesInput{
 		MaxResults: aws.Int32(100),
 		Filters: []awstypes.Filter{
 			filter("supported-virtualization-type", "hvm"),
@@ -66,9 +75,9 @@ func (d *Door) facts(ctx context.Context) ([]catalog.Facts, error) {
 	return out, nil
 }
 
-func (d *Door) zones(ctx context.Context) (map[string][]string, error) {
+func zones(ctx context.Context, client *awsec2.Client) (map[string][]string, error) {
 	out := map[string][]string{}
-	pages := awsec2.NewDescribeInstanceTypeOfferingsPaginator(d.reads, &awsec2.DescribeInstanceTypeOfferingsInput{
+	pages := awsec2.NewDescribeInstanceTypeOfferingsPaginator(client, &awsec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: awstypes.LocationTypeAvailabilityZone,
 		MaxResults:   aws.Int32(1000),
 	})

@@ -48,10 +48,10 @@ type knownTemplate struct {
 // so that it is the same in every process of ours and never a namesake's.
 func (d *Door) name(content Blueprint, tags map[string]string) (string, error) {
 	data, err := json.Marshal(struct { // maps are written sorted by key
-		Cluster Cluster
+		UID     string
 		Content Blueprint
-		Tags    map[string]string
-	}{d.cluster, content, tags})
+		Tags    map[string]string // our cluster's name among them
+	}{d.cluster.UID, content, tags})
 	if err != nil {
 		return "", fmt.Errorf("name launch template: %w", err)
 	}

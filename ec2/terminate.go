@@ -25,6 +25,9 @@ const (
 // Terminate ends an instance. It looks at the instance's tags first, each time,
 // and refuses (fault.Refused) what is not ours. An instance that EC2 does not
 // know, or that is ending already, is success. Calls at one moment become one.
+//
+// EC2 may not show an instance for some seconds after its launch; so a caller
+// who has just launched it must look at Instances once more before forgetting it.
 func (d *Door) Terminate(ctx context.Context, id string, proof Proof) error {
 	instance, err := d.Instance(ctx, id)
 	if fault.Is(err, fault.Gone) {
