@@ -21,3 +21,8 @@ func refuse(code, format string, args ...any) error {
 func refuseWith(status int, code, format string, args ...any) error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: status}
 }
+
+// mismatch refuses a second request of one idempotency token that is not the first one.
+func mismatch() error {
+	return refuse("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+}

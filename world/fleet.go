@@ -11,8 +11,7 @@ import (
 
 // FleetRequest asks for a fleet of type instant: instances now, or errors.
 type FleetRequest struct {
-	Token       string // idempotency token; empty: none
-	Fingerprint string // of the whole request: the same token must come with the same one
+	Idempotency
 
 	Configs  []FleetConfig
 	OnDemand int // capacity to buy on demand
@@ -100,7 +99,7 @@ type choice struct {
 func (r *Region) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := r.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {
-			return Fleet{}, refuse("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+			return Fleet{}, mismatch()
 		}
 		return f.result, nil
 	}
@@ -135,7 +134,7 @@ func (r *Region) CheckFleet(q FleetRequest) error {
 	choices := 0
 	for _, c := range q.Configs {
 		choices += max(1, len(c.Overrides))
-		t, err := r.findTemplate(c.TemplateID, c.TemplateName)
+		t, err := r.FindTemplate(c.TemplateID, c.TemplateName)
 		if err != nil {
 			return err
 		}
@@ -192,7 +191,7 @@ func (r *Region) buy(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID string) []choice {
 	var out []choice
 	for _, config := range q.Configs {
-		t, err := r.findTemplate(config.TemplateID, config.TemplateName)
+		t, err := r.FindTemplate(config.TemplateID, config.TemplateName)
 		if err != nil {
 			continue // CheckFleet has refused it
 		}

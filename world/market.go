@@ -49,6 +49,9 @@ func (w *World) Market(region string) *Market {
 	return m
 }
 
+// Markets returns the names of the regions that sell anything, sorted.
+func (w *World) Markets() []string { return slices.Sorted(maps.Keys(w.markets)) }
+
 // Sell puts instance types on sale, or alters those that are.
 func (m *Market) Sell(stock ...Stock) {
 	for _, s := range stock {

@@ -7,8 +7,7 @@ import (
 
 // RunRequest asks for instances of one kind.
 type RunRequest struct {
-	Token       string
-	Fingerprint string
+	Idempotency
 
 	Data         TemplateData // what the request itself says
 	TemplateID   string       // of a launch template to complete it with; or its name; or neither
@@ -30,7 +29,7 @@ type run struct {
 func (r *Region) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := r.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
-			return nil, refuse("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+			return nil, mismatch()
 		}
 		return r.byID(known.instances), nil
 	}
@@ -69,7 +68,7 @@ func (r *Region) checkRun(now time.Time, q RunRequest) (birth, error) {
 	}
 	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token}
 	if q.TemplateID != "" || q.TemplateName != "" {
-		t, err := r.findTemplate(q.TemplateID, q.TemplateName)
+		t, err := r.FindTemplate(q.TemplateID, q.TemplateName)
 		if err != nil {
 			return birth{}, err
 		}

@@ -17,6 +17,7 @@ type Template struct {
 	Tags      map[string]string
 	Versions  []TemplateVersion // number 1 first; the last is $Latest
 
+	once Idempotency
 }
 
 // TemplateVersion is one version of a launch template.
@@ -27,8 +28,25 @@ type TemplateVersion struct {
 	Data        TemplateData
 }
 
+// Idempotency is how a caller makes sure that a call is carried out once: calls
+// of one token are one call, and must have the same fingerprint. Without a token
+// every call is its own.
+type Idempotency struct {
+	Token       string
+	Fingerprint string // of all parameters
+}
+
 // CreateTemplate makes a launch template with one version.
-func (r *Region) CreateTemplate(now time.Time, t Template, v TemplateVersion) (*Template, error) {
+func (r *Region) CreateTemplate(now time.Time, t Template, v TemplateVersion, once Idempotency) (*Template, error) {
+	for _, known := range r.templates {
+		if once.Token == "" || known.once.Token != once.Token {
+			continue
+		}
+		if known.once != once {
+			return nil, mismatch()
+		}
+		return known, nil
+	}
 	if len(t.Name) < 3 || len(t.Name) > 128 {
 		return nil, refuse("InvalidLaunchTemplateName.MalformedException", "A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and the following characters: - ( ) . / _.")
 	}
@@ -38,7 +56,7 @@ func (r *Region) CreateTemplate(now time.Time, t Template, v TemplateVersion) (*
 	if err := v.Data.checkUserData("InvalidUserData.Malformed"); err != nil {
 		return nil, err
 	}
-	t.ID = r.world().NewID("lt")
+	t.ID, t.once = r.world().NewID("lt"), once
 	t.CreatedAt, v.CreatedAt, v.Number = now, now, 1
 	t.Versions = []TemplateVersion{v}
 	t.Tags = maps.Clone(t.Tags)
@@ -71,7 +89,7 @@ func (r *Region) Templates() []*Template {
 
 // DeleteTemplate removes a launch template, by id or by name; instances made from it live on.
 func (r *Region) DeleteTemplate(id, name string) (*Template, error) {
-	t, err := r.findTemplate(id, name)
+	t, err := r.FindTemplate(id, name)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +113,8 @@ func (t *Template) Version(version string) (TemplateVersion, error) {
 	return TemplateVersion{}, refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of launch template %s", version, t.ID)
 }
 
-// findTemplate finds a launch template that a call names.
-func (r *Region) findTemplate(id, name string) (*Template, error) {
+// FindTemplate finds a launch template that a call names, by id or by name.
+func (r *Region) FindTemplate(id, name string) (*Template, error) {
 	if id == "" && name == "" {
 		return nil, refuse("MissingParameter", "Either a launch template ID or a launch template name must be specified in the request.")
 	}

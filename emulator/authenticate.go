@@ -1,0 +1,103 @@
+package emulator
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/world"
+)
+
+// validity is how far the time of a signature may be from ours. A presigned
+// call of STS is good for as long, whatever its X-Amz-Expires says: that is how
+// the tokens of EKS live 15 minutes though they ask for 60 seconds.
+const validity = 15 * time.Minute
+
+// clusterHeader is the header by which a token of EKS names its cluster.
+const clusterHeader = "X-K8s-Aws-Id"
+
+// authenticate finds out who calls. A key that the world issued must have signed
+// the request; another one is the administrator of its account, unless the
+// server is strict or the call is presigned, which only vouches for what it proves.
+func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *call) (world.Identity, error) {
+	sig, err := readSignature(r)
+	if errors.Is(err, errUnsigned) {
+		return world.Identity{}, forbidden("MissingAuthenticationToken", "Request is missing Authentication Token")
+	}
+	if err != nil {
+		return world.Identity{}, &world.Error{Code: "IncompleteSignature", Message: err.Error()}
+	}
+	session, known := w.SessionByKey(sig.accessKey)
+	if !known && (s.Strict || sig.presigned) {
+		return world.Identity{}, invalidToken(c.service)
+	}
+	if !known {
+		return world.Root(accountOf(sig.accessKey)), nil
+	}
+	if session.Token != sig.token {
+		return world.Identity{}, invalidToken(c.service)
+	}
+	if !session.Expires.IsZero() && !now.Before(session.Expires) {
+		return world.Identity{}, forbidden("ExpiredToken", "The security token included in the request is expired")
+	}
+	if err := checkTime(now, sig); err != nil {
+		return world.Identity{}, err
+	}
+	if r.Header.Get(clusterHeader) != "" && !slices.Contains(sig.headers, strings.ToLower(clusterHeader)) {
+		return world.Identity{}, forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
+	}
+	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, c.body) {
+		return world.Identity{}, forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+	}
+	return session.Identity, nil
+}
+
+// checkTime refuses a signature that is too old or from the future.
+func checkTime(now time.Time, sig signature) error {
+	if now.After(sig.at.Add(validity)) {
+		return forbidden("SignatureDoesNotMatch", "Signature expired: "+sig.at.Format(amzTime)+" is now earlier than "+now.Add(-validity).Format(amzTime)+" ("+now.Format(amzTime)+" - 15 min.)")
+	}
+	if sig.at.After(now.Add(validity)) {
+		return forbidden("SignatureDoesNotMatch", "Signature not yet current: "+sig.at.Format(amzTime)+" is still later than "+now.Add(validity).Format(amzTime)+" ("+now.Format(amzTime)+" + 15 min.)")
+	}
+	return nil
+}
+
+// accountOf returns the account that an unknown access key stands for.
+func accountOf(accessKey string) string {
+	if len(accessKey) == 12 && strings.Trim(accessKey, "0123456789") == "" {
+		return accessKey
+	}
+	return DefaultAccount
+}
+
+// invalidToken refuses a key, in the words of the service.
+func invalidToken(service string) error {
+	switch service {
+	case "ec2":
+		return &world.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
+	case "ssm", "eks", "pricing":
+		return &world.Error{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
+	}
+	return forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
+}
+
+// denied refuses what IAM does not allow, in the words of the service.
+func denied(c *call) error {
+	what := "User: " + c.caller.ARN + " is not authorized to perform: " + c.name() + " on resource: * because no identity-based policy allows the " + c.name() + " action"
+	switch c.service {
+	case "ec2":
+		return forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
+	case "ssm", "pricing":
+		return &world.Error{Code: "AccessDeniedException", Message: what}
+	case "eks":
+		return forbidden("AccessDeniedException", what)
+	}
+	return forbidden("AccessDenied", what)
+}
+
+func forbidden(code, message string) error {
+	return &world.Error{Code: code, Message: message, Status: 403}
+}

@@ -1,0 +1,244 @@
+package emulator
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/world"
+)
+
+// eksActions returns the actions of EKS.
+func eksActions() map[string]action {
+	return map[string]action{
+		"CreateCluster":          op(createCluster),
+		"DescribeCluster":        op(describeCluster),
+		"ListClusters":           op(listClusters),
+		"UpdateClusterConfig":    op(updateClusterConfig),
+		"DeleteCluster":          op(deleteCluster),
+		"CreateAccessEntry":      op(createAccessEntry),
+		"DescribeAccessEntry":    op(describeAccessEntry),
+		"ListAccessEntries":      op(listAccessEntries),
+		"UpdateAccessEntry":      op(updateAccessEntry),
+		"DeleteAccessEntry":      op(deleteAccessEntry),
+		"CreateFargateProfile":   op(createFargateProfile),
+		"DescribeFargateProfile": op(describeFargateProfile),
+		"ListFargateProfiles":    op(listFargateProfiles),
+		"DeleteFargateProfile":   op(deleteFargateProfile),
+	}
+}
+
+// eksRoutes returns the methods and paths of the actions.
+func eksRoutes() []restRoute {
+	return []restRoute{
+		{"POST", "clusters", "CreateCluster"},
+		{"GET", "clusters", "ListClusters"},
+		{"GET", "clusters/*", "DescribeCluster"},
+		{"DELETE", "clusters/*", "DeleteCluster"},
+		{"POST", "clusters/*/update-config", "UpdateClusterConfig"},
+		{"POST", "clusters/*/access-entries", "CreateAccessEntry"},
+		{"GET", "clusters/*/access-entries", "ListAccessEntries"},
+		{"GET", "clusters/*/access-entries/*", "DescribeAccessEntry"},
+		{"POST", "clusters/*/access-entries/*", "UpdateAccessEntry"},
+		{"DELETE", "clusters/*/access-entries/*", "DeleteAccessEntry"},
+		{"POST", "clusters/*/fargate-profiles", "CreateFargateProfile"},
+		{"GET", "clusters/*/fargate-profiles", "ListFargateProfiles"},
+		{"GET", "clusters/*/fargate-profiles/*", "DescribeFargateProfile"},
+		{"DELETE", "clusters/*/fargate-profiles/*", "DeleteFargateProfile"},
+	}
+}
+
+// cluster is a cluster as EKS writes it.
+type cluster struct {
+	Name                    string            `json:"name"`
+	Arn                     string            `json:"arn"`
+	CreatedAt               float64           `json:"createdAt"`
+	Version                 string            `json:"version"`
+	PlatformVersion         string            `json:"platformVersion"`
+	Endpoint                string            `json:"endpoint"`
+	RoleArn                 string            `json:"roleArn"`
+	ResourcesVpcConfig      vpcConfig         `json:"resourcesVpcConfig"`
+	KubernetesNetworkConfig networkConfig     `json:"kubernetesNetworkConfig"`
+	Identity                clusterIdentity   `json:"identity"`
+	Status                  string            `json:"status"`
+	CertificateAuthority    certificate       `json:"certificateAuthority"`
+	Tags                    map[string]string `json:"tags"`
+	AccessConfig            accessConfig      `json:"accessConfig"`
+}
+
+type vpcConfig struct {
+	SubnetIds              []string `json:"subnetIds"`
+	SecurityGroupIds       []string `json:"securityGroupIds"`
+	ClusterSecurityGroupId string   `json:"clusterSecurityGroupId,omitempty"`
+	VpcId                  string   `json:"vpcId"`
+	EndpointPublicAccess   bool     `json:"endpointPublicAccess"`
+	EndpointPrivateAccess  bool     `json:"endpointPrivateAccess"`
+}
+
+type networkConfig struct {
+	ServiceIpv4Cidr string `json:"serviceIpv4Cidr"`
+	IPFamily        string `json:"ipFamily"`
+}
+
+type clusterIdentity struct {
+	OIDC oidc `json:"oidc"`
+}
+
+type oidc struct {
+	Issuer string `json:"issuer"`
+}
+
+type certificate struct {
+	Data string `json:"data"`
+}
+
+type accessConfig struct {
+	AuthenticationMode string `json:"authenticationMode"`
+}
+
+type clusterOut struct {
+	Cluster cluster `json:"cluster"`
+}
+
+func clusterOf(c *world.Cluster) cluster {
+	return cluster{
+		Name: c.Name, Arn: c.ARN, CreatedAt: epoch(c.CreatedAt), Version: c.Version, PlatformVersion: "eks.1", Endpoint: c.Endpoint, RoleArn: c.RoleARN,
+		ResourcesVpcConfig: vpcConfig{
+			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
+			EndpointPublicAccess: true,
+		},
+		KubernetesNetworkConfig: networkConfig{ServiceIpv4Cidr: c.ServiceCIDR, IPFamily: "ipv4"},
+		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
+		Tags: fullMap(c.Tags), AccessConfig: accessConfig{AuthenticationMode: c.AuthMode},
+	}
+}
+
+// full and fullMap write what is nil as empty: JSON tells them apart.
+func full(list []string) []string { return append([]string{}, list...) }
+
+func fullMap(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+type createClusterIn struct {
+	Name                    string            `json:"name"`
+	Version                 string            `json:"version"`
+	RoleArn                 string            `json:"roleArn"`
+	ResourcesVpcConfig      vpcConfig         `json:"resourcesVpcConfig"`
+	KubernetesNetworkConfig networkConfig     `json:"kubernetesNetworkConfig"`
+	Tags                    map[string]string `json:"tags"`
+	AccessConfig            accessConfig      `json:"accessConfig"`
+}
+
+// createCluster adds the record of a cluster. There is no control plane behind
+// it: its endpoint is one that nothing answers.
+func createCluster(c *call, in *createClusterIn) (clusterOut, error) {
+	made := world.Cluster{
+		Name: in.Name, Version: in.Version, RoleARN: in.RoleArn, SubnetIDs: in.ResourcesVpcConfig.SubnetIds, GroupIDs: in.ResourcesVpcConfig.SecurityGroupIds,
+		ServiceCIDR: in.KubernetesNetworkConfig.ServiceIpv4Cidr, Tags: in.Tags, AuthMode: in.AccessConfig.AuthenticationMode,
+		Endpoint: "https://" + strings.ToUpper(in.Name) + ".gr7." + c.regionID + ".eks.amazonaws.com",
+	}
+	for _, id := range made.SubnetIDs {
+		s := c.region.Subnet(id)
+		if s == nil {
+			return clusterOut{}, &world.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
+		}
+		made.VPCID = s.VPCID
+	}
+	k, err := c.region.CreateCluster(c.now, made)
+	if err != nil {
+		return clusterOut{}, err
+	}
+	return clusterOut{Cluster: clusterOf(k)}, nil
+}
+
+func describeCluster(c *call, _ *none) (clusterOut, error) {
+	k, err := c.region.Cluster(c.path[0])
+	if err != nil {
+		return clusterOut{}, err
+	}
+	return clusterOut{Cluster: clusterOf(k)}, nil
+}
+
+func deleteCluster(c *call, _ *none) (clusterOut, error) {
+	k, err := c.region.DeleteCluster(c.path[0])
+	if err != nil {
+		return clusterOut{}, err
+	}
+	return clusterOut{Cluster: clusterOf(k)}, nil
+}
+
+type namesOut struct {
+	Clusters  []string `json:"clusters,omitempty"`
+	Entries   []string `json:"accessEntries,omitempty"`
+	Profiles  []string `json:"fargateProfileNames,omitempty"`
+	NextToken string   `json:"nextToken,omitempty"`
+}
+
+func listClusters(c *call, _ *none) (namesOut, error) {
+	names, next, err := c.names(c.region.Clusters())
+	return namesOut{Clusters: names, NextToken: next}, err
+}
+
+// names returns the page of names that the request asks for.
+func (c *call) names(all []string) ([]string, string, error) {
+	size := 100
+	if text := c.form.Get("maxResults"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 100 {
+			return nil, "", &world.Error{Code: "InvalidParameterException", Message: "maxResults must be between 1 and 100"}
+		}
+		size = n
+	}
+	part, next, err := cut(all, func(s string) string { return s }, page{token: c.form.Get("nextToken"), size: size})
+	if err != nil {
+		return nil, "", &world.Error{Code: "InvalidParameterException", Message: "nextToken is not valid"}
+	}
+	return part, next, nil
+}
+
+type updateConfigIn struct {
+	AccessConfig *accessConfig `json:"accessConfig"`
+}
+
+type updateOut struct {
+	Update update `json:"update"`
+}
+
+type update struct {
+	ID     string   `json:"id"`
+	Status string   `json:"status"`
+	Type   string   `json:"type"`
+	Params []string `json:"params"`
+	Errors []string `json:"errors"`
+}
+
+// updateClusterConfig changes the authentication mode, which only goes forward:
+// CONFIG_MAP, API_AND_CONFIG_MAP, API.
+func updateClusterConfig(c *call, in *updateConfigIn) (updateOut, error) {
+	k, err := c.region.Cluster(c.path[0])
+	if err != nil {
+		return updateOut{}, err
+	}
+	if in.AccessConfig == nil {
+		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig only."}
+	}
+	steps := []string{world.AuthConfigMap, world.AuthBoth, world.AuthAPI}
+	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)
+	if to <= from {
+		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " + k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
+	}
+	k.AuthMode = steps[to]
+	return updateOut{Update: update{ID: c.id, Status: "Successful", Type: "AccessConfigUpdate", Params: []string{}, Errors: []string{}}}, nil
+}
+
+func indexOf(list []string, want string) int {
+	for i, s := range list {
+		if s == want {
+			return i
+		}
+	}
+	return -1
+}
