@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// books are what disruption must know beyond a snapshot, by the names that the snapshot uses.
+type books struct {
+	policies map[string]disruption.Policy // by pool
+	claims   map[string]*karpv1.NodeClaim
+	quiet    map[string]time.Time // by claim
+	ready    map[string]bool      // by Node
+	keep     map[string]string    // by Node: who asked to keep it
+	nodes    map[string]bool      // all Nodes
+}
+
+func readBooks(o kube.Objects, watch *PodWatch) books {
+	b := books{
+		policies: map[string]disruption.Policy{}, claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
+		ready: map[string]bool{}, keep: map[string]string{}, nodes: map[string]bool{},
+	}
+	for _, pool := range o.Pools {
+		if pool.Spec.Replicas == nil && pool.DeletionTimestamp == nil {
+			b.policies[pool.Name] = policyOf(pool)
+		}
+	}
+	for _, claim := range o.Claims {
+		b.claims[claim.Name] = claim
+		b.quiet[claim.Name] = quietSince(claim, watch.Touched(claim.Status.NodeName))
+	}
+	for _, node := range o.Nodes {
+		b.nodes[node.Name], b.ready[node.Name] = true, isReady(node)
+		if node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" {
+			b.keep[node.Name] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the Node"
+		}
+	}
+	now := time.Now()
+	for _, pod := range o.Pods {
+		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isFinished(pod) || pod.Annotations[karpv1.AnnotationDoNotDisrupt] == "" {
+			continue
+		}
+		if p := drainPod(pod); p.Protected(now) {
+			b.keep[pod.Spec.NodeName] = "pod " + p.ID()
+		}
+	}
+	return b
+}
+
+// records are what is known of each node of ours in the snapshot that a claim stands behind.
+func (b books) records(s cluster.Snapshot) map[string]disruption.Record {
+	out := map[string]disruption.Record{}
+	for _, n := range s.Nodes {
+		if b.claims[n.Claim] == nil {
+			continue
+		}
+		out[n.Name] = disruption.Record{Quiet: b.quiet[n.Claim], Ready: b.ready[n.Name], Keep: b.keep[n.Name]}
+	}
+	return out
+}
+
+// policyOf is what a pool allows.
+func policyOf(pool *karpv1.NodePool) disruption.Policy {
+	d := pool.Spec.Disruption
+	out := disruption.Policy{After: d.ConsolidateAfter.Duration}
+	for _, b := range d.Budgets {
+		budget := disruption.Budget{Nodes: b.Nodes, Scheduled: b.Schedule != nil}
+		for _, r := range b.Reasons {
+			budget.Reasons = append(budget.Reasons, disruption.Reason(r))
+		}
+		out.Budgets = append(out.Budgets, budget)
+	}
+	return out
+}
+
+// quietSince is when a pod last came to the claim's node or left it, or else when the node became fit for pods.
+func quietSince(claim *karpv1.NodeClaim, touched time.Time) time.Time {
+	since := claim.Status.LastPodEventTime.Time
+	if touched.After(since) {
+		since = touched
+	}
+	if initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized); ok && initialized.LastTransitionTime.Time.After(since) {
+		since = initialized.LastTransitionTime.Time
+	}
+	return since
+}
+
+// disruptionReason is the condition that says why a node is taken away.
+func disruptionReason(reason disruption.Reason) metav1.Condition {
+	return metav1.Condition{
+		Type: karpv1.ConditionDisruptionReason, Status: metav1.ConditionStatus(corev1.ConditionTrue), Reason: string(reason),
+	}
+}

@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// objectReader sees the objects behind a snapshot.
+type objectReader interface {
+	Objects(ctx context.Context) (kube.Objects, error)
+}
+
+// Emptiness removes nodes that run nothing but what runs on every node.
+type Emptiness struct {
+	Cluster snapshots
+	Reader  objectReader
+	Market  markets
+	Solve   Solver
+	Objects objectWriter
+	Pods    *PodWatch
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	// proposed are the nodes of the last proposal. A node goes when it is proposed twice in a row, so that a pod that
+	// kube-scheduler was just binding to it is seen.
+	proposed map[string]bool
+	told     map[string]disruption.Cause // why each node stayed, last time
+}
+
+// Pauses of the loop, and how often the last change of pods on a node is written on its claim.
+const (
+	emptinessEvery = 5 * time.Second
+	quietEvery     = 10 * time.Second
+	parallelClaims = 20
+)
+
+// Start runs the loop until ctx ends.
+func (e *Emptiness) Start(ctx context.Context) error {
+	ticker := time.NewTicker(emptinessEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := e.pass(ctx, time.Now()); err != nil && !errors.Is(err, context.Canceled) {
+			next, hint := sortError(err)
+			if next != kube.Reread && next != kube.Gone {
+				e.Metrics.Failures.WithLabelValues("disruption", string(next)).Inc()
+				e.Log.Error("cannot look for empty nodes", "error", err.Error(), "hint", hint)
+			}
+		}
+	}
+}
+
+func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
+	// 1. read
+	objects, err := e.Reader.Objects(ctx)
+	if err != nil || len(objects.Claims) == 0 {
+		return err
+	}
+	market := e.Market.Market(now)
+	snapshot, err := e.Cluster.Snapshot(ctx, now, market)
+	if err != nil || market == nil {
+		return err
+	}
+	books := readBooks(objects, e.Pods)
+	in := disruption.Input{
+		Snapshot: snapshot, Policies: books.policies, Records: books.records(snapshot), Now: now,
+	}
+	if anyEmpty(snapshot) && len(snapshot.Pods) > 0 {
+		in.Plan = e.Solve(snapshot, market)
+	}
+	// 2. decide
+	proposal := disruption.Propose(in)
+	// 3. act, 4. tell
+	e.Pods.Keep(books.nodes)
+	e.report(proposal, books)
+	return errors.Join(e.noteQuiet(ctx, snapshot, books, now), e.remove(ctx, proposal, snapshot, books, now))
+}
+
+// remove deletes the claims of the nodes that were proposed this time and the last.
+func (e *Emptiness) remove(ctx context.Context, proposal disruption.Proposal, s cluster.Snapshot, b books, now time.Time) error {
+	claimOf := map[string]string{}
+	for _, n := range s.Nodes {
+		claimOf[n.Name] = n.Claim
+	}
+	before := e.proposed
+	e.proposed = map[string]bool{}
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, move := range proposal.Moves {
+		for _, node := range move.Nodes {
+			e.proposed[node] = true
+			claim := b.claims[claimOf[node]]
+			if !before[node] || claim == nil {
+				continue
+			}
+			group.Go(func() error { return e.removeOne(ctx, claim, node, move, now) })
+		}
+	}
+	return group.Wait()
+}
+
+func (e *Emptiness) removeOne(ctx context.Context, claim *karpv1.NodeClaim, node string, move disruption.Move, now time.Time) error {
+	claim, err := e.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+		c.StatusConditions().Set(now, disruptionReason(move.Reason))
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.Objects.Delete(ctx, claim); err != nil {
+		return err
+	}
+	reason := strings.ToLower(string(move.Reason))
+	e.Metrics.Disrupted.WithLabelValues(reason, move.Pool, claim.Labels[karpv1.LabelCapacityType], "", "graceful").Inc()
+	e.Tell.Tell(claim, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(move.Reason))
+	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", move.Pool, "reason", reason, "Node", node,
+		"providerID", claim.Status.ProviderID)
+	return nil
+}
+
+// noteQuiet writes on the claims when a pod last came or left, so that it is known after a restart too, and whether
+// consolidation may look at them.
+func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b books, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, n := range s.Nodes {
+		claim, policy := b.claims[n.Claim], b.policies[n.Pool]
+		if claim == nil || !n.Initialized || n.Leaving || claim.DeletionTimestamp != nil {
+			continue
+		}
+		touched := e.Pods.Touched(claim.Status.NodeName)
+		isNews := policy.After != nil && *policy.After > 0 && touched.Sub(claim.Status.LastPodEventTime.Time) >= quietEvery
+		due := policy.After != nil && !now.Before(quietSince(claim, touched).Add(*policy.After))
+		if !isNews && due == claim.StatusConditions().IsTrue(karpv1.ConditionConsolidatable) {
+			continue
+		}
+		group.Go(func() error {
+			_, err := e.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+				if isNews {
+					c.Status.LastPodEventTime.Time = touched
+				}
+				if due {
+					c.StatusConditions().SetTrue(now, karpv1.ConditionConsolidatable)
+				} else {
+					c.StatusConditions().Remove(karpv1.ConditionConsolidatable)
+				}
+			})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// report logs why empty nodes stay, when that changes.
+func (e *Emptiness) report(p disruption.Proposal, b books) {
+	told := map[string]disruption.Cause{}
+	for _, s := range p.Stays {
+		told[s.Node] = s.Cause
+		if e.told[s.Node] == s.Cause {
+			continue
+		}
+		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
+	}
+	e.told = told
+}
+
+func anyEmpty(s cluster.Snapshot) bool {
+	for _, n := range s.Nodes {
+		if n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0 {
+			return true
+		}
+	}
+	return false
+}

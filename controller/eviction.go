@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/drain"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// eviction carries a drain.Step out.
+type eviction struct {
+	evictor evictor
+	tell    teller
+	metrics *metrics.Metrics
+	log     *slog.Logger
+}
+
+// parallelEvictions bounds how many pods of one node are asked to leave at once.
+const parallelEvictions = 10
+
+// run asks the step's pods to leave the node. A pod that may not be evicted now stops no other.
+func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, reason string) error {
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, parallelEvictions)
+	errs := make([]error, len(step.Evict)+len(step.Force))
+	do := func(i int, act func() error) {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = act()
+		})
+	}
+	for i, pod := range step.Evict {
+		do(i, func() error { return e.evict(ctx, node, pod, reason) })
+	}
+	for i, forced := range step.Force {
+		do(len(step.Evict)+i, func() error { return e.force(ctx, forced) })
+	}
+	wait.Wait()
+	for _, pod := range step.Protected {
+		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
+	}
+	return errors.Join(errs...)
+}
+
+func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, reason string) error {
+	answer, err := e.evictor.Evict(ctx, ref(pod))
+	switch {
+	case err != nil:
+		e.metrics.Evictions.WithLabelValues("500").Inc()
+		return err
+	case answer.Result == kube.Blocked:
+		e.metrics.Evictions.WithLabelValues("429").Inc()
+		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" may not be evicted now: "+answer.Message)
+	case answer.Result == kube.PodGone:
+		e.metrics.Evictions.WithLabelValues("404").Inc()
+	default:
+		e.metrics.Evictions.WithLabelValues("200").Inc()
+		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
+		e.tell.Tell(drained(pod), kube.ReasonEvicted, "Evicted pod: "+reason)
+	}
+	return nil
+}
+
+func (e eviction) force(ctx context.Context, forced drain.Forced) error {
+	if err := e.evictor.DeletePod(ctx, ref(forced.Pod), int64(forced.Grace/time.Second)); err != nil {
+		return err
+	}
+	e.metrics.Pods.Drained.WithLabelValues("Forceful Termination").Inc()
+	e.tell.Tell(drained(forced.Pod), kube.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
+	e.log.Info("deleted pod by force", "Pod", forced.Pod.ID(), "graceSeconds", forced.Grace.Seconds())
+	return nil
+}
+
+func ref(pod drain.Pod) kube.PodRef {
+	return kube.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// drained is as much of a pod as an event needs.
+func drained(pod drain.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: uid(pod.UID)},
+	}
+}
+
+// drainPod is the pod as package drain sees it.
+func drainPod(pod *corev1.Pod) drain.Pod {
+	out := drain.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+		Finished:     pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
+		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
+		Grace:        30 * time.Second,
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		out.Daemon, out.Mirror = owner.Kind == "DaemonSet", owner.Kind == "Node"
+	}
+	if pod.Status.StartTime != nil {
+		out.Started = pod.Status.StartTime.Time
+	}
+	if pod.DeletionTimestamp != nil {
+		out.Deleted = pod.DeletionTimestamp.Time
+	}
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		out.Grace = time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
+	}
+	for _, t := range pod.Spec.Tolerations {
+		out.Tolerations = append(out.Tolerations, constraint.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: constraint.Effect(t.Effect),
+		})
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/ami"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/network"
+)
+
+// foundClass is what AWS answered about a node class, and what is wrong with the class itself.
+type foundClass struct {
+	subnets        []network.Subnet
+	missingSubnets []network.Term
+	subnetErr      error
+
+	groups        []network.Group
+	missingGroups []network.Term
+	groupErr      error
+
+	images        []ami.Image
+	missingImages []ami.Unmatched
+	imageErr      error
+
+	profile    string
+	profileErr error
+
+	problem problem
+}
+
+// problem is what is wrong with a class, whatever AWS says.
+type problem struct{ reason, message string }
+
+// retry returns the first error that a further try may mend, or nil.
+func (f foundClass) retry() error {
+	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write puts what was found into the status. What could not be found out stays as it was.
+func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
+	s, c := &class.Status, class.StatusConditions()
+	c.Start(now)
+	if f.subnetErr == nil {
+		s.Subnets = nil
+		for _, n := range f.subnets {
+			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
+		}
+	}
+	note(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
+		"subnetSelectorTerms found no subnet in the cluster's VPC"+missing(f.missingSubnets))
+	if f.groupErr == nil {
+		s.SecurityGroups = nil
+		for _, g := range f.groups {
+			s.SecurityGroups = append(s.SecurityGroups, awsv1.SecurityGroup{ID: g.ID, Name: g.Name})
+		}
+	}
+	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
+		"securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
+	if f.imageErr == nil {
+		s.AMIs = amis(f.images)
+	}
+	reason := awsv1.ReasonAMINotFound
+	if len(f.missingImages) > 0 {
+		reason = f.missingImages[0].Reason
+	}
+	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason, "amiSelectorTerms found no image"+missing(f.missingImages))
+	if f.profileErr == nil {
+		s.InstanceProfile = f.profile
+	}
+	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound", "there is no instance profile")
+	f.writeRest(class, c, now)
+}
+
+func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+	if class.Spec.PlacementGroupSelector != nil {
+		c.SetFalse(now, awsv1.ConditionPlacementGroupReady, awsv1.ReasonPlacementGroupResolutionFailed,
+			"this version cannot launch into placement groups: remove spec.placementGroupSelector")
+	} else {
+		c.SetTrue(now, awsv1.ConditionPlacementGroupReady)
+	}
+	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}
+	switch {
+	case f.problem.reason != "":
+		c.SetFalse(now, awsv1.ConditionValidationSucceeded, f.problem.reason, f.problem.message)
+	case !c.IsTrue(needed...):
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady, "waiting for "+strings.Join(untrue(c, needed), ", "))
+	default:
+		c.SetTrue(now, awsv1.ConditionValidationSucceeded)
+	}
+}
+
+// note sets one condition. What was found earlier stays good while AWS cannot be asked; what the user must mend never does.
+func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
+	f := fault.Of(err)
+	switch {
+	case err == nil && found:
+		c.SetTrue(now, condition)
+	case err == nil:
+		c.SetFalse(now, condition, reason, message)
+	case f.Kind == fault.Misconfigured, f.Kind == fault.Refused:
+		c.SetFalse(now, condition, f.Reason, err.Error())
+	case !c.IsTrue(condition) && f.Kind == fault.Denied:
+		c.SetFalse(now, condition, f.Reason, err.Error())
+	case !c.IsTrue(condition):
+		c.SetUnknown(now, condition, f.Reason, err.Error())
+	default:
+		c.SetTrue(now, condition) // for the present generation too: it is retried, and told in the log
+	}
+}
+
+func untrue(c karpv1.ConditionSet, conditions []string) []string {
+	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
+}
+
+// missing lists the terms that found nothing.
+func missing[T fmt.Stringer](terms []T) string {
+	var texts []string
+	for _, t := range terms {
+		texts = append(texts, t.String())
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, "; ")
+}
+
+func amis(images []ami.Image) []awsv1.AMI {
+	var out []awsv1.AMI
+	for _, i := range images {
+		a := awsv1.AMI{ID: i.ID, Name: i.Name, Deprecated: i.Deprecated, Requirements: []corev1.NodeSelectorRequirement{}}
+		for _, r := range i.Requirements {
+			a.Requirements = append(a.Requirements, corev1.NodeSelectorRequirement{
+				Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values,
+			})
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// problem says what is wrong with the class itself: what the schema lets through and a launch would fail on.
+func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem {
+	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
+		if ec2.ReservedTag(key) {
+			return problem{awsv1.ReasonTagValidationFailed, "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
+		}
+	}
+	for _, m := range class.Spec.BlockDeviceMappings {
+		if m.DeviceName == nil || m.EBS == nil {
+			return problem{"BlockDeviceMappingInvalid", "each of spec.blockDeviceMappings needs deviceName and ebs"}
+		}
+	}
+	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
+		return problem{"CapacityReservationsUnsupported", "this version cannot launch into capacity reservations: remove spec.capacityReservationSelectorTerms"}
+	}
+	if _, err := kube.Settings(class); err != nil {
+		return problem{"InvalidKubeletConfiguration", err.Error()}
+	}
+	probe := &karpv1.NodeClaim{}
+	probe.Labels = constraint.Labels{karpv1.LabelNodePool: "probe"}
+	for _, image := range append(slices.Clone(images), ami.Image{}) {
+		if _, err := bootstrap.UserData(o.node(probe, class, image, karpv1.CapacityTypeOnDemand, 110)); err != nil {
+			return problem{reasonOf(err), err.Error()}
+		}
+	}
+	return problem{}
+}
+
+func subnetTerms(class *awsv1.EC2NodeClass) []network.Term {
+	var out []network.Term
+	for _, t := range class.Spec.SubnetSelectorTerms {
+		out = append(out, network.Term{ID: t.ID, Tags: t.Tags})
+	}
+	return out
+}
+
+func groupTerms(class *awsv1.EC2NodeClass) []network.Term {
+	var out []network.Term
+	for _, t := range class.Spec.SecurityGroupSelectorTerms {
+		out = append(out, network.Term{ID: t.ID, Name: t.Name, Tags: t.Tags})
+	}
+	return out
+}
+
+func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
+	var out []ami.Term
+	for _, t := range class.Spec.AMISelectorTerms {
+		out = append(out, ami.Term{Alias: t.Alias, ID: t.ID, SSMParameter: t.SSMParameter, Name: t.Name, Owner: t.Owner, Tags: t.Tags})
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// register opens the Node: it gets what the claim promises, and loses the taint that kept pods off.
+func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	node, pool := v.node(), v.claim.Labels[karpv1.LabelNodePool]
+	if node.Labels[karpv1.LabelRegistered] != "true" && !hasTaint(node, karpv1.TaintUnregistered) {
+		c.Tell.Tell(v.claim, kube.ReasonUnregisteredTaint,
+			"Node "+node.Name+" joined without the taint "+karpv1.TaintUnregistered+":NoExecute, so pods may have run on it before it was prepared: add it in spec.userData of the EC2NodeClass")
+	}
+	node, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) { prepare(n, v.claim) })
+	if err != nil {
+		return nil, err
+	}
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		claim.Status.NodeName = node.Name
+		conditions := claim.StatusConditions()
+		conditions.SetTrue(now, karpv1.ConditionRegistered)
+		conditions.SetUnknown(now, karpv1.ConditionInitialized, karpv1.ReasonNodeNotReady, "the Node is not ready yet")
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Metrics.Nodes.Created.WithLabelValues(pool).Inc()
+	c.Log.Info("registered NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", node.Name,
+		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
+	return claim, nil
+}
+
+// prepare makes the Node what the claim promises.
+func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	taints := slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints)
+	if node.Labels[karpv1.LabelDoNotSyncTaints] == "true" {
+		taints = nil // its bootstrap has set them, and somebody may have removed startup taints since
+	}
+	maps.Copy(node.Labels, claim.Labels)
+	maps.Copy(node.Annotations, claim.Annotations)
+	node.Labels[karpv1.LabelRegistered] = "true"
+	kept := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == karpv1.TaintUnregistered })
+	for _, taint := range taints {
+		if !slices.ContainsFunc(kept, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			kept = append(kept, taint)
+		}
+	}
+	node.Spec.Taints = kept
+	if !slices.Contains(node.Finalizers, karpv1.FinalizerTermination) {
+		node.Finalizers = append(slices.Clone(node.Finalizers), karpv1.FinalizerTermination)
+	}
+	if !slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {
+		yes := true
+		node.OwnerReferences = append(slices.Clone(node.OwnerReferences), metav1.OwnerReference{
+			APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: &yes,
+		})
+	}
+}
+
+func hasTaint(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+// initialize marks the node as fit for pods.
+func (c *Claims) initialize(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	if _, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[karpv1.LabelInitialized] = "true"
+	}); err != nil {
+		return nil, err
+	}
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetTrue(now, karpv1.ConditionInitialized)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Log.Info("initialized NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "Node", v.node().Name,
+		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
+	return claim, nil
+}
+
+// wait writes on the claim what is waited for.
+func (c *Claims) wait(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	condition, message := "", ""
+	switch step.Phase {
+	case lifecycle.Wanted:
+		if step.Reason == lifecycle.WaitNodeClass {
+			condition, message = karpv1.ConditionLaunched, "the EC2NodeClass "+v.claim.Spec.NodeClassRef.Name+" is not known to be ready yet"
+		}
+	case lifecycle.Bought:
+		condition, message = karpv1.ConditionRegistered, "the instance has not joined the cluster yet"
+		if step.Reason == lifecycle.WaitOneNode {
+			message = step.Detail + " Nodes carry the provider id of this claim; one is right"
+		}
+	case lifecycle.Joined:
+		condition, message = karpv1.ConditionInitialized, waitingFor(step)
+	case lifecycle.Draining:
+		return c.waitDraining(ctx, v, step, now)
+	}
+	if condition == "" {
+		return v.claim, nil
+	}
+	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetUnknown(now, condition, step.Reason, message)
+	})
+}
+
+func waitingFor(step lifecycle.Step) string {
+	switch step.Reason {
+	case lifecycle.WaitReady:
+		return "the Node is not ready yet"
+	case lifecycle.WaitStartupTaint:
+		return "the startup taint " + step.Detail + " is still on the Node"
+	case lifecycle.WaitEphemeral:
+		return "the taint " + step.Detail + " is still on the Node"
+	case lifecycle.WaitResource:
+		return "the Node does not report " + step.Detail + " yet: is its device plugin running?"
+	case lifecycle.WaitOneNode:
+		return step.Detail + " Nodes carry the provider id of this claim; one is right"
+	}
+	return "the Node is gone"
+}

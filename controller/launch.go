@@ -1,0 +1,177 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// The back-off between launches of one claim, and how long EC2 may take to show what an attempt of before has bought.
+const (
+	launchFirst = 2 * time.Second
+	launchMost  = time.Minute
+	doubtFor    = time.Minute
+	doubtPoll   = 5 * time.Second
+)
+
+// launch buys the claim's machine and writes down what was bought.
+func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	a := c.attempts.of(v.claim.UID)
+	if a.request == nil {
+		request, err := c.Offers.Request(v.claim, v.class, a.number, now)
+		if err != nil {
+			return c.launchFailed(ctx, v, a, ec2.Launch{Spent: true}, err, now)
+		}
+		if a.number == 0 && a.tries == 0 {
+			c.Watch.Launching(v.claim.UID, time.Now())
+		}
+		a.request, a.clean = &request, false
+		c.attempts.set(v.claim.UID, a)
+	}
+	begun := time.Now()
+	launch, err := c.Buyer.Launch(ctx, *a.request)
+	c.observe("Create", begun, err)
+	c.Offers.Short(time.Now(), launch.Short)
+	for _, s := range launch.Short {
+		c.Metrics.LaunchFailures.WithLabelValues(s.Zone, s.CapacityType, s.Reason).Inc()
+	}
+	switch {
+	case err == nil:
+		c.Offers.Sold(time.Now(), launch.Instance, a.request)
+		return c.record(ctx, v, launch.Instance, time.Now())
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case fault.Is(err, fault.InDoubt):
+		return c.resolveDoubt(ctx, v, a, err, time.Now())
+	}
+	return c.launchFailed(ctx, v, a, launch, err, time.Now())
+}
+
+// resolveDoubt looks for what a process before us has bought with this attempt.
+func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
+	found, err := c.Buyer.Bought(ctx, v.claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		c.Log.Info("found the instance that was bought before", "NodeClaim", v.claim.Name, "instance", found[0].ID)
+		return c.record(ctx, v, found[0], now)
+	}
+	switch {
+	case a.doubt.IsZero():
+		a.doubt, a.notBefore = now, now.Add(doubtPoll)
+		c.Log.Info("looking for an instance that may have been bought before", "NodeClaim", v.claim.Name, "cause", cause.Error())
+	case now.Sub(a.doubt) < doubtFor:
+		a.notBefore = now.Add(doubtPoll)
+	default:
+		a = attempt{number: a.number + 1, clean: true, tries: a.tries}
+	}
+	c.attempts.set(v.claim.UID, a)
+	return v.claim, nil
+}
+
+// launchFailed notes why there is no machine, and when to try again.
+func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
+	f := fault.Of(err)
+	if launch.Spent {
+		a.request, a.clean = nil, true
+		a.number++
+	}
+	a.tries++
+	a.notBefore = now.Add(min(launchMost, launchFirst<<min(a.tries-1, 10)))
+	if f.Kind == fault.Shortage {
+		a.shortage = true
+		c.attempts.set(v.claim.UID, a)
+		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, f.Error())
+		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.claim.Name, "nodePool", v.claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
+		return v.claim, nil
+	}
+	c.attempts.set(v.claim.UID, a)
+	pool := v.claim.Labels[karpv1.LabelNodePool]
+	if pool != "" && (f.Kind == fault.Denied || f.Kind == fault.Misconfigured) {
+		if until, isNews := c.Holds.Fail(now, pool, f.Reason+": "+f.Message); isNews {
+			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
+		}
+	}
+	c.Tell.Tell(v.claim, kube.ReasonLaunchFailed, f.Error())
+	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, f.Error())
+	})
+}
+
+// record writes on the claim the machine that was bought for it.
+func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
+	facts := c.Offers.Bought(v.claim.Spec.NodeClassRef.Name, instance)
+	pool := v.claim.Labels[karpv1.LabelNodePool]
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		if claim.Labels == nil {
+			claim.Labels = map[string]string{}
+		}
+		for key, value := range facts.Labels {
+			if _, ok := claim.Labels[key]; !ok { // what the user asks for wins
+				claim.Labels[key] = value
+			}
+		}
+		if claim.Annotations == nil {
+			claim.Annotations = map[string]string{}
+		}
+		if v.class != nil {
+			noteClass(claim, v.class)
+		}
+		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
+		claim.Status.Capacity, claim.Status.Allocatable = kube.Quantities(facts.Capacity), kube.Quantities(facts.Allocatable)
+		withoutUnasked(claim)
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetTrue(now, karpv1.ConditionLaunched)
+		conditions.SetUnknown(now, karpv1.ConditionRegistered, karpv1.ReasonNodeNotFound, "the instance has not joined the cluster yet")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if pool != "" {
+		c.Holds.Clear(pool)
+	}
+	c.Tell.Tell(claim, kube.ReasonLaunched, "Bought "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
+		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
+		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
+	return claim, nil
+}
+
+// noteClass copies onto the claim what tells later whether it drifted from its node class.
+func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
+	for _, key := range []string{awsv1.AnnotationHash, awsv1.AnnotationHashVersion} {
+		if value, ok := class.Annotations[key]; ok {
+			claim.Annotations[key] = value
+		}
+	}
+	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
+}
+
+// withoutUnasked drops EFA interfaces from the status of a claim that did not ask for them: its machine has none.
+func withoutUnasked(claim *karpv1.NodeClaim) {
+	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
+		return
+	}
+	for _, list := range []corev1.ResourceList{claim.Status.Capacity, claim.Status.Allocatable} {
+		delete(list, awsv1.ResourceEFA)
+	}
+}
+
+// observe tells the metrics how long an act on AWS took.
+func (c *Claims) observe(method string, begun time.Time, err error) {
+	c.Metrics.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
+	if err != nil {
+		c.Metrics.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", fault.Of(err).Reason).Inc()
+	}
+}

@@ -1,0 +1,252 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/ami"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/price"
+)
+
+// regionMarket asks EC2 what there is.
+type regionMarket interface {
+	Market(ctx context.Context) (ec2.Market, error)
+}
+
+// priceBook knows prices.
+type priceBook interface {
+	Book() price.Book
+	Refresh(ctx context.Context) error
+}
+
+// Market is what can be bought, per node class. It is built anew for a class only when something that it is made from
+// has changed; shortages are laid over it each time.
+type Market struct {
+	Region    string
+	EC2       regionMarket
+	Prices    priceBook
+	Table     catalog.Table // for what EC2's API does not say
+	Cache     client.Reader
+	Shortages *ec2.Shortages
+	Options   MarketOptions
+	Batch     *Batch // asked when there is news
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+
+	mu      sync.Mutex
+	offered ec2.Market // empty until EC2 has answered
+	version int        // goes up with each answer of EC2 or the price book
+	built   map[string]builtCatalog
+}
+
+// MarketOptions are the settings of the controller that change what nodes offer.
+type MarketOptions struct {
+	ReservedENIs   int64
+	MemoryOverhead float64
+}
+
+type builtCatalog struct {
+	key     string // of what it was built from
+	catalog catalog.Catalog
+}
+
+// How often EC2 and the price list are asked for news, and how soon again after a failure.
+const (
+	marketRefresh = 12 * time.Hour
+	marketRetry   = time.Minute
+)
+
+// Start keeps the market up to date until ctx ends.
+func (m *Market) Start(ctx context.Context) error {
+	pause := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = marketRefresh
+		if err := m.Refresh(ctx); err != nil {
+			pause = marketRetry
+			if ctx.Err() == nil {
+				_, hint := sortError(err)
+				m.Log.Error("cannot refresh the market", "error", err.Error(), "hint", hint)
+			}
+		}
+	}
+}
+
+// Refresh asks EC2 and the price list for news. What could not be had stays as it was.
+func (m *Market) Refresh(ctx context.Context) error {
+	offered, err := m.EC2.Market(ctx)
+	if err == nil {
+		for i, f := range offered.Facts {
+			offered.Facts[i] = m.Table.Complete(f)
+		}
+		m.mu.Lock()
+		m.offered = offered
+		m.version++
+		m.mu.Unlock()
+		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
+		m.Batch.Ask("market")
+	}
+	// Prices come late, and the embedded ones do until then.
+	priceErr := m.Prices.Refresh(ctx)
+	m.mu.Lock()
+	m.version++
+	m.mu.Unlock()
+	m.Batch.Ask("market")
+	if err != nil {
+		return fmt.Errorf("ask EC2 for instance types: %w", err)
+	}
+	if priceErr != nil {
+		return fmt.Errorf("refresh prices: %w", priceErr)
+	}
+	return nil
+}
+
+// Market returns what can be bought at now; nil as long as EC2 has not said.
+func (m *Market) Market(now time.Time) catalog.Market {
+	var classes awsv1.EC2NodeClassList
+	if err := m.Cache.List(context.Background(), &classes, client.UnsafeDisableDeepCopy); err != nil {
+		m.Log.Error("cannot list node classes", "error", err.Error())
+		return nil
+	}
+	out := catalog.Market{}
+	for i := range classes.Items {
+		c, ok := m.catalog(&classes.Items[i])
+		if !ok {
+			return nil
+		}
+		out[classes.Items[i].Name] = m.Shortages.Apply(now, c)
+	}
+	m.Metrics.Shortages.Set(float64(len(m.Shortages.List(now))))
+	return out
+}
+
+// Catalog returns what can be bought at now with one class; false as long as EC2 has not said.
+func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
+	c, ok := m.catalog(class)
+	if !ok {
+		return c, false
+	}
+	return m.Shortages.Apply(now, c), true
+}
+
+// Type returns one type as a node of the class would be, whether it can be bought now or not.
+func (m *Market) Type(class, name string) (catalog.Type, bool) {
+	m.mu.Lock()
+	built := m.built[class]
+	m.mu.Unlock()
+	i, ok := slices.BinarySearchFunc(built.catalog.Types, name, func(t catalog.Type, name string) int {
+		return cmp.Compare(t.Name, name)
+	})
+	if !ok {
+		return catalog.Type{}, false
+	}
+	return built.catalog.Types[i], true
+}
+
+func (m *Market) catalog(class *awsv1.EC2NodeClass) (catalog.Catalog, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.version == 0 || len(m.offered.Facts) == 0 {
+		return catalog.Catalog{}, false
+	}
+	key := m.key(class)
+	if built, ok := m.built[class.Name]; ok && built.key == key {
+		return built.catalog, true
+	}
+	if m.built == nil {
+		m.built = map[string]builtCatalog{}
+	}
+	c := m.build(class)
+	m.built[class.Name] = builtCatalog{key, c}
+	m.Metrics.MarketBuilds.Inc()
+	return c, true
+}
+
+// key changes when, and only when, what the class's catalog is made from does.
+func (m *Market) key(class *awsv1.EC2NodeClass) string {
+	found, err := json.Marshal(struct {
+		Zones []catalog.Zone
+		AMIs  []awsv1.AMI
+	}{zonesOf(class), class.Status.AMIs})
+	if err != nil {
+		return "" // cannot be: both were read from JSON
+	}
+	return fmt.Sprintf("%d %s %d %s", m.version, class.UID, class.Generation, found)
+}
+
+func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
+	settings, err := kube.Settings(class)
+	if err != nil {
+		m.Log.Error("cannot read a node class in full", "EC2NodeClass", class.Name, "error", err.Error())
+	}
+	settings.ReservedENIs = m.Options.ReservedENIs
+	settings.MemoryOverhead = &m.Options.MemoryOverhead
+	zones := zonesOf(class)
+	images := imagesOf(class)
+	prices := m.Prices.Book().Prices
+	out := catalog.Catalog{Region: m.Region}
+	for _, facts := range m.offered.Facts {
+		if catalog.Incompatible(facts, settings) != "" {
+			continue
+		}
+		t := catalog.Build(facts, settings, m.Region)
+		if _, ok := ami.For(images, t.Labels); !ok {
+			continue
+		}
+		here := slices.DeleteFunc(slices.Clone(zones), func(z catalog.Zone) bool {
+			return !slices.Contains(m.offered.Zones[facts.Name], z.Name)
+		})
+		out.Types = append(out.Types, t.WithOfferings(prices.Offerings(facts, here)))
+	}
+	return out
+}
+
+// zonesOf returns the zones that the class has subnets in, sorted by name.
+func zonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
+	var out []catalog.Zone
+	for _, s := range class.Status.Subnets {
+		zone := catalog.Zone{Name: s.Zone, ID: s.ZoneID}
+		if !slices.Contains(out, zone) {
+			out = append(out, zone)
+		}
+	}
+	slices.SortFunc(out, func(a, b catalog.Zone) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// imagesOf returns the images that the class has found, in its order.
+func imagesOf(class *awsv1.EC2NodeClass) []ami.Image {
+	var out []ami.Image
+	for _, a := range class.Status.AMIs {
+		image := ami.Image{ID: a.ID, Name: a.Name, Deprecated: a.Deprecated}
+		for _, r := range a.Requirements {
+			image.Requirements = append(image.Requirements, constraint.Requirement{
+				Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values,
+			})
+			if r.Key == corev1.LabelArchStable && len(r.Values) == 1 {
+				image.Arch = r.Values[0]
+			}
+		}
+		out = append(out, image)
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/drain"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// claimFinder finds the claims of a machine.
+type claimFinder interface {
+	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
+}
+
+// Orphans leads Nodes out that carry our finalizer and have no claim any more: without it they would stay for ever.
+// Nodes with a claim are the claim's business.
+type Orphans struct {
+	Cache    client.Reader
+	Finder   claimFinder
+	Cluster  nodeReader
+	Objects  objectWriter
+	Evictor  evictor
+	Machines machines
+	Tell     teller
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+
+	failures Backoff
+}
+
+// Reconcile takes one Node without a claim as far as it goes now.
+func (o *Orphans) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := o.visit(ctx, request.Name)
+	return outcome(outcomeOf{
+		loop: "node", kind: "Node", name: request.Name, until: until, err: err,
+		failures: &o.failures, metrics: o.Metrics, log: o.Log,
+	})
+}
+
+func (o *Orphans) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	node := &corev1.Node{}
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil
+	}
+	if err != nil || !isOrphan(node) {
+		return time.Time{}, err
+	}
+	claims, err := o.Finder.ClaimsOf(ctx, node.Spec.ProviderID)
+	if err != nil || len(claims) > 0 {
+		return time.Time{}, err
+	}
+	now := time.Now()
+	seen, leaving, err := o.see(ctx, node, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 2. decide
+	step := lifecycle.Next(seen, now)
+	// 3. act, 4. tell
+	return step.Until, o.act(ctx, node, step, leaving, now)
+}
+
+// isOrphan reports whether a Node is one that this loop looks at: being deleted, and held by us.
+func isOrphan(node *corev1.Node) bool {
+	return node.DeletionTimestamp != nil && node.Labels[awsv1.LabelNodeClass] != "" &&
+		slices.Contains(node.Finalizers, karpv1.FinalizerTermination)
+}
+
+func (o *Orphans) see(ctx context.Context, node *corev1.Node, now time.Time) (lifecycle.Seen, drain.Step, error) {
+	seen := lifecycle.Seen{Node: nodeSeen(&karpv1.NodeClaim{}, []*corev1.Node{node})}
+	seen.Machine.State = lifecycle.MachineAbsent
+	if id, ok := ec2.ParseProviderID(node.Spec.ProviderID); ok {
+		instance, err := o.Machines.Instance(ctx, id)
+		if err != nil && !fault.Is(err, fault.Gone) {
+			return seen, drain.Step{}, err
+		}
+		if err == nil {
+			seen.Machine = machineSeen(instance)
+		}
+	}
+	pods, err := o.Cluster.PodsOn(ctx, node.Name)
+	if err != nil {
+		return seen, drain.Step{}, err
+	}
+	var leaving []drain.Pod
+	for _, pod := range pods {
+		leaving = append(leaving, drainPod(pod))
+	}
+	step := drain.Next(leaving, time.Time{}, now)
+	seen.Node.Pods = step.Waiting
+	return seen, step, nil
+}
+
+func (o *Orphans) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {
+	switch step.Action {
+	case lifecycle.Cordon:
+		_, err := o.Objects.PatchNode(ctx, node, cordon)
+		return err
+	case lifecycle.Evict:
+		e := eviction{evictor: o.Evictor, tell: o.Tell, metrics: o.Metrics, log: o.Log}
+		return e.run(ctx, node, leaving, "Orphaned")
+	case lifecycle.Terminate:
+		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)
+		return o.Machines.Terminate(ctx, id, ec2.Carried)
+	case lifecycle.ReleaseNode:
+		return releaseNode(ctx, o.Objects, o.Metrics, node.Labels[karpv1.LabelNodePool], node, now)
+	}
+	return nil
+}
+
+// releaseNode takes our finalizer off the Node and tells the metrics that it has ended.
+func releaseNode(ctx context.Context, objects objectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
+	_, err := objects.PatchNode(ctx, node, func(n *corev1.Node) {
+		n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+	})
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	m.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()
+	m.Nodes.Lifetime.WithLabelValues(pool).Observe(now.Sub(node.CreationTimestamp.Time).Seconds())
+	if node.DeletionTimestamp == nil {
+		return errors.New("release node " + node.Name + ": it is not being deleted")
+	}
+	m.Nodes.Termination.WithLabelValues(pool).Observe(now.Sub(node.DeletionTimestamp.Time).Seconds())
+	return nil
+}

@@ -1,0 +1,208 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/ami"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/network"
+)
+
+// networks finds subnets and security groups.
+type networks interface {
+	Subnets(ctx context.Context, vpc string, terms []network.Term) ([]network.Subnet, []network.Term, error)
+	Groups(ctx context.Context, vpc string, terms []network.Term) ([]network.Group, []network.Term, error)
+}
+
+// images finds machine images.
+type images interface {
+	Images(ctx context.Context, version string, terms []ami.Term) ([]ami.Image, []ami.Unmatched, error)
+}
+
+// profiles makes and removes instance profiles.
+type profiles interface {
+	EnsureProfile(ctx context.Context, class access.NodeClass) (access.Profile, error)
+	Profile(ctx context.Context, name string) (access.Profile, error)
+	DeleteProfiles(ctx context.Context, nodeClassUID string) error
+}
+
+// templates removes the launch templates of a class.
+type templates interface {
+	DeleteTemplates(ctx context.Context, nodeClass string) (int, error)
+}
+
+// versions knows the Kubernetes version of the control plane, "1.33".
+type versions interface {
+	Version(ctx context.Context) (string, error)
+}
+
+// classWriter changes node classes.
+type classWriter interface {
+	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
+}
+
+// NodeClasses finds out what each EC2NodeClass stands for in AWS, and whether it can be used.
+type NodeClasses struct {
+	Cache     client.Reader
+	Objects   classWriter
+	Networks  networks
+	Images    images
+	Profiles  profiles
+	Templates templates
+	Versions  versions
+	Offers    *Offers
+	VPC       string        // of the cluster; empty if it is not known
+	Refresh   time.Duration // how often AWS is asked
+	Batch     *Batch        // asked when a class becomes ready
+	Tell      teller
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+
+	failures Backoff
+}
+
+// Reconcile brings the status of one class up to date.
+func (n *NodeClasses) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := n.visit(ctx, request.Name)
+	return outcome(outcomeOf{
+		loop: "nodeclass", kind: "EC2NodeClass", name: request.Name, until: until, err: err,
+		failures: &n.failures, metrics: n.Metrics, log: n.Log,
+	})
+}
+
+func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error) {
+	class := &awsv1.EC2NodeClass{}
+	err := n.Cache.Get(ctx, client.ObjectKey{Name: name}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
+	case class.DeletionTimestamp != nil:
+		return n.finalize(ctx, class)
+	}
+	// 1. read
+	found := n.look(ctx, class)
+	// 2. decide, 3. act
+	wasReady := class.StatusConditions().IsReady()
+	now := time.Now()
+	written, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		if !slices.Contains(c.Finalizers, awsv1.FinalizerTermination) {
+			c.Finalizers = append(slices.Clone(c.Finalizers), awsv1.FinalizerTermination)
+		}
+		found.write(c, now)
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 4. tell
+	n.report(written, wasReady)
+	if err := found.retry(); err != nil {
+		return time.Time{}, err
+	}
+	return now.Add(n.Refresh), nil
+}
+
+func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {
+	conditions := class.StatusConditions()
+	switch isReady := conditions.IsReady(); {
+	case isReady && !wasReady:
+		n.Log.Info("EC2NodeClass is ready", "EC2NodeClass", class.Name, "subnets", len(class.Status.Subnets),
+			"securityGroups", len(class.Status.SecurityGroups), "images", len(class.Status.AMIs), "instanceProfile", class.Status.InstanceProfile)
+		n.Batch.Ask(string(class.UID))
+	case !isReady:
+		var wrong []string
+		for _, c := range class.Status.Conditions {
+			if c.Type != karpv1.ConditionReady && c.Status != "True" {
+				wrong = append(wrong, c.Type+": "+c.Message)
+			}
+		}
+		if wasReady {
+			n.Log.Error("EC2NodeClass is not ready any more", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
+		}
+		n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+	}
+}
+
+// look asks AWS about all that the class names. One question that fails stops no other.
+func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) foundClass {
+	var f foundClass
+	f.subnets, f.missingSubnets, f.subnetErr = n.Networks.Subnets(ctx, n.VPC, subnetTerms(class))
+	if f.subnetErr == nil {
+		n.Offers.Saw(class.Name, f.subnets)
+	}
+	f.groups, f.missingGroups, f.groupErr = n.Networks.Groups(ctx, n.VPC, groupTerms(class))
+	var version string
+	if version, f.imageErr = n.Versions.Version(ctx); f.imageErr == nil {
+		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
+	}
+	f.profile, f.profileErr = n.profile(ctx, class)
+	f.problem = n.Offers.problem(class, f.images)
+	return f
+}
+
+func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
+	if given := class.Spec.InstanceProfile; given != nil {
+		_, err := n.Profiles.Profile(ctx, *given)
+		if fault.Is(err, fault.Gone) {
+			return *given, fault.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
+				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)
+		}
+		if fault.Is(err, fault.Denied) {
+			return *given, nil // Karpenter's policy lacks the permission to look; EC2 will tell at launch
+		}
+		return *given, err
+	}
+	profile, err := n.Profiles.EnsureProfile(ctx, access.NodeClass{
+		Name: class.Name, UID: string(class.UID), Role: class.Spec.Role, Tags: class.Spec.Tags,
+	})
+	return profile.Name, err
+}
+
+// finalize removes what was made for the class, once no claim uses it.
+func (n *NodeClasses) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
+	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
+		return time.Time{}, nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, err
+	}
+	if len(claims.Items) > 0 {
+		names := []string{}
+		for _, c := range claims.Items[:min(5, len(claims.Items))] {
+			names = append(names, c.Name)
+		}
+		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+count(len(claims.Items), "NodeClaim")+" to end: "+strings.Join(names, ", "))
+		return time.Now().Add(time.Minute), nil // the end of a claim wakes us earlier
+	}
+	if class.Spec.InstanceProfile == nil {
+		if err := n.Profiles.DeleteProfiles(ctx, string(class.UID)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if _, err := n.Templates.DeleteTemplates(ctx, class.Name); err != nil {
+		return time.Time{}, err
+	}
+	_, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		c.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == awsv1.FinalizerTermination })
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	n.Log.Info("released EC2NodeClass", "EC2NodeClass", class.Name)
+	return time.Time{}, nil
+}

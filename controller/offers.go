@@ -1,0 +1,180 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/joiner-sh/joiner/ami"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/network"
+)
+
+// Offers turns a claim into what EC2 is asked for, and what EC2 sold into what the claim is told.
+type Offers struct {
+	Market    *Market
+	Cluster   bootstrap.Cluster
+	Shortages *ec2.Shortages
+
+	taken   network.Addresses
+	mu      sync.Mutex
+	subnets map[string][]network.Subnet // by class, with their free addresses, as last seen
+}
+
+// Facts are what is known of a machine once it is bought.
+type Facts struct {
+	Labels                constraint.Labels
+	Capacity, Allocatable capacity.Amounts
+	Price                 catalog.Price // 0 if not known
+}
+
+// Saw notes the subnets of a class as EC2 showed them.
+func (o *Offers) Saw(class string, subnets []network.Subnet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.subnets == nil {
+		o.subnets = map[string][]network.Subnet{}
+	}
+	o.subnets[class] = subnets
+}
+
+// Request returns what EC2 is asked for. The error is fault.Shortage when nothing that the claim accepts can be had now.
+func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
+	const op = "choose offerings"
+	market, ok := o.Market.Catalog(class, now)
+	if !ok {
+		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Transient, Reason: "InstanceTypeResolutionFailed",
+			Message: "EC2 has not said yet which instance types there are"}
+	}
+	subnets := o.perZone(class, now)
+	accepted, wrong := constraint.All(requirements(claim)...)
+	if wrong != nil {
+		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
+	}
+	way, picks := choose(market.Types, wish{accepted, kube.Amounts(claim.Spec.Resources.Requests), wantsChoice(claim), subnets})
+	if len(picks) == 0 {
+		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
+			Message: fmt.Sprintf("of %s none that NodeClaim %s accepts can be had now", count(len(market.Types), "instance type"), claim.Name)}
+	}
+	groups, err := o.groups(claim, class, way, picks, subnets)
+	if err != nil {
+		return ec2.LaunchRequest{}, fault.Misuse(op, reasonOf(err), "%s", err)
+	}
+	request := ec2.LaunchRequest{
+		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
+		NodePool: claim.Labels[karpv1.LabelNodePool], NodeClass: class.Name,
+		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
+		ByPrice: claim.Annotations[karpv1.AnnotationPriceOverlay] == "true",
+	}
+	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
+		request.Context = *class.Spec.Context
+	}
+	return request, nil
+}
+
+// groups gathers picks that share a launch template: one image, one number of pods.
+func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]network.Subnet) ([]ec2.Group, error) {
+	type key struct {
+		image string
+		pods  int64
+	}
+	images := imagesOf(class)
+	index := map[key]int{}
+	var out []ec2.Group
+	for _, p := range picks {
+		image, ok := ami.For(images, p.kind.Labels)
+		if !ok {
+			continue // the catalog has only types with an image
+		}
+		k := key{image.ID, p.kind.Capacity.Pods}
+		i, ok := index[k]
+		if !ok {
+			data, err := bootstrap.UserData(o.node(claim, class, image, way, k.pods))
+			if err != nil {
+				return nil, err
+			}
+			i = len(out)
+			index[k] = i
+			out = append(out, ec2.Group{Blueprint: blueprint(class, image.ID, way, data, o.Cluster.IPv6)})
+		}
+		out[i].Choices = append(out[i].Choices, ec2.Choice{
+			InstanceType: p.kind.Name, Zone: p.offering.Zone, SubnetID: subnets[p.offering.Zone].ID, Price: p.offering.Price,
+		})
+	}
+	return out, nil
+}
+
+// perZone returns the subnet to use in each zone.
+func (o *Offers) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]network.Subnet {
+	o.mu.Lock()
+	known := o.subnets[class.Name]
+	o.mu.Unlock()
+	var usable []network.Subnet
+	for _, s := range class.Status.Subnets {
+		i := slices.IndexFunc(known, func(n network.Subnet) bool { return n.ID == s.ID })
+		if i >= 0 {
+			usable = append(usable, known[i])
+			continue
+		}
+		usable = append(usable, network.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
+	}
+	return network.PerZone(o.taken.Left(now, usable), func(s network.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
+}
+
+// Short remembers what EC2 had none of.
+func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
+
+// Sold remembers what EC2 sold.
+func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) {
+	o.Shortages.Sold(i.Type, i.Zone, i.CapacityType)
+	addresses := 1
+	if t, ok := o.Market.Type(request.NodeClass, i.Type); ok {
+		addresses += int(t.Capacity.Pods)
+	}
+	o.taken.Take(now, i.SubnetID, addresses)
+}
+
+// Bought returns what a claim is told about its machine.
+func (o *Offers) Bought(class string, i ec2.Instance) Facts {
+	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType}
+	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type, awsv1.LabelInstanceTenancy: "default"}}
+	t, ok := o.Market.Type(class, i.Type)
+	if ok {
+		f.Capacity, f.Allocatable = t.Capacity, t.Allocatable
+		for key, value := range t.Labels {
+			f.Labels[key] = value
+		}
+		for _, known := range t.Offerings {
+			if known.Zone == i.Zone && known.CapacityType == i.CapacityType {
+				f.Price, offering.ZoneID = known.Price, cmp.Or(offering.ZoneID, known.ZoneID)
+			}
+		}
+	}
+	for key, value := range offering.Labels() {
+		f.Labels[key] = value
+	}
+	return f
+}
+
+func requirements(claim *karpv1.NodeClaim) []constraint.Requirement {
+	var out []constraint.Requirement
+	for _, r := range claim.Spec.Requirements {
+		out = append(out, constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+	}
+	return out
+}
+
+// wantsChoice reports whether the claim asks that a variety of offerings stays possible.
+func wantsChoice(claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
+}

@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// outcomeOf is the end of a visit to an object.
+type outcomeOf struct {
+	loop, kind, name string
+	until            time.Time // zero: come back when something changes
+	err              error
+
+	failures *Backoff
+	metrics  *metrics.Metrics
+	log      *slog.Logger
+}
+
+// How soon an object is visited again that somebody else changed in the meantime, and one that nobody but a person can help.
+const (
+	rereadAfter = 50 * time.Millisecond
+	tellAfter   = time.Minute
+)
+
+// outcome says when to come back. The error is always nil: what went wrong is logged here, one line for each cause, and
+// tried again with a back-off of our own.
+func outcome(o outcomeOf) (reconcile.Result, error) {
+	if o.err == nil {
+		o.failures.Clear(o.name)
+		if o.until.IsZero() {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{RequeueAfter: max(time.Until(o.until), time.Millisecond)}, nil
+	}
+	if errors.Is(o.err, context.Canceled) {
+		return reconcile.Result{}, nil // we are being stopped
+	}
+	next, hint := sortError(o.err)
+	switch next {
+	case kube.Reread, kube.Gone:
+		return reconcile.Result{RequeueAfter: rereadAfter}, nil
+	}
+	o.metrics.Failures.WithLabelValues(o.loop, string(next)).Inc()
+	until, isNews := o.failures.Fail(time.Now(), o.name, o.err.Error())
+	if isNews {
+		o.log.Error("cannot go on with "+o.kind, o.kind, o.name, "error", o.err.Error(), "hint", hint, "next", string(next))
+	}
+	wait := time.Until(until)
+	if next != kube.Retry {
+		wait = tellAfter
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// sortError says what comes next after an error of any door, and what a user can do.
+func sortError(err error) (kube.Next, string) {
+	var aws *fault.Error
+	if !errors.As(err, &aws) {
+		return kube.WhatNext(err), kube.Hint(err)
+	}
+	switch aws.Kind {
+	case fault.Denied, fault.Misconfigured, fault.Refused, fault.Unknown:
+		return kube.Tell, aws.Hint
+	case fault.Gone:
+		return kube.Gone, ""
+	}
+	return kube.Retry, aws.Hint
+}

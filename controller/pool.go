@@ -1,0 +1,245 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// poolWriter changes NodePools.
+type poolWriter interface {
+	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
+}
+
+// Pools keeps the status of NodePools: whether they can be used, and what they hold.
+type Pools struct {
+	Cache   client.Reader
+	Cluster nodeReader
+	Objects poolWriter
+	Holds   *Backoff
+	Batch   *Batch // asked when a pool becomes ready
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	failures Backoff
+}
+
+// poolRefresh is how often the usage of a pool is counted.
+const poolRefresh = 5 * time.Second
+
+// Reconcile brings the status of one pool up to date.
+func (p *Pools) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := p.visit(ctx, request.Name)
+	return outcome(outcomeOf{
+		loop: "nodepool", kind: "NodePool", name: request.Name, until: until, err: err,
+		failures: &p.failures, metrics: p.Metrics, log: p.Log,
+	})
+}
+
+func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	pool := &karpv1.NodePool{}
+	err := p.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) {
+		p.forget(name)
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	if ref := pool.Spec.Template.Spec.NodeClassRef; ref == nil || ref.Group != awsv1.Group || ref.Kind != awsv1.Kind {
+		return time.Time{}, nil // another controller's
+	}
+	seen, err := p.see(ctx, pool)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 2. decide, 3. act
+	wasReady := pool.StatusConditions().IsReady()
+	now := time.Now()
+	written, err := p.Objects.PatchPool(ctx, pool, func(pool *karpv1.NodePool) { seen.write(pool, now) })
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 4. tell
+	p.measure(written)
+	if isReady := written.StatusConditions().IsReady(); isReady != wasReady {
+		p.Log.Info("NodePool changed", "NodePool", name, "ready", isReady, "cause", seen.cause())
+		p.Batch.Ask(string(pool.UID))
+	}
+	return now.Add(poolRefresh), nil
+}
+
+// poolSeen is what decides the status of a pool.
+type poolSeen struct {
+	class   *awsv1.EC2NodeClass // nil if there is none
+	invalid string              // what is wrong with the spec; empty if nothing
+	usage   corev1.ResourceList
+	nodes   int64
+
+	held   string // why launches wait; empty if they do not
+	joined bool   // one of its claims has become a node
+}
+
+func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
+	seen := poolSeen{invalid: poolProblem(pool)}
+	class := &awsv1.EC2NodeClass{}
+	err := p.Cache.Get(ctx, client.ObjectKey{Name: pool.Spec.Template.Spec.NodeClassRef.Name}, class)
+	switch {
+	case err == nil:
+		seen.class = class
+	case !apierrors.IsNotFound(err):
+		return seen, fmt.Errorf("read ec2nodeclass %s: %w", pool.Spec.Template.Spec.NodeClassRef.Name, err)
+	}
+	if until, times, cause := p.Holds.Held(time.Now(), pool.Name); !until.IsZero() {
+		seen.held = "launches failed " + count(times, "time") + " in a row: " + cause
+	}
+	var claims karpv1.NodeClaimList
+	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return seen, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	seen.usage = corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage} {
+		seen.usage[name] = resource.Quantity{}
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Labels[karpv1.LabelNodePool] != pool.Name || claim.DeletionTimestamp != nil {
+			continue
+		}
+		if err := p.count(ctx, claim, &seen); err != nil {
+			return seen, err
+		}
+	}
+	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
+	return seen, nil
+}
+
+// count adds one claim to what the pool holds: as its Node reports it, before that as the claim expects it.
+func (p *Pools) count(ctx context.Context, claim *karpv1.NodeClaim, seen *poolSeen) error {
+	seen.nodes++
+	seen.joined = seen.joined || claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
+	nodes, err := p.Cluster.NodesOf(ctx, claim.Status.ProviderID)
+	if err != nil {
+		return err
+	}
+	amounts := claim.Status.Capacity
+	if len(nodes) > 0 && len(nodes[0].Status.Capacity) > 0 {
+		amounts = nodes[0].Status.Capacity
+	}
+	for name, amount := range amounts {
+		sum := seen.usage[name].DeepCopy()
+		sum.Add(amount)
+		seen.usage[name] = sum
+	}
+	return nil
+}
+
+func (s poolSeen) write(pool *karpv1.NodePool, now time.Time) {
+	c := pool.StatusConditions()
+	c.Start(now)
+	if s.invalid != "" {
+		c.SetFalse(now, karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, s.invalid)
+	} else {
+		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
+	}
+	s.writeClass(pool, c, now)
+	switch {
+	case s.held != "":
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonRegistrationFailed, s.held)
+	case s.joined:
+		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
+	}
+	if !sameAmounts(pool.Status.Resources, s.usage) {
+		pool.Status.Resources = s.usage
+	}
+	pool.Status.Nodes = s.nodes
+}
+
+func (s poolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
+	name := pool.Spec.Template.Spec.NodeClassRef.Name
+	switch {
+	case s.class == nil:
+		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassNotFound, "there is no EC2NodeClass "+name+": create it, or correct spec.template.spec.nodeClassRef")
+		return
+	case s.class.DeletionTimestamp != nil:
+		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassTerminating, "the EC2NodeClass "+name+" is being deleted")
+		return
+	case s.class.StatusConditions().IsReady():
+		c.SetTrue(now, karpv1.ConditionNodeClassReady)
+		return
+	}
+	ready, ok := s.class.StatusConditions().Find(karpv1.ConditionReady)
+	if !ok || ready.Status != "False" || ready.ObservedGeneration != s.class.Generation {
+		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown, "the EC2NodeClass "+name+" has not been looked at yet")
+		return
+	}
+	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, ready.Message)
+}
+
+// cause says in words why the pool is not ready.
+func (s poolSeen) cause() string {
+	switch {
+	case s.invalid != "":
+		return s.invalid
+	case s.class == nil:
+		return "its EC2NodeClass does not exist"
+	}
+	ready, _ := s.class.StatusConditions().Find(karpv1.ConditionReady)
+	return ready.Message
+}
+
+// sameAmounts compares amounts and not how they are written: a status must not be written for 1000m instead of 1.
+func sameAmounts(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, amount := range a {
+		other, ok := b[name]
+		if !ok || amount.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Pools) measure(pool *karpv1.NodePool) {
+	for name, amount := range pool.Status.Resources {
+		p.Metrics.Usage.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
+	}
+	for name, amount := range pool.Spec.Limits {
+		p.Metrics.Limit.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
+	}
+}
+
+func (p *Pools) forget(name string) {
+	labels := map[string]string{"nodepool": name}
+	p.Metrics.Usage.DeletePartialMatch(labels)
+	p.Metrics.Limit.DeletePartialMatch(labels)
+	p.Metrics.Allowed.DeletePartialMatch(labels)
+	p.failures.Clear(name)
+}
+
+// poolsOfClass returns the names of the pools that use a class.
+func poolsOfClass(pools []karpv1.NodePool, class string) []string {
+	var out []string
+	for _, p := range pools {
+		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Name == class {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,250 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// snapshots sees the cluster.
+type snapshots interface {
+	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
+}
+
+// markets sees what can be bought.
+type markets interface {
+	Market(now time.Time) catalog.Market
+}
+
+// claimMaker makes the NodeClaims of a plan.
+type claimMaker interface {
+	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
+}
+
+// teller says about an object what happened.
+type teller interface {
+	Tell(about client.Object, reason kube.Reason, message string)
+}
+
+// Solver makes a plan; it is packing.Solve with the effort that the controller allows.
+type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
+
+// Provisioner plans pending pods and makes the NodeClaims that they need.
+type Provisioner struct {
+	Batch   *Batch
+	Cluster snapshots
+	Market  markets
+	Solve   Solver
+	Claims  claimMaker
+	Holds   *Backoff // pools whose launches keep failing
+	Watch   *Stopwatch
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	last string // what the last pass logged about refusals, so that it is said once
+}
+
+// recheck is how often pods that got no place, or whose node is on its way, are planned again although nothing changed.
+const recheck = 10 * time.Second
+
+// Start runs the loop until ctx ends.
+func (p *Provisioner) Start(ctx context.Context) error {
+	pause := time.Duration(0)
+	for {
+		window, ok := p.Batch.Wait(ctx, pause)
+		if !ok {
+			return nil
+		}
+		pause = p.pass(ctx, window)
+	}
+}
+
+// pass makes one plan and carries it out. It returns when to make another one although nothing changed; 0 for never.
+func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
+	// 1. read
+	begun := time.Now()
+	market := p.Market.Market(begun)
+	if market == nil {
+		p.say("EC2 has not said yet what there is to buy")
+		return recheck
+	}
+	snapshot, err := p.Cluster.Snapshot(ctx, begun, market)
+	if err != nil {
+		p.Log.Error("cannot see the cluster", "error", err, "hint", kube.Hint(err))
+		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
+		return recheck
+	}
+	snapshot.Pools = p.held(snapshot.Pools, begun)
+	p.Metrics.Nodes.Count.Set(float64(len(snapshot.Nodes)))
+	if len(snapshot.Pods) == 0 {
+		p.forget()
+		return 0
+	}
+
+	// 2. decide
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(snapshot.Pods)))
+	plan := p.Solve(snapshot, market)
+	planned := time.Now()
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
+
+	// 3. act
+	created := p.Claims.CreateClaims(ctx, plan.Machines)
+
+	// 4. tell
+	p.report(window, planned, snapshot, plan, created)
+	return recheck
+}
+
+// say logs why nothing is planned, once.
+func (p *Provisioner) say(why string) {
+	if p.last != why {
+		p.last = why
+		p.Log.Info("not planning yet", "cause", why)
+	}
+}
+
+// held marks the pools that wait after launches that failed.
+func (p *Provisioner) held(pools []cluster.Pool, now time.Time) []cluster.Pool {
+	pools = slices.Clone(pools)
+	for i, pool := range pools {
+		until, times, cause := p.Holds.Held(now, pool.Name)
+		if until.IsZero() || pool.Unusable != "" {
+			continue
+		}
+		pools[i].Unusable = "launches failed " + count(times, "time") + " in a row, the next try is at " +
+			until.UTC().Format(time.TimeOnly) + " UTC: " + cause
+	}
+	return pools
+}
+
+func (p *Provisioner) report(window Window, planned time.Time, snapshot cluster.Snapshot, plan packing.Plan, created []kube.Created) {
+	p.measure(window, planned, plan, created)
+	pods := make(map[string]*corev1.Pod, len(snapshot.Pods))
+	for _, pod := range snapshot.Pods {
+		pods[pod.ID()] = podObject(pod)
+	}
+	p.tellRefusals(plan.Refusals, pods)
+	p.tellPlacements(plan.Placements, pods)
+	failed := p.tellClaims(created, pods)
+	if len(created) == 0 && len(plan.Refusals) == 0 {
+		return
+	}
+	if said := refusalSummary(plan.Refusals); len(created) > 0 || said != p.last {
+		p.last = said
+		p.Log.Info("planned", "pods", plan.Pods, "classes", plan.Classes, "nodeClaims", len(created)-failed,
+			"onNodes", len(plan.Placements), "refused", len(plan.Refusals), "reasons", said,
+			"pricePerHour", plan.Price.String(), "lowerBoundPerHour", plan.LowerBound.String(),
+			"seconds", planned.Sub(window.Closed).Seconds(), "batchSeconds", batchSeconds(window))
+	}
+}
+
+func (p *Provisioner) measure(window Window, planned time.Time, plan packing.Plan, created []kube.Created) {
+	now := time.Now()
+	if len(created) > 0 {
+		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
+		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
+	}
+	for _, c := range created {
+		if c.Claim != nil {
+			p.Watch.Made(c.Claim.UID, window.Closed, now)
+			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(now.Sub(planned).Seconds())
+		}
+	}
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(plan.Refusals)))
+	p.Metrics.Refused.Reset()
+	ignored := 0
+	for _, r := range plan.Refusals {
+		if len(r.Reasons) == 0 {
+			continue
+		}
+		p.Metrics.Refused.WithLabelValues(string(r.Reasons[0].Code)).Inc()
+		if r.Reasons[0].Code == packing.Unplannable {
+			ignored++
+		}
+	}
+	p.Metrics.Ignored.Set(float64(ignored))
+}
+
+func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1.Pod) (failed int) {
+	for _, c := range created {
+		if c.Err != nil {
+			failed++
+			p.Log.Error("cannot create NodeClaim", "nodePool", c.Machine.Pool, "error", c.Err, "hint", kube.Hint(c.Err))
+			p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(c.Err))).Inc()
+			continue
+		}
+		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, "false").Inc()
+		best := c.Machine.Offerings[0]
+		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Machine.Pool, "pods", len(c.Machine.Pods),
+			"requests", c.Machine.Requests.String(), "instanceTypes", typesOf(c.Machine, 5), "offerings", len(c.Machine.Offerings),
+			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
+		for _, id := range c.Machine.Pods {
+			if pod := pods[id]; pod != nil {
+				p.Tell.Tell(pod, kube.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+			}
+		}
+	}
+	return failed
+}
+
+func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
+	for _, place := range placements {
+		if pod := pods[place.Pod]; pod != nil {
+			p.Tell.Tell(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+		}
+	}
+}
+
+func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
+	for _, r := range refusals {
+		if pod := pods[r.Pod]; pod != nil {
+			p.Tell.Tell(pod, kube.ReasonFailedScheduling, explain(r))
+		}
+	}
+}
+
+// forget clears what the last plan told when there is nothing left to plan.
+func (p *Provisioner) forget() {
+	p.last = ""
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0)
+	p.Metrics.Refused.Reset()
+	p.Metrics.Ignored.Set(0)
+}
+
+func batchSeconds(w Window) float64 {
+	if w.First.IsZero() {
+		return 0
+	}
+	return w.Closed.Sub(w.First).Seconds()
+}
+
+func typesOf(m packing.Machine, most int) []string {
+	var out []string
+	for _, o := range m.Offerings {
+		if !slices.Contains(out, o.InstanceType) && len(out) < most {
+			out = append(out, o.InstanceType)
+		}
+	}
+	return out
+}
+
+// podObject is as much of a pod as an event needs.
+func podObject(p cluster.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: uid(p.UID)},
+	}
+}

@@ -1,0 +1,319 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/drain"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// view is what was read about one claim: what decides, and the objects that it was read from.
+type view struct {
+	seen lifecycle.Seen
+
+	claim    *karpv1.NodeClaim
+	class    *awsv1.EC2NodeClass // nil if there is none, or nobody needs it in this phase
+	nodes    []*corev1.Node
+	instance *ec2.Instance // nil if none was found, or nobody looked
+	drain    drain.Step
+}
+
+// node returns the first Node, nil if there is none.
+func (v view) node() *corev1.Node {
+	if len(v.nodes) == 0 {
+		return nil
+	}
+	return v.nodes[0]
+}
+
+// settleLook is how long EC2 may not show an instance that it just sold.
+const settleLook = 30 * time.Second
+
+// see reads all that decides what happens to the claim next.
+func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (view, error) {
+	v := view{claim: claim, seen: lifecycle.Seen{Claim: claimSeen(claim)}}
+	var err error
+	if v.nodes, err = c.Cluster.NodesOf(ctx, claim.Status.ProviderID); err != nil {
+		return v, err
+	}
+	sortNodes(v.nodes)
+	if len(v.nodes) > 0 {
+		v.seen.Node = nodeSeen(claim, v.nodes)
+	}
+	s := &v.seen.Claim
+	switch {
+	case !s.Deleted.IsZero():
+		if err := c.seeMachine(ctx, &v, now); err != nil {
+			return v, err
+		}
+		return v, c.seePods(ctx, &v, now)
+	case !s.Launched:
+		return v, c.seeLaunch(ctx, &v, now)
+	}
+	return v, nil
+}
+
+func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
+	conditions := claim.StatusConditions()
+	out := lifecycle.Claim{
+		Exists:      true,
+		Finalizer:   slices.Contains(claim.Finalizers, karpv1.FinalizerTermination),
+		Created:     claim.CreationTimestamp.Time,
+		ExpireAfter: claim.Spec.ExpireAfter.Duration,
+		Launched:    claim.Status.ProviderID != "",
+		Registered:  conditions.IsTrue(karpv1.ConditionRegistered),
+		Initialized: conditions.IsTrue(karpv1.ConditionInitialized),
+	}
+	if claim.DeletionTimestamp != nil {
+		out.Deleted = claim.DeletionTimestamp.Time
+	}
+	if claim.Spec.TerminationGracePeriod != nil {
+		out.Grace = &claim.Spec.TerminationGracePeriod.Duration
+	}
+	// A note that cannot be read is as good as none, and is written anew.
+	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); err == nil {
+		out.Deadline = at
+	}
+	return out
+}
+
+func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
+	node := nodes[0]
+	out := lifecycle.Node{
+		Count:     len(nodes),
+		Finalizer: slices.Contains(node.Finalizers, karpv1.FinalizerTermination),
+		Ready:     isReady(node),
+		Lacks:     lacks(claim, node),
+	}
+	if node.DeletionTimestamp != nil {
+		out.Deleted = node.DeletionTimestamp.Time
+	}
+	for _, taint := range node.Spec.Taints {
+		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+		switch {
+		case taint.Key == karpv1.TaintDisrupted:
+			out.Cordoned = true
+		case isStartup && out.Startup == "":
+			out.Startup = taint.ToString()
+		case kube.IsEphemeral(&taint) && out.Ephemeral == "":
+			out.Ephemeral = taint.ToString()
+		}
+	}
+	return out
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// lacks returns the first resource, by name, that the claim asks for and the Node does not report.
+func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
+	missing := ""
+	for name, asked := range claim.Spec.Resources.Requests {
+		have := node.Status.Allocatable[name]
+		if !asked.IsZero() && have.IsZero() && (missing == "" || string(name) < missing) {
+			missing = string(name)
+		}
+	}
+	return missing
+}
+
+// seeLaunch reads what decides whether a machine is bought.
+func (c *Claims) seeLaunch(ctx context.Context, v *view, now time.Time) error {
+	s := &v.seen.Claim
+	class := &awsv1.EC2NodeClass{}
+	err := c.Cache.Get(ctx, client.ObjectKey{Name: v.claim.Spec.NodeClassRef.Name}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.NodeClass = lifecycle.NodeClassMissing
+	case err != nil:
+		return fmt.Errorf("read ec2nodeclass %s: %w", v.claim.Spec.NodeClassRef.Name, err)
+	default:
+		v.class, s.NodeClass = class, classSeen(class)
+	}
+	a := c.attempts.of(v.claim.UID)
+	s.Shortage, s.NotBefore = a.shortage, a.notBefore
+	if now.Sub(s.Created) < lifecycle.LaunchTimeout {
+		return nil // asking again for the same launch finds what was bought
+	}
+	return c.seeBought(ctx, v)
+}
+
+func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
+	conditions := class.StatusConditions()
+	ready, _ := conditions.Find(karpv1.ConditionReady)
+	switch {
+	case class.DeletionTimestamp != nil:
+		return lifecycle.NodeClassMissing
+	case conditions.IsReady():
+		return lifecycle.NodeClassReady
+	case ready.Status == "False" && ready.ObservedGeneration == class.Generation:
+		return lifecycle.NodeClassNotReady
+	}
+	return lifecycle.NodeClassUnknown
+}
+
+// seeMachine asks EC2 about the machine of a claim that is being deleted.
+func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
+	m := &v.seen.Machine
+	id, ok := ec2.ParseProviderID(v.claim.Status.ProviderID)
+	if !ok {
+		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
+			return err
+		}
+		// None is found. That is sure only if we never asked for one, or EC2 has had time to show it.
+		if !c.attempts.of(v.claim.UID).clean && now.Sub(v.claim.DeletionTimestamp.Time) < settleLook {
+			m.State = lifecycle.MachineUnknown
+		}
+		return nil
+	}
+	instance, err := c.Machines.Instance(ctx, id)
+	switch {
+	case fault.Is(err, fault.Gone):
+		m.State = lifecycle.MachineAbsent
+		launched, _ := v.claim.StatusConditions().Find(karpv1.ConditionLaunched)
+		if now.Sub(launched.LastTransitionTime.Time) < settleLook {
+			m.State = lifecycle.MachineUnknown
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	v.instance = &instance
+	*m = machineSeen(instance)
+	return nil
+}
+
+// seeBought looks for a machine by the claim's name, since the claim does not know it.
+func (c *Claims) seeBought(ctx context.Context, v *view) error {
+	found, err := c.Buyer.Bought(ctx, v.claim.Name)
+	if err != nil {
+		return err
+	}
+	v.seen.Machine.State = lifecycle.MachineAbsent
+	if len(found) > 0 {
+		v.instance = &found[0]
+		v.seen.Machine = machineSeen(found[0])
+	}
+	return nil
+}
+
+func machineSeen(instance ec2.Instance) lifecycle.Machine {
+	m := lifecycle.Machine{
+		State:   lifecycle.MachineRunning,
+		Foreign: instance.Owner == ec2.Foreign || instance.Owner == ec2.Namesake,
+	}
+	switch instance.State {
+	case ec2.Terminated:
+		m.State = lifecycle.MachineAbsent
+	case ec2.ShuttingDown:
+		m.State = lifecycle.MachineEnding
+	}
+	return m
+}
+
+// seePods reads what still runs on a Node that leaves.
+func (c *Claims) seePods(ctx context.Context, v *view, now time.Time) error {
+	node := v.node()
+	if node == nil || node.DeletionTimestamp == nil {
+		return nil
+	}
+	pods, err := c.Cluster.PodsOn(ctx, node.Name)
+	if err != nil {
+		return err
+	}
+	leaving := make([]drain.Pod, 0, len(pods))
+	for _, pod := range pods {
+		leaving = append(leaving, drainPod(pod))
+	}
+	v.drain = drain.Next(leaving, v.seen.Claim.Deadline, now)
+	v.seen.Node.Pods = v.drain.Waiting
+	if v.drain.Waiting > 0 {
+		return nil
+	}
+	v.seen.Node.Volumes, err = c.attached(ctx, node.Name, pods, leaving, now)
+	return err
+}
+
+// attached counts the volumes that are still attached, but for those of pods that stay to the end.
+func (c *Claims) attached(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
+	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
+	if err != nil || len(attachments) == 0 {
+		return 0, err
+	}
+	staying := map[string]bool{} // names of PersistentVolumes
+	for i, pod := range pods {
+		if leaving[i].Finished || leaving[i].MustLeave(now) {
+			continue
+		}
+		if err := c.volumesOf(ctx, pod, staying); err != nil {
+			return 0, err
+		}
+	}
+	n := 0
+	for _, a := range attachments {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && !staying[*name] {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// volumesOf adds the names of the PersistentVolumes that the pod uses.
+func (c *Claims) volumesOf(ctx context.Context, pod *corev1.Pod, into map[string]bool) error {
+	for _, volume := range pod.Spec.Volumes {
+		name := ""
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = pod.Name + "-" + volume.Name
+		default:
+			continue
+		}
+		var request corev1.PersistentVolumeClaim
+		err := c.Cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &request)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read persistentvolumeclaim %s/%s: %w", pod.Namespace, name, err)
+		}
+		into[request.Spec.VolumeName] = true
+	}
+	return nil
+}
+
+// sortNodes puts the Node that our finalizer is on first, then by name.
+func sortNodes(nodes []*corev1.Node) {
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
+		x := slices.Contains(a.Finalizers, karpv1.FinalizerTermination)
+		y := slices.Contains(b.Finalizers, karpv1.FinalizerTermination)
+		if x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// errNoInstance is what an act that needs an instance returns when none was found.
+var errNoInstance = errors.New("no instance was found")

@@ -1,0 +1,180 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// fleet is all that EC2 has of ours.
+type fleet interface {
+	Instances(ctx context.Context) ([]ec2.Instance, error)
+	SweepTemplates(ctx context.Context, keep func(ec2.Template) bool) (int, error)
+}
+
+// Sweeper removes what has lost its counterpart: instances without claims, claims without instances, launch templates
+// that nobody uses. It is the net under the loops: with it, no crash costs money for longer than a minute or two.
+type Sweeper struct {
+	Cache    client.Reader
+	Fleet    fleet
+	Machines machines
+	Objects  objectWriter
+	Batch    *Batch
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+
+	failures Backoff
+	told     map[string]bool // what was said, so that it is said once
+}
+
+// How often the sweeper looks, and how long an unused launch template stays.
+const (
+	sweepEvery   = 30 * time.Second
+	templateLife = time.Minute
+)
+
+// Start runs the loop until ctx ends.
+func (s *Sweeper) Start(ctx context.Context) error {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.pass(ctx, time.Now()); err != nil && !errors.Is(err, context.Canceled) {
+			next, hint := sortError(err)
+			s.Metrics.Failures.WithLabelValues("sweeper", string(next)).Inc()
+			if _, isNews := s.failures.Fail(time.Now(), "sweep", err.Error()); isNews {
+				s.Log.Error("cannot sweep", "error", err.Error(), "hint", hint)
+			}
+		} else {
+			s.failures.Clear("sweep")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
+	// 1. read
+	in := sweepInput{now: now}
+	var err error
+	if in.instances, err = s.Fleet.Instances(ctx); err != nil {
+		return err
+	}
+	if in.claims, in.nodes, err = s.read(ctx); err != nil {
+		return err
+	}
+	// 2. decide
+	out := sweep(in)
+	// 3. act, 4. tell
+	s.report(out)
+	var errs []error
+	for _, i := range out.instances {
+		errs = append(errs, s.terminate(ctx, i))
+	}
+	for _, c := range out.claims {
+		errs = append(errs, s.drop(ctx, c))
+	}
+	return errors.Join(append(errs, s.templates(ctx, now))...)
+}
+
+func (s *Sweeper) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]bool, error) {
+	var claims karpv1.NodeClaimList
+	if err := s.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, err
+	}
+	nodes, err := readyNodes(ctx, s.Cache)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]*karpv1.NodeClaim, len(claims.Items))
+	for i := range claims.Items {
+		out[i] = &claims.Items[i]
+	}
+	return out, nodes, nil
+}
+
+func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
+	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !fault.Is(err, fault.Gone) {
+		return err
+	}
+	s.Metrics.Swept.WithLabelValues("instance").Inc()
+	s.Log.Info("terminated instance without a NodeClaim", "instance", i.ID, "instanceType", i.Type, "zone", i.Zone,
+		"NodeClaim", i.Claim(), "launched", i.Launched)
+	return nil
+}
+
+// drop deletes a claim whose machine is gone, after asking EC2 about that one machine.
+func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
+		instance, err := s.Machines.Instance(ctx, id)
+		if err != nil && !fault.Is(err, fault.Gone) {
+			return err
+		}
+		if err == nil && !instance.State.Ended() {
+			return nil
+		}
+	}
+	if err := s.Objects.Delete(ctx, claim); err != nil {
+		return err
+	}
+	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
+	s.Metrics.Disrupted.WithLabelValues(lifecycle.ReasonMachineGone, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], "", "graceful").Inc()
+	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
+		"reason", lifecycle.ReasonMachineGone, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
+	s.Batch.Ask(string(claim.UID))
+	return nil
+}
+
+// templates removes launch templates that no launch has used for a while. One that is needed again is made again.
+func (s *Sweeper) templates(ctx context.Context, now time.Time) error {
+	deleted, err := s.Fleet.SweepTemplates(ctx, func(t ec2.Template) bool {
+		return now.Sub(t.Used) < templateLife || now.Sub(t.Created) < templateLife
+	})
+	s.Metrics.Swept.WithLabelValues("launch_template").Add(float64(deleted))
+	if deleted > 0 {
+		s.Log.Info("deleted unused launch templates", "count", deleted)
+	}
+	return err
+}
+
+// report says once what was seen and is not touched.
+func (s *Sweeper) report(out sweeping) {
+	s.Metrics.Namesakes.Set(float64(len(out.namesakes)))
+	s.Metrics.BreakerOpen.Reset()
+	told := map[string]bool{}
+	say := func(key, message string, args ...any) {
+		told[key] = true
+		if !s.told[key] {
+			s.Log.Warn(message, args...)
+		}
+	}
+	for _, h := range out.held {
+		s.Metrics.BreakerOpen.WithLabelValues(h.kind).Set(1)
+		say("breaker "+h.kind, h.String(), "hint", "if it is true, remove them by hand; the sweeper goes on when the share is below a quarter")
+	}
+	for _, i := range out.namesakes {
+		say("namesake "+i.Tags[ec2.TagUID], "another cluster has our name; its instances are not touched",
+			"uid", i.Tags[ec2.TagUID], "instance", i.ID, "hint", "give each cluster of an account and region a name of its own")
+	}
+	if len(out.legacy) > 0 {
+		ids := []string{}
+		for _, i := range out.legacy {
+			ids = append(ids, i.ID)
+		}
+		say("legacy "+strings.Join(ids, ","), "instances carry our cluster's name, no mark of who made them, and no NodeClaim or Node here; they are not touched",
+			"instances", ids, "hint", "terminate them by hand if nobody needs them")
+	}
+	s.told = told
+}

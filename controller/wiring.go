@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// Loops are all of them.
+type Loops struct {
+	Provisioner *Provisioner
+	Claims      *Claims
+	Orphans     *Orphans
+	NodeClasses *NodeClasses
+	Pools       *Pools
+	Emptiness   *Emptiness
+	Sweeper     *Sweeper
+	Market      *Market
+	Pods        *PodWatch
+}
+
+// How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
+const (
+	claimWorkers = 200
+	otherWorkers = 10
+)
+
+// Add gives the loops to the manager, which runs them while it leads.
+func (l Loops) Add(ctx context.Context, m manager.Manager) error {
+	if err := kube.Index(ctx, m.GetFieldIndexer()); err != nil {
+		return err
+	}
+	pods, err := m.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	if _, err := pods.AddEventHandler(l.Pods.Handler()); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	if err := l.addObjects(m); err != nil {
+		return err
+	}
+	for _, loop := range []func(context.Context) error{
+		l.Market.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
+	} {
+		if err := m.Add(leading(loop)); err != nil {
+			return fmt.Errorf("add loop: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l Loops) addObjects(m manager.Manager) error {
+	cached := m.GetCache()
+	claims := builder.ControllerManagedBy(m).Named("nodeclaim.lifecycle").For(&karpv1.NodeClaim{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return claimsOfNode(ctx, cached, o)
+		}), builder.WithPredicates(nodeMatters())).
+		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return waitingClaims(ctx, cached, o)
+		}))
+	orphans := builder.ControllerManagedBy(m).Named("node.termination").
+		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			node, ok := o.(*corev1.Node)
+			return ok && isOrphan(node)
+		})))
+	classes := builder.ControllerManagedBy(m).Named("nodeclass").
+		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(onlyDeletes()))
+	pools := builder.ControllerManagedBy(m).Named("nodepool").
+		For(&karpv1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			var pools karpv1.NodePoolList
+			if err := cached.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+				return nil
+			}
+			return requests(poolsOfClass(pools.Items, o.GetName()))
+		}))
+	for _, c := range []struct {
+		build   *builder.Builder
+		loop    reconcile.Reconciler
+		workers int
+	}{
+		{claims, l.Claims, claimWorkers}, {orphans, l.Orphans, otherWorkers},
+		{classes, l.NodeClasses, otherWorkers}, {pools, l.Pools, otherWorkers},
+	} {
+		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers}).Complete(c.loop); err != nil {
+			return fmt.Errorf("add loop: %w", err)
+		}
+	}
+	return nil
+}
+
+// leading makes a loop one that only the leader runs.
+type leading func(context.Context) error
+
+func (l leading) Start(ctx context.Context) error { return l(ctx) }
+
+// NeedLeaderElection tells the manager so.
+func (l leading) NeedLeaderElection() bool { return true }
+
+// claimsOfNode returns the claims that a Node belongs to.
+func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+	node, ok := o.(*corev1.Node)
+	if !ok || node.Spec.ProviderID == "" {
+		return nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimProvider: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return requests(namesOf(claims.Items))
+}
+
+// waitingClaims returns the claims that wait for a class to become ready.
+func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range claims.Items {
+		if c.Status.ProviderID == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return requests(names)
+}
+
+func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
+	claim, ok := o.(*karpv1.NodeClaim)
+	if !ok || claim.Spec.NodeClassRef == nil {
+		return nil
+	}
+	return requests([]string{claim.Spec.NodeClassRef.Name})
+}
+
+func namesOf(claims []karpv1.NodeClaim) []string {
+	var out []string
+	for _, c := range claims {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func requests(names []string) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range names {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return out
+}
+
+// readyNodes returns the provider ids of the Nodes that are ready.
+func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	out := map[string]bool{}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && isReady(node) {
+			out[node.Spec.ProviderID] = true
+		}
+	}
+	return out, nil
+}
