@@ -94,7 +94,9 @@ func (b *builder) bound(pod *corev1.Pod) {
 }
 
 // needs gives the pod to the claim that was made for it, as if it ran there, or
-// else puts it among those that need a place.
+// else puts it among those that need a place. It is among the pods of the claim's
+// node too, or a node that just became ready would look empty, and be removed,
+// before kube-scheduler has bound to it what it was bought for.
 func (b *builder) needs(pod cluster.Pod) {
 	uid, planned := b.view.Planned[pod.ID()]
 	i, ok := b.byClaim[uid]
@@ -105,6 +107,7 @@ func (b *builder) needs(pod cluster.Pod) {
 	n := &b.nodes[i].value
 	n.Requested = n.Requested.Add(pod.Requests)
 	n.HostPorts = mergePorts(n.HostPorts, pod.HostPorts)
+	n.Pods = append(n.Pods, pod)
 }
 
 // expectDaemons counts the DaemonSet pods that each node has yet to get.

@@ -70,8 +70,7 @@ func (d *decoder) document(s source, doc document) {
 		d.fail(doc.file, doc.line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1", h.APIVersion)
 		return
 	}
-	isList := len(h.Kind) > 4 && h.Kind[len(h.Kind)-4:] == "List"
-	if isList && (h.Items != nil || h.Kind == "List") {
+	if h.Kind == "List" || strings.HasSuffix(h.Kind, "List") && h.Items != nil {
 		d.items(s, doc, h.Items)
 		return
 	}
@@ -184,7 +183,8 @@ func (d *decoder) add(doc document, kind string, object client.Object, tree map[
 		return
 	}
 	id := identity(kind, object)
-	for _, p := range problems(object) {
+	wrong := problems(object)
+	for _, p := range wrong {
 		d.fail(doc.file, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
 	}
 	if object.GetName() != "" {
@@ -194,7 +194,9 @@ func (d *decoder) add(doc document, kind string, object client.Object, tree map[
 		}
 		d.seen[id] = where(doc.file, doc.line)
 	}
-	d.keep(object, tree)
+	if len(wrong) == 0 {
+		d.keep(object, tree)
+	}
 }
 
 func (d *decoder) keep(object client.Object, tree map[string]any) {

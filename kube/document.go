@@ -23,13 +23,19 @@ type document struct {
 // be read are noted; the others are returned.
 func (d *decoder) documents(s source) []document {
 	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
-		if docs, err := jsonDocuments(s); err == nil {
+		docs, err := jsonDocuments(s)
+		if err == nil {
 			return docs
 		}
-		// YAML may begin with a brace too; and its errors come with a line.
+		if strings.HasSuffix(strings.ToLower(s.name), ".json") {
+			d.fail(s.name, jsonLine(s.data, err), "is not JSON: %v", err)
+			return docs
+		}
+		// YAML may begin with a brace too.
 	}
 	var out []document
 	for _, part := range splitYAML(s) {
+		part.skipComments()
 		data, err := yaml.YAMLToJSON(part.text)
 		switch {
 		case err != nil:
@@ -45,6 +51,17 @@ func (d *decoder) documents(s source) []document {
 	return out
 }
 
+// jsonLine returns the line of a JSON error: where it is, or the last one if there is too little.
+func jsonLine(data []byte, err error) int {
+	end := len(bytes.TrimRight(data, "\n"))
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		end = min(end, int(syntax.Offset))
+	}
+	return 1 + bytes.Count(data[:end], []byte("\n"))
+}
+
+// jsonDocuments returns the documents up to the first that is wrong.
 func jsonDocuments(s source) ([]document, error) {
 	var out []document
 	decoder := json.NewDecoder(bytes.NewReader(s.data))
@@ -55,7 +72,7 @@ func jsonDocuments(s source) ([]document, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		start := int(decoder.InputOffset()) - len(raw)
 		line := 1 + bytes.Count(s.data[:start], []byte("\n"))
@@ -81,6 +98,18 @@ func splitYAML(s source) []document {
 		current = document{file: s.name, line: line, text: bytes.TrimLeft(rest, " \t")}
 	}
 	return append(out, current)
+}
+
+// skipComments moves the beginning of the document to its first line that says something.
+func (doc *document) skipComments() {
+	for len(doc.text) > 0 {
+		line, rest, _ := bytes.Cut(doc.text, []byte("\n"))
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' {
+			return
+		}
+		doc.text, doc.line = rest, doc.line+1
+	}
 }
 
 // yamlProblem returns the line of the file and what is wrong there, from an

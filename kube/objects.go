@@ -46,7 +46,9 @@ type View struct {
 	// large as what its pods ask for.
 	Market catalog.Market
 
-	// Planned is, for each pod ("namespace/name") that a claim was made for, the UID of the claim.
+	// Planned is, for each pod ("namespace/name") that a claim was made for, the
+	// UID of the claim. While the claim lives, the pod counts as one of its node's
+	// and is not among those that need a place.
 	Planned map[string]types.UID
 }
 

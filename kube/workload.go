@@ -96,7 +96,8 @@ func (d *decoder) expand() {
 			continue
 		}
 		base := w.object.GetName()
-		if given[w.object.GetNamespace()+"/"+base] > 1 {
+		// A StatefulSet's pods have their names for good; the others' are made up anyway.
+		if w.kind != "StatefulSet" && given[w.object.GetNamespace()+"/"+base] > 1 {
 			base += "-" + strings.ToLower(w.kind)
 		}
 		d.makePods(w, base, taken)
