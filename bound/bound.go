@@ -55,16 +55,21 @@ type Answer struct {
 // large. Demands whose sets share no offer, such as those of two architectures,
 // can never share a machine: each such part gets weights of its own.
 //
+// Two things make small problems tighter: a demand that shares no offer with
+// others fills machines with a whole number of pods, and no plan costs less
+// than one machine for its most demanding pod.
+//
 // It is not the tightest bound: one weight per resource serves a whole part,
 // and machines count in fractions.
 func Least(p Problem) Answer {
 	out := Answer{Worth: make([]float64, len(p.Demands)), Holds: make([]float64, len(p.Offers))}
 	total := 0.0
 	for _, part := range parts(p) {
-		total += part.solve(&out)
+		total += max(part.solve(&out), part.dearest())
 	}
-	// Rounding errors of the sums are far below a billionth; the bound stays one.
-	out.Price = catalog.Price(math.Floor(total * (1 - 1e-9)))
+	// Prices are whole, so rounding to the nearest goes above no plan; the
+	// errors of the sums are far below a part in 1e12.
+	out.Price = catalog.Price(math.Floor(total*(1-1e-12) + 0.5))
 	return out
 }
 
@@ -86,6 +91,9 @@ type group struct {
 // solve returns the bound of the part, and notes in out the prices of its
 // demands and offers.
 func (p *part) solve(out *Answer) float64 {
+	if len(p.demands) == 1 {
+		return p.alone(out)
+	}
 	weights, best := p.search()
 	rates := map[int]float64{} // by set
 	for _, g := range p.groups {
@@ -99,6 +107,58 @@ func (p *part) solve(out *Answer) float64 {
 		out.Worth[i] = rates[d.Set] * size(weights, d.Ask)
 	}
 	return best
+}
+
+// alone solves a part with a single demand, where the pods of a machine can be
+// counted: an offer holds a whole number of them.
+func (p *part) alone(out *Answer) float64 {
+	d := p.problem.Demands[p.demands[0]]
+	set := p.problem.Sets[d.Set]
+	least := math.Inf(1)
+	for _, o := range set {
+		offer := p.problem.Offers[o]
+		if n := times(d.Ask, offer.Room); n > 0 {
+			least = min(least, max(float64(offer.Price), 0)/n)
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0 // no offer takes the pod: no plan buys for it
+	}
+	for _, o := range set {
+		out.Holds[o] = least * times(d.Ask, p.problem.Offers[o].Room)
+	}
+	out.Worth[p.demands[0]] = least
+	return least * float64(d.Count)
+}
+
+// times returns how often ask fits into room, at most 1e9.
+func times(ask, room []int64) float64 {
+	n := int64(1e9)
+	for r, a := range ask {
+		if a > 0 {
+			n = min(n, max(room[r], 0)/a)
+		}
+	}
+	return float64(n)
+}
+
+// dearest returns the price of the cheapest machine that takes one pod, of the
+// demand for which that is most: whatever else is bought, it is.
+func (p *part) dearest() float64 {
+	most := 0.0
+	for _, i := range p.demands {
+		d := p.problem.Demands[i]
+		least := math.Inf(1)
+		for _, o := range p.problem.Sets[d.Set] {
+			if offer := p.problem.Offers[o]; times(d.Ask, offer.Room) >= 1 {
+				least = min(least, float64(offer.Price))
+			}
+		}
+		if d.Count > 0 && !math.IsInf(least, 1) {
+			most = max(most, least)
+		}
+	}
+	return most
 }
 
 // value is the bound that these weights prove.

@@ -21,7 +21,7 @@ func (st *stock) accept(q *queue) *acceptance {
 		}
 		a.weights[len(a.weights)-1].setRange(p.from, p.to)
 	}
-	plain := make([][]int, len(q.signatures)) // stages of signatures without preferences
+	plain := make([][]int, len(q.signatures)) // stages of signatures without preferences: all their classes have the same
 	for _, s := range q.signatures {
 		hard := st.labels.satisfyingOne(s.required)
 		hard.and(st.tolerated(s.tolerations))
@@ -30,17 +30,16 @@ func (st *stock) accept(q *queue) *acceptance {
 	}
 	for i := range q.classes {
 		c := &q.classes[i]
-		if plain[c.sig] == nil {
-			levels := a.levels(&q.signatures[c.sig], a.sets[a.hard[c.sig]], c)
-			sets := a.byWeight(levels)
-			if len(q.signatures[c.sig].preferred) == 0 {
+		sig := &q.signatures[c.sig]
+		sets := plain[c.sig]
+		if sets == nil {
+			levels := a.levels(sig, a.sets[a.hard[c.sig]], c)
+			sets = a.byWeight(levels)
+			if len(levels) == 1 && len(sig.preferred) == 0 && a.unavoided(sig) {
 				plain[c.sig] = sets
 			}
-			c.stages = sets
-		} else {
-			c.stages = plain[c.sig]
 		}
-		c.stages = slices.DeleteFunc(slices.Clone(c.stages), func(set int) bool { return !a.hosted(set, c) })
+		c.stages = slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.hosted(set, c) })
 	}
 	return a
 }
@@ -64,6 +63,13 @@ func (a *acceptance) levels(s *signature, hard bitset, c *class) []bitset {
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// unavoided reports whether no soft taint stands between the signature and what it accepts.
+func (a *acceptance) unavoided(s *signature) bool {
+	tolerated := a.st.tolerated(s.tolerations)
+	tolerated.andNot(a.st.unavoided(s.tolerations))
+	return !tolerated.any()
 }
 
 // byWeight splits each level by the weight of the pools.

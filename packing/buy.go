@@ -9,11 +9,13 @@ import (
 type strategy struct {
 	cap    float64 // no machine dearer than this, unless nothing else will do; 0: no cap
 	scarce bool    // spend the pools' limits sparingly, whatever it costs
+	near   float64 // what filler.near is; 0: as usual
 	tiered bool    // higher priorities first, rather than all together
 }
 
 // outcome is what a strategy led to.
 type outcome struct {
+	strategy strategy
 	machines []machine
 	left     []int
 	budgets  []budget
@@ -47,7 +49,7 @@ func (w *work) buyAll() {
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
 	w.appraise()
-	lots := w.pricedLots(active)
+	lots, least := w.pricedLots(active)
 	first := w.try(strategy{}, active, lots)
 	outcomes := []outcome{first}
 	for _, s := range w.strategies(first, active) {
@@ -57,8 +59,38 @@ func (w *work) buy(active []int) {
 		outcomes = append(outcomes, w.try(s, active, lots))
 	}
 	best := w.better(outcomes, active)
+	if best.price > least*loose && w.steps < polish {
+		for _, s := range w.variations(outcomes) {
+			outcomes = append(outcomes, w.try(s, active, lots))
+		}
+		best = w.improve(w.better(outcomes, active), active, lots)
+	}
 	w.machines = append(w.machines, best.machines...)
 	w.left, w.budgets = best.left, best.budgets
+}
+
+// loose is how far above the bound a plan may cost before more work is spent on it.
+const loose = 1.02
+
+// polish is how many steps a plan may have taken for more work to be spent on
+// it: large plans come close to the bound by themselves.
+const polish = 4_000_000
+
+// variations returns the strategies of these outcomes with other ways to weigh
+// the size of a pod against balance.
+func (w *work) variations(outcomes []outcome) []strategy {
+	var out []strategy
+	for _, o := range outcomes {
+		if o.strategy.scarce || o.strategy.tiered {
+			continue
+		}
+		for _, n := range [...]float64{0.8, 0.99} {
+			s := o.strategy
+			s.near = n
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // strategies returns what to try besides buying freely. Smaller machines cost

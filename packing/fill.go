@@ -1,8 +1,11 @@
 package packing
 
+import "cmp"
+
 // filler fills machines with pods of the classes that are left.
 type filler struct {
 	*work
+	near    float64 // how close to the best score an option must be; 0: near
 	left    []int // by class; what the filler may still place
 	options []option
 }
@@ -15,8 +18,8 @@ type option struct {
 	score float64 // what they would be worth
 }
 
-// near is how close to the best score an option must be for its size to
-// decide: large pods are placed first, small ones fill the gaps.
+// near is how close to the best score an option usually must be for its size
+// to decide: large pods are placed first, small ones fill the gaps.
 const near = 0.95
 
 // fill adds pods of the given classes to the machine, so that they are worth
@@ -84,13 +87,13 @@ func (v vector) share(room vector) float64 {
 }
 
 func (f *filler) choose() int {
-	most := 0.0
+	most, enough := 0.0, cmp.Or(f.near, near)
 	for _, o := range f.options {
 		most = max(most, o.score)
 	}
 	best, worth := 0, -1.0
 	for i, o := range f.options {
-		if size := f.q.classes[o.class].worth; o.score >= near*most && size > worth {
+		if size := f.q.classes[o.class].worth; o.score >= enough*most && size > worth {
 			best, worth = i, size
 		}
 	}

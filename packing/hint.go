@@ -57,13 +57,28 @@ func (t *trial) emptyHint(f *finding) string {
 	if f.pool.emptied == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
 	}
-	return fmt.Sprintf("NodePool %s leaves no instance type: loosen its requirement %s %s",
-		f.pool.Name, f.pool.emptied, f.pool.accepts[f.pool.emptied])
+	var before []string
+	for _, key := range f.pool.accepts.Keys() {
+		if key < f.pool.emptied && isCloudKey(key) {
+			before = append(before, f.pool.has(key))
+		}
+	}
+	if len(before) == 0 {
+		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.has(f.pool.emptied))
+	}
+	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
+		f.pool.Name, f.pool.has(f.pool.emptied), strings.Join(before, " and "))
 }
 
 // labelHint says who would have to give way about a label.
 func (t *trial) labelHint(f *finding) string {
 	key, _, _ := strings.Cut(f.Detail, " ")
+	switch {
+	case f.ask.IsEmpty():
+		return "the pod's own requirements on " + key + " contradict each other"
+	case key == labelHostname:
+		return "the pod is tied to a node by its name, and a new node has a name of its own"
+	}
 	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
 	switch f.Code {
 	case LabelMissing:

@@ -47,8 +47,9 @@ func (w *work) lots(classes []int, setOf func(class int) int) []lot {
 	return out
 }
 
-// pricedLots returns the lots of the classes with what they can hold.
-func (w *work) pricedLots(classes []int) []lot {
+// pricedLots returns the lots of the classes with what they can hold, and the
+// least that the pods left can cost.
+func (w *work) pricedLots(classes []int) ([]lot, float64) {
 	lots := w.lots(classes, w.set)
 	answer := w.least(classes, w.left, lots, w.set)
 	for i := range lots {
@@ -56,7 +57,7 @@ func (w *work) pricedLots(classes []int) []lot {
 		l.holds = answer.Holds[i]
 		l.key = l.price / max(l.holds, 1e-9)
 	}
-	return lots
+	return lots, float64(answer.Price)
 }
 
 // scramble spreads the bits of x (the finisher of splitmix64), so that sets of

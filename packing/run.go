@@ -17,7 +17,7 @@ type run struct {
 
 // try buys for the active classes by one strategy; w is not altered but for its steps.
 func (w *work) try(s strategy, active []int, lots []lot) outcome {
-	r := &run{filler: filler{work: w, left: slices.Clone(w.left)}, strategy: s, lots: lots}
+	r := &run{filler: filler{work: w, near: s.near, left: slices.Clone(w.left)}, strategy: s, lots: lots}
 	for _, b := range w.budgets {
 		r.budgets = append(r.budgets, b.clone())
 	}
@@ -127,7 +127,7 @@ func (r *run) apply(m machine) {
 }
 
 func (r *run) outcome() outcome {
-	o := outcome{machines: r.machines, left: r.left, budgets: r.budgets}
+	o := outcome{strategy: r.strategy, machines: r.machines, left: r.left, budgets: r.budgets}
 	for i := range r.machines {
 		m := &r.machines[i]
 		o.count += m.copies

@@ -30,7 +30,7 @@ type pool struct {
 	accepts  constraint.Requirements // requirements and labels together
 	fixed    constraint.Labels       // labels that every node of the pool has
 	unusable string                  // why nothing can be bought
-	emptied  string                  // the key whose requirement left no type to buy, if one did
+	emptied  string                  // the last key, by name, that ruled something out: if nothing is left, it left nothing
 	least    []minValue
 	budget   budget
 
@@ -191,20 +191,17 @@ type allowedType struct {
 }
 
 // filter returns what the pool's requirements leave of the types. If nothing
-// is left, it notes the requirement that leaves the least.
+// is left, it notes the requirement, in the order of their keys, at which that happened.
 func (p *pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
-	refusals := map[string]int{}
 	for _, t := range types {
-		if key := p.refusal(t.Labels, isOfferingKey); key != "" {
-			refusals[key]++
-			continue
-		}
 		a := allowedType{typ: t}
+		byType := p.refusal(t.Labels, isOfferingKey)
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			if key := p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) }); key != "" {
-				refusals[key]++
+			byOffering := p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) })
+			if first := firstKey(byType, byOffering); first != "" {
+				p.emptied = max(p.emptied, first)
 				continue
 			}
 			a.offerings = append(a.offerings, o)
@@ -214,19 +211,20 @@ func (p *pool) filter(types []*catalog.Type) []allowedType {
 			out = append(out, a)
 		}
 	}
-	if len(out) == 0 {
-		for _, key := range p.accepts.Keys() {
-			if refusals[key] > refusals[p.emptied] || p.emptied == "" && refusals[key] > 0 {
-				p.emptied = key
-			}
-		}
-	}
 	return out
 }
 
-// refusal returns the first required key that these labels do not satisfy,
-// leaving out the keys that are judged elsewhere: labels that the pool itself
-// puts on, and those for which skip is true.
+// firstKey returns the key that comes first by name; the empty one is none.
+func firstKey(a, b string) string {
+	if a == "" || b == "" {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// refusal returns the first required key, by name, that these labels do not
+// satisfy, leaving out the keys that are judged elsewhere: labels that the pool
+// itself puts on, and those for which skip is true.
 func (p *pool) refusal(labels constraint.Labels, skip func(key string) bool) string {
 	worst := ""
 	for key, v := range p.accepts {

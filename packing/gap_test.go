@@ -1,0 +1,35 @@
+package packing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// TestGap holds plans for unconstrained mixes to 10 % of the bound.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	market := bigMarket(catalog.OnDemand)
+	for _, c := range []struct{ pods, deployments int }{{100, 10}, {100, 100}, {200, 40}, {500, 50}, {1000, 200}, {2000, 400}} {
+		sum, worst := 0.0, 0.0
+		const seeds = 8
+		for seed := range uint64(seeds) {
+			s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(c.pods, c.deployments, seed+1)}
+			plan := packing.Solve(s, market, packing.Usual)
+			if len(plan.Refusals) > 0 {
+				t.Fatalf("%d pods refused", len(plan.Refusals))
+			}
+			gap := float64(plan.Price)/float64(plan.LowerBound) - 1
+			sum += gap
+			worst = max(worst, gap)
+		}
+		what := fmt.Sprintf("%d pods of %d deployments: gap %.1f %% on average, %.1f %% at worst", c.pods, c.deployments, 100*sum/seeds, 100*worst)
+		if worst > 0.10 {
+			t.Error(what)
+		}
+		t.Log(what)
+	}
+}

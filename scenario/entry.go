@@ -1,0 +1,349 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// resourceOf returns the resource that a word of a scenario names.
+func resourceOf(word string) string {
+	switch word {
+	case "mem":
+		return capacity.Memory
+	case "storage":
+		return capacity.EphemeralStorage
+	}
+	return word
+}
+
+// wordOf is the inverse of resourceOf.
+func wordOf(resource string) string {
+	switch resource {
+	case capacity.Memory:
+		return "mem"
+	case capacity.EphemeralStorage:
+		return "storage"
+	}
+	return resource
+}
+
+// setAmount sets what "cpu=2" says.
+func setAmount(a *capacity.Amounts, word, text string) error {
+	resource := resourceOf(word)
+	n, err := capacity.Parse(resource, text)
+	if err != nil {
+		return err
+	}
+	*a = a.With(resource, n)
+	return nil
+}
+
+func parsePool(words []string) (cluster.Pool, error) {
+	p := cluster.Pool{Name: words[0], NodeClass: defaultClass}
+	for _, w := range words[1:] {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok {
+			return p, fmt.Errorf("pool %s: %q is not key=value", p.Name, w)
+		}
+		if err := poolAttribute(&p, key, value); err != nil {
+			return p, fmt.Errorf("pool %s: %s: %w", p.Name, w, err)
+		}
+	}
+	return p, nil
+}
+
+func poolAttribute(p *cluster.Pool, key, value string) error {
+	switch key {
+	case "class":
+		p.NodeClass = value
+		return nil
+	case "weight":
+		return setInt(&p.Weight, value)
+	case "used:nodes":
+		return setInt(&p.Nodes, value)
+	case "limit:nodes":
+		p.Limits.Nodes = new(int)
+		return setInt(p.Limits.Nodes, value)
+	}
+	if word, ok := strings.CutPrefix(key, "used:"); ok {
+		return setAmount(&p.Usage, word, value)
+	}
+	word, ok := strings.CutPrefix(key, "limit:")
+	if !ok {
+		return errors.New("want class, weight, limit:… or used:…")
+	}
+	n, err := capacity.Parse(resourceOf(word), value)
+	if err != nil {
+		return err
+	}
+	if p.Limits.Ceiling == nil {
+		p.Limits.Ceiling = map[string]int64{}
+	}
+	p.Limits.Ceiling[resourceOf(word)] = n
+	return nil
+}
+
+func setInt(to *int, text string) error {
+	n, err := strconv.Atoi(text)
+	*to = n
+	return err
+}
+
+func poolDetail(p *cluster.Pool, word string, args []string, rest string) error {
+	switch word {
+	case "require":
+		r, err := parseRequirement(args)
+		p.Requirements = append(p.Requirements, r)
+		return err
+	case "label":
+		return setLabel(&p.Labels, args)
+	case "taint":
+		return appendTaint(&p.Taints, args)
+	case "startup-taint":
+		return appendTaint(&p.StartupTaints, args)
+	case "unusable":
+		p.Unusable = rest
+		return nil
+	}
+	return fmt.Errorf("a pool has no %q: want require, label, taint, startup-taint or unusable", word)
+}
+
+func parseNode(words []string) (cluster.Node, error) {
+	n := cluster.Node{Name: words[0], Joined: true, Initialized: true}
+	var capacities capacity.Amounts
+	for _, w := range words[1:] {
+		key, value, ok := strings.Cut(w, "=")
+		if err := nodeAttribute(&n, &capacities, key, value, ok); err != nil {
+			return n, fmt.Errorf("node %s: %s: %w", n.Name, w, err)
+		}
+	}
+	n.Capacity = n.Allocatable
+	for _, name := range capacities.Names() {
+		n.Capacity = n.Capacity.With(name, capacities.Of(name))
+	}
+	return n, nil
+}
+
+func nodeAttribute(n *cluster.Node, capacities *capacity.Amounts, key, value string, pair bool) error {
+	switch {
+	case key == "leaving" && !pair:
+		n.Leaving = true
+		return nil
+	case key == "joining" && !pair:
+		n.Joined, n.Initialized = false, false
+		return nil
+	case key == "uninitialized" && !pair:
+		n.Initialized = false
+		return nil
+	case !pair:
+		return errors.New("want leaving, joining, uninitialized or key=value")
+	}
+	switch key {
+	case "pool":
+		n.Pool = value
+		return nil
+	case "class":
+		n.NodeClass = value
+		return nil
+	case "claim":
+		n.Claim = value
+		return nil
+	}
+	if word, ok := strings.CutPrefix(key, "used:"); ok {
+		return setAmount(&n.Requested, word, value)
+	}
+	if word, ok := strings.CutPrefix(key, "capacity:"); ok {
+		return setAmount(capacities, word, value)
+	}
+	return setAmount(&n.Allocatable, key, value)
+}
+
+func nodeDetail(n *cluster.Node, word string, args []string) error {
+	switch word {
+	case "label":
+		return setLabel(&n.Labels, args)
+	case "taint":
+		return appendTaint(&n.Taints, args)
+	case "port":
+		return appendPort(&n.HostPorts, args)
+	}
+	return fmt.Errorf("a node has no %q: want label, taint or port", word)
+}
+
+func parseDaemon(words []string) (cluster.Daemon, error) {
+	d := cluster.Daemon{Requests: capacity.Amounts{Pods: 1}}
+	d.Namespace, d.Name = splitName(words[0])
+	for _, w := range words[1:] {
+		key, value, _ := strings.Cut(w, "=")
+		if err := setAmount(&d.Requests, key, value); err != nil {
+			return d, fmt.Errorf("daemon %s: %w", d.Name, err)
+		}
+	}
+	return d, nil
+}
+
+func daemonDetail(d *cluster.Daemon, word string, args []string) error {
+	switch word {
+	case "require", "or":
+		return appendRequired(&d.Required, word, args)
+	case "tolerate":
+		return appendToleration(&d.Tolerations, args)
+	case "port":
+		return appendPort(&d.HostPorts, args)
+	}
+	return fmt.Errorf("a daemon has no %q: want require, or, tolerate or port", word)
+}
+
+// parsePod returns the pod and its "x3": 0 if it stands for itself alone.
+func parsePod(words []string) (cluster.Pod, int, error) {
+	p, times := cluster.Pod{Requests: capacity.Amounts{Pods: 1}}, 0
+	p.Namespace, p.Name = splitName(words[0])
+	for _, w := range words[1:] {
+		key, value, pair := strings.Cut(w, "=")
+		if !pair && strings.HasPrefix(key, "x") {
+			if err := setInt(&times, key[1:]); err != nil || times < 1 || times > maxTimes {
+				return p, 0, fmt.Errorf("pod %s: %q is not x and a number up to %d", p.Name, w, maxTimes)
+			}
+			continue
+		}
+		if err := podAttribute(&p, key, value); err != nil {
+			return p, 0, fmt.Errorf("pod %s: %s: %w", p.Name, w, err)
+		}
+	}
+	return p, times, nil
+}
+
+// maxTimes bounds what one line can ask for.
+const maxTimes = 1_000_000
+
+func podAttribute(p *cluster.Pod, key, value string) error {
+	switch key {
+	case "priority":
+		n, err := strconv.ParseInt(value, 10, 32)
+		p.Priority = int32(n)
+		return err
+	case "owner":
+		p.Owner = value
+		return nil
+	case "node":
+		p.Node = value
+		return nil
+	}
+	return setAmount(&p.Requests, key, value)
+}
+
+func podDetail(p *cluster.Pod, word string, args []string, rest string) error {
+	switch word {
+	case "require", "or":
+		return appendRequired(&p.Required, word, args)
+	case "prefer":
+		return appendPreference(&p.Preferred, args)
+	case "tolerate":
+		return appendToleration(&p.Tolerations, args)
+	case "port":
+		return appendPort(&p.HostPorts, args)
+	case "unplannable":
+		p.Unplannable = rest
+		return nil
+	}
+	return fmt.Errorf("a pod has no %q: want require, or, prefer, tolerate, port or unplannable", word)
+}
+
+func splitName(word string) (namespace, name string) {
+	namespace, name, ok := strings.Cut(word, "/")
+	if !ok {
+		return defaultNamespace, word
+	}
+	return namespace, name
+}
+
+// appendRequired reads "require KEY OPERATOR VALUES…", which narrows the last
+// alternative, and "or", which begins another.
+func appendRequired(to *[]constraint.Requirements, word string, args []string) error {
+	if len(*to) == 0 || word == "or" {
+		*to = append(*to, constraint.Requirements{})
+	}
+	if word == "or" {
+		if len(args) > 0 {
+			return errors.New("or stands alone on its line")
+		}
+		return nil
+	}
+	return narrow((*to)[len(*to)-1], args)
+}
+
+func narrow(to constraint.Requirements, args []string) error {
+	r, err := parseRequirement(args)
+	if err != nil {
+		return err
+	}
+	v, ok := constraint.ValuesOf(r.Operator, r.Values...)
+	if !ok {
+		return fmt.Errorf("nothing is %s %q", r.Operator, r.Values)
+	}
+	to.Narrow(r.Key, v)
+	return nil
+}
+
+func parseRequirement(args []string) (constraint.Requirement, error) {
+	if len(args) < 2 {
+		return constraint.Requirement{}, errors.New("want KEY OPERATOR VALUES…")
+	}
+	r := constraint.Requirement{Key: args[0], Operator: constraint.Operator(args[1])}
+	for _, a := range args[2:] {
+		if text, ok := strings.CutPrefix(a, "min="); ok {
+			if err := setInt(&r.MinValues, text); err != nil {
+				return r, err
+			}
+			continue
+		}
+		r.Values = append(r.Values, a)
+	}
+	return r, nil
+}
+
+// appendPreference reads "WEIGHT KEY OPERATOR VALUES… [; KEY OPERATOR VALUES…]".
+func appendPreference(to *[]cluster.Preference, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want WEIGHT KEY OPERATOR VALUES…")
+	}
+	p := cluster.Preference{Requirements: constraint.Requirements{}}
+	if err := setInt(&p.Weight, args[0]); err != nil {
+		return err
+	}
+	args = args[1:]
+	for len(args) > 0 {
+		end := slices.Index(args, ";")
+		if end < 0 {
+			end = len(args)
+		}
+		if err := narrow(p.Requirements, args[:end]); err != nil {
+			return err
+		}
+		args = args[min(end+1, len(args)):]
+	}
+	*to = append(*to, p)
+	return nil
+}
+
+func setLabel(to *constraint.Labels, args []string) error {
+	if len(args) != 1 {
+		return errors.New("want KEY=VALUE")
+	}
+	key, value, ok := strings.Cut(args[0], "=")
+	if !ok {
+		return fmt.Errorf("%q is not KEY=VALUE", args[0])
+	}
+	if *to == nil {
+		*to = constraint.Labels{}
+	}
+	(*to)[key] = value
+	return nil
+}

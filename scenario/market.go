@@ -1,0 +1,124 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// offerings reads "TYPE ZONES WAYS PRICE [attributes]".
+func (p *parser) offerings(words []string) error {
+	if len(words) < 4 {
+		return errors.New("want TYPE ZONES WAYS PRICE and amounts")
+	}
+	dollars, err := strconv.ParseFloat(words[3], 64)
+	if err != nil {
+		return fmt.Errorf("price of %s: %w", words[0], err)
+	}
+	price := catalog.Price(math.Round(dollars * float64(catalog.Dollar)))
+	c := p.out.Market[p.class]
+	i, known := slices.BinarySearchFunc(c.Types, words[0], func(t catalog.Type, name string) int { return cmp.Compare(t.Name, name) })
+	if !known {
+		c.Types = slices.Insert(c.Types, i, catalog.Type{Name: words[0]})
+	}
+	a := attributes{arch: "amd64", labels: constraint.Labels{}}
+	for _, w := range words[4:] {
+		if err := a.add(w); err != nil {
+			return fmt.Errorf("type %s: %s: %w", words[0], w, err)
+		}
+	}
+	t := &c.Types[i]
+	zones := strings.Split(words[1], ",")
+	region := strings.TrimRight(zones[0], "abcdefghijklmnopqrstuvwxyz")
+	if !known {
+		c.Region = cmp.Or(c.Region, region)
+		a.describe(t, region)
+	}
+	for _, zone := range zones {
+		name, id, _ := strings.Cut(zone, "/")
+		for _, way := range strings.Split(words[2], ",") {
+			t.Offerings = append(t.Offerings, catalog.Offering{
+				Zone: name, ZoneID: id, CapacityType: way, Price: price, Available: !a.short,
+			})
+		}
+	}
+	*t = t.WithOfferings(t.Offerings)
+	p.out.Market[p.class] = c
+	return nil
+}
+
+// attributes are what stands behind the price.
+type attributes struct {
+	short    bool
+	arch     string
+	labels   constraint.Labels
+	amounts  capacity.Amounts
+	capacity capacity.Amounts // where it differs
+}
+
+func (a *attributes) add(word string) error {
+	if word == "short" {
+		a.short = true
+		return nil
+	}
+	key, value, ok := strings.Cut(word, "=")
+	if !ok {
+		return errors.New("want short or key=value")
+	}
+	if label, ok := strings.CutPrefix(key, "label:"); ok {
+		a.labels[label] = value
+		return nil
+	}
+	if resource, ok := strings.CutPrefix(key, "capacity:"); ok {
+		return setAmount(&a.capacity, resource, value)
+	}
+	if key == "arch" {
+		a.arch = value
+		return nil
+	}
+	return setAmount(&a.amounts, key, value)
+}
+
+// podsOfType is how many pods a node takes if nothing is said.
+const podsOfType = 110
+
+func (a *attributes) describe(t *catalog.Type, region string) {
+	if a.amounts.Pods == 0 {
+		a.amounts.Pods = podsOfType
+	}
+	t.Allocatable, t.Capacity = a.amounts, a.amounts
+	for _, name := range a.capacity.Names() {
+		t.Capacity = t.Capacity.With(name, a.capacity.Of(name))
+	}
+	t.Labels = usualLabels(*t, a.arch, region)
+	for key, value := range a.labels {
+		if value == "" {
+			delete(t.Labels, key)
+			continue
+		}
+		t.Labels[key] = value
+	}
+}
+
+// usualLabels are those that follow from a type's name and amounts.
+func usualLabels(t catalog.Type, arch, region string) constraint.Labels {
+	family, size, _ := strings.Cut(t.Name, ".")
+	category := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
+	rest := family[len(category):]
+	generation := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	return constraint.Labels{
+		catalog.LabelInstanceType: t.Name, catalog.LabelArch: arch, catalog.LabelOS: "linux", catalog.LabelRegion: region,
+		catalog.LabelFamily: family, catalog.LabelSize: size,
+		catalog.LabelCategory: category, catalog.LabelGeneration: generation,
+		catalog.LabelCPU:    strconv.FormatInt(t.Capacity.CPU/1000, 10),
+		catalog.LabelMemory: strconv.FormatInt(t.Capacity.Memory>>20, 10),
+	}
+}

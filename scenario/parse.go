@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// Parse reads a scenario. The error begins with "line N:".
+func Parse(text string) (Scenario, error) {
+	input, expect, _ := strings.Cut("\n"+text, "\n----\n")
+	p := parser{out: Scenario{Expect: expect, Market: catalog.Market{}}}
+	for n, line := range strings.Split(strings.TrimPrefix(input, "\n"), "\n") {
+		if err := p.line(line); err != nil {
+			return Scenario{}, fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+	p.numberPods()
+	return p.out, nil
+}
+
+// parser is where reading has got to.
+type parser struct {
+	out     Scenario
+	section string
+	class   string      // of the catalog section
+	pods    []podsEntry // the pods, one entry for each line
+}
+
+// podsEntry is a pod and how many there are of it.
+type podsEntry struct {
+	pod   cluster.Pod
+	times int // 0: one, with the name as it is
+}
+
+var errOutside = errors.New("this stands outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
+
+func (p *parser) line(line string) error {
+	text := strings.TrimSpace(line)
+	depth := len(line) - len(strings.TrimLeft(line, " "))
+	words := strings.Fields(text)
+	switch {
+	case text == "":
+		return nil
+	case text[0] == '#':
+		if p.section == "" {
+			p.out.Story += strings.TrimPrefix(strings.TrimPrefix(text, "#"), " ") + "\n"
+		}
+		return nil
+	case depth == 0:
+		return p.header(words)
+	case depth <= 2:
+		return p.entry(words)
+	}
+	return p.detail(words[0], words[1:], strings.TrimSpace(strings.TrimPrefix(text, words[0])))
+}
+
+func (p *parser) header(words []string) error {
+	p.section = words[0]
+	rest := words[1:]
+	switch p.section {
+	case "catalog":
+		p.class = defaultClass
+		if len(rest) == 1 {
+			p.class, rest = rest[0], nil
+		}
+		if _, ok := p.out.Market[p.class]; !ok {
+			p.out.Market[p.class] = catalog.Catalog{}
+		}
+	case "solve":
+		if len(rest) == 1 {
+			effort, err := strconv.Atoi(strings.TrimPrefix(rest[0], "effort="))
+			if err != nil {
+				return fmt.Errorf("want solve effort=STEPS: %w", err)
+			}
+			p.out.Effort, rest = packing.Effort(effort), nil
+		}
+	case "pools", "nodes", "daemons", "pods":
+	default:
+		return fmt.Errorf("no section is called %q: want catalog, pools, nodes, daemons, pods or solve", p.section)
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("section %s takes nothing more than its name: %q", p.section, rest)
+	}
+	return nil
+}
+
+// entry reads a line that begins something.
+func (p *parser) entry(words []string) error {
+	s := &p.out.Snapshot
+	switch p.section {
+	case "catalog":
+		return p.offerings(words)
+	case "pools":
+		pool, err := parsePool(words)
+		s.Pools = append(s.Pools, pool)
+		return err
+	case "nodes":
+		node, err := parseNode(words)
+		s.Nodes = append(s.Nodes, node)
+		return err
+	case "daemons":
+		daemon, err := parseDaemon(words)
+		s.Daemons = append(s.Daemons, daemon)
+		return err
+	case "pods":
+		pod, times, err := parsePod(words)
+		p.pods = append(p.pods, podsEntry{pod: pod, times: times})
+		return err
+	}
+	return errOutside
+}
+
+// detail reads a line that belongs to the entry above it.
+func (p *parser) detail(word string, args []string, rest string) error {
+	s := &p.out.Snapshot
+	switch {
+	case p.section == "pools" && len(s.Pools) > 0:
+		return poolDetail(&s.Pools[len(s.Pools)-1], word, args, rest)
+	case p.section == "nodes" && len(s.Nodes) > 0:
+		return nodeDetail(&s.Nodes[len(s.Nodes)-1], word, args)
+	case p.section == "daemons" && len(s.Daemons) > 0:
+		return daemonDetail(&s.Daemons[len(s.Daemons)-1], word, args)
+	case p.section == "pods" && len(p.pods) > 0:
+		return podDetail(&p.pods[len(p.pods)-1].pod, word, args, rest)
+	}
+	return fmt.Errorf("%q belongs to no entry", word)
+}
+
+// numberPods writes out the pods: "web x3" is web-1, web-2 and web-3.
+func (p *parser) numberPods() {
+	for _, e := range p.pods {
+		if e.times == 0 {
+			p.out.Snapshot.Pods = append(p.out.Snapshot.Pods, e.pod)
+			continue
+		}
+		for n := range e.times {
+			pod := e.pod
+			pod.Name = fmt.Sprintf("%s-%d", e.pod.Name, n+1)
+			p.out.Snapshot.Pods = append(p.out.Snapshot.Pods, pod)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// PlanText writes a plan as scenarios expect it.
+//
+//	buy 2 x general: m5.large us-east-1a on-demand 0.096
+//	  or m5a.large; us-east-1b; spot
+//	  with team=a
+//	  web-1 web-3
+//	  web-2 web-4
+//	  cpu=2 mem=4Gi pods=2
+//	place api-1 on node-a
+//	refuse db-1: 4 TypeMismatch kubernetes.io/arch, 2 TooSmall cpu
+//	  hint: …
+//	total 0.192, bound 0.18, 5 pods in 3 classes
+//
+// "or" lists what else the machine may become: types; zones; ways of paying.
+// Neighbouring machines that differ in their pods' names alone are written together.
+func PlanText(p packing.Plan) string {
+	var w writer
+	for i := 0; i < len(p.Machines); {
+		n := i + 1
+		for n < len(p.Machines) && machineText(p.Machines[n]) == machineText(p.Machines[i]) &&
+			p.Machines[n].Requests.Equal(p.Machines[i].Requests) {
+			n++
+		}
+		w.machines(p.Machines[i:n])
+		i = n
+	}
+	for i := 0; i < len(p.Placements); {
+		n, pods := i, []string(nil)
+		for ; n < len(p.Placements) && p.Placements[n].Node == p.Placements[i].Node; n++ {
+			pods = append(pods, p.Placements[n].Pod)
+		}
+		w.printf("place %s on %s\n", podsText(pods), p.Placements[i].Node)
+		i = n
+	}
+	for i := 0; i < len(p.Refusals); {
+		n, pods := i, []string(nil)
+		for ; n < len(p.Refusals) && refusalText(p.Refusals[n]) == refusalText(p.Refusals[i]); n++ {
+			pods = append(pods, p.Refusals[n].Pod)
+		}
+		w.printf("refuse %s: %s", podsText(pods), refusalText(p.Refusals[i]))
+		i = n
+	}
+	w.printf("total %s, bound %s, %d pods in %d classes\n", p.Price, p.LowerBound, p.Pods, p.Classes)
+	return w.String()
+}
+
+func (w *writer) machines(machines []packing.Machine) {
+	w.printf("buy ")
+	if len(machines) > 1 {
+		w.printf("%d x ", len(machines))
+	}
+	w.printf("%s", machineText(machines[0]))
+	for _, m := range machines {
+		w.printf("  %s\n", podsText(m.Pods))
+	}
+	w.printf(" %s\n", amountsText("", machines[0].Requests))
+}
+
+// machineText is all of a machine but its pods.
+func machineText(m packing.Machine) string {
+	var w writer
+	first := m.Offerings[0]
+	w.printf("%s: %s %s %s %s\n", m.Pool, first.InstanceType, first.Zone, first.CapacityType, first.Price)
+	var types, zones, ways []string
+	for _, o := range m.Offerings[1:] {
+		types = addOther(types, o.InstanceType, first.InstanceType)
+		zones = addOther(zones, o.Zone, first.Zone)
+		ways = addOther(ways, o.CapacityType, first.CapacityType)
+	}
+	if len(m.Offerings) > 1 {
+		w.printf("  or %s; %s; %s\n", typesText(types), strings.Join(zones, " "), strings.Join(ways, " "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
+		if key != "karpenter.sh/nodepool" && key != "karpenter.k8s.aws/ec2nodeclass" {
+			w.printf("  with %s=%s\n", key, m.Labels[key])
+		}
+	}
+	for _, t := range m.Taints {
+		w.printf("  taint %s\n", t)
+	}
+	return w.String()
+}
+
+func addOther(to []string, value, first string) []string {
+	if value == first || slices.Contains(to, value) {
+		return to
+	}
+	return append(to, value)
+}
+
+// typesText names the first types and counts the rest.
+func typesText(types []string) string {
+	const most = 4
+	if len(types) <= most {
+		return strings.Join(types, " ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(types[:most], " "), len(types)-most)
+}
+
+func refusalText(r packing.Refusal) string {
+	var parts []string
+	for _, reason := range r.Reasons {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s %s", reason.Count, reason.Code, reason.Detail)))
+	}
+	text := strings.Join(parts, ", ") + "\n"
+	if r.Hint != "" {
+		text += "  hint: " + r.Hint + "\n"
+	}
+	return text
+}
+
+// podsText writes "web-1..3" for web-1 web-2 web-3.
+func podsText(pods []string) string {
+	type numbered struct {
+		stem string
+		n    int
+	}
+	all := make([]numbered, len(pods))
+	for i, pod := range pods {
+		pod = strings.TrimPrefix(pod, defaultNamespace+"/")
+		all[i] = numbered{stem: pod, n: -1}
+		if at := strings.LastIndexByte(pod, '-'); at > 0 {
+			if n, err := strconv.Atoi(pod[at+1:]); err == nil && strconv.Itoa(n) == pod[at+1:] {
+				all[i] = numbered{stem: pod[:at+1], n: n}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b numbered) int {
+		if a.stem != b.stem {
+			return strings.Compare(a.stem, b.stem)
+		}
+		return a.n - b.n
+	})
+	var out []string
+	for i := 0; i < len(all); {
+		end := i + 1
+		for end < len(all) && all[end].stem == all[i].stem && all[i].n >= 0 && all[end].n == all[end-1].n+1 {
+			end++
+		}
+		text := all[i].stem
+		if all[i].n >= 0 {
+			text += strconv.Itoa(all[i].n)
+		}
+		if end > i+1 {
+			text += ".." + strconv.Itoa(all[end-1].n)
+		}
+		out = append(out, text)
+		i = end
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,299 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// String writes the scenario so that Parse reads it back.
+func (s Scenario) String() string {
+	var w writer
+	for line := range strings.Lines(s.Story) {
+		w.printf("%s\n", strings.TrimRight("# "+strings.TrimSuffix(line, "\n"), " "))
+	}
+	for _, class := range slices.Sorted(maps.Keys(s.Market)) {
+		w.catalog(class, s.Market[class])
+	}
+	w.section("pools", len(s.Snapshot.Pools))
+	for _, p := range s.Snapshot.Pools {
+		w.pool(p)
+	}
+	w.section("nodes", len(s.Snapshot.Nodes))
+	for _, n := range s.Snapshot.Nodes {
+		w.node(n)
+	}
+	w.section("daemons", len(s.Snapshot.Daemons))
+	for _, d := range s.Snapshot.Daemons {
+		w.printf("  %s/%s%s\n", d.Namespace, d.Name, amountsText("", d.Requests.With(capacity.Pods, 0)))
+		w.required(d.Required)
+		w.tolerationsAndPorts(d.Tolerations, d.HostPorts)
+	}
+	w.section("pods", len(s.Snapshot.Pods))
+	w.pods(s.Snapshot.Pods)
+	w.printf("solve")
+	if s.Effort != 0 {
+		w.printf(" effort=%d", s.Effort)
+	}
+	w.printf("\n----\n%s", s.Expect)
+	return w.String()
+}
+
+type writer struct{ strings.Builder }
+
+func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
+
+func (w *writer) section(name string, entries int) {
+	if entries > 0 {
+		w.printf("%s\n", name)
+	}
+}
+
+// amountsText writes " cpu=2 mem=8Gi", each with the prefix.
+func amountsText(prefix string, a capacity.Amounts) string {
+	var b strings.Builder
+	for _, name := range a.Names() {
+		fmt.Fprintf(&b, " %s%s=%s", prefix, wordOf(name), capacity.Format(name, a.Of(name)))
+	}
+	return b.String()
+}
+
+// differing returns the amounts of a that differ from b.
+func differing(a, b capacity.Amounts) capacity.Amounts {
+	var out capacity.Amounts
+	for _, name := range a.Names() {
+		if a.Of(name) != b.Of(name) {
+			out = out.With(name, a.Of(name))
+		}
+	}
+	return out
+}
+
+func (w *writer) catalog(class string, c catalog.Catalog) {
+	w.printf("catalog")
+	if class != defaultClass {
+		w.printf(" %s", class)
+	}
+	w.printf("\n")
+	for _, t := range c.Types {
+		for i, o := range t.Offerings {
+			zone := o.Zone
+			if o.ZoneID != "" {
+				zone += "/" + o.ZoneID
+			}
+			w.printf("  %s %s %s %s", t.Name, zone, o.CapacityType, o.Price)
+			if i == 0 {
+				w.typeAttributes(t, o)
+			}
+			if !o.Available {
+				w.printf(" short")
+			}
+			w.printf("\n")
+		}
+	}
+}
+
+func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
+	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differing(t.Capacity, t.Allocatable)))
+	arch := t.Labels[catalog.LabelArch]
+	if arch != "amd64" {
+		w.printf(" arch=%s", arch)
+	}
+	usual := usualLabels(t, arch, strings.TrimRight(first.Zone, "abcdefghijklmnopqrstuvwxyz"))
+	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
+		if t.Labels[key] != usual[key] {
+			w.printf(" label:%s=%s", key, t.Labels[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(usual)) {
+		if _, ok := t.Labels[key]; !ok {
+			w.printf(" label:%s=", key)
+		}
+	}
+}
+
+func (w *writer) pool(p cluster.Pool) {
+	w.printf("  %s", p.Name)
+	if p.NodeClass != defaultClass {
+		w.printf(" class=%s", p.NodeClass)
+	}
+	if p.Weight != 0 {
+		w.printf(" weight=%d", p.Weight)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Limits.Ceiling)) {
+		w.printf(" limit:%s=%s", wordOf(name), capacity.Format(name, p.Limits.Ceiling[name]))
+	}
+	if p.Limits.Nodes != nil {
+		w.printf(" limit:nodes=%d", *p.Limits.Nodes)
+	}
+	w.printf("%s", amountsText("used:", p.Usage))
+	if p.Nodes != 0 {
+		w.printf(" used:nodes=%d", p.Nodes)
+	}
+	w.printf("\n")
+	for _, r := range p.Requirements {
+		w.printf("    require %s\n", requirementText(r))
+	}
+	w.labels(p.Labels)
+	w.taints("taint", p.Taints)
+	w.taints("startup-taint", p.StartupTaints)
+	if p.Unusable != "" {
+		w.printf("    unusable %s\n", p.Unusable)
+	}
+}
+
+func requirementText(r constraint.Requirement) string {
+	words := append([]string{r.Key, string(r.Operator)}, r.Values...)
+	if r.MinValues != 0 {
+		words = append(words, "min="+strconv.Itoa(r.MinValues))
+	}
+	return strings.Join(words, " ")
+}
+
+func (w *writer) labels(labels constraint.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		w.printf("    label %s=%s\n", key, labels[key])
+	}
+}
+
+func (w *writer) taints(word string, taints []constraint.Taint) {
+	for _, t := range taints {
+		w.printf("    %s %s\n", word, t)
+	}
+}
+
+func (w *writer) node(n cluster.Node) {
+	w.printf("  %s", n.Name)
+	for _, pair := range [][2]string{{"pool", n.Pool}, {"class", n.NodeClass}, {"claim", n.Claim}} {
+		if pair[1] != "" {
+			w.printf(" %s=%s", pair[0], pair[1])
+		}
+	}
+	w.printf("%s%s%s", amountsText("", n.Allocatable), amountsText("capacity:", differing(n.Capacity, n.Allocatable)),
+		amountsText("used:", n.Requested))
+	switch {
+	case !n.Joined:
+		w.printf(" joining")
+	case !n.Initialized:
+		w.printf(" uninitialized")
+	}
+	if n.Leaving {
+		w.printf(" leaving")
+	}
+	w.printf("\n")
+	w.labels(n.Labels)
+	w.taints("taint", n.Taints)
+	w.tolerationsAndPorts(nil, n.HostPorts)
+}
+
+func (w *writer) tolerationsAndPorts(tolerations []constraint.Toleration, ports []cluster.HostPort) {
+	for _, t := range tolerations {
+		w.printf("    tolerate %s\n", tolerationText(t))
+	}
+	for _, p := range ports {
+		w.printf("    port %s\n", portText(p))
+	}
+}
+
+// pods writes pods that differ in nothing but a running number as one entry.
+func (w *writer) pods(pods []cluster.Pod) {
+	for len(pods) > 0 {
+		first := describe(pods[0])
+		stem, numbered := strings.CutSuffix(pods[0].Name, "-1")
+		n := 1
+		for numbered && n < len(pods) && pods[n].Name == fmt.Sprintf("%s-%d", stem, n+1) &&
+			pods[n].Namespace == pods[0].Namespace && describe(pods[n]) == first {
+			n++
+		}
+		name := pods[0].Name
+		if numbered {
+			name = fmt.Sprintf("%s x%d", stem, n)
+		}
+		if pods[0].Namespace != defaultNamespace {
+			name = pods[0].Namespace + "/" + name
+		}
+		w.printf("  %s%s", name, first)
+		pods = pods[n:]
+	}
+}
+
+// describe writes all of the pod but its name, over several lines.
+func describe(p cluster.Pod) string {
+	var w writer
+	requests := p.Requests
+	if requests.Pods == 1 {
+		requests.Pods = 0
+	}
+	w.printf("%s", amountsText("", requests))
+	if p.Priority != 0 {
+		w.printf(" priority=%d", p.Priority)
+	}
+	for _, pair := range [][2]string{{"owner", p.Owner}, {"node", p.Node}} {
+		if pair[1] != "" {
+			w.printf(" %s=%s", pair[0], pair[1])
+		}
+	}
+	w.printf("\n")
+	w.required(p.Required)
+	for _, pref := range p.Preferred {
+		w.printf("    prefer %d %s\n", pref.Weight, strings.Join(requirementLines(pref.Requirements), " ; "))
+	}
+	w.tolerationsAndPorts(p.Tolerations, p.HostPorts)
+	if p.Unplannable != "" {
+		w.printf("    unplannable %s\n", p.Unplannable)
+	}
+	return w.String()
+}
+
+func (w *writer) required(alternatives []constraint.Requirements) {
+	for i, reqs := range alternatives {
+		if i > 0 || len(reqs) == 0 {
+			w.printf("    or\n")
+		}
+		for _, line := range requirementLines(reqs) {
+			w.printf("    require %s\n", line)
+		}
+	}
+}
+
+// requirementLines writes requirements as "KEY OPERATOR VALUES…".
+func requirementLines(reqs constraint.Requirements) []string {
+	var out []string
+	for _, key := range reqs.Keys() {
+		for _, text := range valuesText(reqs[key]) {
+			out = append(out, key+" "+text)
+		}
+	}
+	return out
+}
+
+// valuesText writes values as the operators that make them up.
+func valuesText(v constraint.Values) []string {
+	if !v.Complement {
+		if v.Absent {
+			return []string{string(constraint.DoesNotExist)}
+		}
+		return []string{strings.Join(append([]string{string(constraint.In)}, v.Listed...), " ")}
+	}
+	var out []string
+	if len(v.Listed) > 0 || v.Absent {
+		out = append(out, strings.Join(append([]string{string(constraint.NotIn)}, v.Listed...), " "))
+	}
+	if v.Min != nil {
+		out = append(out, fmt.Sprintf("%s %d", constraint.Gte, *v.Min))
+	}
+	if v.Max != nil {
+		out = append(out, fmt.Sprintf("%s %d", constraint.Lte, *v.Max))
+	}
+	if !v.Absent && v.Min == nil && v.Max == nil {
+		out = append(out, string(constraint.Exists))
+	}
+	return out
+}
