@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/ami"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/controller"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/network"
+	"github.com/joiner-sh/joiner/price"
+)
+
+// away is AWS: the doors to it, and what it says about our cluster.
+type away struct {
+	identity ec2.Cluster
+	join     controller.JoinFacts
+	vpc      string
+	table    catalog.Table
+
+	ec2     *ec2.Door
+	access  *access.Door
+	network *network.Door
+	images  *ami.Door
+	prices  *price.Door
+
+	calls *calls
+}
+
+// openAWS opens the doors and makes sure that AWS lets us through them.
+func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) (*away, error) {
+	a := &away{calls: &calls{}}
+	cfg, err := a.configure(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	a.identity = ec2.Cluster{Name: settings.ClusterName, UID: h.uid, Region: cfg.Region}
+	if a.table, err = catalog.Embedded(); err != nil {
+		return nil, err
+	}
+	if a.access, err = access.New(cfg, access.Cluster{Name: settings.ClusterName, UID: h.uid, Region: cfg.Region}); err != nil {
+		return nil, err
+	}
+	if err := a.learn(ctx, settings, h, log); err != nil {
+		return nil, err
+	}
+	if a.ec2, err = ec2.New(cfg, a.identity); err != nil {
+		return nil, err
+	}
+	if err := insist(ctx, log, "reach EC2 in "+cfg.Region, sortAWS, a.ec2.Check); err != nil {
+		return nil, err
+	}
+	a.network, a.images = network.New(cfg), ami.New(cfg)
+	a.prices = price.New(price.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
+	return a, nil
+}
+
+// configure finds region and credentials.
+func (a *away) configure(ctx context.Context, settings config.Settings) (aws.Config, error) {
+	var options []func(*awsconfig.LoadOptions) error
+	if settings.Region != "" {
+		options = append(options, awsconfig.WithRegion(settings.Region))
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	once, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if cfg.Region == "" {
+		out, err := imds.NewFromConfig(cfg).GetRegion(once, &imds.GetRegionInput{})
+		if err != nil {
+			return cfg, errors.New("find the AWS region: it is set nowhere, and there is no instance metadata to ask: set AWS_REGION")
+		}
+		cfg.Region = out.Region
+	}
+	if _, err := cfg.Credentials.Retrieve(once); err != nil {
+		return cfg, fmt.Errorf("find AWS credentials: give the controller's service account a role (EKS Pod Identity or IRSA), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+	}
+	cfg.AppID = "joiner"
+	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch)
+	return cfg, nil
+}
+
+// learn asks EKS about the cluster, and makes sure that it is the one that we run in.
+func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) error {
+	var facts access.Facts
+	err := insist(ctx, log, "ask EKS about cluster "+settings.ClusterName, sortAWS, func(ctx context.Context) error {
+		var err error
+		facts, err = a.access.Facts(ctx)
+		return err
+	})
+	switch {
+	case fault.Is(err, fault.Gone):
+		return fmt.Errorf("there is no EKS cluster %q in %s: correct --cluster-name (CLUSTER_NAME), or AWS_REGION, or use the credentials of its account",
+			settings.ClusterName, a.identity.Region)
+	case err != nil && settings.ClusterEndpoint == "":
+		return err
+	case err != nil:
+		log.Warn("EKS does not say anything about the cluster; AL2023 nodes need its service CIDR", "error", err.Error())
+	}
+	ca := settings.ClusterCABundle
+	if ca == "" {
+		ca = facts.CA
+	}
+	if ca == "" {
+		ca = base64.StdEncoding.EncodeToString(authority(h.config))
+	}
+	endpoint := settings.ClusterEndpoint
+	if endpoint == "" {
+		endpoint = facts.Endpoint
+	}
+	if !sameAuthority(facts.CA, h.config) {
+		return fmt.Errorf("EKS cluster %q in %s is not the cluster at %s: their certificate authorities differ; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
+			settings.ClusterName, a.identity.Region, h.config.Host)
+	}
+	a.vpc = facts.VPC
+	a.join = controller.JoinFacts{
+		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: h.dns, IPv6: facts.IPv6,
+	}
+	return nil
+}
+
+// authority returns the certificates that the API server is trusted by, as PEM; nil if we do not know them.
+func authority(cfg *rest.Config) []byte {
+	if len(cfg.CAData) > 0 {
+		return cfg.CAData
+	}
+	data, err := os.ReadFile(cfg.CAFile)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// sameAuthority reports whether EKS and the kubeconfig name a certificate in common. Where one of them names none,
+// nothing speaks against it.
+func sameAuthority(fromEKS string, cfg *rest.Config) bool {
+	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
+	ours := authority(cfg)
+	if err != nil || len(theirs) == 0 || len(ours) == 0 {
+		return true
+	}
+	for _, a := range certificates(theirs) {
+		for _, b := range certificates(ours) {
+			if bytes.Equal(a, b) {
+				return true
+			}
+		}
+	}
+	return len(certificates(theirs)) == 0 || len(certificates(ours)) == 0
+}
+
+func certificates(text []byte) [][]byte {
+	var out [][]byte
+	for {
+		var block *pem.Block
+		block, text = pem.Decode(text)
+		if block == nil {
+			return out
+		}
+		out = append(out, block.Bytes)
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/controller"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// newController is the command that runs the autoscaler.
+func newController() *cobra.Command {
+	return &cobra.Command{
+		Use:   "controller",
+		Short: "Run the autoscaler",
+		Long: `Runs in the cluster it serves, or anywhere with a kubeconfig and AWS credentials.
+It ends with 2 when it cannot start, after a line that says what to do.
+
+Settings:
+` + config.Help(),
+		// The settings are those of Karpenter, in flags and in the environment; package config reads both.
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, notes, err := config.Load(args, os.LookupEnv)
+			if errors.Is(err, config.ErrHelp) {
+				return cmd.Help()
+			}
+			if err != nil {
+				return err
+			}
+			log := newLogger(cmd, settings.LogLevel)
+			for _, n := range notes {
+				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Says)
+			}
+			return runController(cmd.Context(), settings, log)
+		},
+	}
+}
+
+// newLogger writes JSON lines to standard error; the libraries' logs go the same way.
+func newLogger(cmd *cobra.Command, level string) *slog.Logger {
+	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is 0
+	handler := slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: least})
+	ctrl.SetLogger(logr.FromSlogHandler(quiet{handler}))
+	klog.SetSlogLogger(slog.New(quiet{handler}))
+	return slog.New(handler)
+}
+
+func runController(ctx context.Context, settings config.Settings, log *slog.Logger) error {
+	if settings.MemoryLimit > 0 {
+		debug.SetMemoryLimit(settings.MemoryLimit / 10 * 9)
+	}
+	home, err := openCluster(ctx, settings, log)
+	if err != nil {
+		return err
+	}
+	away, err := openAWS(ctx, settings, home, log)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(home, settings)
+	if err != nil {
+		return err
+	}
+	numbers, err := metrics.New(ctrlmetrics.Registry, version(), commit())
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	away.measure(numbers)
+	loops := wire(parts{settings: settings, home: home, away: away, manager: m, metrics: numbers, log: log})
+	if err := loops.Add(ctx, m); err != nil {
+		return fmt.Errorf("start the loops: %w", err)
+	}
+	log.Info("starting", "version", version(), "cluster", away.identity.String(), "endpoint", away.join.Endpoint,
+		"kubernetes", home.version, "leaderElection", settings.LeaderElection)
+	if err := m.Start(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// commit is that of the checkout that the binary was built from, empty if it was not.
+func commit() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// parts is what the loops are made from.
+type parts struct {
+	settings config.Settings
+	home     *home
+	away     *away
+	manager  ctrl.Manager
+	metrics  *metrics.Metrics
+	log      *slog.Logger
+}
+
+// wire connects doors and loops. Who needs whom can be read here and nowhere else.
+func wire(p parts) controller.Loops {
+	var (
+		cache     = p.manager.GetClient() // reads from the informers
+		ledger    = &kube.Ledger{}
+		reader    = &kube.Reader{Cache: cache, Live: p.manager.GetAPIReader(), Ledger: ledger}
+		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
+		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
+		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
+		holds     = &controller.Backoff{First: 5 * time.Second, Most: 5 * time.Minute}
+		shortages = &ec2.Shortages{}
+		watch     = &controller.Stopwatch{Metrics: p.metrics}
+		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
+	)
+	market := &controller.Market{
+		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
+		Shortages: shortages,
+		Options: controller.MarketOptions{
+			ReservedENIs: int64(p.settings.ReservedENIs), MemoryOverhead: p.settings.MemoryOverheadPercent,
+		},
+		Batch: batch, Metrics: p.metrics, Log: p.log,
+	}
+	offers := &controller.Offers{Market: market, Cluster: p.away.join, Shortages: shortages}
+	return controller.Loops{
+		Market: market,
+		Pods:   pods,
+		Provisioner: &controller.Provisioner{
+			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Holds: holds,
+			Watch: watch, Tell: teller, Metrics: p.metrics, Log: p.log,
+		},
+		Claims: &controller.Claims{
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
+			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Watch: watch, Tell: teller, Metrics: p.metrics, Log: p.log,
+		},
+		Orphans: &controller.Orphans{
+			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
+			Tell: teller, Metrics: p.metrics, Log: p.log,
+		},
+		NodeClasses: &controller.NodeClasses{
+			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.access,
+			Templates: p.away.ec2, Versions: p.home, Offers: offers, VPC: p.away.vpc,
+			Refresh: min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
+			Batch:   batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+		},
+		Pools: &controller.Pools{
+			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Batch: batch, Metrics: p.metrics, Log: p.log,
+		},
+		Emptiness: &controller.Emptiness{
+			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,
+			Tell: teller, Metrics: p.metrics, Log: p.log,
+		},
+		Sweeper: &controller.Sweeper{
+			Cache: cache, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch, Metrics: p.metrics, Log: p.log,
+		},
+	}
+}

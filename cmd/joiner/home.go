@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/controller"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// home is the cluster that we serve.
+type home struct {
+	config    *rest.Config
+	uid       string // of the namespace kube-system
+	dns       string // address of the service kube-dns, empty if there is none
+	discovery *discovery.DiscoveryClient
+
+	mu      sync.Mutex
+	version string // "1.33"
+	asked   time.Time
+}
+
+// tries is how often what start-up needs is asked for, with waits of 1, 2, 4 and 8 seconds between.
+const tries = 5
+
+// openCluster finds the way to the API server, and out which cluster it is.
+func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger) (*home, error) {
+	cfg, err := restConfig(settings)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{config: cfg}
+	if h.discovery, err = discovery.NewDiscoveryClientForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	err = insist(ctx, log, "reach the API server "+cfg.Host, sortKube, func(ctx context.Context) error {
+		_, err := h.Version(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := kube.Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	live, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	return h, insist(ctx, log, "find out about the cluster", sortKube, func(ctx context.Context) error { return h.learn(ctx, live) })
+}
+
+func restConfig(settings config.Settings) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if settings.Kubeconfig != "" {
+		rules.Precedence = filepath.SplitList(settings.Kubeconfig)
+	} else if cfg, err := rest.InClusterConfig(); err == nil {
+		return tuned(cfg, settings), nil
+	} else if !errors.Is(err, rest.ErrNotInCluster) {
+		return nil, fmt.Errorf("read the pod's service account: %w", err)
+	}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: no usable kubeconfig in %s: set --kubeconfig (KUBECONFIG), or run in a pod with a service account: %w",
+			strings.Join(rules.Precedence, ", "), err)
+	}
+	return tuned(cfg, settings), nil
+}
+
+func tuned(cfg *rest.Config, settings config.Settings) *rest.Config {
+	cfg.QPS, cfg.Burst = float32(settings.KubeQPS), settings.KubeBurst
+	cfg.UserAgent = "joiner/" + version()
+	return cfg
+}
+
+// learn reads what the controller must know of the cluster.
+func (h *home) learn(ctx context.Context, live client.Client) error {
+	for _, kind := range []schema.GroupKind{
+		{Group: karpv1.Group, Kind: "NodePool"}, {Group: karpv1.Group, Kind: "NodeClaim"}, {Group: awsv1.Group, Kind: awsv1.Kind},
+	} {
+		if _, err := live.RESTMapper().RESTMapping(kind, "v1"); err != nil {
+			return fmt.Errorf("find the kind %s: %w", kind, err)
+		}
+	}
+	var system corev1.Namespace
+	if err := live.Get(ctx, client.ObjectKey{Name: "kube-system"}, &system); err != nil {
+		return fmt.Errorf("read namespace kube-system, whose UID tells this cluster from others: %w", err)
+	}
+	h.uid = string(system.UID)
+	var dns corev1.Service
+	if err := live.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, &dns); err == nil {
+		h.dns = dns.Spec.ClusterIP
+	}
+	return nil
+}
+
+// versionLife is how long the control plane's version is believed.
+const versionLife = 5 * time.Minute
+
+// Version returns the Kubernetes version of the control plane, "1.33".
+func (h *home) Version(ctx context.Context) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.version != "" && time.Since(h.asked) < versionLife {
+		return h.version, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var info apiversion.Info
+	data, err := h.discovery.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(data, &info)
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask for the Kubernetes version: %w", err)
+	}
+	h.version, h.asked = info.Major+"."+strings.TrimRight(info.Minor, "+"), time.Now()
+	return h.version, nil
+}
+
+// newManager makes the manager that holds informers, lease and servers.
+func newManager(h *home, settings config.Settings) (ctrl.Manager, error) {
+	scheme, err := kube.Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	namespace := settings.LeaderElectionNamespace
+	if _, err := rest.InClusterConfig(); err != nil && namespace == "" {
+		namespace = "kube-system" // outside of a pod there is no namespace of ours
+	}
+	stop := 20 * time.Second
+	m, err := ctrl.NewManager(h.config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controller.CacheOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: address(settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
+		HealthProbeBindAddress:        address(settings.ProbePort),
+		LeaderElection:                settings.LeaderElection,
+		LeaderElectionID:              settings.LeaderElectionName,
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &stop,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up: %w", withHint(err))
+	}
+	synced := func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if !m.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the informers have not caught up with the API server yet")
+		}
+		return nil
+	}
+	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("informers", synced)); err != nil {
+		return nil, fmt.Errorf("set up probes: %w", err)
+	}
+	return m, nil
+}
+
+// address is where to serve a port; "0" is nowhere.
+func address(port int) string {
+	if port == 0 {
+		return "0"
+	}
+	return net.JoinHostPort("", strconv.Itoa(port))
+}
+
+func profiling(on bool) map[string]http.Handler {
+	if !on {
+		return nil
+	}
+	return map[string]http.Handler{
+		"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/trace": http.HandlerFunc(pprof.Trace), "/debug/pprof/symbol": http.HandlerFunc(pprof.Symbol),
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// verdict says whether another try may help, and what the user can do.
+type verdict struct {
+	retry bool
+	hint  string
+}
+
+func sortKube(err error) verdict {
+	return verdict{kube.WhatNext(err) == kube.Retry, kube.Hint(err)}
+}
+
+func sortAWS(err error) verdict {
+	f := fault.Of(err)
+	return verdict{f.Kind == fault.Transient || f.Kind == fault.Throttled, f.Hint}
+}
+
+// insist does what start-up needs, and again if that may help. The error is one line with what to do.
+func insist(ctx context.Context, log *slog.Logger, what string, sort func(error) verdict, do func(context.Context) error) error {
+	pause := time.Second
+	for try := 1; ; try++ {
+		once, cancel := context.WithTimeout(ctx, 30*time.Second)
+		err := do(once)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		v := sort(err)
+		if !v.retry || try == tries || ctx.Err() != nil {
+			if v.hint == "" || errors.As(err, new(*fault.Error)) { // whose text holds the hint
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return fmt.Errorf("%s: %w (%s)", what, err, v.hint)
+		}
+		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", tries)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause *= 2
+	}
+}
+
+func withHint(err error) error {
+	if hint := kube.Hint(err); hint != "" {
+		return fmt.Errorf("%w (%s)", err, hint)
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+)
+
+// quiet lets through what the libraries have to complain about, and hides how they are getting on: the controller's own
+// log has a line for each decision and none besides. Stack traces are left out.
+type quiet struct{ slog.Handler }
+
+// Enabled reports whether a library's line of the level is written.
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return q.Handler.Enabled(ctx, level-4) && level >= slog.LevelWarn || q.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+// Handle writes the line without stack traces.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if !slices.Contains([]string{"stacktrace", "stack"}, a.Key) {
+			out.AddAttrs(a)
+		}
+		return true
+	})
+	return q.Handler.Handle(ctx, out)
+}
+
+// WithAttrs keeps later lines quiet, too.
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+// WithGroup keeps later lines quiet, too.
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
