@@ -29,7 +29,6 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -157,7 +156,7 @@ func newManager(h *home, settings config.Settings) (ctrl.Manager, error) {
 	stop := 20 * time.Second
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         controller.CacheOptions(),
+		Cache:                         kube.CacheOptions(),
 		Metrics:                       metricsserver.Options{BindAddress: address(settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
 		HealthProbeBindAddress:        address(settings.ProbePort),
 		LeaderElection:                settings.LeaderElection,
