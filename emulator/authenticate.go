@@ -19,8 +19,10 @@ const validity = 15 * time.Minute
 const clusterHeader = "X-K8s-Aws-Id"
 
 // authenticate finds out who calls. A key that the world issued must have signed
-// the request; another one is the administrator of its account, unless the
-// server is strict or the call is presigned, which only vouches for what it proves.
+// the request; another one is the administrator of its account. It is refused
+// where the server is strict, where it comes with a session's token, for only
+// the world opens sessions, and where the call is presigned, for such a call is
+// made to prove who somebody is.
 func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *call) (world.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {
@@ -30,13 +32,13 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 		return world.Identity{}, &world.Error{Code: "IncompleteSignature", Message: err.Error()}
 	}
 	session, known := w.SessionByKey(sig.accessKey)
-	if !known && (s.Strict || sig.presigned) {
+	if !known && (s.Strict || sig.presigned || sig.token != "") {
 		return world.Identity{}, invalidToken(c.service)
 	}
 	if !known {
 		return world.Root(accountOf(sig.accessKey)), nil
 	}
-	if session.Token != sig.token {
+	if session.Token != sig.token || !w.Stands(session) {
 		return world.Identity{}, invalidToken(c.service)
 	}
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {

@@ -174,7 +174,10 @@ const product = "Linux/UNIX"
 
 // describeSpotPriceHistory lists the spot prices that held in a span of time, newest first of each offering.
 func describeSpotPriceHistory(c *call, in *spotPricesIn) (spotPricesOut, error) {
-	end := in.EndTime
+	start, end := in.StartTime, in.EndTime
+	if start.IsZero() {
+		start = c.now
+	}
 	if end.IsZero() {
 		end = c.now
 	}
@@ -192,7 +195,7 @@ func describeSpotPriceHistory(c *call, in *spotPricesIn) (spotPricesOut, error) 
 			if in.AvailabilityZone != "" && in.AvailabilityZone != z.Name {
 				continue
 			}
-			for _, p := range slices.Backward(market.SpotPrices(name, z.Name, in.StartTime, end)) {
+			for _, p := range slices.Backward(market.SpotPrices(name, z.Name, start, end)) {
 				all = append(all, spotPrice{
 					InstanceType: name, ProductDescription: product, SpotPrice: p.Price.String() + "00", Timestamp: p.From,
 					AvailabilityZone: z.Name, AvailabilityZoneId: z.ID,

@@ -73,6 +73,12 @@ func (w *World) SessionByKey(accessKey string) (Session, bool) {
 	return Session{}, false
 }
 
+// Stands says whether the role that a session is of still exists; the keys of a
+// user always stand.
+func (w *World) Stands(s Session) bool {
+	return s.Identity.Role == "" || w.Account(s.Identity.Account).roles[s.Identity.Role] != nil
+}
+
 // InstanceSession returns the keys that the metadata service hands an instance
 // for its role, the same ones until half of their life is over. The error says
 // what is missing.

@@ -93,7 +93,7 @@ func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []S
 	}
 	history := m.spot[Offering{Type: instanceType, Zone: zone, Spot: true}]
 	if len(history) == 0 || history[0].From.After(start) {
-		first := SpotPrice{From: time.Unix(0, 0).UTC(), Price: usualSpotPrice(s, zone)}
+		first := SpotPrice{From: start.Truncate(time.Hour), Price: usualSpotPrice(s, zone)}
 		history = append([]SpotPrice{first}, history...)
 	}
 	var out []SpotPrice

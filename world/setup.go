@@ -1,7 +1,9 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,24 +25,47 @@ type Setup struct {
 	Stock []Stock // what the region's market sells, beside what it sells already
 }
 
-// SetupFrom returns a setup for a region of a table: what it sells, in its first
-// three zones.
+// SetupFrom returns a setup for a region of a table: what it sells, in the three
+// of its zones that sell most types. An account's own names for zones stand for
+// whatever ids AWS has dealt it; here they are a, b and c in the order of the ids.
 func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) {
 	market, err := t.Region(region)
 	if err != nil {
 		return Setup{}, fmt.Errorf("set up region %s: %w", region, err)
 	}
-	s := Setup{Account: account, Region: region, Cluster: cluster, Zones: market.Zones[:min(3, len(market.Zones))]}
+	s := Setup{Account: account, Region: region, Cluster: cluster, Zones: bestZones(t, market)}
 	for _, f := range t.Types() {
-		stock := Stock{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name]}
-		for _, z := range market.ZonesOf(f.Name) {
-			stock.Zones = append(stock.Zones, z.Name)
+		stock := Stock{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name], Zones: []string{}}
+		for _, sold := range market.ZonesOf(f.Name) {
+			for _, z := range s.Zones {
+				if z.ID == sold.ID {
+					stock.Zones = append(stock.Zones, z.Name)
+				}
+			}
 		}
 		if len(stock.Zones) > 0 {
 			s.Stock = append(s.Stock, stock)
 		}
 	}
 	return s, nil
+}
+
+// bestZones returns the three zones that sell most types, renamed.
+func bestZones(t catalog.Table, market catalog.Region) []Zone {
+	sold := map[string]int{}
+	for _, f := range t.Types() {
+		for _, z := range market.ZonesOf(f.Name) {
+			sold[z.ID]++
+		}
+	}
+	zones := slices.Clone(market.Zones)
+	slices.SortFunc(zones, func(a, b Zone) int { return cmp.Or(sold[b.ID]-sold[a.ID], cmp.Compare(a.ID, b.ID)) })
+	zones = zones[:min(3, len(zones))]
+	slices.SortFunc(zones, func(a, b Zone) int { return cmp.Compare(a.ID, b.ID) })
+	for i := range zones {
+		zones[i].Name = market.Name + string(rune('a'+i))
+	}
+	return zones
 }
 
 // Estate is what Furnish has built.
