@@ -4,3 +4,276 @@
 // Out: a cluster whose nodes are bought, booted and joined as on EKS, and the addresses of both.
 // Never: a call to a real cloud, a need for root, or anything left behind when it ends.
 package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/lab/authn"
+	"github.com/joiner-sh/joiner/lab/controlplane"
+	"github.com/joiner-sh/joiner/lab/kubelet"
+	"github.com/joiner-sh/joiner/lab/pki"
+	"github.com/joiner-sh/joiner/lab/process"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// Options say what a lab is like. The zero value is a small, quick one.
+type Options struct {
+	Self     string // the program to start children from, see component.Run; empty: os.Executable
+	Account  string // 12 digits; empty: emulator.DefaultAccount
+	Region   string // empty: us-east-1
+	Cluster  string // name of the EKS cluster; empty: lab
+	AuthMode string // of the cluster; empty: world.AuthBoth
+	Pace     Pace   // the zero value: Quick
+
+	// Step is told what is being done next; nil: nobody is.
+	Step func(string)
+}
+
+// Pace is how long things take that in life take longer.
+type Pace struct {
+	Pending      time.Duration // from launch until an instance runs
+	Boot         time.Duration // from then until its kubelet starts
+	PodStart     time.Duration // from a pod being bound until it runs
+	PodStop      time.Duration // from a pod's deletion until it is gone
+	ShuttingDown time.Duration // from the order to terminate until an instance is terminated
+	NodeGone     time.Duration // from then until the cloud's controller deletes its Node
+}
+
+// Quick is a pace for tests.
+func Quick() Pace {
+	return Pace{
+		Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, PodStart: 100 * time.Millisecond,
+		PodStop: 200 * time.Millisecond, ShuttingDown: 300 * time.Millisecond, NodeGone: 2 * time.Second,
+	}
+}
+
+// Lifelike is a pace to watch: the order of things is as in life, at about ten times the speed.
+func Lifelike() Pace {
+	return Pace{
+		Pending: time.Second, Boot: 2 * time.Second, PodStart: 700 * time.Millisecond,
+		PodStop: time.Second, ShuttingDown: 2 * time.Second, NodeGone: 5 * time.Second,
+	}
+}
+
+// Names of what a lab's account holds.
+const (
+	NodeRole       = "KarpenterNodeRole"
+	ControllerRole = "KarpenterController"
+)
+
+// Lab is a running lab.
+type Lab struct {
+	Options
+	Home       string // folder with the kubeconfig, the logs and everything else
+	Kubeconfig string // path of the administrator's kubeconfig
+	Endpoint   string // URL of the emulated AWS, for AWS_ENDPOINT_URL
+	Emulator   *emulator.Server
+	Estate     world.Estate
+	AL2Image   string // id of an image of family AL2 for the cluster's version, made by the account itself
+	Config     *rest.Config
+	Kube       *kubernetes.Clientset
+	Client     client.WithWatch // knows NodePool, NodeClaim and EC2NodeClass as well
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	home   *process.Home
+	group  *process.Group
+	plane  *controlplane.ControlPlane
+	fleet  *kubelet.Fleet
+	cloud  *cloudController
+	aws    *http.Server
+	tokens *http.Server
+	auth   *awsAuth
+	boots  *machines
+
+	ownCalls atomic.Int64 // to AWS
+}
+
+// Start starts a lab and returns once its cluster is ready. What it has started
+// ends with Close, and in any case with this process.
+func Start(ctx context.Context, o Options) (*Lab, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	home, err := process.NewHome()
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Options: o, Home: home.Path, home: home}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	if err := l.start(ctx); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (o Options) complete() (Options, error) {
+	o.Account = cmp.Or(o.Account, emulator.DefaultAccount)
+	o.Region = cmp.Or(o.Region, "us-east-1")
+	o.Cluster = cmp.Or(o.Cluster, "lab")
+	o.AuthMode = cmp.Or(o.AuthMode, world.AuthBoth)
+	if o.Pace == (Pace{}) {
+		o.Pace = Quick()
+	}
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+	if o.Self == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return o, fmt.Errorf("find this program: %w", err)
+		}
+		o.Self = self
+	}
+	return o, nil
+}
+
+func (l *Lab) start(ctx context.Context) error {
+	var err error
+	if l.group, err = process.NewGroup(l.Self, l.Home); err != nil {
+		return err
+	}
+	l.Step("Starting the emulated AWS")
+	if err := l.startAWS(); err != nil {
+		return err
+	}
+	l.Step("Starting etcd, kube-apiserver, kube-controller-manager and kube-scheduler")
+	if err := l.startControlPlane(ctx); err != nil {
+		return err
+	}
+	l.Step("Installing the cluster's add-ons and the CRDs")
+	if err := l.install(ctx); err != nil {
+		return err
+	}
+	if err := l.makeClient(); err != nil {
+		return err
+	}
+	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod); err != nil {
+		return err
+	}
+	if err := l.cloud.start(l.ctx); err != nil {
+		return err
+	}
+	l.boots.open()
+	return nil
+}
+
+// startControlPlane starts the token webhook and the control plane that asks it,
+// and tells EKS of the cluster.
+func (l *Lab) startControlPlane(ctx context.Context) error {
+	authority, err := pki.New()
+	if err != nil {
+		return err
+	}
+	l.auth = &awsAuth{}
+	webhook, err := l.startTokens(authority)
+	if err != nil {
+		return err
+	}
+	issuer := "https://oidc.eks." + l.Region + ".amazonaws.com/id/" + clusterID(l.Home)
+	l.plane, err = controlplane.Start(ctx, l.Self, l.Home, l.group, authority, controlplane.Options{
+		Issuer: issuer, TokenWebhook: webhook, TokenCache: 5 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	l.Config, l.Kubeconfig = l.plane.Admin, l.plane.Kubeconfig
+	if l.Kube, err = kubernetes.NewForConfig(l.Config); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if err := l.auth.watch(l.ctx, l.Kube); err != nil {
+		return err
+	}
+	return l.registerCluster(issuer)
+}
+
+// Scheme knows Kubernetes' own kinds and those of the API.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1.AddToScheme, awsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("make scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// makeClient makes the client that knows the CRDs, which are served by now.
+func (l *Lab) makeClient() error {
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	if l.Client, err = client.NewWithWatch(l.Config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	return nil
+}
+
+// Failed delivers why a program of the control plane ended before its time.
+func (l *Lab) Failed() <-chan error { return l.plane.Failed() }
+
+// AWS is how to call the emulated AWS as the account's owner.
+func (l *Lab) AWS() aws.Config {
+	return aws.Config{
+		Region:       l.Region,
+		BaseEndpoint: &l.Endpoint,
+		Credentials:  credentials.NewStaticCredentialsProvider(l.Account, "lab", ""),
+	}
+}
+
+// Logs returns the path of a log: "kube-apiserver", "joiner", "authenticator".
+func (l *Lab) Logs(name string) string { return filepath.Join(l.Home, "logs", name+".log") }
+
+// Token makes the token by which an instance shows the cluster who it is.
+func (l *Lab) token(ctx context.Context, instance string) (string, error) {
+	access, secret, session, err := l.Emulator.Credentials(instance)
+	if err != nil {
+		return "", err
+	}
+	credentials := aws.Credentials{AccessKeyID: access, SecretAccessKey: secret, SessionToken: session}
+	return authn.Token(ctx, credentials, l.Region, l.Cluster, time.Now())
+}
+
+// Close ends the lab and removes its folder. It can be called more than once.
+func (l *Lab) Close() {
+	l.cancel()
+	if l.boots != nil {
+		l.boots.wait()
+	}
+	if l.group != nil {
+		l.group.Close(3 * time.Second)
+	}
+	if l.plane != nil {
+		l.plane.Close()
+	}
+	for _, server := range []*http.Server{l.aws, l.tokens} {
+		if server != nil {
+			_ = server.Close()
+		}
+	}
+	if err := l.home.Remove(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		l.Step(err.Error())
+	}
+}

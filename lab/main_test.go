@@ -1,16 +1,89 @@
 package lab_test
 
 import (
+	"context"
+	"flag"
+	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/component"
 )
 
-// TestMain makes the test binary serve as the programs of its own control plane.
+// theLab is started by the first test that needs it and shared by all: each has
+// its own namespace, pools and classes.
+var theLab struct {
+	once sync.Once
+	lab  *lab.Lab
+	err  error
+}
+
+// TestMain makes the test binary serve as the programs of its own control plane,
+// and as the lab that a test kills.
 func TestMain(m *testing.M) {
 	if code, ok := component.Run(os.Args[1:]); ok {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	klog.SetLogger(klog.Logger{})
+	ctrl.SetLogger(klog.Logger{})
+	if len(os.Args) == 2 && os.Args[1] == sacrifice {
+		os.Exit(beSacrificed())
+	}
+	flag.Parse()
+	code := m.Run()
+	if theLab.lab != nil {
+		theLab.lab.Close()
+	}
+	os.Exit(code)
+}
+
+// shared returns the lab that the tests share.
+func shared(t *testing.T) *lab.Lab {
+	t.Helper()
+	theLab.once.Do(func() {
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		theLab.lab, theLab.err = lab.Start(ctx, lab.Options{})
+		if theLab.err == nil {
+			fmt.Printf("the lab is up after %.1f s\n", time.Since(begun).Seconds())
+		}
+	})
+	if theLab.err != nil {
+		t.Fatalf("start the lab: %v", theLab.err)
+	}
+	return theLab.lab
+}
+
+// within waits until ok returns true. When it does not in time, the test fails
+// with what it waited for and with the lab's evidence.
+func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(context.Context) (bool, error)) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+		select {
+		case err := <-l.Failed():
+			return false, err
+		default:
+		}
+		var done bool
+		done, last = ok(ctx)
+		return done && last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited %s for %s: %v (last: %v)\n%s", limit, what, err, last, l.Evidence(context.Background()))
+	}
+}
+
+// nameOf makes a name for objects of this test.
+func nameOf(t *testing.T) string {
+	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
 }

@@ -39,7 +39,7 @@ type Options struct {
 // Webhook reviews tokens over HTTP.
 type Webhook struct {
 	Options
-	client *http.Client
+	client aws.HTTPClient
 	eks    *eks.Client
 	ec2    *ec2.Client
 	iam    *iam.Client
@@ -52,9 +52,13 @@ func New(o Options) *Webhook {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
+	var client aws.HTTPClient = &http.Client{Timeout: 10 * time.Second}
+	if o.AWS.HTTPClient != nil {
+		client = o.AWS.HTTPClient
+	}
 	return &Webhook{
 		Options: o,
-		client:  &http.Client{Timeout: 10 * time.Second},
+		client:  client,
 		eks:     eks.NewFromConfig(o.AWS),
 		ec2:     ec2.NewFromConfig(o.AWS),
 		iam:     iam.NewFromConfig(o.AWS),

@@ -175,7 +175,7 @@ func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Proces
 
 // writeFiles writes what does not depend on the API server's port.
 func (c *ControlPlane) writeFiles() error {
-	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "10.100.0.1",
+	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
 		return err

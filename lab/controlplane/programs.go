@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ServiceCIDR is where the addresses of Services come from, the default of EKS
-// for a VPC that does not use 10.0.0.0/8's upper part.
-const ServiceCIDR = "10.100.0.0/16"
+// ServiceCIDR is where the addresses of Services come from: what EKS takes for a
+// VPC in 10.0.0.0/8.
+const ServiceCIDR = "172.20.0.0/16"
 
 // controllers are the loops of kube-controller-manager that make a cluster
 // behave: workloads, their deletion, the life of nodes, accounts, disruption

@@ -1,0 +1,158 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/api/crds"
+)
+
+// networkPod is the label k8s-app of the DaemonSet that brings up the network
+// of a node: the VPC CNI.
+const networkPod = "aws-node"
+
+// clusterDNS is where EKS puts cluster DNS: the tenth address for services.
+const clusterDNS = "172.20.0.10"
+
+// install puts into the cluster what EKS does, and the CRDs.
+func (l *Lab) install(ctx context.Context) error {
+	for _, ds := range []*appsv1.DaemonSet{
+		addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4"),
+		addon("kube-proxy", "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1"),
+	} {
+		if _, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Create(ctx, ds, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("install %s: %w", ds.Name, err)
+		}
+	}
+	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("install kube-dns: %w", err)
+	}
+	if err := l.MapRoles(ctx, l.RoleARN(NodeRole)); err != nil {
+		return err
+	}
+	return l.installCRDs(ctx)
+}
+
+// addon is a DaemonSet as EKS's add-ons are: on the host's network, on every
+// node, whatever its taints.
+func addon(name, cpu, image string) *appsv1.DaemonSet {
+	labels := map[string]string{"k8s-app": name}
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, Labels: labels},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &intstr.IntOrString{Type: intstr.String, StrVal: "10%"}},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					HostNetwork:       true,
+					PriorityClassName: "system-node-critical",
+					Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					Containers: []corev1.Container{{
+						Name: name, Image: "602401143452.dkr.ecr.us-east-1.amazonaws.com/" + image,
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+					}},
+				},
+			},
+		},
+	}
+}
+
+// dnsService is where pods look for cluster DNS. No pods stand behind it: in a
+// cluster without nodes they would only be more pods that want one.
+func dnsService() *corev1.Service {
+	labels := map[string]string{"k8s-app": "kube-dns"}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-dns", Namespace: metav1.NamespaceSystem, Labels: labels},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: clusterDNS, Selector: labels,
+			Ports: []corev1.ServicePort{
+				{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP},
+				{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP},
+			},
+		},
+	}
+}
+
+// MapRoles writes kube-system/aws-auth, so that it maps these roles as those of
+// nodes, and no others.
+func (l *Lab) MapRoles(ctx context.Context, roles ...string) error {
+	type mapping struct {
+		RoleARN  string   `json:"rolearn"`
+		Username string   `json:"username"`
+		Groups   []string `json:"groups"`
+	}
+	mapped := []mapping{}
+	for _, role := range roles {
+		mapped = append(mapped, mapping{role, "system:node:{{EC2PrivateDNSName}}", []string{"system:bootstrappers", "system:nodes"}})
+	}
+	text, err := yaml.Marshal(mapped)
+	if err != nil {
+		return fmt.Errorf("write aws-auth: %w", err)
+	}
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem},
+		Data:       map[string]string{"mapRoles": string(text)},
+	}
+	maps := l.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	_, err = maps.Create(ctx, config, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = maps.Update(ctx, config, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write aws-auth: %w", err)
+	}
+	return nil
+}
+
+// installCRDs installs the API's definitions and waits until they are served.
+func (l *Lab) installCRDs(ctx context.Context) error {
+	client, err := apiextensions.NewForConfig(l.Config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	definitions, err := crds.Definitions()
+	if err != nil {
+		return err
+	}
+	api := client.ApiextensionsV1().CustomResourceDefinitions()
+	for _, d := range definitions {
+		if _, err := api.Create(ctx, d, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("install definition %s: %w", d.Name, err)
+		}
+	}
+	for _, d := range definitions {
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			got, err := api.Get(ctx, d.Name, metav1.GetOptions{})
+			return err == nil && established(got), err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for definition %s: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+func established(d *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}

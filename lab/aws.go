@@ -1,0 +1,141 @@
+package lab
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/lab/component"
+	"github.com/joiner-sh/joiner/lab/controlplane"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// startAWS serves a world with an account that is ready for a cluster.
+func (l *Lab) startAWS() error {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return err
+	}
+	setup, err := world.SetupFrom(table, l.Account, l.Region, l.Cluster)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	w, estate, err := world.New(now, setup)
+	if err != nil {
+		return err
+	}
+	w.Seed = filepath.Base(l.Home)
+	w.Timing = world.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown}
+	l.Estate = estate
+	if err := l.furnishAccount(now, w); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(l.Logs("aws"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log of AWS: %w", err)
+	}
+	l.boots, l.cloud = newMachines(l), newCloudController(l)
+	l.Emulator = &emulator.Server{World: w, OnInstance: l.boots.changed, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for AWS: %w", err)
+	}
+	l.Endpoint = "http://" + listener.Addr().String()
+	l.aws = &http.Server{Handler: l.Emulator}
+	go func() { _ = l.aws.Serve(listener) }()
+	go func() { _ = l.Emulator.Run(l.ctx) }()
+	return nil
+}
+
+// furnishAccount makes the roles of node and controller, and an image of
+// Amazon Linux 2: EKS has none for the versions of today, and who still needs
+// one makes it.
+func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
+	for _, role := range []struct{ name, trusts string }{
+		{NodeRole, "ec2.amazonaws.com"}, {ControllerRole, "pods.eks.amazonaws.com"},
+	} {
+		if err := addRole(now, w.Account(l.Account), role.name, role.trusts); err != nil {
+			return err
+		}
+	}
+	l.AL2Image = l.Estate.Region.RegisterImage(world.Image{
+		Name: "own-eks-node-al2-" + kubernetesMinor(), Description: "Amazon Linux 2, made by the account itself",
+		Architecture: "x86_64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
+		Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
+		Family:  "AL2", Variant: "standard", Version: kubernetesMinor(),
+	}).ID
+	return nil
+}
+
+// AddNodeRole makes a role that nodes can have, and that nothing lets into the cluster.
+func (l *Lab) AddNodeRole(name string) error {
+	var err error
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		err = addRole(now, w.Account(l.Account), name, "ec2.amazonaws.com")
+	})
+	return err
+}
+
+func addRole(now time.Time, account *world.Account, name, trusts string) error {
+	trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + trusts + `"},"Action":"sts:AssumeRole"}]}`
+	if _, err := account.CreateRole(now, world.Role{Name: name, TrustPolicy: trust}); err != nil {
+		return fmt.Errorf("make role %s: %w", name, err)
+	}
+	if trusts != "ec2.amazonaws.com" {
+		return nil
+	}
+	for _, policy := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {
+		if err := account.AttachPolicy(name, "arn:aws:iam::aws:policy/"+policy); err != nil {
+			return fmt.Errorf("attach policy to role %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// registerCluster tells EKS of the control plane that runs here.
+func (l *Lab) registerCluster(issuer string) error {
+	var subnets []string
+	for _, s := range l.Estate.PrivateSubnets {
+		subnets = append(subnets, s.ID)
+	}
+	var err error
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		_, err = w.Region(l.Account, l.Region).CreateCluster(now, world.Cluster{
+			Name: l.Cluster, Version: kubernetesMinor(), Endpoint: l.plane.URL,
+			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
+			ServiceCIDR: controlplane.ServiceCIDR, Issuer: issuer, AuthMode: l.AuthMode,
+			RoleARN: "arn:aws:iam::" + l.Account + ":role/eksClusterRole",
+			VPCID:   l.Estate.VPC.ID, SubnetIDs: subnets, GroupID: l.Estate.ClusterGroup.ID,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("register the cluster with EKS: %w", err)
+	}
+	return nil
+}
+
+// RoleARN returns the ARN of a role of the lab's account.
+func (l *Lab) RoleARN(name string) string { return "arn:aws:iam::" + l.Account + ":role/" + name }
+
+// kubernetesMinor is the control plane's version as EKS writes it: "1.36".
+func kubernetesMinor() string {
+	parts := strings.Split(strings.TrimPrefix(component.Version, "v"), ".")
+	return parts[0] + "." + parts[1]
+}
+
+// clusterID looks like the id in the address of an EKS cluster.
+func clusterID(seed string) string {
+	sum := sha256.Sum256([]byte(seed))
+	return strings.ToUpper(hex.EncodeToString(sum[:16]))
+}

@@ -1,0 +1,185 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/joiner-sh/joiner/world"
+)
+
+// uninitialized is the taint of a node that the cloud's controller has not
+// described yet.
+const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// cloudController stands in for the part of EKS that knows instances: it
+// describes new nodes, and deletes the nodes of instances that are gone.
+type cloudController struct {
+	lab   *Lab
+	nodes corelisters.NodeLister
+	queue workqueue.TypedRateLimitingInterface[string]
+}
+
+func newCloudController(l *Lab) *cloudController {
+	return &cloudController{
+		lab: l,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, 5*time.Second)),
+	}
+}
+
+// start begins to watch nodes, until ctx ends.
+func (c *cloudController) start(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactory(c.lab.Kube, 0)
+	nodes := factory.Core().V1().Nodes()
+	c.nodes = nodes.Lister()
+	see := func(object any) {
+		if node, ok := object.(*corev1.Node); ok && waits(node) {
+			c.queue.Add(node.Name)
+		}
+	}
+	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: see, UpdateFunc: func(_, object any) { see(object) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), nodes.Informer().HasSynced) {
+		return fmt.Errorf("watch nodes: %w", context.Cause(ctx))
+	}
+	go func() {
+		<-ctx.Done()
+		c.queue.ShutDown()
+	}()
+	for range 8 {
+		go c.work(ctx)
+	}
+	return nil
+}
+
+func waits(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+}
+
+func (c *cloudController) work(ctx context.Context) {
+	for {
+		name, shutdown := c.queue.Get()
+		if shutdown {
+			return
+		}
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.describe(ctx, name) })
+		if err != nil && !apierrors.IsNotFound(err) {
+			c.queue.AddRateLimited(name)
+		} else {
+			c.queue.Forget(name)
+		}
+		c.queue.Done(name)
+	}
+}
+
+// describe writes onto a node what EC2 says of its instance, and lets pods in.
+func (c *cloudController) describe(ctx context.Context, name string) error {
+	nodes := c.lab.Kube.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if err != nil || !waits(node) {
+		return err
+	}
+	i, ok := c.instanceOf(node)
+	if !ok {
+		return fmt.Errorf("node %s has no instance", name)
+	}
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: i.PrivateIP},
+		{Type: corev1.NodeInternalDNS, Address: i.PrivateDNSName},
+		{Type: corev1.NodeHostName, Address: i.PrivateDNSName},
+	}
+	if node, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	node.Spec.ProviderID = providerID(i)
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelInstanceTypeStable:      i.Type,
+		corev1.LabelInstanceType:            i.Type,
+		corev1.LabelTopologyZone:            i.Zone,
+		corev1.LabelTopologyRegion:          i.Region,
+		corev1.LabelFailureDomainBetaZone:   i.Zone,
+		corev1.LabelFailureDomainBetaRegion: i.Region,
+		"topology.k8s.aws/zone-id":          i.ZoneID,
+	})
+	_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
+	return err
+}
+
+// instanceOf finds a node's instance by its provider id, or by its name.
+func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
+	var found world.Instance
+	ok := false
+	c.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+		if id := node.Spec.ProviderID[strings.LastIndexByte(node.Spec.ProviderID, '/')+1:]; id != "" {
+			found, ok = w.Instance(id)
+			return
+		}
+		for _, i := range w.Region(c.lab.Account, c.lab.Region).Instances() {
+			if i.PrivateDNSName == node.Name && i.Alive() {
+				found, ok = i, true
+			}
+		}
+	})
+	return found, ok
+}
+
+// terminated deletes the Node of an instance that is gone, after the time that
+// the cloud's controller takes to notice.
+func (c *cloudController) terminated(i world.Instance) {
+	go func() {
+		select {
+		case <-time.After(c.lab.Pace.NodeGone):
+		case <-c.lab.ctx.Done():
+			return
+		}
+		select {
+		case <-c.lab.boots.ready: // and so is the list of nodes
+		case <-c.lab.ctx.Done():
+			return
+		}
+		node := c.nodeOf(i)
+		if node == nil || node.DeletionTimestamp != nil {
+			return
+		}
+		_ = c.lab.Kube.CoreV1().Nodes().Delete(c.lab.ctx, node.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &node.UID},
+		})
+	}()
+}
+
+// nodeOf finds an instance's node. It goes by the provider id, for EC2 forgets the
+// names and addresses of instances that have ended.
+func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
+	nodes, err := c.nodes.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	for _, node := range nodes {
+		if node.Spec.ProviderID == providerID(i) {
+			return node
+		}
+	}
+	return nil
+}
+
+func providerID(i world.Instance) string { return "aws:///" + i.Zone + "/" + i.ID }

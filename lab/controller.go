@@ -1,0 +1,182 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/joiner-sh/joiner/lab/process"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// Controller is the real controller, run beside the lab's cluster.
+type Controller struct {
+	*process.Process
+	Metrics string // URL of its metrics
+	Probes  string // URL that /healthz and /readyz are under
+}
+
+// BinaryVariable names the environment variable that says where the joiner
+// program is, when it has been built already.
+const BinaryVariable = "JOINER_BINARY"
+
+// BuildJoiner returns the path of the joiner program: the one that the
+// environment names, else one that it builds from the source around the working folder.
+func BuildJoiner(ctx context.Context, dir string) (string, error) {
+	if path := os.Getenv(BinaryVariable); path != "" {
+		return filepath.Abs(path)
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "joiner")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/joiner")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build joiner: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// moduleRoot walks up to the folder of the module that has cmd/joiner.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the source of joiner: %w", err)
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(mod, []byte("module github.com/joiner-sh/joiner\n")) {
+			return dir, nil
+		}
+		if parent := filepath.Dir(dir); parent != dir {
+			dir = parent
+			continue
+		}
+		return "", errors.New("find the source of joiner: the working folder is not inside a checkout; name the program with --joiner")
+	}
+}
+
+// RunController starts `joiner controller` from the program at path, as the
+// account's controller role and with more settings as NAME=value, and returns
+// once it is healthy.
+func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
+	metrics, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	probes, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	env, err := l.controllerEnv()
+	if err != nil {
+		return nil, err
+	}
+	env = append(env, fmt.Sprintf("METRICS_PORT=%d", metrics), fmt.Sprintf("HEALTH_PROBE_PORT=%d", probes))
+	p, err := l.group.Start(process.Spec{Name: "joiner", Path: path, Args: []string{"controller"}, Env: append(env, settings...)})
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		Process: p,
+		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics),
+		Probes:  fmt.Sprintf("http://127.0.0.1:%d", probes),
+	}
+	if err := c.waitHealthy(ctx); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return c, nil
+}
+
+// controllerEnv is the environment of a controller in a pod with its role.
+// Nothing of the caller's own AWS settings is left in it.
+func (l *Lab) controllerEnv() ([]string, error) {
+	var session world.Session
+	var err error
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		session, err = w.Account(l.Account).AssumeRole(now, ControllerRole, "joiner", 12*time.Hour)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("assume the controller's role: %w", err)
+	}
+	env := []string{
+		"KUBECONFIG=" + l.Kubeconfig,
+		"CLUSTER_NAME=" + l.Cluster,
+		"LEADER_ELECTION_NAMESPACE=kube-system",
+	}
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
+			env = append(env, name+"=")
+		}
+	}
+	return append(env,
+		"AWS_ENDPOINT_URL="+l.Endpoint,
+		"AWS_REGION="+l.Region,
+		"AWS_ACCESS_KEY_ID="+session.AccessKey,
+		"AWS_SECRET_ACCESS_KEY="+session.SecretKey,
+		"AWS_SESSION_TOKEN="+session.Token,
+		"AWS_EC2_METADATA_DISABLED=true",
+		"AWS_CONFIG_FILE=/dev/null",
+		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+	), nil
+}
+
+func (c *Controller) waitHealthy(ctx context.Context) error {
+	client := &http.Client{Timeout: 2 * time.Second}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := c.Err(); err != nil {
+			return false, err
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Probes+"/healthz", nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			return false, nil
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK, nil
+	})
+	if err != nil && c.Err() == nil {
+		return fmt.Errorf("wait for the controller: %w\n%s", err, c.Tail(15))
+	}
+	return err
+}
+
+// Environment is what a shell needs to use the lab: NAME=value, sorted.
+func (l *Lab) Environment() []string {
+	env := []string{
+		"KUBECONFIG=" + l.Kubeconfig,
+		"AWS_ENDPOINT_URL=" + l.Endpoint,
+		"AWS_REGION=" + l.Region,
+		"AWS_ACCESS_KEY_ID=" + l.Account,
+		"AWS_SECRET_ACCESS_KEY=lab",
+	}
+	slices.Sort(env)
+	return env
+}
+
+// freePort asks the kernel for a port that nobody uses.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

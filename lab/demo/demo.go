@@ -1,0 +1,253 @@
+// Package demo shows the main job, live: pods wait, nodes are bought and join, pods run, and nodes leave.
+//
+// In: a terminal or a file to print to, and the joiner program.
+// Out: what happened to each node, as it happens, and a summary with prices.
+// Never: a number that was not measured in this run.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// Options say how the demo runs.
+type Options struct {
+	Out    io.Writer
+	Live   bool   // Out is a terminal
+	Color  bool   // use colours
+	Joiner string // path of the joiner program; empty: it is built
+	Keep   bool   // leave the lab up until ctx ends
+}
+
+// patience is how long any part of the demo may take.
+const patience = 3 * time.Minute
+
+// show is a running demo.
+type show struct {
+	Options
+	screen *screen
+	lab    *lab.Lab
+	story  *story
+	joiner string
+	plans  []string // manifests of both parts, for the bound
+}
+
+// Run shows the demo. The error says which part did not come about, with evidence.
+func Run(ctx context.Context, o Options) error {
+	d := &show{Options: o, screen: &screen{out: o.Out, live: o.Live, color: o.Color, since: time.Now()}}
+	d.screen.title("Joiner's lab: a real Kubernetes control plane beside an emulated AWS")
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	defer d.lab.Close()
+	for _, part := range []func(context.Context) error{d.caseOne, d.mixed} {
+		if err := part(ctx); err != nil {
+			return d.explain(ctx, err)
+		}
+	}
+	full := d.story.standing()
+	if err := d.scaleToZero(ctx); err != nil {
+		return d.explain(ctx, err)
+	}
+	d.summary(ctx, full)
+	if !o.Keep {
+		return nil
+	}
+	d.screen.print("\nThe lab stays up until Ctrl-C. In another terminal:\n\n")
+	for _, variable := range d.lab.Environment() {
+		d.screen.print("  export " + variable + "\n")
+	}
+	select {
+	case err := <-d.lab.Failed():
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// start starts lab and controller.
+func (d *show) start(ctx context.Context) error {
+	done := func() {}
+	step := func(text string) {
+		done()
+		done = d.screen.step(text)
+	}
+	var err error
+	if d.lab, err = lab.Start(ctx, lab.Options{Cluster: "demo", Pace: lab.Lifelike(), Step: step}); err != nil {
+		return err
+	}
+	step("Starting the controller")
+	if d.joiner = d.Joiner; d.joiner == "" {
+		d.joiner, err = lab.BuildJoiner(ctx, d.lab.Home)
+	}
+	if err == nil {
+		_, err = d.lab.RunController(ctx, d.joiner)
+	}
+	if err == nil {
+		d.story, err = follow(ctx, d.lab, d.screen)
+	}
+	if err == nil {
+		err = d.lab.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	if err != nil {
+		d.lab.Close()
+		return err
+	}
+	done()
+	return nil
+}
+
+func (d *show) caseOne(ctx context.Context) error {
+	d.screen.title("1  Five pods want nodegroup=karpenter; the pool may buy t2 and t3, small and medium")
+	text := fill(d.lab, caseOne)
+	d.plans = append(d.plans, text)
+	if err := apply(ctx, d.lab, text); err != nil {
+		return err
+	}
+	return d.untilRunning(ctx, 5)
+}
+
+func (d *show) mixed(ctx context.Context) error {
+	total := 0
+	for _, k := range kinds() {
+		total += int(k.pods)
+	}
+	d.screen.title(fmt.Sprintf("2  %d mixed pods; a pool of amd64 and arm64", total))
+	text, err := mixedManifest(d.lab)
+	if err != nil {
+		return err
+	}
+	d.plans = append(d.plans, text)
+	if err := apply(ctx, d.lab, text); err != nil {
+		return err
+	}
+	return d.untilRunning(ctx, total+5)
+}
+
+// untilRunning waits until so many pods exist and all of them run.
+func (d *show) untilRunning(ctx context.Context, pods int) error {
+	err := d.until(ctx, func(s standing) bool { return s.pods >= pods && s.running == s.pods })
+	if err != nil {
+		return fmt.Errorf("wait for %d pods to run: %w", pods, err)
+	}
+	s := d.story.standing()
+	d.screen.event(bold, "running", fmt.Sprintf("all %d pods, on %d nodes for $%s/h", s.running, s.nodes, s.price))
+	return nil
+}
+
+func (d *show) scaleToZero(ctx context.Context) error {
+	d.screen.title("3  Everything is scaled to zero; nodes leave")
+	var deployments appsv1.DeploymentList
+	if err := d.lab.Client.List(ctx, &deployments); err != nil {
+		return fmt.Errorf("list deployments: %w", err)
+	}
+	for _, one := range deployments.Items {
+		patch := []byte(`{"spec":{"replicas":0}}`)
+		if _, err := d.lab.Kube.AppsV1().Deployments(one.Namespace).Patch(ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "scale"); err != nil {
+			return fmt.Errorf("scale %s to zero: %w", one.Name, err)
+		}
+	}
+	err := d.until(ctx, func(s standing) bool { return s.pods == 0 && s.nodes+s.coming == 0 && d.alive() == 0 })
+	if err != nil {
+		return fmt.Errorf("wait for the nodes to leave: %w", err)
+	}
+	d.screen.event(bold, "empty", "no pod, no node, no instance")
+	return nil
+}
+
+// alive counts the instances that cost money.
+func (d *show) alive() int {
+	n := 0
+	for _, i := range d.lab.Instances() {
+		if i.Alive() {
+			n++
+		}
+	}
+	return n
+}
+
+// until looks a few times a second whether things stand as wanted.
+func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer d.screen.tell("")
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s := d.story.standing()
+		if wanted(s) {
+			return nil
+		}
+		d.screen.tell(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d on their way · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
+		select {
+		case <-tick.C:
+		case err := <-d.lab.Failed():
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// explain adds to an error what the lab knows. A person's Ctrl-C needs no explanation.
+func (d *show) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w\n%s", err, d.lab.Evidence(context.WithoutCancel(ctx)))
+}
+
+func (d *show) summary(ctx context.Context, full standing) {
+	d.screen.title("Summary")
+	calls, by := d.lab.AWSCalls()
+	rows := [][2]string{
+		{"pods", fmt.Sprintf("%d", full.running)},
+		{"nodes bought", fmt.Sprintf("%d: %s", full.bought, full.perType)},
+		{"price per hour", "$" + full.price.String()},
+	}
+	if bound, err := d.bound(ctx); err != nil {
+		rows = append(rows, [2]string{"lower bound", "not known: " + err.Error()})
+	} else {
+		rows = append(rows, [2]string{"no plan can cost less than", fmt.Sprintf("$%.4f (paid: %+.0f %%)", bound, 100*(full.price.Dollars()/bound-1))})
+	}
+	d.screen.table(append(rows,
+		[2]string{"Pending to Running", fmt.Sprintf("median %s, worst %s", full.median, full.worst)},
+		[2]string{"calls to AWS", fmt.Sprintf("%d, of them CreateFleet %d, TerminateInstances %d", calls, by["ec2:CreateFleet"], by["ec2:TerminateInstances"])},
+	))
+}
+
+// bound asks `joiner plan` what the workloads of both parts must cost at least.
+func (d *show) bound(ctx context.Context) (float64, error) {
+	cmd := exec.CommandContext(ctx, d.joiner, "plan", "-f", "-", "-o", "json", "--region", d.lab.Region)
+	cmd.Stdin = strings.NewReader(strings.Join(d.plans, "---\n"))
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return 0, fmt.Errorf("joiner plan: %s", strings.TrimSpace(string(exit.Stderr)))
+	} else if err != nil {
+		return 0, fmt.Errorf("joiner plan: %w", err)
+	}
+	var plan struct {
+		LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+	}
+	if err := json.Unmarshal(out, &plan); err != nil {
+		return 0, fmt.Errorf("read the answer of joiner plan: %w", err)
+	}
+	if plan.LowerBoundPerHour <= 0 {
+		return 0, errors.New("joiner plan gave none")
+	}
+	return plan.LowerBoundPerHour, nil
+}

@@ -1,0 +1,106 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// namespace holds the demo's workloads.
+const namespace = "demo"
+
+//go:embed case1.yaml
+var caseOne string
+
+//go:embed mixed.yaml
+var mixed string
+
+// kind is one of the kinds of pods of the second part: two hundred in all.
+type kind struct {
+	name        string
+	pods        int32
+	cpu, memory string
+}
+
+func kinds() []kind {
+	return []kind{
+		{"web", 80, "100m", "128Mi"},
+		{"api", 60, "250m", "512Mi"},
+		{"worker", 40, "1", "2Gi"},
+		{"cache", 16, "500m", "4Gi"},
+		{"batch", 4, "4", "8Gi"},
+	}
+}
+
+// fill puts what the lab's account is called into a manifest.
+func fill(l *lab.Lab, text string) string {
+	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${AL2_IMAGE}", l.AL2Image, "${CLUSTER}", l.Cluster).Replace(text)
+}
+
+// apply creates the objects of a manifest.
+func apply(ctx context.Context, l *lab.Lab, text string) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read manifest: %w", err)
+		}
+		if err := l.Client.Create(ctx, object); err != nil {
+			return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// mixedManifest is the second part's manifest with its deployments.
+func mixedManifest(l *lab.Lab) (string, error) {
+	text := fill(l, mixed)
+	for _, k := range kinds() {
+		data, err := sigsyaml.Marshal(k.deployment())
+		if err != nil {
+			return "", fmt.Errorf("write deployment %s: %w", k.name, err)
+		}
+		text += "---\n" + string(data)
+	}
+	return text, nil
+}
+
+func (k kind) deployment() *appsv1.Deployment {
+	labels := map[string]string{"app": k.name}
+	grace := int64(1)
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: namespace},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &k.pods,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: &grace,
+					Containers: []corev1.Container{{
+						Name: k.name, Image: "public.ecr.aws/eks-distro/kubernetes/pause:3.10",
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+							corev1.ResourceCPU: resource.MustParse(k.cpu), corev1.ResourceMemory: resource.MustParse(k.memory),
+						}},
+					}},
+				},
+			},
+		},
+	}
+}

@@ -1,0 +1,259 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// story follows nodes and pods as the API server tells of them, and prints each
+// step of a node's life.
+type story struct {
+	lab    *lab.Lab
+	screen *screen
+
+	mu     sync.Mutex
+	claims map[string]*chapter // by name
+	pods   map[types.UID]*podLife
+	spent  map[string]int // instance type → how many were bought
+}
+
+// chapter is the life of one claim.
+type chapter struct {
+	wanted                        time.Time
+	bought, joined, ready, isGone bool
+	price                         catalog.Price
+	what                          string // "t3.small  us-east-1a"
+}
+
+// podLife is when a pod was first seen, and first seen running.
+type podLife struct {
+	seen, ran time.Time
+	gone      bool
+}
+
+// follow begins to watch.
+func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
+	scheme, err := lab.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	watch, err := cache.New(l.Config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("watch the cluster: %w", err)
+	}
+	t := &story{lab: l, screen: s, claims: map[string]*chapter{}, pods: map[types.UID]*podLife{}, spent: map[string]int{}}
+	for _, kind := range []struct {
+		of   client.Object
+		tell func(object any, gone bool)
+	}{
+		{&karpenterv1.NodeClaim{}, t.claim},
+		{&corev1.Pod{}, t.pod},
+	} {
+		informer, err := watch.GetInformer(ctx, kind.of, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch the cluster: %w", err)
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { kind.tell(object, false) },
+			UpdateFunc: func(_, object any) { kind.tell(object, false) },
+			DeleteFunc: func(object any) { kind.tell(object, true) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch the cluster: %w", err)
+		}
+	}
+	go func() { _ = watch.Start(ctx) }()
+	if !watch.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("watch the cluster: %w", context.Cause(ctx))
+	}
+	return t, nil
+}
+
+// claim tells what is new about a claim.
+func (t *story) claim(object any, gone bool) {
+	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	c, ok := object.(*karpenterv1.NodeClaim)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.claims[c.Name]
+	if h == nil {
+		h = &chapter{wanted: time.Now()}
+		t.claims[c.Name] = h
+		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, wish(c)))
+	}
+	after := fmt.Sprintf("after %.1f s", time.Since(h.wanted).Seconds())
+	if !h.bought && c.Status.ProviderID != "" {
+		h.bought = true
+		t.purchase(c, h)
+	}
+	if !h.joined && is(c, karpenterv1.ConditionRegistered) {
+		h.joined = true
+		t.screen.event(yellow, "joined", fmt.Sprintf("%-18s %-42s %s", c.Name, c.Status.NodeName, after))
+	}
+	if !h.ready && is(c, karpenterv1.ConditionInitialized) {
+		h.ready = true
+		t.screen.event(green, "ready", fmt.Sprintf("%-18s %-42s %s", c.Name, h.what, after))
+	}
+	if gone && !h.isGone {
+		h.isGone = true
+		t.screen.event(dim, "gone", fmt.Sprintf("%-18s %-42s", c.Name, h.what))
+	}
+}
+
+func (t *story) purchase(c *karpenterv1.NodeClaim, h *chapter) {
+	i, ok := t.instance(c.Status.ProviderID)
+	if !ok {
+		return
+	}
+	h.price = t.lab.Price(i)
+	h.what = fmt.Sprintf("%-13s %s", i.Type, i.Zone)
+	t.spent[i.Type]++
+	way := "on demand"
+	if i.Spot {
+		way = "spot"
+	}
+	t.screen.event(yellow, "bought", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.what, h.price, way))
+}
+
+func (t *story) instance(providerID string) (world.Instance, bool) {
+	for _, i := range t.lab.Instances() {
+		if "aws:///"+i.Zone+"/"+i.ID == providerID {
+			return i, true
+		}
+	}
+	return world.Instance{}, false
+}
+
+// wish says what a claim leaves open: how many types could serve.
+func wish(c *karpenterv1.NodeClaim) string {
+	pool := "pool " + c.Labels[karpenterv1.LabelNodePool]
+	for _, r := range c.Spec.Requirements {
+		if r.Key == corev1.LabelInstanceTypeStable && len(r.Values) > 0 {
+			more := ""
+			if n := len(r.Values) - 1; n > 0 {
+				more = fmt.Sprintf(" or %d more types", n)
+			}
+			return pool + ": " + r.Values[0] + more
+		}
+	}
+	return pool
+}
+
+func is(c *karpenterv1.NodeClaim, condition string) bool {
+	return slices.ContainsFunc(c.Status.Conditions, func(got v1.Condition) bool {
+		return got.Type == condition && got.Status == v1.ConditionTrue
+	})
+}
+
+func (t *story) pod(object any, gone bool) {
+	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	p, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	life := t.pods[p.UID]
+	if life == nil {
+		life = &podLife{seen: time.Now()}
+		t.pods[p.UID] = life
+	}
+	if p.Status.Phase == corev1.PodRunning && life.ran.IsZero() {
+		life.ran = time.Now()
+	}
+	life.gone = life.gone || gone
+}
+
+// standing is how things stand now.
+type standing struct {
+	pods, running          int
+	nodes, coming          int
+	price                  catalog.Price
+	bought                 int
+	median, worst, perType string
+}
+
+func (t *story) standing() standing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var s standing
+	var waits []time.Duration
+	for _, p := range t.pods {
+		if !p.ran.IsZero() {
+			waits = append(waits, p.ran.Sub(p.seen))
+		}
+		if p.gone {
+			continue
+		}
+		s.pods++
+		if !p.ran.IsZero() {
+			s.running++
+		}
+	}
+	for _, c := range t.claims {
+		if c.bought {
+			s.bought++
+		}
+		switch {
+		case c.isGone:
+		case c.ready:
+			s.nodes++
+		default:
+			s.coming++
+		}
+		if !c.isGone {
+			s.price += c.price
+		}
+	}
+	slices.Sort(waits)
+	if n := len(waits); n > 0 {
+		s.median = fmt.Sprintf("%.1f s", waits[n/2].Seconds())
+		s.worst = fmt.Sprintf("%.1f s", waits[n-1].Seconds())
+	}
+	s.perType = t.perType()
+	return s
+}
+
+// perType lists what was bought: the type of most machines first.
+func (t *story) perType() string {
+	var names []string
+	for name := range t.spent {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.spent[b], t.spent[a]), cmp.Compare(a, b))
+	})
+	text := ""
+	for i, name := range names {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d × %s", t.spent[name], name)
+	}
+	return text
+}

@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// Evidence tells, for a person who must find out why something did not happen:
+// pods that do not run, claims, nodes, what instances printed that no node came
+// of, warnings, and the ends of the logs that matter.
+func (l *Lab) Evidence(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var b strings.Builder
+	l.tellPods(ctx, &b)
+	l.tellClaims(ctx, &b)
+	joined := l.tellNodes(ctx, &b)
+	l.tellInstances(joined, &b)
+	l.tellEvents(ctx, &b)
+	for _, name := range []string{"joiner", "authenticator"} {
+		fmt.Fprintf(&b, "\nend of the log of %s:\n%s", name, tail(l.Logs(name), 25))
+	}
+	return b.String()
+}
+
+func (l *Lab) tellPods(ctx context.Context, b *strings.Builder) {
+	pods, err := l.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Fprintf(b, "\npods: %v\n", err)
+		return
+	}
+	running, shown := 0, 0
+	fmt.Fprintf(b, "\npods that do not run, of %d:\n", len(pods.Items))
+	for _, p := range pods.Items {
+		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			running++
+			continue
+		}
+		if shown++; shown > 15 {
+			continue
+		}
+		why := ""
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				why = c.Message
+			}
+		}
+		fmt.Fprintf(b, "    %s/%s %s node=%q deleted=%t %s\n", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp != nil, why)
+	}
+	if shown > 15 {
+		fmt.Fprintf(b, "    and %d more\n", shown-15)
+	}
+}
+
+func (l *Lab) tellClaims(ctx context.Context, b *strings.Builder) {
+	var claims karpenterv1.NodeClaimList
+	var classes awsv1.EC2NodeClassList
+	var pools karpenterv1.NodePoolList
+	for _, list := range []client.ObjectList{&claims, &classes, &pools} {
+		if err := l.Client.List(ctx, list); err != nil {
+			fmt.Fprintf(b, "\nclaims, pools and classes: %v\n", err)
+			return
+		}
+	}
+	fmt.Fprintf(b, "\nclasses, pools and claims:\n")
+	for _, c := range classes.Items {
+		fmt.Fprintf(b, "    EC2NodeClass %s%s\n", c.Name, conditionsOf(c.Status.Conditions))
+	}
+	for _, p := range pools.Items {
+		fmt.Fprintf(b, "    NodePool %s%s\n", p.Name, conditionsOf(p.Status.Conditions))
+	}
+	for _, c := range claims.Items {
+		fmt.Fprintf(b, "    NodeClaim %s %s deleted=%t%s\n", c.Name, c.Status.ProviderID, c.DeletionTimestamp != nil, conditionsOf(c.Status.Conditions))
+	}
+}
+
+// conditionsOf tells the conditions that are not True, which is what one asks about.
+func conditionsOf(conditions []metav1.Condition) string {
+	var b strings.Builder
+	for _, c := range conditions {
+		if c.Status != metav1.ConditionTrue {
+			fmt.Fprintf(&b, " %s=%s(%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return cmp.Or(b.String(), " all conditions True")
+}
+
+func (l *Lab) tellNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
+	joined = map[string]bool{}
+	nodes, err := l.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Fprintf(b, "\nnodes: %v\n", err)
+		return joined
+	}
+	fmt.Fprintf(b, "\nnodes:\n")
+	for _, n := range nodes.Items {
+		joined[n.Spec.ProviderID] = true
+		var taints []string
+		for _, t := range n.Spec.Taints {
+			taints = append(taints, t.ToString())
+		}
+		fmt.Fprintf(b, "    %s %s ready=%t deleted=%t taints=%v\n", n.Name, n.Spec.ProviderID, ready(&n), n.DeletionTimestamp != nil, taints)
+	}
+	return joined
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// tellInstances tells what instances printed that live and are no node.
+func (l *Lab) tellInstances(joined map[string]bool, b *strings.Builder) {
+	fmt.Fprintf(b, "\ninstances:\n")
+	for _, i := range l.Instances() {
+		fmt.Fprintf(b, "    %s %s %s %s %s %s\n", i.ID, i.State, i.Type, i.Zone, i.RoleARN, i.Tags[karpenterv1.LabelNodePool])
+		if !i.Alive() || joined[providerID(i)] {
+			continue
+		}
+		fmt.Fprintf(b, "      its console ends:\n        %s\n", strings.Join(lastLines(l.Console(i.ID), 12), "\n        "))
+	}
+}
+
+func (l *Lab) tellEvents(ctx context.Context, b *strings.Builder) {
+	events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Fprintf(b, "\nevents: %v\n", err)
+		return
+	}
+	fmt.Fprintf(b, "\nwarnings:\n")
+	told := map[string]bool{}
+	for _, e := range slices.Backward(events.Items) {
+		line := fmt.Sprintf("    %s %s: %s: %s\n", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+		key := e.InvolvedObject.Kind + e.Reason
+		if e.Type == corev1.EventTypeWarning && !told[key] && len(told) < 15 {
+			told[key] = true
+			b.WriteString(line)
+		}
+	}
+}
+
+// Instances returns every instance of the account that EC2 still knows, as it is now.
+func (l *Lab) Instances() []world.Instance {
+	var out []world.Instance
+	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances() })
+	return out
+}
+
+// Console returns what an instance has printed.
+func (l *Lab) Console(instance string) string {
+	var text string
+	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Console(instance) })
+	return text
+}
+
+func tail(path string, lines int) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "    (none)\n"
+	}
+	return "    " + strings.Join(lastLines(string(data), lines), "\n    ") + "\n"
+}
+
+func lastLines(text string, n int) []string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return all[max(0, len(all)-n):]
+}

@@ -1,0 +1,237 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestControlPlane starts a machine by hand, without any controller of ours, and
+// sees the real scheduler put pods onto its node.
+func TestControlPlane(t *testing.T) {
+	t.Parallel()
+	l := shared(t)
+	version, err := l.Kube.Discovery().ServerVersion()
+	if err != nil || version.GitVersion != "v1.36.3" {
+		t.Errorf("the server is %v, %v; want v1.36.3", version, err)
+	}
+	name := nameOf(t)
+	i := launch(t, l, lab.NodeRole, "pool="+name)
+	readyNode(t, l, i)
+	ctx := t.Context()
+	if _, err := l.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, 20*time.Second, "a service account", func(ctx context.Context) (bool, error) {
+		_, err := l.Kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, err
+	})
+	pod := func(podName string, annotations map[string]string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: podName, Namespace: name, Annotations: annotations},
+			Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				NodeSelector:  map[string]string{"pool": name},
+				Containers:    []corev1.Container{{Name: "main", Image: "pause"}},
+			},
+		}
+	}
+	for _, p := range []*corev1.Pod{pod("stays", nil), pod("ends", map[string]string{"lab.joiner.sh/run-for": "100ms"})} {
+		if _, err := l.Kube.CoreV1().Pods(name).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	phase := func(podName string, want corev1.PodPhase) {
+		t.Helper()
+		within(t, l, 30*time.Second, fmt.Sprintf("pod %s to be %s", podName, want), func(ctx context.Context) (bool, error) {
+			p, err := l.Kube.CoreV1().Pods(name).Get(ctx, podName, metav1.GetOptions{})
+			return err == nil && p.Status.Phase == want && p.Status.PodIP != "", err
+		})
+	}
+	phase("stays", corev1.PodRunning)
+	phase("ends", corev1.PodSucceeded)
+	if err := l.Kube.CoreV1().Pods(name).Delete(ctx, "stays", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, 20*time.Second, "the deleted pod to go", func(ctx context.Context) (bool, error) {
+		_, err := l.Kube.CoreV1().Pods(name).Get(ctx, "stays", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	terminate(t, l, i)
+	within(t, l, 20*time.Second, "the node to go with its instance", func(ctx context.Context) (bool, error) {
+		_, err := l.Kube.CoreV1().Nodes().Get(ctx, i.PrivateDNSName, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+}
+
+// TestRoleThatIsNotMapped is case-1 with the fault: the API server answers 401,
+// the node does not appear and its console says why, until the role is mapped.
+func TestRoleThatIsNotMapped(t *testing.T) {
+	t.Parallel()
+	for name, fix := range map[string]func(ctx context.Context, l *lab.Lab, role string) error{
+		"aws-auth": func(ctx context.Context, l *lab.Lab, role string) error {
+			return l.MapRoles(ctx, l.RoleARN(lab.NodeRole), l.RoleARN(role))
+		},
+		"access entry": func(ctx context.Context, l *lab.Lab, role string) error {
+			_, err := eks.NewFromConfig(l.AWS()).CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{
+				ClusterName: &l.Cluster, PrincipalArn: aws.String(l.RoleARN(role)), Type: aws.String("EC2_LINUX"),
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := shared(t)
+			role := "unmapped-" + strings.ReplaceAll(name, " ", "-")
+			if err := l.AddNodeRole(role); err != nil {
+				t.Fatal(err)
+			}
+			i := launch(t, l, role, "")
+			within(t, l, 30*time.Second, "the console to say that the node was refused twice", func(context.Context) (bool, error) {
+				return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2, nil
+			})
+			if _, err := l.Kube.CoreV1().Nodes().Get(t.Context(), i.PrivateDNSName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the node is there all the same: %v", err)
+			}
+			log, err := os.ReadFile(l.Logs("authenticator"))
+			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.RoleARN(role)); err != nil || !strings.Contains(string(log), want) {
+				t.Errorf("the authenticator's log does not say %s (%v)", want, err)
+			}
+			if err := fix(t.Context(), l, role); err != nil {
+				t.Fatal(err)
+			}
+			readyNode(t, l, i)
+			terminate(t, l, i)
+		})
+	}
+}
+
+// TestWayToTheAPIServerIsClosed takes the way out from a security group.
+func TestWayToTheAPIServerIsClosed(t *testing.T) {
+	t.Parallel()
+	l := shared(t)
+	var group string
+	l.Emulator.Do(func(_ *world.World, _ time.Time) {
+		g, err := l.Estate.Region.CreateSecurityGroup(l.Estate.VPC.ID, "closed", "no way out", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		g.Egress, group = nil, g.ID
+	})
+	i := launch(t, l, lab.NodeRole, "", group)
+	within(t, l, 30*time.Second, "the console to say that the server cannot be reached", func(context.Context) (bool, error) {
+		return strings.Contains(l.Console(i.ID), "i/o timeout"), nil
+	})
+	terminate(t, l, i)
+}
+
+// launch starts an instance as somebody would who writes the user data by hand.
+func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) world.Instance {
+	t.Helper()
+	ctx := t.Context()
+	calls := iam.NewFromConfig(l.AWS())
+	profile := nameOf(t) + "-" + role
+	if _, err := calls.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := calls.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role}); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := eks.NewFromConfig(l.AWS()).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &l.Cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Cluster
+	userData := fmt.Sprintf(`MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="X"
+
+--X
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: %s, apiServerEndpoint: %q, certificateAuthority: %s, cidr: %s}
+  kubelet:
+    flags: ["--node-labels=%s"]
+--X--
+`, *c.Name, *c.Endpoint, *c.CertificateAuthority.Data, *c.KubernetesNetworkConfig.ServiceIpv4Cidr, labels)
+	if len(groups) == 0 {
+		groups = []string{l.Estate.NodeGroup.ID}
+	}
+	image := al2023(t, l)
+	out, err := ec2.NewFromConfig(l.AWS()).RunInstances(ctx, &ec2.RunInstancesInput{
+		ImageId: &image, InstanceType: ec2types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		SubnetId: &l.Estate.PrivateSubnets[0].ID, SecurityGroupIds: groups,
+		IamInstanceProfile: &ec2types.IamInstanceProfileSpecification{Name: &profile},
+		UserData:           aws.String(base64.StdEncoding.EncodeToString([]byte(userData))),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range l.Instances() {
+		if i.ID == *out.Instances[0].InstanceId {
+			return i
+		}
+	}
+	t.Fatalf("instance %s is gone", *out.Instances[0].InstanceId)
+	return world.Instance{}
+}
+
+// al2023 finds the newest image of Amazon Linux 2023 for x86_64 and the cluster's version.
+func al2023(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	id := ""
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		for _, i := range l.Estate.Region.Images() {
+			if i.Family == "AL2023" && i.Version == "1.36" && i.Architecture == "x86_64" && i.Variant == "standard" {
+				id = i.ID
+			}
+		}
+	})
+	if id == "" {
+		t.Fatal("there is no image of AL2023")
+	}
+	return id
+}
+
+func readyNode(t *testing.T, l *lab.Lab, i world.Instance) {
+	t.Helper()
+	within(t, l, time.Minute, "the node of "+i.ID+" to be ready", func(ctx context.Context) (bool, error) {
+		node, err := l.Kube.CoreV1().Nodes().Get(ctx, i.PrivateDNSName, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				return node.Labels[corev1.LabelTopologyZone] == i.Zone && len(node.Spec.Taints) == 0, nil
+			}
+		}
+		return false, fmt.Errorf("taints %v", node.Spec.Taints)
+	})
+}
+
+func terminate(t *testing.T, l *lab.Lab, i world.Instance) {
+	t.Helper()
+	_, err := ec2.NewFromConfig(l.AWS()).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{i.ID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

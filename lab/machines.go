@@ -1,0 +1,256 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/joiner-sh/joiner/lab/authn"
+	"github.com/joiner-sh/joiner/lab/kubelet"
+	"github.com/joiner-sh/joiner/lab/machine"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// machines boots the instances of the emulated EC2 that start to run, and stops
+// them when they end.
+type machines struct {
+	lab *Lab
+
+	ready chan struct{} // closed once kubelets can start
+	done  sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[string]context.CancelFunc // by instance id
+}
+
+func newMachines(l *Lab) *machines {
+	return &machines{lab: l, ready: make(chan struct{}), running: map[string]context.CancelFunc{}}
+}
+
+// open lets machines go on that started while the lab was not up yet.
+func (m *machines) open() { close(m.ready) }
+
+// wait waits for machines to stop; the lab's context has ended.
+func (m *machines) wait() { m.done.Wait() }
+
+// changed is told by the emulator of each instance that changes state. It does
+// not wait for anything.
+func (m *machines) changed(i world.Instance) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch i.State {
+	case world.Running:
+		if m.running[i.ID] != nil || m.lab.ctx.Err() != nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(m.lab.ctx)
+		m.running[i.ID] = cancel
+		m.done.Add(1)
+		go m.run(ctx, i)
+	case world.ShuttingDown, world.Terminated:
+		if cancel := m.running[i.ID]; cancel != nil {
+			cancel()
+			delete(m.running, i.ID)
+		}
+		if i.State == world.Terminated {
+			m.lab.cloud.terminated(i)
+		}
+	}
+}
+
+// run is the life of one machine.
+func (m *machines) run(ctx context.Context, i world.Instance) {
+	defer m.done.Done()
+	select {
+	case <-m.ready:
+	case <-ctx.Done():
+		return
+	}
+	up := time.NewTimer(m.lab.Pace.Boot)
+	defer up.Stop()
+	say := func(line string) { m.lab.Emulator.AppendConsole(i.ID, line+"\n") }
+	settings, err := m.boot(ctx, i, say)
+	if err != nil {
+		say(fmt.Sprintf("lab: %v", err))
+	}
+	if settings == nil {
+		return
+	}
+	select {
+	case <-up.C:
+	case <-ctx.Done():
+		return
+	}
+	settings.Say = func(line string) {
+		say(fmt.Sprintf("[%12.6f] kubelet[1893]: %s", time.Since(i.ChangedAt).Seconds(), line))
+	}
+	settings.Token = m.tokenOf(ctx, i)
+	settings.Reach = m.reachOf(i)
+	k, err := m.lab.fleet.Start(ctx, *settings)
+	if err != nil {
+		say(fmt.Sprintf("lab: %v", err))
+		return
+	}
+	<-ctx.Done()
+	k.Stop()
+}
+
+// boot gathers what the instance is and runs its user data. It returns nil when
+// no kubelet starts.
+func (m *machines) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
+	var image world.Image
+	var stock world.Stock
+	var known, sold, silent bool
+	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+		image, known = w.Region(i.Account, i.Region).Image(i.ImageID)
+		stock, sold = w.Market(i.Region).Stock(i.Type)
+		silent = w.Silent(i.ID)
+	})
+	if silent {
+		return nil, nil
+	}
+	if !known || !sold {
+		return nil, fmt.Errorf("image %s or type %s is gone", i.ImageID, i.Type)
+	}
+	return machine.Boot(ctx, machine.Instance{
+		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName,
+		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts,
+		Image: machine.Image{Family: image.Family, Architecture: image.Architecture, Version: image.Version},
+	}, surroundings{m.lab, i}, say), nil
+}
+
+// podVolume is the size of the volume that holds pods: Bottlerocket's second,
+// everyone else's root.
+func podVolume(i world.Instance, family string) int64 {
+	device := "/dev/xvda"
+	if family == "Bottlerocket" {
+		device = "/dev/xvdb"
+	}
+	size := int64(20)
+	for _, v := range i.Volumes {
+		if v.Device == device {
+			size = v.SizeGiB
+		}
+	}
+	return size
+}
+
+// tokenOf makes tokens for an instance's kubelet and keeps each for as long as
+// `aws eks get-token` says that it is good: 14 minutes.
+func (m *machines) tokenOf(ctx context.Context, i world.Instance) func() (string, error) {
+	var mu sync.Mutex
+	var token string
+	var made time.Time
+	return func() (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if token != "" && time.Since(made) < authn.TokenLife-time.Minute {
+			return token, nil
+		}
+		next, err := m.lab.token(ctx, i.ID)
+		if err != nil {
+			return "", err
+		}
+		token, made = next, time.Now()
+		return token, nil
+	}
+}
+
+// reachOf says whether an instance's way to the API server is open, looking at
+// security groups and routes at most once a second.
+func (m *machines) reachOf(i world.Instance) func() error {
+	var mu sync.Mutex
+	var answer error
+	var asked time.Time
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(asked) > time.Second {
+			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { answer = blocked(w.Region(i.Account, i.Region), i) })
+			asked = time.Now()
+		}
+		return answer
+	}
+}
+
+// blocked says what stops packets from an instance to the API server's port 443.
+// A closed firewall and a missing route look the same from inside.
+func blocked(r *world.Region, i world.Instance) error {
+	open := false
+	for _, id := range i.SecurityGroupIDs {
+		if g := r.SecurityGroup(id); g != nil && letsOut(g, 443) {
+			open = true
+		}
+	}
+	if !open || !routed(r, i) {
+		return errors.New("dial tcp: i/o timeout")
+	}
+	return nil
+}
+
+func letsOut(g *world.SecurityGroup, port int64) bool {
+	for _, rule := range g.Egress {
+		if rule.Protocol == "-1" || rule.Protocol == "tcp" && rule.From <= port && port <= rule.To {
+			return true
+		}
+	}
+	return false
+}
+
+// routed says whether the instance's subnet has a way out, by its own route
+// table or by the main one.
+func routed(r *world.Region, i world.Instance) bool {
+	var table *world.RouteTable
+	for _, t := range r.RouteTables() {
+		if t.VPCID != i.VPCID {
+			continue
+		}
+		for _, subnet := range t.SubnetIDs {
+			if subnet == i.SubnetID {
+				table = t
+			}
+		}
+		if t.Main && table == nil {
+			table = t
+		}
+	}
+	if table == nil {
+		return true
+	}
+	for _, route := range table.Routes {
+		if route.Destination == "0.0.0.0/0" {
+			return true
+		}
+	}
+	return false
+}
+
+// surroundings are what an instance finds around it while it boots.
+type surroundings struct {
+	lab      *Lab
+	instance world.Instance
+}
+
+// Credentials says why the instance has none.
+func (s surroundings) Credentials() error {
+	_, _, _, err := s.lab.Emulator.Credentials(s.instance.ID)
+	return err
+}
+
+// Cluster describes a cluster of the instance's region.
+func (s surroundings) Cluster(name string) (machine.Cluster, error) {
+	if err := s.Credentials(); err != nil {
+		return machine.Cluster{}, err
+	}
+	var out machine.Cluster
+	var err error
+	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+		var c *world.Cluster
+		if c, err = w.Region(s.instance.Account, s.instance.Region).Cluster(name); err == nil {
+			out = machine.Cluster{Endpoint: c.Endpoint, CA: c.CA, CIDR: c.ServiceCIDR}
+		}
+	})
+	return out, err
+}

@@ -1,0 +1,110 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// sacrifice is the argument that makes the test binary start a lab and wait for
+// its end.
+const sacrifice = "sacrifice"
+
+// beSacrificed starts a lab, says where it is, and waits to be killed.
+func beSacrificed() int {
+	l, err := lab.Start(context.Background(), lab.Options{Cluster: "doomed"})
+	if err != nil {
+		fmt.Println("failed:", err)
+		return 1
+	}
+	fmt.Println(l.Home)
+	select {}
+}
+
+// TestKilledLabLeavesNothing kills a lab's process with SIGKILL and looks for
+// children and files of it.
+func TestKilledLabLeavesNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, sacrifice)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	home := strings.TrimSpace(line)
+	if err != nil || !filepath.IsAbs(home) {
+		t.Fatalf("the lab did not start: %q %v", line, err)
+	}
+	children := childrenOf(t, cmd.Process.Pid)
+	if len(children) < 4 {
+		t.Fatalf("the lab has %d children, want an API server, a scheduler, a controller manager and a guard", len(children))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+
+	var left []string
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		left = nil
+		for _, pid := range children {
+			if lives(pid) {
+				left = append(left, strconv.Itoa(pid))
+			}
+		}
+		if _, err := os.Stat(home); err == nil {
+			left = append(left, home)
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("ten seconds after kill -9 there still are %v", left)
+	}
+}
+
+// childrenOf lists the processes whose parent is pid.
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+	if err != nil {
+		t.Skipf("needs ps: %v", err)
+	}
+	var children []int
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) == 2 && f[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(f[0])
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+// lives says whether a process runs; one that has ended and that nobody has
+// asked about yet does not.
+func lives(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}

@@ -1,0 +1,49 @@
+package lab
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// Price returns what an instance costs per hour now.
+func (l *Lab) Price(i world.Instance) catalog.Price {
+	var price catalog.Price
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		market := w.Market(l.Region)
+		if stock, ok := market.Stock(i.Type); ok {
+			price = stock.OnDemand
+		}
+		if i.Spot {
+			if spot := market.SpotPrices(i.Type, i.Zone, now, now); len(spot) > 0 {
+				price = spot[len(spot)-1].Price
+			}
+		}
+	})
+	return price
+}
+
+// AWSCalls returns how many calls AWS was asked to serve, without those of the
+// lab's own authenticator.
+func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
+	byAction = l.Emulator.Calls()
+	for _, n := range byAction {
+		total += n
+	}
+	return total - int(l.ownCalls.Load()), byAction
+}
+
+// counted counts the requests that a part of the lab sends.
+type counted struct {
+	http.Client
+	calls *atomic.Int64
+}
+
+// Do sends a request.
+func (c *counted) Do(r *http.Request) (*http.Response, error) {
+	c.calls.Add(1)
+	return c.Client.Do(r)
+}
