@@ -419,6 +419,30 @@ func TestMarket(t *testing.T) {
 	}
 }
 
+// TestEventualConsistency: EC2 does not show what it has just sold. The launch knows it all the same,
+// and asking again does not buy again.
+func TestEventualConsistency(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	s.alter(func(_ *world.Region, w *world.World) { w.Faults.ReadLag = time.Hour })
+	d := s.door(t, "uid-1")
+	r := s.request("apps-1", s.choice("m5.large", 0))
+	launch, err := d.Launch(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Instance(t.Context(), launch.Instance.ID); !fault.Is(err, fault.Gone) {
+		t.Errorf("looking at it: %v, want Gone", err)
+	}
+	if all, err := d.Instances(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("all: %v, %v", all, err)
+	}
+	again, err := d.Launch(t.Context(), r)
+	if err != nil || again.Instance.ID != launch.Instance.ID || len(s.living()) != 1 {
+		t.Errorf("asked again: %s, %v, %d instances; want %s and no other", again.Instance.ID, err, len(s.living()), launch.Instance.ID)
+	}
+}
+
 // TestPages: more instances than one page has, all of them seen once.
 func TestPages(t *testing.T) {
 	t.Parallel()
