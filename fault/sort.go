@@ -89,7 +89,7 @@ func (e *Error) sortLocal(err error) {
 	case isCredentials(err):
 		e.Kind, e.Reason = Denied, "NoCredentials"
 		e.Hint = "give credentials by EKS Pod Identity, IRSA, AWS_PROFILE or AWS_ACCESS_KEY_ID"
-	case isMissing[*aws.MissingRegionError](err) || strings.Contains(text, "Region"):
+	case isMissing[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
 		e.Kind, e.Reason = Misconfigured, "NoRegion"
 		e.Hint = "set AWS_REGION, or pass --region"
 	case errors.As(err, &address), errors.As(err, &network):
