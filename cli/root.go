@@ -36,8 +36,8 @@ func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
 		Short: "Buys the nodes that pending pods need, and says why when it cannot",
 		Long: `Joiner is a node autoscaler for Amazon EKS that speaks Karpenter's API.
 
-Every command ends with 0 when all is well, 1 when the answer is that
-something is wrong, and 2 when it could not look.`,
+Every command ends with 0 when it has an answer, 1 when it was asked to judge
+and the answer is that something is wrong, and 2 when it could not look.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -45,13 +45,13 @@ something is wrong, and 2 when it could not look.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newVersion(version))
+	root.AddCommand(newPlan(), newCatalog(), newVersion(version))
 	root.AddCommand(more...)
 	return root
 }
 
-// Run executes root with args and returns the exit code. An error is printed
-// as one line.
+// Run executes root with args and returns the exit code. An error is printed as
+// one line; several errors that were joined, one line each.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -62,8 +62,25 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	case errors.As(err, &found):
 		return ExitFindings
 	}
-	fmt.Fprintln(root.ErrOrStderr(), "joiner: "+oneLine(err.Error()))
+	complain(root.ErrOrStderr(), err)
 	return ExitFailed
+}
+
+// mostErrors is how many errors are printed; who mends ten looks again anyway.
+const mostErrors = 10
+
+func complain(w io.Writer, err error) {
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	for i, err := range errs {
+		if i == mostErrors {
+			fmt.Fprintf(w, "joiner: and %d more\n", len(errs)-mostErrors)
+			return
+		}
+		fmt.Fprintln(w, "joiner: "+oneLine(err.Error()))
+	}
 }
 
 // Findings is the error of a command that has printed its answer and whose

@@ -6,7 +6,7 @@ import "cmp"
 type filler struct {
 	*work
 	near    float64 // how close to the best score an option must be; 0: near
-	left    []int // by class; what the filler may still place
+	left    []int   // by class; what the filler may still place
 	options []option
 }
 

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/pflag"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/price"
+	"github.com/joiner-sh/joiner/view"
+)
+
+// The values of --from.
+const (
+	fromAWS      = "aws"
+	fromEmbedded = "embedded"
+)
+
+// usualRegion is that of a user who names none.
+const usualRegion = "us-east-1"
+
+// awsPatience is how long AWS may take to say what it sells: some forty pages.
+const awsPatience = 2 * time.Minute
+
+// marketFlags say where the market is looked up.
+type marketFlags struct {
+	region string
+	from   string
+	file   string
+}
+
+func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
+	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
+	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
+	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json")
+}
+
+// wanted is what a node class wants of a market.
+type wanted struct {
+	settings catalog.Settings
+	zones    []catalog.Zone // where it has subnets; none: not known, so all zones
+}
+
+// goods builds the catalog of a node class.
+type goods func(catalog.Settings) (catalog.Catalog, error)
+
+// market returns the catalog of each node class.
+func (m *marketFlags) market(ctx context.Context, classes map[string]wanted, notes io.Writer) (catalog.Market, error) {
+	goods, err := m.open(ctx, notes)
+	if err != nil {
+		return nil, err
+	}
+	market := catalog.Market{}
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
+		c, err := goods(classes[name].settings)
+		if err != nil {
+			return nil, err
+		}
+		market[name] = within(c, classes[name].zones)
+	}
+	return market, nil
+}
+
+// open finds the source that the flags name.
+func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) {
+	switch {
+	case m.file != "":
+		return m.fromFile()
+	case m.from == fromAWS:
+		return m.fromAWS(ctx, notes)
+	case m.from == fromEmbedded:
+		return m.fromTable()
+	}
+	return nil, fmt.Errorf("--from %s: want aws or embedded", m.from)
+}
+
+func (m *marketFlags) fromFile() (goods, error) {
+	data, err := os.ReadFile(m.file)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalog: %w", plain(err))
+	}
+	var types []view.Type
+	if err := json.Unmarshal(data, &types); err != nil {
+		return nil, fmt.Errorf("read the catalog %s: %w; want what joiner catalog -o json writes", m.file, err)
+	}
+	c, err := view.CatalogFrom(cmp.Or(m.region, environmentRegion(), usualRegion), types)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalog %s: %w", m.file, err)
+	}
+	// The file says what a node has; settings cannot change it any more.
+	return func(catalog.Settings) (catalog.Catalog, error) { return c, nil }, nil
+}
+
+func (m *marketFlags) fromTable() (goods, error) {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	region := cmp.Or(m.region, environmentRegion(), usualRegion)
+	return func(s catalog.Settings) (catalog.Catalog, error) {
+		c, err := table.Catalog(region, s)
+		if err != nil {
+			return c, fmt.Errorf("%w; choose one with --region, or ask AWS with --from aws", err)
+		}
+		return c, nil
+	}, nil
+}
+
+func environmentRegion() string { return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")) }
+
+func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, error) {
+	ctx, cancel := context.WithTimeout(ctx, awsPatience)
+	defer cancel()
+	cfg, err := m.configure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	sold, err := ec2.ReadMarket(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("ask AWS what %s sells: %w; --from embedded needs no AWS", cfg.Region, err)
+	}
+	door := price.New(price.Config{AWS: cfg, Table: table})
+	if err := door.Refresh(ctx); err != nil {
+		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", oneLine(err.Error()))
+	}
+	return func(s catalog.Settings) (catalog.Catalog, error) {
+		return assemble(cfg.Region, sold, table, door.Book(), s), nil
+	}, nil
+}
+
+// configure finds region and credentials.
+func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
+	var options []func(*awsconfig.LoadOptions) error
+	if m.region != "" {
+		options = append(options, awsconfig.WithRegion(m.region))
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	cfg.Region = cmp.Or(cfg.Region, usualRegion)
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return cfg, errors.New("find AWS credentials: there are none in the environment, the AWS configuration or the instance: " +
+			"log in, set AWS_PROFILE, or use --from embedded")
+	}
+	return cfg, nil
+}
+
+// assemble puts together what AWS sells and what it costs.
+func assemble(region string, sold ec2.Market, table catalog.Table, book price.Book, s catalog.Settings) catalog.Catalog {
+	c := catalog.Catalog{Region: region}
+	for _, f := range sold.Facts {
+		if catalog.Incompatible(f, s) != "" {
+			continue
+		}
+		var zones []catalog.Zone
+		for _, name := range sold.Zones[f.Name] {
+			zones = append(zones, catalog.Zone{Name: name})
+		}
+		if offerings := book.Prices.Offerings(f, zones); len(offerings) > 0 {
+			c.Types = append(c.Types, catalog.Build(table.Complete(f), s, region).WithOfferings(offerings))
+		}
+	}
+	return c
+}
+
+// within keeps the offerings in these zones, and gives them the zones' ids. No
+// zones: all are kept.
+func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
+	if len(zones) == 0 {
+		return c
+	}
+	types := c.Types
+	c.Types = nil
+	for _, t := range types {
+		var kept []catalog.Offering
+		for _, o := range t.Offerings {
+			i := slices.IndexFunc(zones, func(z catalog.Zone) bool { return z.Name == o.Zone })
+			if i < 0 {
+				continue
+			}
+			o.ZoneID = cmp.Or(zones[i].ID, o.ZoneID)
+			kept = append(kept, o)
+		}
+		if len(kept) > 0 {
+			c.Types = append(c.Types, t.WithOfferings(kept))
+		}
+	}
+	return c
+}
+
+// plain takes the operation out of a file error: "open x: no such file" says no more than "x: no such file".
+func plain(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("%s: %w", path.Path, path.Err)
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/view"
+)
+
+// planFlags are those of joiner plan.
+type planFlags struct {
+	files   []string
+	cluster clusterFlags
+	market  marketFlags
+	out     output
+	strict  bool
+}
+
+func newPlan() *cobra.Command {
+	var p planFlags
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what would be bought for pending pods, and why not",
+		Long: `Plans for the pods that wait in a cluster, or for those in manifests, and buys
+nothing. It says which nodes would be bought, what they cost, how far that is
+from the least that any plan could cost, and of each pod without a place why.
+
+With -f it reads files and folders (YAML or JSON; - is standard input) and needs
+neither a cluster nor AWS: workloads count as the pods of their replicas, and
+instance types come from the embedded table. A NodeClass without status may use
+all zones of the region.
+
+It ends with 0 when it has a plan, also when some pods have no place in it; with
+--strict it ends with 1 then. It ends with 2 when there is something it cannot read.`,
+		Example: `  joiner plan                                   the cluster of your kubeconfig
+  joiner plan -f nodepool.yaml -f deployments/  offline
+  helm template . | joiner plan -f nodepool.yaml -f - -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(p.files) > 0 && !cmd.Flags().Changed("from") {
+				p.market.from = fromEmbedded
+			}
+			return p.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&p.files, "filename", "f", nil, "plan for the manifests in this `PATH`, not for a cluster; may be repeated")
+	p.cluster.flags(flags)
+	p.market.flags(flags, fromAWS)
+	p.out.flag(flags)
+	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
+	return cmd
+}
+
+func (p *planFlags) run(ctx context.Context, s Streams) error {
+	// 1. See the cluster and the market.
+	objects, err := p.objects(ctx, s)
+	if err != nil {
+		return err
+	}
+	classes, err := classesOf(objects)
+	if err != nil {
+		return err
+	}
+	market, err := p.market.market(ctx, classes, s.Err)
+	if err != nil {
+		return err
+	}
+	snapshot := objects.Snapshot(kube.View{Now: time.Now(), Live: len(p.files) == 0, Market: market})
+
+	// 2. Decide.
+	start := time.Now()
+	plan := packing.Solve(snapshot, market, packing.Usual)
+	seconds := time.Since(start).Seconds()
+
+	// 3. Tell.
+	text := func() string { return view.Summary(plan, seconds) }
+	if err := p.out.write(s.Out, text, func() any { return view.PlanOf(plan, seconds) }); err != nil {
+		return err
+	}
+	if p.strict && len(plan.Refusals) > 0 {
+		return Findings{Count: len(plan.Refusals)}
+	}
+	return nil
+}
+
+// objects reads the manifests, or the cluster.
+func (p *planFlags) objects(ctx context.Context, s Streams) (kube.Objects, error) {
+	if len(p.files) == 0 {
+		return p.cluster.read(ctx)
+	}
+	m, err := kube.ReadFiles(p.files, s.In)
+	if err != nil {
+		return kube.Objects{}, err
+	}
+	tellNotes(m, s.Err)
+	if len(m.Pools) == 0 {
+		return kube.Objects{}, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
+			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
+	}
+	return m.Objects, nil
+}
+
+// tellNotes says what was assumed and what was left out.
+func tellNotes(m kube.Manifests, w io.Writer) {
+	for _, note := range m.Notes {
+		fmt.Fprintln(w, "note: "+oneLine(note))
+	}
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", m.Skipped[kind], kind))
+	}
+	if len(kinds) > 0 {
+		fmt.Fprintln(w, "note: left out, for they do not matter to a plan: "+strings.Join(kinds, ", "))
+	}
+}
+
+// classesOf returns what each node class wants of the market.
+func classesOf(o kube.Objects) (map[string]wanted, error) {
+	settings, err := o.Settings()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]wanted{}
+	for name, s := range settings {
+		out[name] = wanted{settings: s}
+	}
+	for _, class := range o.Classes {
+		w, ok := out[class.Name]
+		if !ok {
+			continue
+		}
+		for _, subnet := range class.Status.Subnets {
+			w.zones = append(w.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
+		}
+		out[class.Name] = w
+	}
+	return out, nil
+}

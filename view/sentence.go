@@ -1,0 +1,116 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// Sentence says in one sentence why a pod has no place, without its name and
+// without a full stop: "of 1,402 offerings: 812 have the wrong architecture,
+// 410 are too small (cpu), EC2 is short of 180". Events, conditions and the
+// command line all say it so.
+func Sentence(r packing.Refusal) string {
+	var parts, others []string
+	offerings := 0
+	for _, reason := range r.Reasons {
+		switch reason.Code {
+		case packing.NoPool, packing.PoolUnusable, packing.PoolEmpty, packing.Unplannable:
+			others = append(others, whole(reason))
+			continue
+		}
+		offerings += reason.Count
+		parts = append(parts, counted(reason))
+	}
+	if len(parts) > 0 {
+		text := fmt.Sprintf("of %s: %s", plural(offerings, "offering"), strings.Join(parts, ", "))
+		others = append([]string{text}, others...)
+	}
+	if len(others) == 0 {
+		return "nothing is known of why"
+	}
+	return strings.Join(others, "; ")
+}
+
+// whole words a cause that is not about offerings.
+func whole(r packing.Reason) string {
+	switch r.Code {
+	case packing.NoPool:
+		return "there is no NodePool"
+	case packing.PoolUnusable:
+		return "nothing may be bought for NodePool " + r.Detail
+	case packing.PoolEmpty:
+		return "the requirements of NodePool " + r.Detail + " leave nothing to buy"
+	}
+	return "it cannot be planned for: " + r.Detail
+}
+
+// counted words how many offerings a cause rules out.
+func counted(r packing.Reason) string {
+	n := number(r.Count)
+	switch r.Code {
+	case packing.TaintUntolerated:
+		return fmt.Sprintf("%s have the taint %s, which it does not tolerate", n, r.Detail)
+	case packing.LabelMissing:
+		return fmt.Sprintf("%s lack the label it asks for (%s)", n, r.Detail)
+	case packing.LabelConflict:
+		return fmt.Sprintf("%s are of NodePools that have another %s", n, r.Detail)
+	case packing.TypeMismatch:
+		return fmt.Sprintf("%s have the wrong %s", n, labelName(r.Detail))
+	case packing.TooSmall:
+		return fmt.Sprintf("%s are too small (%s)", n, r.Detail)
+	case packing.HostPortTaken:
+		return fmt.Sprintf("on %s a DaemonSet takes port %s", n, r.Detail)
+	case packing.NoCapacity:
+		return fmt.Sprintf("EC2 is short of %s", n)
+	case packing.LimitReached:
+		pool, limit, _ := strings.Cut(r.Detail, ": ")
+		return fmt.Sprintf("%s exceed the %s limit of NodePool %s", n, limit, pool)
+	case packing.MinValues:
+		return fmt.Sprintf("%s leave fewer values of %s than minValues asks for", n, r.Detail)
+	case packing.EffortSpent:
+		return fmt.Sprintf("%s were not looked at, for the plan had taken too much work", n)
+	}
+	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
+}
+
+// labelName is what people call a label.
+func labelName(key string) string {
+	switch key {
+	case catalog.LabelArch:
+		return "architecture"
+	case catalog.LabelOS:
+		return "operating system"
+	case catalog.LabelZone, catalog.LabelZoneID:
+		return "zone"
+	case catalog.LabelRegion:
+		return "region"
+	case catalog.LabelCapacityType:
+		return "capacity type"
+	case catalog.LabelInstanceType:
+		return "instance type"
+	case catalog.LabelFamily:
+		return "instance family"
+	}
+	return key
+}
+
+// plural writes "1 pod", "2 pods".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return number(n) + " " + noun + "s"
+}
+
+// number writes 1402 as 1,402.
+func number(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
