@@ -13,12 +13,6 @@ import (
 	"github.com/joiner-sh/joiner/ec2"
 )
 
-// isTypeLabel reports whether a label is one that EC2's types and offerings define, so that a type without it will
-// never have it.
-func isTypeLabel(key string) bool {
-	return key != karpv1.LabelNodePool && key != awsv1.LabelInstanceTenancy && slices.Contains(awsv1.WellKnownLabels(), key)
-}
-
 // node is what the user data of the claim's machine is made from.
 func (o *Offers) node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{

@@ -3,7 +3,12 @@ package controller
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
@@ -28,21 +33,23 @@ type pick struct {
 // choose returns what to ask EC2 for, in one way of paying: spot where it can be had, else on demand. The cheapest come
 // first, and not more than one launch may name. Where on demand would do too, spot that costs more is left out.
 func choose(types []catalog.Type, w wish) (string, []pick) {
-	byWay := map[string][]pick{}
-	for _, t := range types {
-		if !w.fits(t) {
+	var spot, onDemand []pick
+	for _, t := range w.named(types) {
+		if !w.fits(t) || !w.takes(t.Labels) {
 			continue
 		}
 		for _, o := range t.Offerings {
-			if o.Available && w.takes(t, o) {
-				byWay[o.CapacityType] = append(byWay[o.CapacityType], pick{t, o})
+			switch {
+			case !o.Available || !w.takesOffering(o):
+			case o.CapacityType == catalog.Spot:
+				spot = append(spot, pick{t, o})
+			case o.CapacityType == catalog.OnDemand:
+				onDemand = append(onDemand, pick{t, o})
 			}
 		}
 	}
-	for _, picks := range byWay {
-		slices.SortFunc(picks, comparePicks)
-	}
-	spot, onDemand := byWay[catalog.Spot], byWay[catalog.OnDemand]
+	slices.SortFunc(spot, comparePicks)
+	slices.SortFunc(onDemand, comparePicks)
 	if len(spot) > 0 && len(onDemand) > 0 && !w.variety {
 		ceiling := onDemand[0].offering.Price
 		spot = slices.DeleteFunc(spot, func(p pick) bool { return p.offering.Price > ceiling })
@@ -53,39 +60,68 @@ func choose(types []catalog.Type, w wish) (string, []pick) {
 	return catalog.OnDemand, w.cut(onDemand)
 }
 
+// named returns the types that the claim names, all of types if it names none. Claims of our own plans always do, and
+// looking at some dozens of types instead of a thousand is most of what a launch costs us.
+func (w wish) named(types []catalog.Type) []catalog.Type {
+	names, ok := w.accepted[catalog.LabelInstanceType]
+	if !ok || names.Complement {
+		return types
+	}
+	var out []catalog.Type
+	for _, name := range names.Listed {
+		i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int { return cmp.Compare(t.Name, name) })
+		if ok {
+			out = append(out, types[i])
+		}
+	}
+	return out
+}
+
 func comparePicks(a, b pick) int {
 	return cmp.Or(a.offering.Compare(b.offering), cmp.Compare(a.kind.Name, b.kind.Name))
 }
 
 func (w wish) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
 
-// takes reports whether a node of this offering would satisfy the requirements. Labels that neither type nor offering
-// define are the pool's business: the claim carries them.
-func (w wish) takes(t catalog.Type, o catalog.Offering) bool {
-	if _, ok := w.subnets[o.Zone]; !ok {
-		return false
-	}
-	for _, labels := range []constraint.Labels{t.Labels, o.Labels()} {
-		for key, value := range labels {
-			if accepted, ok := w.accepted[key]; ok && !accepted.Accepts(value) {
-				return false
-			}
-		}
-	}
-	return w.takesAbsence(t, o)
-}
-
-// takesAbsence reports whether the labels that only some types have, and this one lacks, may be missing.
-func (w wish) takesAbsence(t catalog.Type, o catalog.Offering) bool {
-	offered := o.Labels()
+// takes reports whether the labels of a type satisfy the requirements. Labels that neither types nor offerings define
+// are the pool's business: the claim carries them.
+func (w wish) takes(labels constraint.Labels) bool {
 	for key, accepted := range w.accepted {
-		_, ofType := t.Labels[key]
-		_, ofOffering := offered[key]
-		if !ofType && !ofOffering && isTypeLabel(key) && !accepted.Absent {
+		value, has := labels[key]
+		switch {
+		case has && !accepted.Accepts(value):
+			return false
+		case !has && isOfType(key) && !accepted.Absent:
 			return false
 		}
 	}
 	return true
+}
+
+// takesOffering reports whether an offering satisfies the requirements, and something can be launched in its zone.
+func (w wish) takesOffering(o catalog.Offering) bool {
+	if _, ok := w.subnets[o.Zone]; !ok {
+		return false
+	}
+	for _, label := range [][2]string{
+		{catalog.LabelZone, o.Zone}, {catalog.LabelCapacityType, o.CapacityType}, {catalog.LabelZoneID, o.ZoneID},
+	} {
+		if accepted, ok := w.accepted[label[0]]; ok && !accepted.Accepts(label[1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOfType reports whether a label is one that EC2's types define, so that a type without it will never have it.
+func isOfType(key string) bool {
+	switch key {
+	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType:
+		return false
+	case catalog.LabelInstanceType, catalog.LabelArch, catalog.LabelOS, catalog.LabelRegion, corev1.LabelWindowsBuild:
+		return true
+	}
+	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
 // cut leaves as many picks as one launch may name. With variety, each type keeps its cheapest offering first.

@@ -63,7 +63,6 @@ type Claims struct {
 	Ledger   *kube.Ledger
 	Batch    *Batch   // hurried when pods must be planned anew
 	Holds    *Backoff // told of pools whose launches fail
-	Watch    *Stopwatch
 	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger

@@ -29,9 +29,6 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 		if err != nil {
 			return c.launchFailed(ctx, v, a, ec2.Launch{Spent: true}, err, now)
 		}
-		if a.number == 0 && a.tries == 0 {
-			c.Watch.Launching(v.claim.UID, time.Now())
-		}
 		a.request, a.clean = &request, false
 		c.attempts.set(v.claim.UID, a)
 	}

@@ -32,6 +32,9 @@ type claimMaker interface {
 	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
 }
 
+// ledger knows how many claims are on their way; their pods are looked at again.
+type ledger interface{ Len() int }
+
 // teller says about an object what happened.
 type teller interface {
 	Tell(about client.Object, reason kube.Reason, message string)
@@ -47,6 +50,7 @@ type Provisioner struct {
 	Market  markets
 	Solve   Solver
 	Claims  claimMaker
+	Ledger  ledger
 	Holds   *Backoff // pools whose launches keep failing
 	Watch   *Stopwatch
 	Tell    teller
@@ -57,7 +61,7 @@ type Provisioner struct {
 }
 
 // recheck is how often pods that got no place, or whose node is on its way, are planned again although nothing changed.
-const recheck = 10 * time.Second
+const recheck = 5 * time.Second
 
 // Start runs the loop until ctx ends.
 func (p *Provisioner) Start(ctx context.Context) error {
@@ -90,6 +94,9 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	p.Metrics.Nodes.Count.Set(float64(len(snapshot.Nodes)))
 	if len(snapshot.Pods) == 0 {
 		p.forget()
+		if p.Ledger.Len() > 0 {
+			return recheck // pods count as placed until kube-scheduler has had its time
+		}
 		return 0
 	}
 
@@ -158,7 +165,7 @@ func (p *Provisioner) measure(window Window, planned time.Time, plan packing.Pla
 	}
 	for _, c := range created {
 		if c.Claim != nil {
-			p.Watch.Made(c.Claim.UID, window.Closed, now)
+			p.Watch.Made(c.Claim.Name, window.Closed, now)
 			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(now.Sub(planned).Seconds())
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/joiner-sh/joiner/metrics"
 )
 
@@ -16,8 +14,8 @@ type Stopwatch struct {
 	Metrics *metrics.Metrics
 
 	mu       sync.Mutex
-	made     map[types.UID]times     // made, not launched yet
-	launched map[types.UID]time.Time // launched, not known to be made yet
+	made     map[string]times     // made, not launched yet
+	launched map[string]time.Time // launched, not known to be made yet
 }
 
 type times struct{ closed, made time.Time }
@@ -25,8 +23,8 @@ type times struct{ closed, made time.Time }
 // mostFollowed bounds what is remembered of claims that somebody else made, or that were never launched.
 const mostFollowed = 10_000
 
-// Made notes a claim that was made at now, for a batch closed earlier.
-func (w *Stopwatch) Made(claim types.UID, closed, now time.Time) {
+// Made notes a claim, by name, that was made at now, for a batch closed earlier.
+func (w *Stopwatch) Made(claim string, closed, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at, ok := w.launched[claim]; ok {
@@ -35,13 +33,13 @@ func (w *Stopwatch) Made(claim types.UID, closed, now time.Time) {
 		return
 	}
 	if w.made == nil || len(w.made) >= mostFollowed {
-		w.made = map[types.UID]times{}
+		w.made = map[string]times{}
 	}
 	w.made[claim] = times{closed, now}
 }
 
-// Launching notes that EC2 is asked for a claim's machine at now, for the first time.
-func (w *Stopwatch) Launching(claim types.UID, now time.Time) {
+// Launching notes that EC2 is asked for a claim's machine at now. Only the first time counts.
+func (w *Stopwatch) Launching(claim string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t, ok := w.made[claim]; ok {
@@ -50,9 +48,11 @@ func (w *Stopwatch) Launching(claim types.UID, now time.Time) {
 		return
 	}
 	if w.launched == nil || len(w.launched) >= mostFollowed {
-		w.launched = map[types.UID]time.Time{}
+		w.launched = map[string]time.Time{}
 	}
-	w.launched[claim] = now
+	if _, again := w.launched[claim]; !again {
+		w.launched[claim] = now
+	}
 }
 
 func (w *Stopwatch) observe(t times, launched time.Time) {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/smithy-go/logging"
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-sh/joiner/access"
@@ -46,7 +47,7 @@ type away struct {
 // openAWS opens the doors and makes sure that AWS lets us through them.
 func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) (*away, error) {
 	a := &away{calls: &calls{}}
-	cfg, err := a.configure(ctx, settings)
+	cfg, err := a.configure(ctx, settings, log)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 }
 
 // configure finds region and credentials.
-func (a *away) configure(ctx context.Context, settings config.Settings) (aws.Config, error) {
+func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
 	var options []func(*awsconfig.LoadOptions) error
 	if settings.Region != "" {
 		options = append(options, awsconfig.WithRegion(settings.Region))
@@ -94,6 +95,9 @@ func (a *away) configure(ctx context.Context, settings config.Settings) (aws.Con
 		return cfg, fmt.Errorf("find AWS credentials: give the controller's service account a role (EKS Pod Identity or IRSA), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 	}
 	cfg.AppID = "joiner"
+	cfg.Logger = logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
+		log.Debug("AWS SDK", "says", fmt.Sprintf(format, v...))
+	})
 	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch)
 	return cfg, nil
 }

@@ -7,19 +7,30 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/joiner-sh/joiner/controller"
+	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/metrics"
 )
 
-// calls counts what is asked of AWS, once there are metrics to count in.
+// calls counts what is asked of AWS, once there are metrics to count in, and stops the time when machines are bought.
 type calls struct {
-	metrics atomic.Pointer[metrics.Metrics]
+	metrics  atomic.Pointer[metrics.Metrics]
+	launches atomic.Pointer[controller.Stopwatch]
 }
 
-func (a *away) measure(m *metrics.Metrics) { a.calls.metrics.Store(m) }
+// stopwatch begins to count, and returns the watch that launches stop.
+func (c *calls) stopwatch(m *metrics.Metrics) *controller.Stopwatch {
+	w := &controller.Stopwatch{Metrics: m}
+	c.metrics.Store(m)
+	c.launches.Store(w)
+	return w
+}
 
 // watch puts itself around each call, its retries included.
 func (c *calls) watch(stack *middleware.Stack) error {
@@ -27,6 +38,9 @@ func (c *calls) watch(stack *middleware.Stack) error {
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
 		begun := time.Now()
+		if fleet, ok := in.Parameters.(*awsec2.CreateFleetInput); ok {
+			c.launching(fleet, begun)
+		}
 		out, metadata, err := next.HandleInitialize(ctx, in)
 		if m := c.metrics.Load(); m != nil {
 			service, action := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
@@ -35,6 +49,19 @@ func (c *calls) watch(stack *middleware.Stack) error {
 		}
 		return out, metadata, err
 	}), middleware.After)
+}
+
+// launching finds out for which claim a fleet is made.
+func (c *calls) launching(fleet *awsec2.CreateFleetInput, now time.Time) {
+	w := c.launches.Load()
+	if w == nil || len(fleet.TagSpecifications) == 0 {
+		return
+	}
+	for _, tag := range fleet.TagSpecifications[0].Tags {
+		if aws.ToString(tag.Key) == ec2.TagNodeClaim {
+			w.Launching(aws.ToString(tag.Value), now)
+		}
+	}
 }
 
 // status is the HTTP status of the answer, 0 if there was none.

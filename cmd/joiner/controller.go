@@ -80,7 +80,6 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	away.measure(numbers)
 	loops := wire(parts{settings: settings, home: home, away: away, manager: m, metrics: numbers, log: log})
 	if err := loops.Add(ctx, m); err != nil {
 		return fmt.Errorf("start the loops: %w", err)
@@ -129,7 +128,7 @@ func wire(p parts) controller.Loops {
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		holds     = &controller.Backoff{First: 5 * time.Second, Most: 5 * time.Minute}
 		shortages = &ec2.Shortages{}
-		watch     = &controller.Stopwatch{Metrics: p.metrics}
+		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
 	)
 	market := &controller.Market{
@@ -145,12 +144,12 @@ func wire(p parts) controller.Loops {
 		Market: market,
 		Pods:   pods,
 		Provisioner: &controller.Provisioner{
-			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Holds: holds,
+			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds,
 			Watch: watch, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
-			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Watch: watch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Orphans: &controller.Orphans{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
