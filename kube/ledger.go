@@ -118,8 +118,9 @@ func (l *Ledger) plannedPods() map[string]types.UID {
 
 // settled is how long kube-scheduler is given to bind, to a node that became
 // ready, the pods that it was bought for. What is still pending then is planned
-// anew: kube-scheduler must see something that we do not.
-const settled = 30 * time.Second
+// anew: kube-scheduler must see something that we do not, or has given the room to
+// other pods. Its own back-off between two looks at a pod is 10 seconds at most.
+const settled = 12 * time.Second
 
 func isSettled(now time.Time, claim *karpv1.NodeClaim) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
