@@ -1,0 +1,110 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cli"
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/world"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"joiner": func() {
+			root := cli.Root("test", cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+			os.Exit(cli.Run(context.Background(), root, os.Args[1:]))
+		},
+	})
+}
+
+// TestScripts runs the command line as a user does. Each script has its own
+// folder and environment; AWS and BROKEN are the addresses of an emulated AWS,
+// and of a server that answers whatever its path says.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	aws := httptest.NewServer(newAWS(t))
+	t.Cleanup(aws.Close)
+	broken := httptest.NewServer(http.HandlerFunc(answerBadly))
+	t.Cleanup(broken.Close)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits2": exitsTwo},
+		Setup: func(e *testscript.Env) error {
+			for key, value := range map[string]string{
+				"HOME": e.WorkDir, "AWS": aws.URL, "BROKEN": broken.URL,
+				"AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1",
+				"AWS_CONFIG_FILE": e.WorkDir + "/none", "AWS_SHARED_CREDENTIALS_FILE": e.WorkDir + "/none",
+			} {
+				e.Setenv(key, value)
+			}
+			return nil
+		},
+	})
+}
+
+// exitsTwo runs a command that must fail with code 2, print nothing on standard
+// output, and one line on standard error, which is no stack trace.
+func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec(args[0], args[1:]...)
+	var exit *exec.ExitError
+	switch stderr := ts.ReadFile("stderr"); {
+	case neg:
+		ts.Fatalf("exits2 cannot be negated")
+	case !errors.As(err, &exit) || exit.ExitCode() != cli.ExitFailed:
+		ts.Fatalf("%q ended with %v, want exit code %d", args, err, cli.ExitFailed)
+	case strings.Count(stderr, "\n") != 1:
+		ts.Fatalf("%q complains in more than one line:\n%s", args, stderr)
+	case ts.ReadFile("stdout") != "":
+		ts.Fatalf("%q has something to say although it failed", args)
+	}
+}
+
+// newAWS sells three types in us-east-1.
+func newAWS(t *testing.T) *emulator.Server {
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	region, err := table.Region("us-east-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"}
+	for _, name := range []string{"m5.large", "c5.xlarge", "m7g.large"} {
+		f, ok := table.Facts(name)
+		if !ok {
+			t.Fatalf("the embedded table lacks %s", name)
+		}
+		setup.Stock = append(setup.Stock, world.Stock{Facts: f, OnDemand: region.OnDemand[name]})
+	}
+	w, _, err := world.New(time.Now(), setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &emulator.Server{World: w}
+}
+
+// answerBadly is a service that is broken in the way that the path names.
+func answerBadly(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/garbage/":
+		w.WriteHeader(http.StatusOK)
+		_, _ = w.Write([]byte("<html>a proxy was here</html>"))
+	default:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte("<Response><Errors><Error><Code>Unavailable</Code><Message>down</Message></Error></Errors></Response>"))
+	}
+}
