@@ -83,6 +83,7 @@ func TestOfferings(t *testing.T) {
 	b.server.Do(func(w *world.World, now time.Time) {
 		w.Market(region).Quote(now, "m5.large", "us-east-1a", catalog.Dollar/50)
 	})
+	b.pass(time.Second)
 	spot, err := b.ec2.DescribeSpotPriceHistory(t.Context(), &ec2.DescribeSpotPriceHistoryInput{
 		StartTime: aws.Time(b.clock()), InstanceTypes: []types.InstanceType{"m5.large"}, ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
 	})
