@@ -65,7 +65,7 @@ It ends with 0 when it has a plan, also when some pods have no place in it; with
 
 func (p *planFlags) run(ctx context.Context, s Streams) error {
 	// 1. See the cluster and the market.
-	objects, err := p.objects(ctx, s)
+	objects, notes, err := p.objects(ctx, s.In)
 	if err != nil {
 		return err
 	}
@@ -85,6 +85,9 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	seconds := time.Since(start).Seconds()
 
 	// 3. Tell.
+	for _, note := range notes {
+		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+	}
 	text := func() string { return view.Summary(plan, seconds) }
 	if err := p.out.write(s.Out, text, func() any { return view.PlanOf(plan, seconds) }); err != nil {
 		return err
@@ -95,35 +98,33 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	return nil
 }
 
-// objects reads the manifests, or the cluster.
-func (p *planFlags) objects(ctx context.Context, s Streams) (kube.Objects, error) {
+// objects reads the manifests, or the cluster, and returns what is worth noting about them.
+func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []string, error) {
 	if len(p.files) == 0 {
-		return p.cluster.read(ctx)
+		objects, err := p.cluster.read(ctx)
+		return objects, nil, err
 	}
-	m, err := kube.ReadFiles(p.files, s.In)
+	m, err := kube.ReadFiles(p.files, in)
 	if err != nil {
-		return kube.Objects{}, err
+		return kube.Objects{}, nil, err
 	}
-	tellNotes(m, s.Err)
 	if len(m.Pools) == 0 {
-		return kube.Objects{}, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
+		return kube.Objects{}, nil, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
 			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
 	}
-	return m.Objects, nil
+	return m.Objects, append(m.Notes, skipped(m)...), nil
 }
 
-// tellNotes says what was assumed and what was left out.
-func tellNotes(m kube.Manifests, w io.Writer) {
-	for _, note := range m.Notes {
-		fmt.Fprintln(w, "note: "+oneLine(note))
-	}
+// skipped says what was left out.
+func skipped(m kube.Manifests) []string {
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
 		kinds = append(kinds, fmt.Sprintf("%d %s", m.Skipped[kind], kind))
 	}
-	if len(kinds) > 0 {
-		fmt.Fprintln(w, "note: left out, for they do not matter to a plan: "+strings.Join(kinds, ", "))
+	if len(kinds) == 0 {
+		return nil
 	}
+	return []string{"left out, for they do not matter to a plan: " + strings.Join(kinds, ", ")}
 }
 
 // classesOf returns what each node class wants of the market.

@@ -1,6 +1,9 @@
 package packing
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // acceptance holds the sets of offers that classes accept, each once: classes
 // with the same demands share them, whatever they ask of room.
@@ -39,7 +42,7 @@ func (st *stock) accept(q *queue) *acceptance {
 				plain[c.sig] = sets
 			}
 		}
-		c.stages = slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.hosted(set, c) })
+		c.stages = slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.anyHosts(a.sets[set], c) })
 	}
 	return a
 }
@@ -97,16 +100,38 @@ func (a *acceptance) number(set bitset) int {
 	return n
 }
 
-func (a *acceptance) hosted(set int, c *class) bool { return a.anyHosts(a.sets[set], c) }
-
+// anyHosts reports whether a machine for one pod of the class could be bought
+// from the set.
 func (a *acceptance) anyHosts(set bitset, c *class) bool {
+	demanding := -1 // the last variant with minValues that was looked at
 	for i, w := range set {
-		for b := 0; w != 0; b++ {
-			if w&1 != 0 && a.st.hosts(i<<6|b, c) {
+		for ; w != 0; w &= w - 1 {
+			o := i<<6 | bits.TrailingZeros64(w)
+			if !a.st.hosts(o, c) {
+				continue
+			}
+			v := a.st.models[a.st.offers[o].model].variant
+			if len(a.st.poolOf(o).least) == 0 {
 				return true
 			}
-			w >>= 1
+			if v != demanding && a.diverse(set, v, c) {
+				return true
+			}
+			demanding = v
 		}
 	}
 	return false
+}
+
+// diverse reports whether the offers of the variant that would take a pod of
+// the class have as many values as the pool's minValues ask for.
+func (a *acceptance) diverse(set bitset, variant int, c *class) bool {
+	v := &a.st.variants[variant]
+	hosting := newBitset(len(a.st.offers))
+	for _, o := range v.byPrice {
+		if set.has(o) && a.st.hosts(o, c) {
+			hosting.set(o)
+		}
+	}
+	return a.st.pools[v.pool].missing(hosting) == ""
 }

@@ -14,15 +14,21 @@ const maxTypes = 60
 // Whichever is bought, all pods fit, no limit of the pool is overrun, and
 // the types, zones and ways of paying among them can be combined freely.
 func (w *work) choices(m *machine, tight bool) []int {
+	return w.fewTypes(w.candidates(m, tight), w.st.poolOf(m.offer))
+}
+
+// candidates is choices with any number of types. A tight machine must not
+// become larger than it was planned, in what the pool limits.
+func (w *work) candidates(m *machine, tight bool) []int {
 	all := w.survivors(m)
 	var sorted []int
-	p := w.st.poolOf(m.offer)
+	limited := w.st.poolOf(m.offer).budget.names
 	for _, o := range w.st.variantOf(m.offer).byPrice {
-		if all.has(o) && (!tight || noLarger(w.st.typeOf(o).Capacity, w.st.typeOf(m.offer).Capacity, p.budget.names)) {
+		if all.has(o) && (!tight || noLarger(w.st.typeOf(o).Capacity, w.st.typeOf(m.offer).Capacity, limited)) {
 			sorted = append(sorted, o)
 		}
 	}
-	return w.fewTypes(w.combinable(sorted), p)
+	return w.combinable(sorted)
 }
 
 // tightPools returns, by pool, whether its limits could be overrun if every
@@ -53,6 +59,9 @@ func noLarger(a, b capacity.Amounts, names []string) bool {
 // can be combined freely: a NodeClaim lists each by itself, so what it may
 // become must not include an offer that would not do. Nearly always it is all of them.
 func (w *work) combinable(offers []int) []int {
+	if len(offers) == 0 {
+		return nil
+	}
 	first := w.st.offers[offers[0]]
 	for _, keep := range []func(o offer) bool{
 		func(offer) bool { return true },

@@ -33,7 +33,6 @@ type trial struct {
 	number   int // of the class
 	class    *class
 	sig      *signature
-	few      string // the key of which the variant in question has too few values, or ""
 	findings []finding
 }
 
@@ -177,10 +176,6 @@ func (t *trial) variant(v *variant, p *pool, reqs constraint.Requirements) []fin
 		})
 		alive = left
 	}
-	if first := alive.first(); first >= 0 {
-		alone := machine{offer: first, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}}
-		r.few = p.missing(t.survivors(&alone))
-	}
 	alive.each(func(o int) { r.offer(o, p, &t.budgets[v.pool]) })
 	return r.findings
 }
@@ -217,12 +212,19 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 		f.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
 		f.Code, f.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
-	case t.few != "":
-		f.Code, f.Detail, f.rank = MinValues, t.few, rankValues
+	case len(p.least) > 0 && t.alone(o) != "":
+		f.Code, f.Detail, f.rank = MinValues, t.alone(o), rankValues
 	default:
 		f.Code, f.rank = EffortSpent, rankEffort
 	}
 	t.add(f)
+}
+
+// alone returns the key of which a machine of the offer would have too few
+// values if the pod were alone on it.
+func (t *trial) alone(o int) string {
+	m := machine{offer: o, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}}
+	return t.tooFew(&m)
 }
 
 func firstConflict(a, b []cluster.HostPort) string {

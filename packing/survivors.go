@@ -57,13 +57,24 @@ func (st *stock) count(p *pool) {
 // diverse reports whether the machine with n more pods of the class would still
 // have as many different offers as its pool's minValues ask for.
 func (f *filler) diverse(m *machine, class, n int) bool {
-	p := f.st.poolOf(m.offer)
-	if len(p.least) == 0 {
+	if len(f.st.poolOf(m.offer).least) == 0 {
 		return true
 	}
 	more := *m
 	more.takes = append(slices.Clone(m.takes), take{class: class, n: n, set: f.set(class)})
-	return p.missing(f.survivors(&more)) == ""
+	return f.tooFew(&more) == ""
+}
+
+// tooFew returns the key with minValues of which the machine's choices have too
+// few values, or "". Where the pool has limits it reckons with the choices that
+// a tight limit leaves.
+func (w *work) tooFew(m *machine) string {
+	offers := newBitset(len(w.st.offers))
+	p := w.st.poolOf(m.offer)
+	for _, o := range w.candidates(m, !p.budget.unlimited()) {
+		offers.set(o)
+	}
+	return p.missing(offers)
 }
 
 // missing returns the first key of which these offers have too few values, or "".

@@ -118,7 +118,7 @@ func (v *verifier) choice(m packing.Machine, pool cluster.Pool, c packing.Choice
 			v.broken("%s: pod %s does not accept it", where, p.ID())
 		}
 	}
-	v.fits(where, typ.Allocatable, all)
+	v.fits(where, typ.Allocatable, all, len(pods))
 }
 
 func lacksNoDevice(asks, has capacity.Amounts) bool {
@@ -130,18 +130,19 @@ func lacksNoDevice(asks, has capacity.Amounts) bool {
 	return true
 }
 
-// fits checks room and host ports.
-func (v *verifier) fits(where string, room capacity.Amounts, pods []cluster.Pod) {
+// fits checks room and host ports. The first planned of the pods are ours;
+// if others take a port twice, that is not our doing.
+func (v *verifier) fits(where string, room capacity.Amounts, pods []cluster.Pod, planned int) {
 	var sum capacity.Amounts
-	var ports []cluster.HostPort
-	for _, p := range pods {
+	for i, p := range pods {
 		sum = sum.Add(p.Requests)
-		for _, h := range p.HostPorts {
-			if slices.ContainsFunc(ports, h.Conflicts) {
-				v.broken("%s: port %d is taken twice", where, h.Port)
+		for _, other := range pods[:min(i, planned)] {
+			for _, h := range p.HostPorts {
+				if slices.ContainsFunc(other.HostPorts, h.Conflicts) {
+					v.broken("%s: port %d is taken twice", where, h.Port)
+				}
 			}
 		}
-		ports = append(ports, p.HostPorts...)
 	}
 	if lack := sum.Lacking(room); lack != nil {
 		v.broken("%s: overfilled in %v: %v of %v", where, lack, sum, room)
@@ -223,7 +224,7 @@ func (v *verifier) placements(placements []packing.Placement) {
 			}
 		}
 		there := cluster.Pod{HostPorts: n.HostPorts}
-		v.fits("node "+n.Name, n.Allocatable.Sub(n.Requested), append(pods, there))
+		v.fits("node "+n.Name, n.Allocatable.Sub(n.Requested), append(pods, there), len(pods))
 	}
 }
 
