@@ -59,8 +59,8 @@ func requiredTerms(spec *corev1.PodSpec) *corev1.NodeSelector {
 // with a sentence if it is wrong or cannot be planned for.
 func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constraint.Requirements, string) {
 	if len(term.MatchFields) > 0 {
-		return nil, fmt.Sprintf("its required node affinity selects nodes by the field %s, and a node to be bought has no name yet",
-			term.MatchFields[0].Key)
+		return nil, fmt.Sprintf("its required node affinity selects nodes by the field %s,"+
+			" and a node to be bought has no name yet", term.MatchFields[0].Key)
 	}
 	if len(term.MatchExpressions) == 0 {
 		return nil, ""
@@ -70,7 +70,8 @@ func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constr
 		e := &term.MatchExpressions[i]
 		values, ok := nodeValues(e)
 		if !ok {
-			return nil, fmt.Sprintf("its node affinity has a term that no node can satisfy: %s %s %q", e.Key, e.Operator, e.Values)
+			return nil, fmt.Sprintf("its node affinity has a term that no node can satisfy: %s %s %q",
+				e.Key, e.Operator, e.Values)
 		}
 		out.Narrow(stableKey(e.Key), values)
 	}

@@ -67,7 +67,8 @@ func (d *decoder) document(s source, doc document) {
 	}
 	gv, err := schema.ParseGroupVersion(h.APIVersion)
 	if err != nil {
-		d.fail(doc.file, doc.line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1", h.APIVersion)
+		d.fail(doc.file, doc.line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1",
+			h.APIVersion)
 		return
 	}
 	if h.Kind == "List" || strings.HasSuffix(h.Kind, "List") && h.Items != nil {
@@ -93,37 +94,40 @@ func (d *decoder) items(s source, doc document, items []json.RawMessage) {
 	}
 }
 
+// kinds make an empty object of each kind.
+type kinds map[schema.GroupVersionKind]func() client.Object
+
 // known are the kinds that a plan is made from.
-func known() map[schema.GroupVersionKind]func() client.Object {
-	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
-	batch, storage := batchv1.SchemeGroupVersion, storagev1.SchemeGroupVersion
-	return map[schema.GroupVersionKind]func() client.Object{
-		core.WithKind("Pod"):                                        func() client.Object { return &corev1.Pod{} },
-		core.WithKind("Node"):                                       func() client.Object { return &corev1.Node{} },
-		core.WithKind("PersistentVolumeClaim"):                      func() client.Object { return &corev1.PersistentVolumeClaim{} },
-		core.WithKind("PersistentVolume"):                           func() client.Object { return &corev1.PersistentVolume{} },
-		apps.WithKind("Deployment"):                                 func() client.Object { return &appsv1.Deployment{} },
-		apps.WithKind("ReplicaSet"):                                 func() client.Object { return &appsv1.ReplicaSet{} },
-		apps.WithKind("StatefulSet"):                                func() client.Object { return &appsv1.StatefulSet{} },
-		apps.WithKind("DaemonSet"):                                  func() client.Object { return &appsv1.DaemonSet{} },
-		batch.WithKind("Job"):                                       func() client.Object { return &batchv1.Job{} },
-		batch.WithKind("CronJob"):                                   func() client.Object { return &batchv1.CronJob{} },
-		storage.WithKind("StorageClass"):                            func() client.Object { return &storagev1.StorageClass{} },
-		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"): func() client.Object { return &policyv1.PodDisruptionBudget{} },
-		karpv1.GroupVersion.WithKind("NodePool"):                    func() client.Object { return &karpv1.NodePool{} },
-		karpv1.GroupVersion.WithKind("NodeClaim"):                   func() client.Object { return &karpv1.NodeClaim{} },
-		awsv1.GroupVersion.WithKind(awsv1.Kind):                     func() client.Object { return &awsv1.EC2NodeClass{} },
+func known() kinds {
+	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
+	storage, policy := storagev1.SchemeGroupVersion, policyv1.SchemeGroupVersion
+	return kinds{
+		core.WithKind("Pod"):                      func() client.Object { return &corev1.Pod{} },
+		core.WithKind("Node"):                     func() client.Object { return &corev1.Node{} },
+		core.WithKind("PersistentVolumeClaim"):    func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		core.WithKind("PersistentVolume"):         func() client.Object { return &corev1.PersistentVolume{} },
+		apps.WithKind("Deployment"):               func() client.Object { return &appsv1.Deployment{} },
+		apps.WithKind("ReplicaSet"):               func() client.Object { return &appsv1.ReplicaSet{} },
+		apps.WithKind("StatefulSet"):              func() client.Object { return &appsv1.StatefulSet{} },
+		apps.WithKind("DaemonSet"):                func() client.Object { return &appsv1.DaemonSet{} },
+		batch.WithKind("Job"):                     func() client.Object { return &batchv1.Job{} },
+		batch.WithKind("CronJob"):                 func() client.Object { return &batchv1.CronJob{} },
+		storage.WithKind("StorageClass"):          func() client.Object { return &storagev1.StorageClass{} },
+		policy.WithKind("PodDisruptionBudget"):    func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		karpv1.GroupVersion.WithKind("NodePool"):  func() client.Object { return &karpv1.NodePool{} },
+		karpv1.GroupVersion.WithKind("NodeClaim"): func() client.Object { return &karpv1.NodeClaim{} },
+		awsv1.GroupVersion.WithKind(awsv1.Kind):   func() client.Object { return &awsv1.EC2NodeClass{} },
 	}
 }
 
 func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
-	kinds := known()
-	make, ok := kinds[gvk]
+	all := known()
+	empty, ok := all[gvk]
 	if !ok {
-		d.unknown(doc, gvk, kinds)
+		d.unknown(doc, gvk, all)
 		return
 	}
-	object := make()
+	object := empty()
 	var tree map[string]any
 	if err := json.Unmarshal(doc.json, &tree); err != nil {
 		d.fail(doc.file, doc.line, "%s cannot be read: %v", gvk.Kind, err)
@@ -131,8 +135,8 @@ func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
 	}
 	name := nameIn(tree)
 	if path, value := badQuantity(tree, "", false); path != "" {
-		d.fail(doc.file, doc.lineOf(lastKey(path), value), "%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi",
-			gvk.Kind, name, path, value)
+		d.fail(doc.file, doc.lineOf(lastKey(path), value),
+			"%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
 	strict, err := k8sjson.UnmarshalStrict(doc.json, object)
@@ -159,10 +163,11 @@ func typeHint(err error) string {
 }
 
 // unknown counts a kind that does not matter, and refuses an unknown version of one that does.
-func (d *decoder) unknown(doc document, gvk schema.GroupVersionKind, kinds map[schema.GroupVersionKind]func() client.Object) {
-	for have := range kinds {
+func (d *decoder) unknown(doc document, gvk schema.GroupVersionKind, all kinds) {
+	for have := range all {
 		if have.GroupKind() == gvk.GroupKind() {
-			d.fail(doc.file, doc.line, "%s of %s cannot be read; convert it to %s", gvk.Kind, gvk.GroupVersion(), have.GroupVersion())
+			d.fail(doc.file, doc.line, "%s of %s cannot be read; convert it to %s",
+				gvk.Kind, gvk.GroupVersion(), have.GroupVersion())
 			return
 		}
 	}
@@ -232,7 +237,8 @@ func (d *decoder) keep(object client.Object, tree map[string]any) {
 // isNamespaced reports whether objects of the kind live in namespaces.
 func isNamespaced(object client.Object) bool {
 	switch object.(type) {
-	case *corev1.Node, *corev1.PersistentVolume, *storagev1.StorageClass, *karpv1.NodePool, *karpv1.NodeClaim, *awsv1.EC2NodeClass:
+	case *corev1.Node, *corev1.PersistentVolume, *storagev1.StorageClass,
+		*karpv1.NodePool, *karpv1.NodeClaim, *awsv1.EC2NodeClass:
 		return false
 	}
 	return true

@@ -113,11 +113,13 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 	if n == nil || n.Labels[karpv1.LabelRegistered] != "true" {
 		promise(&v, market)
 		if n != nil {
-			out.Capacity, out.Allocatable = filled(Amounts(n.Status.Capacity), out.Capacity), filled(allocatableOf(n), out.Allocatable)
+			out.Capacity = filled(Amounts(n.Status.Capacity), out.Capacity)
+			out.Allocatable = filled(allocatableOf(n), out.Allocatable)
 			v.going = v.going || n.DeletionTimestamp != nil
 			v.mostCapacity = out.Capacity
 		}
-		out.Leaving = v.going
+		// A Node that was registered and is gone will not come back; its claim follows it.
+		out.Leaving = v.going || n == nil && c.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 		return v
 	}
 	out.Name, out.Joined = n.Name, true
@@ -185,14 +187,15 @@ func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
 			continue
 		}
 		for _, name := range r.Values {
-			i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int { return strings.Compare(t.Name, name) })
-			if ok {
+			if i, ok := slices.BinarySearchFunc(types, name, byTypeName); ok {
 				out = append(out, &types[i])
 			}
 		}
 	}
 	return out
 }
+
+func byTypeName(t catalog.Type, name string) int { return strings.Compare(t.Name, name) }
 
 func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) constraint.Labels {
 	out := constraint.Labels{}

@@ -118,7 +118,8 @@ func podValue(pod *corev1.Pod, vols volumes) cluster.Pod {
 func notBuilt(spec *corev1.PodSpec) string {
 	for i := range spec.TopologySpreadConstraints {
 		if c := &spec.TopologySpreadConstraints[i]; c.WhenUnsatisfiable != corev1.ScheduleAnyway {
-			return fmt.Sprintf("it must be spread over %s (whenUnsatisfiable: DoNotSchedule), which this version does not plan for yet", c.TopologyKey)
+			return fmt.Sprintf("it must be spread over %s (whenUnsatisfiable: DoNotSchedule),"+
+				" which this version does not plan for yet", c.TopologyKey)
 		}
 	}
 	if a := spec.Affinity; a != nil {
@@ -130,7 +131,8 @@ func notBuilt(spec *corev1.PodSpec) string {
 		}
 	}
 	if len(spec.ResourceClaims) > 0 {
-		return fmt.Sprintf("it asks for devices by resource claim %s, which this version does not plan for yet", spec.ResourceClaims[0].Name)
+		return fmt.Sprintf("it asks for devices by resource claim %s, which this version does not plan for yet",
+			spec.ResourceClaims[0].Name)
 	}
 	return ""
 }

@@ -97,28 +97,41 @@ func unusable(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 		return "it names no node class (spec.template.spec.nodeClassRef)"
 	case ref.Group != awsv1.Group || ref.Kind != awsv1.Kind:
 		return fmt.Sprintf("its node class is a %s of %s, which another controller serves", ref.Kind, ref.Group)
-	case class == nil && live:
-		return fmt.Sprintf("EC2NodeClass %s does not exist", ref.Name)
-	case class != nil && class.DeletionTimestamp != nil:
-		return fmt.Sprintf("EC2NodeClass %s is being deleted", ref.Name)
 	}
-	if c, ok := p.StatusConditions().Find(karpv1.ConditionValidationSucceeded); ok && c.Status == metav1.ConditionFalse &&
-		c.ObservedGeneration == p.Generation {
+	c, ok := p.StatusConditions().Find(karpv1.ConditionValidationSucceeded)
+	if ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == p.Generation {
 		return "it is not valid: " + c.Message
 	}
-	if class == nil {
-		return ""
-	}
-	c, ok := class.StatusConditions().Find(karpv1.ConditionReady)
-	switch {
-	case !ok && live:
-		return fmt.Sprintf("EC2NodeClass %s has not been looked at yet", ref.Name)
-	case ok && c.Status != metav1.ConditionTrue && c.Message != "":
-		return fmt.Sprintf("EC2NodeClass %s is not ready: %s", ref.Name, c.Message)
-	case ok && c.Status != metav1.ConditionTrue:
-		return fmt.Sprintf("EC2NodeClass %s is not ready", ref.Name)
+	if problem := classProblem(class, live); problem != "" {
+		return fmt.Sprintf("EC2NodeClass %s %s", ref.Name, problem)
 	}
 	return ""
+}
+
+// classProblem returns why nothing can be bought with the node class, empty if something can.
+func classProblem(class *awsv1.EC2NodeClass, live bool) string {
+	switch {
+	case class == nil && live:
+		return "does not exist"
+	case class == nil:
+		return ""
+	case class.DeletionTimestamp != nil:
+		return "is being deleted"
+	}
+	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+	switch {
+	case !ok && live:
+		return "has not been looked at yet"
+	case !ok:
+		return ""
+	case ready.ObservedGeneration != class.Generation:
+		return "has changed and has not been looked at again yet"
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	case ready.Message == "":
+		return "is not ready"
+	}
+	return "is not ready: " + ready.Message
 }
 
 // requirementsOf returns requirements as the engine has them, keys by their present names.

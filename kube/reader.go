@@ -181,7 +181,8 @@ func (r *Reader) ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.Nod
 		return nil, nil
 	}
 	var list karpv1.NodeClaimList
-	err := r.Cache.List(ctx, &list, client.MatchingFields{IndexClaimProvider: providerID}, client.UnsafeDisableDeepCopy)
+	byProvider := client.MatchingFields{IndexClaimProvider: providerID}
+	err := r.Cache.List(ctx, &list, byProvider, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list nodeclaims of %s: %w", providerID, err)
 	}

@@ -40,9 +40,6 @@ func TestSnapshot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(m.Notes) > 0 {
-				t.Errorf("notes: %q", m.Notes)
-			}
 			view := viewOf(t, file)
 			before := dump(t, m.Objects)
 			got := render(m.Snapshot(view))

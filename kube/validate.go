@@ -30,17 +30,19 @@ func problems(object client.Object) []problem {
 	case *corev1.Pod:
 		return podProblems("spec", &v.Spec)
 	case *appsv1.Deployment:
-		return append(countProblems("spec.replicas", v.Spec.Replicas), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+		return templateProblems(&v.Spec.Template, "spec.replicas", v.Spec.Replicas)
 	case *appsv1.ReplicaSet:
-		return append(countProblems("spec.replicas", v.Spec.Replicas), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+		return templateProblems(&v.Spec.Template, "spec.replicas", v.Spec.Replicas)
 	case *appsv1.StatefulSet:
-		return append(countProblems("spec.replicas", v.Spec.Replicas), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+		return templateProblems(&v.Spec.Template, "spec.replicas", v.Spec.Replicas)
 	case *appsv1.DaemonSet:
-		return podProblems("spec.template.spec", &v.Spec.Template.Spec)
+		return templateProblems(&v.Spec.Template, "", nil)
 	case *batchv1.Job:
-		return append(countProblems("spec.parallelism", v.Spec.Parallelism), podProblems("spec.template.spec", &v.Spec.Template.Spec)...)
+		return templateProblems(&v.Spec.Template, "spec.parallelism", v.Spec.Parallelism)
 	case *batchv1.CronJob:
-		return podProblems("spec.jobTemplate.spec.template.spec", &v.Spec.JobTemplate.Spec.Template.Spec)
+		job := &v.Spec.JobTemplate.Spec
+		return append(countProblems("spec.jobTemplate.spec.parallelism", job.Parallelism),
+			podProblems("spec.jobTemplate.spec.template.spec", &job.Template.Spec)...)
 	case *corev1.Node:
 		return taintProblems("spec.taints", v.Spec.Taints)
 	case *karpv1.NodePool:
@@ -51,6 +53,11 @@ func problems(object client.Object) []problem {
 	return nil
 }
 
+// templateProblems are those of a pod template and of the field that says how many pods it makes.
+func templateProblems(template *corev1.PodTemplateSpec, field string, count *int32) []problem {
+	return append(countProblems(field, count), podProblems("spec.template.spec", &template.Spec)...)
+}
+
 // maxReplicas is more pods than a cluster can hold.
 const maxReplicas = 1_000_000
 
@@ -58,7 +65,8 @@ func countProblems(path string, n *int32) []problem {
 	if n == nil || *n >= 0 && *n <= maxReplicas {
 		return nil
 	}
-	return []problem{{fmt.Sprintf("%s: %d is not between 0 and %d", path, *n, maxReplicas), path[strings.LastIndex(path, ".")+1:], fmt.Sprint(*n)}}
+	text := fmt.Sprintf("%s: %d is not between 0 and %d", path, *n, maxReplicas)
+	return []problem{{text, lastKey(path), fmt.Sprint(*n)}}
 }
 
 func poolProblems(p *karpv1.NodePool) []problem {
@@ -68,7 +76,8 @@ func poolProblems(p *karpv1.NodePool) []problem {
 		out = append(out, problem{"spec.template.spec.nodeClassRef: name the EC2NodeClass (group, kind, name)", "nodeClassRef", ""})
 	}
 	if w := p.Spec.Weight; w != nil && (*w < 1 || *w > 100) {
-		out = append(out, problem{fmt.Sprintf("spec.weight: %d is not between 1 and 100", *w), "weight", fmt.Sprint(*w)})
+		text := fmt.Sprintf("spec.weight: %d is not between 1 and 100", *w)
+		out = append(out, problem{text, "weight", fmt.Sprint(*w)})
 	}
 	out = append(out, requirementProblems("spec.template.spec.requirements", t.Requirements)...)
 	out = append(out, taintProblems("spec.template.spec.taints", t.Taints)...)
@@ -124,8 +133,9 @@ func taintProblems(path string, taints []corev1.Taint) []problem {
 		case t.Key == "":
 			out = append(out, problem{fmt.Sprintf("%s[%d]: the key is missing", path, i), "taints", ""})
 		case !isEffect(t.Effect):
-			out = append(out, problem{fmt.Sprintf("%s[%d] (%s): effect %q is unknown; use NoSchedule, PreferNoSchedule or NoExecute",
-				path, i, t.Key, t.Effect), "effect", string(t.Effect)})
+			text := fmt.Sprintf("%s[%d] (%s): effect %q is unknown; use NoSchedule, PreferNoSchedule or NoExecute",
+				path, i, t.Key, t.Effect)
+			out = append(out, problem{text, "effect", string(t.Effect)})
 		}
 	}
 	return out
@@ -142,26 +152,29 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	}
 	for i, t := range spec.Tolerations {
 		if t.Effect != "" && !isEffect(t.Effect) {
-			out = append(out, problem{fmt.Sprintf("%s.tolerations[%d] (%s): effect %q is unknown; use NoSchedule, PreferNoSchedule or NoExecute, or leave it out",
-				path, i, t.Key, t.Effect), "effect", string(t.Effect)})
+			text := fmt.Sprintf("%s.tolerations[%d] (%s): effect %q is unknown;"+
+				" use NoSchedule, PreferNoSchedule or NoExecute, or leave it out", path, i, t.Key, t.Effect)
+			out = append(out, problem{text, "effect", string(t.Effect)})
 		}
 		if !slices.Contains([]corev1.TolerationOperator{"", "Exists", "Equal", "Lt", "Gt"}, t.Operator) {
-			out = append(out, problem{fmt.Sprintf("%s.tolerations[%d] (%s): operator %q is unknown; use Exists or Equal",
-				path, i, t.Key, t.Operator), "operator", string(t.Operator)})
+			text := fmt.Sprintf("%s.tolerations[%d] (%s): operator %q is unknown; use Exists or Equal",
+				path, i, t.Key, t.Operator)
+			out = append(out, problem{text, "operator", string(t.Operator)})
 		}
 	}
 	out = append(out, negativeProblems(path, spec)...)
 	affinity := path + ".affinity.nodeAffinity."
 	if terms := requiredTerms(spec); terms != nil {
 		for i := range terms.NodeSelectorTerms {
-			out = append(out, termProblems(fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", affinity, i),
-				&terms.NodeSelectorTerms[i])...)
+			at := fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", affinity, i)
+			out = append(out, termProblems(at, &terms.NodeSelectorTerms[i])...)
 		}
 	}
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		soft := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 		for i := range soft {
-			out = append(out, termProblems(fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", affinity, i), &soft[i].Preference)...)
+			at := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", affinity, i)
+			out = append(out, termProblems(at, &soft[i].Preference)...)
 		}
 	}
 	return out
@@ -172,9 +185,10 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	for i := range term.MatchExpressions {
 		e := &term.MatchExpressions[i]
 		if _, ok := nodeValues(e); !ok {
-			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
+			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
 				" use In or NotIn with values, Exists or DoesNotExist without, Gt or Lt with one whole number",
-				path, i, e.Key, e.Operator, e.Values), "operator", string(e.Operator)})
+				path, i, e.Key, e.Operator, e.Values)
+			out = append(out, problem{text, "operator", string(e.Operator)})
 		}
 	}
 	return out
@@ -188,8 +202,8 @@ func negativeProblems(path string, spec *corev1.PodSpec) []problem {
 			requests := list[i].Resources.Requests
 			for _, name := range slices.Sorted(maps.Keys(requests)) {
 				if q := requests[name]; q.Sign() < 0 {
-					out = append(out, problem{fmt.Sprintf("%s.%s[%d].resources.requests.%s: %s is negative", path, field, i, name, q.String()),
-						string(name), q.String()})
+					text := fmt.Sprintf("%s.%s[%d].resources.requests.%s: %s is negative", path, field, i, name, q.String())
+					out = append(out, problem{text, string(name), q.String()})
 				}
 			}
 		}

@@ -163,9 +163,11 @@ func (v volumes) unboundPlaces(claim, name string) ([]constraint.Requirements, s
 	case !ok:
 		return nil, ""
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
-		return nil, fmt.Sprintf("its volume claim %s is not bound yet, and storage class %s binds at once: kube-scheduler waits for it", claim, name)
+		return nil, fmt.Sprintf("its volume claim %s is not bound yet, and storage class %s binds at once:"+
+			" kube-scheduler waits for it", claim, name)
 	case class.Provisioner == noProvisioner:
-		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already (storage class %s provisions none)", claim, name)
+		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already"+
+			" (storage class %s provisions none)", claim, name)
 	}
 	var out []constraint.Requirements
 	for _, term := range class.AllowedTopologies {

@@ -102,6 +102,33 @@ func (d *decoder) expand() {
 		}
 		d.makePods(w, base, taken)
 	}
+	d.noteMissing()
+}
+
+// noteMissing says what the manifests refer to and do not hold.
+func (d *decoder) noteMissing() {
+	nodes, classes := map[string]bool{}, map[string]bool{}
+	for _, n := range d.objects.Nodes {
+		nodes[n.Name] = true
+	}
+	for _, c := range d.objects.Classes {
+		classes[c.Name] = true
+	}
+	away := 0
+	for _, p := range d.objects.Pods {
+		if p.Spec.NodeName != "" && !nodes[p.Spec.NodeName] && !IsFinished(p) {
+			away++
+		}
+	}
+	if away > 0 {
+		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", away))
+	}
+	for _, p := range d.objects.Pools {
+		if name := classNameOf(p.Spec.Template.Spec.NodeClassRef); !classes[name] {
+			d.notes = append(d.notes, fmt.Sprintf(
+				"NodePool %s: EC2NodeClass %s is not among the manifests; one that sets nothing is assumed", p.Name, name))
+		}
+	}
 }
 
 func ownerKey(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }

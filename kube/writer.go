@@ -103,22 +103,30 @@ func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRe
 // as it is then. Metadata and status are written as far as they differ; without
 // a difference there is no call. A write that replaces a list (conditions,
 // finalizers) holds only if nobody else changed the object since it was read.
-func (w *Writer) PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error) {
+func (w *Writer) PatchClaim(
+	ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim),
+) (*karpv1.NodeClaim, error) {
 	return patch(ctx, w.Client, claim, change)
 }
 
 // PatchNode is PatchClaim for a Node: taints, labels, annotations, finalizer, owner.
-func (w *Writer) PatchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error) {
+func (w *Writer) PatchNode(
+	ctx context.Context, node *corev1.Node, change func(*corev1.Node),
+) (*corev1.Node, error) {
 	return patch(ctx, w.Client, node, change)
 }
 
 // PatchPool is PatchClaim for a NodePool: conditions, usage, hash.
-func (w *Writer) PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error) {
+func (w *Writer) PatchPool(
+	ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool),
+) (*karpv1.NodePool, error) {
 	return patch(ctx, w.Client, pool, change)
 }
 
 // PatchClass is PatchClaim for an EC2NodeClass.
-func (w *Writer) PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error) {
+func (w *Writer) PatchClass(
+	ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass),
+) (*awsv1.EC2NodeClass, error) {
 	return patch(ctx, w.Client, class, change)
 }
 
