@@ -118,7 +118,9 @@ func (m *marketFlags) fromTable() (goods, error) {
 	}, nil
 }
 
-func environmentRegion() string { return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")) }
+func environmentRegion() string {
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+}
 
 func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsPatience)

@@ -65,16 +65,6 @@ func (s bitset) count() int {
 	return n
 }
 
-// intersects reports whether s and t have a member in common.
-func (s bitset) intersects(t bitset) bool {
-	for i, w := range s {
-		if w&t[i] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // both returns a new set with what s and t have in common.
 func (s bitset) both(t bitset) bitset {
 	out := make(bitset, len(s))
@@ -92,16 +82,6 @@ func (s bitset) each(visit func(i int)) {
 			w &= w - 1
 		}
 	}
-}
-
-// first returns the smallest member, or -1.
-func (s bitset) first() int {
-	for i, w := range s {
-		if w != 0 {
-			return i<<6 | bits.TrailingZeros64(w)
-		}
-	}
-	return -1
 }
 
 // key returns the set as a string, to find equal sets by.

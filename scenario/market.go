@@ -37,7 +37,8 @@ func (p *parser) offerings(words []string) error {
 	}
 	t := &c.Types[i]
 	zones := strings.Split(words[1], ",")
-	region := strings.TrimRight(zones[0], "abcdefghijklmnopqrstuvwxyz")
+	first, _, _ := strings.Cut(zones[0], "/")
+	region := regionOf(first)
 	if !known {
 		c.Region = cmp.Or(c.Region, region)
 		a.describe(t, region)
@@ -54,6 +55,8 @@ func (p *parser) offerings(words []string) error {
 	p.out.Market[p.class] = c
 	return nil
 }
+
+func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
 
 // attributes are what stands behind the price.
 type attributes struct {

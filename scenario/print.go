@@ -106,7 +106,7 @@ func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	if arch != "amd64" {
 		w.printf(" arch=%s", arch)
 	}
-	usual := usualLabels(t, arch, strings.TrimRight(first.Zone, "abcdefghijklmnopqrstuvwxyz"))
+	usual := usualLabels(t, arch, regionOf(first.Zone))
 	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
 		if t.Labels[key] != usual[key] {
 			w.printf(" label:%s=%s", key, t.Labels[key])
