@@ -1,0 +1,155 @@
+package view_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/view"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files")
+
+const d = catalog.Dollar
+
+func plan() packing.Plan {
+	large := []packing.Choice{
+		{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 96 * d / 1000},
+		{InstanceType: "m5a.large", Zone: "us-east-1b", CapacityType: catalog.OnDemand, Price: 99 * d / 1000},
+	}
+	machine := func(name string, pods ...string) packing.Machine {
+		return packing.Machine{
+			Name: name, Pool: "general", NodeClass: "default", Pods: pods, Offerings: large,
+			Labels:   map[string]string{"karpenter.sh/nodepool": "general"},
+			Requests: capacity.Amounts{CPU: 1500, Memory: 3 << 29, Pods: int64(len(pods))},
+		}
+	}
+	return packing.Plan{
+		Machines: []packing.Machine{machine("general-1", "default/web-1"), machine("general-2", "default/web-2", "default/web-3"), {
+			Name: "spot-1", Pool: "spot", Pods: []string{"default/db-1"}, Requests: capacity.Amounts{CPU: 8000, Memory: 64 << 30, Pods: 1},
+			Offerings: []packing.Choice{{InstanceType: "r5.2xlarge", Zone: "us-east-1c", CapacityType: catalog.Spot, Price: 504 * d / 1000}},
+		}},
+		Placements: []packing.Placement{
+			{Pod: "default/api-1", Node: "node-b"}, {Pod: "default/api-2", Node: "node-a"}, {Pod: "default/api-3", Node: "node-a"},
+			{Pod: "default/api-4", Node: "node-a"}, {Pod: "default/api-5", Node: "node-a"},
+		},
+		Refusals: []packing.Refusal{
+			{Pod: "default/one", Reasons: []packing.Reason{{Code: packing.Unplannable, Count: 1, Detail: "its volume data does not exist"}}},
+			{Pod: "default/many-1", Hint: "do this", Reasons: []packing.Reason{
+				{Code: packing.TypeMismatch, Count: 812, Detail: catalog.LabelArch}, {Code: packing.TooSmall, Count: 590, Detail: "cpu"}}},
+			{Pod: "default/many-2", Hint: "do this", Reasons: []packing.Reason{
+				{Code: packing.TypeMismatch, Count: 812, Detail: catalog.LabelArch}, {Code: packing.TooSmall, Count: 590, Detail: "cpu"}}},
+		},
+		Price: 696 * d / 1000, LowerBound: 650 * d / 1000, Pods: 12, Classes: 5,
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	data, err := json.MarshalIndent(view.PlanOf(plan(), 0.0125), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan.json", string(data)+"\n")
+	golden(t, "plan.txt", view.Summary(plan(), 0.0125))
+	empty, err := json.Marshal(view.PlanOf(packing.Plan{}, 0))
+	want := `{"machines":[],"placements":[],"refusals":[],"pricePerHour":0,"lowerBoundPerHour":0,"solveSeconds":0,"pods":0,"podClasses":0}`
+	if err != nil || string(empty) != want {
+		t.Errorf("an empty plan is %s (%v), want %s", empty, err, want)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := "testdata/" + name
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// TestSentence words every code, so that none is printed as its bare name.
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	for code, c := range map[packing.Code]struct{ detail, want string }{
+		packing.NoPool:           {"", "there is no NodePool"},
+		packing.PoolUnusable:     {"a: it is not ready", "nothing may be bought for NodePool a: it is not ready"},
+		packing.PoolEmpty:        {"a: kubernetes.io/arch", "the requirements of NodePool a: kubernetes.io/arch leave nothing to buy"},
+		packing.TaintUntolerated: {"a=b:NoSchedule", "of 1,402 offerings: 1,402 have the taint a=b:NoSchedule, which it does not tolerate"},
+		packing.LabelMissing:     {"team In [a]", "of 1,402 offerings: 1,402 lack the label it asks for (team In [a])"},
+		packing.LabelConflict:    {"team", "of 1,402 offerings: 1,402 are of NodePools that have another team"},
+		packing.TypeMismatch:     {catalog.LabelZone, "of 1,402 offerings: 1,402 have the wrong zone"},
+		packing.TooSmall:         {"cpu", "of 1,402 offerings: 1,402 are too small (cpu)"},
+		packing.HostPortTaken:    {"80/TCP", "of 1,402 offerings: on 1,402 a DaemonSet takes port 80/TCP"},
+		packing.NoCapacity:       {"", "of 1,402 offerings: EC2 is short of 1,402"},
+		packing.LimitReached:     {"a: cpu", "of 1,402 offerings: 1,402 exceed the cpu limit of NodePool a"},
+		packing.MinValues:        {"zone", "of 1,402 offerings: 1,402 leave fewer values of zone than minValues asks for"},
+		packing.Unplannable:      {"it is odd", "it cannot be planned for: it is odd"},
+		packing.EffortSpent:      {"", "of 1,402 offerings: 1,402 were not looked at, for the plan had taken too much work"},
+	} {
+		r := packing.Refusal{Reasons: []packing.Reason{{Code: code, Count: 1402, Detail: c.detail}}}
+		if got := view.Sentence(r); got != c.want {
+			t.Errorf("%s: %q, want %q", code, got, c.want)
+		}
+	}
+}
+
+func TestCatalogThereAndBack(t *testing.T) {
+	t.Parallel()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := table.Catalog("us-east-1", catalog.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(view.CatalogOf(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []view.Type
+	if err := json.Unmarshal(data, &types); err != nil {
+		t.Fatal(err)
+	}
+	got, err := view.CatalogFrom("us-east-1", types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
+	}
+}
+
+func TestCatalogRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`[{}]`: "entry 1 has no instanceType",
+		`[{"instanceType": "a"}, {"instanceType": "a"}]`:                   "type a is there twice",
+		`[{"instanceType": "a", "capacity": {"cpu": "lots"}}]`:             `type a: capacity: read quantity "lots" of cpu`,
+		`[{"instanceType": "a", "offerings": [{"capacityType": "spot"}]}]`: "type a: an offering needs zone",
+	} {
+		var types []view.Type
+		if err := json.Unmarshal([]byte(text), &types); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := view.CatalogFrom("r", types); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s…", text, err, want)
+		}
+	}
+}
