@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/cluster"
@@ -22,8 +21,8 @@ type builder struct {
 	nodes   []nodeView
 	pods    []cluster.Pod
 
-	byName  map[string]int     // index into nodes, by the name of the Node
-	byClaim map[types.UID]int  // by the UID of the claim
+	byName  map[string]int // index into nodes, by the name of the Node
+	planned planned
 	running map[runningOn]bool // DaemonSets that have their pod on a node
 }
 
@@ -35,14 +34,11 @@ type runningOn struct {
 
 func (b *builder) index() {
 	b.byName = make(map[string]int, len(b.nodes))
-	b.byClaim = make(map[types.UID]int, len(b.nodes))
+	b.planned = plannedOn(b.nodes, b.view.Now)
 	b.running = map[runningOn]bool{}
 	for i := range b.nodes {
 		if n := b.nodes[i].node; n != nil {
 			b.byName[n.Name] = i
-		}
-		if c := b.nodes[i].claim; c != nil && c.UID != "" {
-			b.byClaim[c.UID] = i
 		}
 	}
 }
@@ -93,14 +89,13 @@ func (b *builder) bound(pod *corev1.Pod) {
 	}
 }
 
-// needs gives the pod to the claim that was made for it, as if it ran there, or
+// needs gives the pod to the claim that was made for it (see AnnotationPods), or
 // else puts it among those that need a place. It is among the pods of the claim's
 // node too, or a node that just became ready would look empty, and be removed,
 // before kube-scheduler has bound to it what it was bought for.
 func (b *builder) needs(pod cluster.Pod) {
-	uid, planned := b.view.Planned[pod.ID()]
-	i, ok := b.byClaim[uid]
-	if !planned || !ok || b.nodes[i].value.Leaving {
+	i, ok := b.planned.of(&pod, b.nodes)
+	if !ok {
 		b.pods = append(b.pods, pod)
 		return
 	}

@@ -40,7 +40,7 @@ func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, erro
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: pool.Name + "-",
 			Labels:       claimLabels(m, ref, requirements),
-			Annotations:  claimAnnotations(pool),
+			Annotations:  claimAnnotations(m, pool),
 			// From the start: a claim that is deleted while its machine is being bought must not vanish.
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{
@@ -128,7 +128,7 @@ func claimLabels(m packing.Machine, ref *karpv1.NodeClassReference, reqs karpv1.
 	return labels
 }
 
-func claimAnnotations(pool *karpv1.NodePool) map[string]string {
+func claimAnnotations(m packing.Machine, pool *karpv1.NodePool) map[string]string {
 	out := maps.Clone(pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -137,6 +137,9 @@ func claimAnnotations(pool *karpv1.NodePool) map[string]string {
 		if value, ok := pool.Annotations[key]; ok {
 			out[key] = value
 		}
+	}
+	if len(m.Pods) > 0 {
+		out[AnnotationPods] = podsText(m.Pods)
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -45,11 +44,6 @@ type View struct {
 	// Market says how large a claim may become that has no machine yet; nil: as
 	// large as what its pods ask for.
 	Market catalog.Market
-
-	// Planned is, for each pod ("namespace/name") that a claim was made for, the
-	// UID of the claim. While the claim lives, the pod counts as one of its node's
-	// and is not among those that need a place.
-	Planned map[string]types.UID
 }
 
 // Snapshot returns the cluster as a value. It is a pure function of the objects and the view.

@@ -45,7 +45,6 @@ func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Mar
 		if objects.Claims, err = r.dropGone(ctx, objects.Claims, overdue); err != nil {
 			return cluster.Snapshot{}, err
 		}
-		view.Planned = r.Ledger.plannedPods()
 	}
 	return objects.Snapshot(view), nil
 }

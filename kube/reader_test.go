@@ -109,7 +109,9 @@ func TestClaimGoneBeforeSeen(t *testing.T) {
 	t.Parallel()
 	c := server(t, interceptor.Funcs{}, pendingPod("p"))
 	ledger := &Ledger{}
-	ledger.Record(noon, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}, []string{"default/p"})
+	ledger.Record(noon, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "u", Annotations: map[string]string{AnnotationPods: "default/p"},
+	}})
 	r := &Reader{Cache: c, Live: c, Ledger: ledger}
 	s, err := r.Snapshot(t.Context(), noon.Add(cacheLag), nil)
 	if err != nil || len(s.Pods) != 0 || len(s.Nodes) != 1 {
@@ -168,12 +170,11 @@ func TestLedgerAtOnce(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range 100 {
-			l.Record(noon, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('a' + i))}}, []string{"n/p"})
+			l.Record(noon, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('a' + i))}})
 		}
 	}()
 	for range 100 {
 		l.merge(noon, nil)
-		l.plannedPods()
 		l.Len()
 	}
 	<-done

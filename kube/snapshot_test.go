@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
@@ -26,7 +25,7 @@ var noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
 // TestSnapshot turns each testdata/snapshot/*.yaml into a snapshot and compares
 // it with the .txt beside it. A first line "# live" reads the objects as those of a
-// running cluster; "# planned POD CLAIM-UID" says which claim a pod was planned for.
+// running cluster.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/snapshot/*.yaml")
@@ -78,7 +77,7 @@ func viewOf(t *testing.T, file string) View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := View{Now: noon, Planned: map[string]types.UID{}, Market: catalog.Market{"default": {Types: []catalog.Type{
+	view := View{Now: noon, Market: catalog.Market{"default": {Types: []catalog.Type{
 		{
 			Name: "c7g.large", Labels: map[string]string{catalog.LabelArch: "arm64", catalog.LabelInstanceType: "c7g.large"},
 			Capacity: capacity.Amounts{CPU: 2000, Memory: 4 << 30, Pods: 29}, Allocatable: capacity.Amounts{CPU: 1930, Memory: 3 << 30, Pods: 29},
@@ -89,12 +88,8 @@ func viewOf(t *testing.T, file string) View {
 		},
 	}}}}
 	for line := range strings.Lines(string(data)) {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 2 && words[1] == "live":
+		if line == "# live\n" {
 			view.Live = true
-		case len(words) == 4 && words[1] == "planned":
-			view.Planned[words[2]] = types.UID(words[3])
 		}
 	}
 	return view

@@ -94,7 +94,7 @@ func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRe
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, err)
 	}
 	if w.Ledger != nil {
-		w.Ledger.Record(w.now(), claim.DeepCopy(), m.Pods)
+		w.Ledger.Record(w.now(), claim.DeepCopy())
 	}
 	return claim, nil
 }

@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// AnnotationPods on a NodeClaim names the pods that it was made for, as
+// "namespace/name" with commas between them.
+//
+// Until the node is ready, and kube-scheduler has had its time to bind them, they
+// count as if they ran on it. Otherwise every pass would pack them anew onto the
+// machines on their way, and as those are just as large as they need to be, a
+// packing that differs a little from the first would leave some pods over and buy
+// one machine more. It is written on the claim, and not only remembered, so that a
+// controller that was killed does not buy twice when it comes back.
+const AnnotationPods = "joiner.sh/pods"
+
+// maxPodsText bounds the annotation, in bytes, far below the 256 KiB that all
+// annotations of an object may have. 737 pods, the most that EKS recommends on any
+// machine, have about 100 bytes each.
+const maxPodsText = 96 << 10
+
+// podsText is the value of AnnotationPods. Pods that find no room in it are
+// planned anew in each pass.
+func podsText(pods []string) string {
+	size := 0
+	for i, pod := range pods {
+		if size += len(pod) + 1; size > maxPodsText {
+			pods = pods[:i]
+			break
+		}
+	}
+	return strings.Join(pods, ",")
+}
+
+// settled is how long kube-scheduler is given to bind, to a node that became
+// ready, the pods that it was bought for. What is still pending then is planned
+// anew: kube-scheduler must see something that we do not, or has given the room to
+// other pods. Its own back-off between two looks at a pod is 10 seconds at most.
+const settled = 12 * time.Second
+
+// awaitsPods reports whether the pods that the claim was made for count as its own at now.
+func awaitsPods(claim *karpv1.NodeClaim, now time.Time) bool {
+	if claim.Annotations[AnnotationPods] == "" || claim.DeletionTimestamp != nil {
+		return false
+	}
+	c, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
+	return !ok || c.Status != metav1.ConditionTrue || now.Sub(c.LastTransitionTime.Time) <= settled
+}
+
+// planned finds the node that a pod is planned for.
+type planned map[string]int // "namespace/name" → index into nodes
+
+func plannedOn(nodes []nodeView, now time.Time) planned {
+	out := planned{}
+	for i := range nodes {
+		c := nodes[i].claim
+		if c == nil || nodes[i].value.Leaving || !awaitsPods(c, now) {
+			continue
+		}
+		for pod := range strings.SplitSeq(c.Annotations[AnnotationPods], ",") {
+			// The newest claim is the one that counts, should there be several.
+			if old, ok := out[pod]; !ok || byAge(nodes[old].claim, c) < 0 {
+				out[pod] = i
+			}
+		}
+	}
+	return out
+}
+
+func byAge(a, b *karpv1.NodeClaim) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// of returns the node that the pod is planned for. A pod that is younger than
+// the claim is another one that got the name since.
+func (p planned) of(pod *cluster.Pod, nodes []nodeView) (int, bool) {
+	i, ok := p[pod.ID()]
+	if !ok || pod.Created.After(nodes[i].value.Created) {
+		return 0, false
+	}
+	return i, true
+}
