@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ const (
 	launchMost  = time.Minute
 	doubtFor    = time.Minute
 	doubtPoll   = 5 * time.Second
+	marketPoll  = 500 * time.Millisecond
 )
 
 // launch buys the claim's machine and writes down what was bought.
@@ -26,8 +28,14 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	a := c.attempts.of(v.claim.UID)
 	if a.request == nil {
 		request, err := c.Offers.Request(v.claim, v.class, a.number, now)
+		if errors.Is(err, errNoMarket) {
+			a.notBefore = now.Add(marketPoll) // nothing is wrong: this process has just begun
+			c.attempts.set(v.claim.UID, a)
+			return v.claim, nil
+		}
 		if err != nil {
-			return c.launchFailed(ctx, v, a, ec2.Launch{Spent: true}, err, now)
+			// EC2 was not asked, so the number stays: a process before us may have used it.
+			return c.launchFailed(ctx, v, a, ec2.Launch{}, err, now)
 		}
 		a.request, a.clean = &request, false
 		c.attempts.set(v.claim.UID, a)

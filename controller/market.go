@@ -103,14 +103,14 @@ func (m *Market) Refresh(ctx context.Context) error {
 		m.version++
 		m.mu.Unlock()
 		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
-		m.Batch.Ask("market")
+		m.warm()
 	}
 	// Prices come late, and the embedded ones do until then.
 	priceErr := m.Prices.Refresh(ctx)
 	m.mu.Lock()
 	m.version++
 	m.mu.Unlock()
-	m.Batch.Ask("market")
+	m.warm()
 	if err != nil {
 		return fmt.Errorf("ask EC2 for instance types: %w", err)
 	}
@@ -118,6 +118,12 @@ func (m *Market) Refresh(ctx context.Context) error {
 		return fmt.Errorf("refresh prices: %w", priceErr)
 	}
 	return nil
+}
+
+// warm builds what the next plan will need, so that no pod waits for it, and asks for that plan.
+func (m *Market) warm() {
+	m.Market(time.Now())
+	m.Batch.Ask("market")
 }
 
 // Market returns what can be bought at now; nil as long as EC2 has not said.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +20,9 @@ import (
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
+
+// errNoMarket says that EC2 has not said yet which instance types there are.
+var errNoMarket = errors.New("the instance types are not known yet")
 
 // Offers turns a claim into what EC2 is asked for, and what EC2 sold into what the claim is told.
 type Offers struct {
@@ -53,8 +57,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	const op = "choose offerings"
 	market, ok := o.Market.Catalog(class, now)
 	if !ok {
-		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Transient, Reason: "InstanceTypeResolutionFailed",
-			Message: "EC2 has not said yet which instance types there are"}
+		return ec2.LaunchRequest{}, errNoMarket
 	}
 	subnets := o.perZone(class, now)
 	accepted, wrong := constraint.All(requirements(claim)...)

@@ -26,6 +26,7 @@ type fleet interface {
 // that nobody uses. It is the net under the loops: with it, no crash costs money for longer than a minute or two.
 type Sweeper struct {
 	Cache    client.Reader
+	Cluster  nodeReader
 	Fleet    fleet
 	Machines machines
 	Objects  objectWriter
@@ -105,9 +106,19 @@ func (s *Sweeper) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]boo
 	return out, nodes, nil
 }
 
+// terminate ends an instance without a claim, and removes the Node that it may have become.
 func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !fault.Is(err, fault.Gone) {
 		return err
+	}
+	nodes, err := s.Cluster.NodesOf(ctx, i.ProviderID())
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if err := s.Objects.Delete(ctx, node); err != nil {
+			return err
+		}
 	}
 	s.Metrics.Swept.WithLabelValues("instance").Inc()
 	s.Log.Info("terminated instance without a NodeClaim", "instance", i.ID, "instanceType", i.Type, "zone", i.Zone,
