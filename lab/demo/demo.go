@@ -114,7 +114,7 @@ func (d *show) caseOne(ctx context.Context) error {
 	d.screen.title("1  Five pods want nodegroup=karpenter; the pool may buy t2 and t3, small and medium")
 	text := fill(d.lab, caseOne)
 	d.plans = append(d.plans, text)
-	if err := apply(ctx, d.lab, text); err != nil {
+	if err := d.lab.Apply(ctx, text); err != nil {
 		return err
 	}
 	return d.untilRunning(ctx, 5)
@@ -131,7 +131,7 @@ func (d *show) mixed(ctx context.Context) error {
 		return err
 	}
 	d.plans = append(d.plans, text)
-	if err := apply(ctx, d.lab, text); err != nil {
+	if err := d.lab.Apply(ctx, text); err != nil {
 		return err
 	}
 	return d.untilRunning(ctx, total+5)

@@ -1,20 +1,14 @@
 package demo
 
 import (
-	"bytes"
-	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/lab"
@@ -49,22 +43,6 @@ func kinds() []kind {
 // fill puts what the lab's account is called into a manifest.
 func fill(l *lab.Lab, text string) string {
 	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${AL2_IMAGE}", l.AL2Image, "${CLUSTER}", l.Cluster).Replace(text)
-}
-
-// apply creates the objects of a manifest.
-func apply(ctx context.Context, l *lab.Lab, text string) error {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read manifest: %w", err)
-		}
-		if err := l.Client.Create(ctx, object); err != nil {
-			return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
 }
 
 // mixedManifest is the second part's manifest with its deployments.

@@ -1,0 +1,486 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// The tests of this file run one after another: they share the controller.
+
+// theController is the controller that runs now, and its program.
+var theController struct {
+	build sync.Once
+	path  string
+	err   error
+	now   *lab.Controller
+}
+
+// controller returns the running controller; it is built and started when it is
+// the first time.
+func controller(t *testing.T, l *lab.Lab) *lab.Controller {
+	t.Helper()
+	if theController.now != nil && theController.now.Err() == nil {
+		return theController.now
+	}
+	return restart(t, l)
+}
+
+// restart kills the controller, if one runs, and starts one anew.
+func restart(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
+	t.Helper()
+	theController.build.Do(func() { theController.path, theController.err = lab.BuildJoiner(context.Background(), l.Home) })
+	if theController.err != nil {
+		t.Fatal(theController.err)
+	}
+	if theController.now != nil {
+		theController.now.Kill()
+	}
+	c, err := l.RunController(t.Context(), theController.path, append([]string{"DISABLE_LEADER_ELECTION=true"}, settings...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theController.now = c
+	return c
+}
+
+// class is an EC2NodeClass named after the test.
+func class(l *lab.Lab, name, images string) string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: %s}
+spec:
+  role: %s
+  %s
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: %s}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: %s}}]
+---
+`, name, lab.NodeRole, images, l.Cluster, l.Cluster)
+}
+
+// pool is a NodePool named after the test, whose nodes carry its name as the label "test".
+func pool(name, more string, requirements ...string) string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s}
+spec:
+  template:
+    metadata: {labels: {test: %s}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: %s}
+      requirements:
+      - {key: kubernetes.io/os, operator: In, values: [linux]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      - %s
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: 100%%}]}
+  %s
+---
+`, name, name, name, strings.Join(requirements, "\n      - "), more)
+}
+
+// deployment is pods that only run on the test's nodes.
+func deployment(namespace, name string, replicas int, cpu, memory, selector string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s, namespace: %s}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: %s}}
+  template:
+    metadata: {labels: {app: %s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      nodeSelector: {%s}
+      containers:
+      - name: main
+        image: pause
+        resources: {requests: {cpu: %q, memory: %q}}
+---
+`, name, namespace, replicas, name, name, selector, cpu, memory)
+}
+
+func apply(t *testing.T, l *lab.Lab, manifests ...string) {
+	t.Helper()
+	if err := l.Apply(t.Context(), strings.Join(manifests, "")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func namespaced(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	name := strings.ToLower(nameOf(t))
+	err := l.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// allRun waits until the namespace has so many pods and all of them run.
+func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
+	t.Helper()
+	begun := time.Now()
+	within(t, l, limit, fmt.Sprintf("%d pods to run", want), func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		running := 0
+		for _, p := range pods.Items {
+			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+				running++
+			}
+		}
+		return running == want && len(pods.Items) == want, nil
+	})
+	t.Logf("%d pods run after %.1f s", want, time.Since(begun).Seconds())
+}
+
+// nothingLeft deletes the test's workloads, then its pool and class, and waits
+// until nothing is left of them on either side.
+func nothingLeft(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	ctx := t.Context()
+	begun := time.Now()
+	if err := l.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
+		left, err := remains(ctx, l, name)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("there still are %d: %v", len(left), left[:min(5, len(left))])
+		}
+		return len(left) == 0, err
+	})
+	t.Logf("all nodes have left after %.1f s", time.Since(begun).Seconds())
+	for _, object := range []client.Object{
+		&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	} {
+		if err := l.Client.Delete(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, l, 90*time.Second, "launch templates and instance profiles to go with their class", func(context.Context) (bool, error) {
+		left := leftovers(l, name)
+		if len(left) > 0 {
+			return false, fmt.Errorf("there still are %v", left)
+		}
+		return true, nil
+	})
+}
+
+// remains lists the claims, nodes and living instances of a pool.
+func remains(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
+	var left []string
+	var claims karpenterv1.NodeClaimList
+	var nodes corev1.NodeList
+	for _, list := range []client.ObjectList{&claims, &nodes} {
+		if err := l.Client.List(ctx, list, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range claims.Items {
+		left = append(left, "NodeClaim "+c.Name)
+	}
+	for _, n := range nodes.Items {
+		left = append(left, "Node "+n.Name)
+	}
+	for _, i := range bought(l, name) {
+		if i.Alive() {
+			left = append(left, "instance "+i.ID)
+		}
+	}
+	return left, nil
+}
+
+// bought lists every instance that a pool ever bought.
+func bought(l *lab.Lab, pool string) []world.Instance {
+	return slices.DeleteFunc(l.Instances(), func(i world.Instance) bool { return i.Tags[karpenterv1.LabelNodePool] != pool })
+}
+
+// leftovers lists what the account holds for a class.
+func leftovers(l *lab.Lab, class string) []string {
+	const tag = "karpenter.k8s.aws/ec2nodeclass"
+	var left []string
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		for _, template := range w.Region(l.Account, l.Region).Templates() {
+			if template.Tags[tag] == class {
+				left = append(left, "launch template "+template.Name)
+			}
+		}
+		for _, profile := range w.Account(l.Account).Profiles("/") {
+			if profile.Tags[tag] == class {
+				left = append(left, "instance profile "+profile.Name)
+			}
+		}
+	})
+	return left
+}
+
+// TestCaseOne is case-1 as it was reported, with the mapping right.
+func TestCaseOne(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	name := namespaced(t, l)
+	apply(t, l,
+		class(l, name, "amiFamily: AL2\n  amiSelectorTerms: [{id: "+l.AL2Image+"}]"),
+		strings.ReplaceAll(pool(name, "limits: {cpu: 4}",
+			"{key: node.kubernetes.io/instance-type, operator: In, values: [t2.small, t2.medium]}",
+			"{key: kubernetes.io/arch, operator: In, values: [amd64]}"), "labels: {", "labels: {nodegroup: karpenter, "),
+		deployment(name, "inflate", 3, "500m", "256Mi", "nodegroup: karpenter"),
+	)
+	allRun(t, l, name, 3, time.Minute)
+	for _, i := range bought(l, name) {
+		if i.Type != "t2.small" && i.Type != "t2.medium" {
+			t.Errorf("%s is a %s", i.ID, i.Type)
+		}
+	}
+	nothingLeft(t, l, name)
+}
+
+// TestBothArchitectures runs 100 pods on AL2023, half of them on either
+// architecture, and scales to zero.
+func TestBothArchitectures(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	name := namespaced(t, l)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
+			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+		deployment(name, "intel", 50, "500m", "1Gi", "test: "+name+", kubernetes.io/arch: amd64"),
+		deployment(name, "arm", 50, "500m", "1Gi", "test: "+name+", kubernetes.io/arch: arm64"),
+	)
+	allRun(t, l, name, 100, 2*time.Minute)
+	seen := map[string]bool{}
+	for _, i := range bought(l, name) {
+		seen[i.Architecture] = true
+	}
+	if !seen["x86_64"] || !seen["arm64"] {
+		t.Errorf("bought only %v", seen)
+	}
+	nothingLeft(t, l, name)
+}
+
+// TestKilledController kills the controller with SIGKILL at ten random moments
+// while it buys a hundred nodes.
+func TestKilledController(t *testing.T) {
+	l := shared(t)
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("LAB_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("to have the same moments again: LAB_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	controller(t, l)
+	name := namespaced(t, l)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+		deployment(name, "one-per-node", 100, "1200m", "1Gi", "test: "+name),
+	)
+	for kill := 1; kill <= 10; kill++ {
+		moment := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
+		select {
+		case <-time.After(moment):
+		case <-theController.now.Done():
+			t.Fatalf("the controller ended by itself: %v", theController.now.Err())
+		}
+		theController.now.Kill()
+		t.Logf("kill %2d: %4d ms after it was healthy; %3d instances bought", kill, moment.Milliseconds(), len(bought(l, name)))
+		restart(t, l)
+	}
+	allRun(t, l, name, 100, 3*time.Minute)
+	var claims karpenterv1.NodeClaimList
+	if err := l.Client.List(t.Context(), &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]bool{}
+	for _, c := range claims.Items {
+		wanted[c.Status.ProviderID] = true
+	}
+	all := bought(l, name)
+	for _, i := range all {
+		if id := "aws:///" + i.Zone + "/" + i.ID; !wanted[id] {
+			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
+		}
+	}
+	if len(all) != 100 || len(claims.Items) != 100 {
+		t.Errorf("%d instances were bought for %d claims, want 100 for 100", len(all), len(claims.Items))
+	}
+	nothingLeft(t, l, name)
+}
+
+// TestFiveHundredPods makes 500 pods as fast as they can be made, and measures
+// the controller.
+func TestFiveHundredPods(t *testing.T) {
+	l := shared(t)
+	c := restart(t, l) // so that its numbers are of this test alone
+	name := namespaced(t, l)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
+			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+	)
+	within(t, l, 30*time.Second, "the pool to be ready", func(ctx context.Context) (bool, error) {
+		var p karpenterv1.NodePool
+		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &p)
+		return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Type == karpenterv1.ConditionReady && c.Status == metav1.ConditionTrue
+		}), err
+	})
+	makePods(t, l, name, 500)
+	allRun(t, l, name, 500, 3*time.Minute)
+
+	for _, stage := range []string{"batch", "plan", "claim", "launch", "beyond"} {
+		t.Logf("stage %-6s %s", stage, histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
+	}
+	beyond := histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
+	if beyond.count == 0 || beyond.under["0.3"] != beyond.count {
+		t.Errorf("beyond the batch window: %s; want all of them under 0.3 s", beyond)
+	}
+	if peak := peakMemory(t, c.PID()); peak > 300<<20 {
+		t.Errorf("the controller took %d MiB of memory, want less than 300", peak>>20)
+	} else {
+		t.Logf("the controller took at most %d MiB of memory", peak>>20)
+	}
+	nothingLeft(t, l, name)
+}
+
+// makePods makes pods of five sizes from many goroutines at once.
+func makePods(t *testing.T, l *lab.Lab, name string, n int) {
+	t.Helper()
+	sizes := [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"1", "2Gi"}, {"500m", "4Gi"}, {"2", "2Gi"}}
+	todo := make(chan int, n)
+	for i := range n {
+		todo <- i
+	}
+	close(todo)
+	begun := time.Now()
+	var done sync.WaitGroup
+	for range 32 {
+		done.Go(func() {
+			for i := range todo {
+				size := sizes[i%len(sizes)]
+				grace := int64(1)
+				_, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%03d", i)},
+					Spec: corev1.PodSpec{
+						TerminationGracePeriodSeconds: &grace,
+						NodeSelector:                  map[string]string{"test": name},
+						Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{
+							Requests: corev1.ResourceList{
+								corev1.ResourceCPU: resource.MustParse(size[0]), corev1.ResourceMemory: resource.MustParse(size[1]),
+							},
+						}}},
+					},
+				}, metav1.CreateOptions{})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	t.Logf("%d pods were made in %.1f s", n, time.Since(begun).Seconds())
+}
+
+// numbers are what a histogram says.
+type numbers struct {
+	count int
+	sum   float64
+	under map[string]int // by the upper bound of the bucket, in seconds
+}
+
+// String tells count, mean, and the bucket that holds the slowest.
+func (n numbers) String() string {
+	if n.count == 0 {
+		return "never"
+	}
+	worst := "+Inf"
+	for bound, c := range n.under {
+		was, err := strconv.ParseFloat(worst, 64)
+		is, err2 := strconv.ParseFloat(bound, 64)
+		if err == nil && err2 == nil && c == n.count && is < was {
+			worst = bound
+		}
+	}
+	return fmt.Sprintf("%d times, mean %.0f ms, all under %s s", n.count, 1000*n.sum/float64(n.count), worst)
+}
+
+// histogram reads one from a page of metrics.
+func histogram(t *testing.T, url, name, label string) numbers {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	n := numbers{under: map[string]int{}}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if !strings.HasPrefix(line, name) || !strings.Contains(line, label) {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			t.Fatalf("read metric %q: %v", line, err)
+		}
+		switch {
+		case strings.HasPrefix(line, name+"_sum"):
+			n.sum = value
+		case strings.HasPrefix(line, name+"_count"):
+			n.count = int(value)
+		case strings.HasPrefix(line, name+"_bucket"):
+			_, bound, _ := strings.Cut(line, `le="`)
+			bound, _, _ = strings.Cut(bound, `"`)
+			n.under[bound] = int(value)
+		}
+	}
+	return n
+}
+
+// peakMemory is the most resident memory that a process has had, in bytes.
+func peakMemory(t *testing.T, pid int) int64 {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Skipf("needs /proc: %v", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" {
+			kib, _ := strconv.ParseInt(f[1], 10, 64)
+			return kib << 10
+		}
+	}
+	t.Fatal("the kernel does not say how much memory the controller took")
+	return 0
+}
