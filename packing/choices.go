@@ -82,44 +82,48 @@ func (w *work) combinable(offers []int) []int {
 // hasHole reports whether some combination of the type, zone and way of paying
 // of these offers can be bought and is not one of them.
 func (w *work) hasHole(offers []int) bool {
-	kept := newBitset(len(w.st.offers))
-	zones, ways, models := map[string]bool{}, map[string]bool{}, map[int]bool{}
+	kept, models := newBitset(len(w.st.offers)), newBitset(len(w.st.models))
+	zones, ways := map[string]bool{}, map[string]bool{}
 	for _, i := range offers {
 		o := w.st.offers[i]
 		kept.set(i)
-		zones[o.Zone], ways[o.CapacityType], models[o.model] = true, true, true
+		models.set(o.model)
+		zones[o.Zone], ways[o.CapacityType] = true, true
 	}
-	for n := range models {
+	hole := false
+	models.each(func(n int) {
 		m := w.st.models[n]
-		for i := m.from; i < m.to; i++ {
+		for i := m.from; i < m.to && !hole; i++ {
 			o := w.st.offers[i]
-			if o.Available && zones[o.Zone] && ways[o.CapacityType] && !kept.has(i) {
-				return true
-			}
+			hole = o.Available && !kept.has(i) && zones[o.Zone] && ways[o.CapacityType]
 		}
-	}
-	return false
+	})
+	return hole
 }
 
 // fewTypes keeps the offers of at most maxTypes types: the cheapest, but first
 // those that the pool's minValues need.
 func (w *work) fewTypes(offers []int, p *pool) []int {
 	var models []int // in the order of their cheapest offer
+	seen := newBitset(len(w.st.models))
 	for _, o := range offers {
-		if m := w.st.offers[o].model; !slices.Contains(models, m) {
+		if m := w.st.offers[o].model; !seen.has(m) {
+			seen.set(m)
 			models = append(models, m)
 		}
 	}
 	if len(models) <= maxTypes {
 		return offers
 	}
-	keep := w.needed(models, p)
-	for _, m := range models {
-		if len(keep) < maxTypes && !slices.Contains(keep, m) {
-			keep = append(keep, m)
+	keep := newBitset(len(w.st.models))
+	left := maxTypes
+	for _, m := range append(w.needed(models, p), models...) {
+		if left > 0 && !keep.has(m) {
+			keep.set(m)
+			left--
 		}
 	}
-	return slices.DeleteFunc(offers, func(o int) bool { return !slices.Contains(keep, w.st.offers[o].model) })
+	return slices.DeleteFunc(offers, func(o int) bool { return !keep.has(w.st.offers[o].model) })
 }
 
 // needed returns the models, cheap ones first, that bring values which the

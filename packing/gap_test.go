@@ -12,7 +12,40 @@ import (
 // TestGap holds plans for unconstrained mixes to 10 % of the bound.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	market := bigMarket(catalog.OnDemand)
+	for name, market := range map[string]catalog.Market{"made up": bigMarket(catalog.OnDemand), "us-east-1": realMarket(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testGap(t, market)
+		})
+	}
+}
+
+// realMarket is what us-east-1 sells, on demand, for Intel and AMD.
+func realMarket(t testing.TB) catalog.Market {
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := table.Catalog("us-east-1", catalog.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []catalog.Type
+	for _, typ := range c.Types {
+		var kept []catalog.Offering
+		for _, o := range typ.Offerings {
+			if o.CapacityType == catalog.OnDemand {
+				kept = append(kept, o)
+			}
+		}
+		if typ.Labels[catalog.LabelArch] == "amd64" {
+			types = append(types, typ.WithOfferings(kept))
+		}
+	}
+	return catalog.Market{"default": {Region: c.Region, Types: types}}
+}
+
+func testGap(t *testing.T, market catalog.Market) {
 	for _, c := range []struct{ pods, deployments int }{{100, 10}, {100, 100}, {200, 40}, {500, 50}, {1000, 200}, {2000, 400}} {
 		sum, worst := 0.0, 0.0
 		const seeds = 8

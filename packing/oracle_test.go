@@ -11,9 +11,12 @@ import (
 	"github.com/joiner-sh/joiner/packing"
 )
 
-// near is how much more than the best a plan for a few pods may cost. With so
-// few pods one machine too many is a large share.
-const nearBest = 1.35
+// How much more than the best a plan for a few pods may cost: with so few, one
+// machine too many is a large share. On average it is next to nothing.
+const (
+	worstRatio = 1.6
+	meanRatio  = 1.03
+)
 
 // TestOracle compares plans for a few pods with the best of all plans: every
 // partition of the pods, each part on the cheapest offering that holds it.
@@ -36,7 +39,7 @@ func TestOracle(t *testing.T) {
 			return
 		}
 		ratio := float64(plan.Price) / want
-		if ratio > nearBest {
+		if ratio > worstRatio {
 			t.Errorf("the plan costs %s, the best %.9f dollars", plan.Price, want/1e9)
 		}
 		sum += ratio
@@ -47,7 +50,7 @@ func TestOracle(t *testing.T) {
 	})
 	if plans > 0 {
 		t.Logf("%d plans, %d of them the best, on average %.2f %% above it", plans, best, 100*(sum/float64(plans)-1))
-		if sum/float64(plans) > 1.03 {
+		if sum/float64(plans) > meanRatio {
 			t.Errorf("on average plans are %.2f %% above the best", 100*(sum/float64(plans)-1))
 		}
 	}

@@ -38,13 +38,12 @@ func (r *run) reopen(amount float64, classes []int) *run {
 		again.budgets = append(again.budgets, b.clone())
 	}
 	order := slices.Clone(r.machines)
-	slices.SortStableFunc(order, func(a, b machine) int { return cmp.Compare(r.waste(&b), r.waste(&a)) })
+	slices.SortStableFunc(order, func(a, b machine) int { return cmp.Compare(b.waste(), a.waste()) })
 	count := 0
 	for _, m := range order {
-		price := float64(r.st.offers[m.offer].Price)
 		n := 0
 		for n < m.copies && (amount > 0 || count < 2) {
-			amount -= price
+			amount -= m.price
 			count++
 			n++
 		}
@@ -62,9 +61,7 @@ func (r *run) reopen(amount float64, classes []int) *run {
 }
 
 // waste is what the machine costs for each unit of worth on it.
-func (r *run) waste(m *machine) float64 {
-	return float64(r.st.offers[r.cheapest(m)].Price) / max(m.worth, 1e-9)
-}
+func (m *machine) waste() float64 { return m.price / max(m.worth, 1e-9) }
 
 // giveBack returns the pods of n copies of the machine to those that are left.
 func (r *run) giveBack(m *machine, n int) {
@@ -77,9 +74,8 @@ func (r *run) giveBack(m *machine, n int) {
 // total is what the machines cost.
 func (r *run) total() float64 {
 	sum := 0.0
-	for i := range r.machines {
-		m := &r.machines[i]
-		sum += float64(m.copies) * float64(r.st.offers[r.cheapest(m)].Price)
+	for _, m := range r.machines {
+		sum += float64(m.copies) * m.price
 	}
 	return sum
 }

@@ -123,6 +123,7 @@ func (r *run) apply(m machine) {
 	for _, t := range m.takes {
 		r.left[t.class] -= t.n * m.copies
 	}
+	m.price = r.cheapest(&m)
 	r.machines = append(r.machines, m)
 }
 
@@ -131,7 +132,7 @@ func (r *run) outcome() outcome {
 	for i := range r.machines {
 		m := &r.machines[i]
 		o.count += m.copies
-		o.price += float64(m.copies) * float64(r.st.offers[r.cheapest(m)].Price)
+		o.price += float64(m.copies) * m.price
 		for _, t := range m.takes {
 			all := len(r.q.classes[t.class].pods)
 			o.crowded += m.copies * max(0, t.n-max(1, (all+3)/4))
@@ -171,6 +172,7 @@ func (f *filler) topUp(machines []machine, classes []int) []machine {
 			for i, t := range more.takes {
 				f.left[t.class] -= (t.n - m.held(i)) * more.copies
 			}
+			more.price = f.cheapest(&more)
 			out = append(out, more)
 			m.copies -= more.copies
 		}

@@ -98,8 +98,8 @@ func (l *minValue) values(offers bitset, p *pool) int {
 	return len(seen)
 }
 
-// cheapest returns the cheapest offer that could host the machine's pods.
-func (w *work) cheapest(m *machine) int {
+// cheapest returns the price of the cheapest offer that could host the machine's pods.
+func (w *work) cheapest(m *machine) float64 {
 	used, ports := m.used(w), m.podPorts(w.q)
 	price := w.st.offers[m.offer].Price
 	for _, o := range w.st.variantOf(m.offer).byPrice {
@@ -107,10 +107,10 @@ func (w *work) cheapest(m *machine) int {
 			break
 		}
 		if w.survives(o, m, used, ports) {
-			return o
+			return float64(w.st.offers[o].Price)
 		}
 	}
-	return m.offer
+	return float64(price)
 }
 
 func (w *work) survives(o int, m *machine, used vector, ports []cluster.HostPort) bool {

@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -16,34 +17,19 @@ type vector []int64
 type resources []string
 
 func resourcesOf(s cluster.Snapshot) resources {
-	asked := map[string]bool{}
-	note := func(a capacity.Amounts) {
-		asked[capacity.CPU] = asked[capacity.CPU] || a.CPU != 0
-		asked[capacity.Memory] = asked[capacity.Memory] || a.Memory != 0
-		asked[capacity.EphemeralStorage] = asked[capacity.EphemeralStorage] || a.EphemeralStorage != 0
-		asked[capacity.Pods] = asked[capacity.Pods] || a.Pods != 0
-		for _, e := range a.Extended {
-			asked[e.Name] = true
-		}
-	}
+	var common capacity.Amounts // not 0 where somebody asks for something
+	others := map[string]bool{}
 	for i := range s.Pods {
-		note(s.Pods[i].Requests)
-	}
-	var out resources
-	for _, name := range []string{capacity.CPU, capacity.Memory, capacity.EphemeralStorage, capacity.Pods} {
-		if asked[name] {
-			out = append(out, name)
-			delete(asked, name)
+		asks := &s.Pods[i].Requests
+		common.CPU |= asks.CPU
+		common.Memory |= asks.Memory
+		common.EphemeralStorage |= asks.EphemeralStorage
+		common.Pods |= asks.Pods
+		for _, e := range asks.Extended {
+			others[e.Name] = true
 		}
 	}
-	var others []string
-	for name, ok := range asked {
-		if ok {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	return append(out, others...)
+	return append(resources(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
 // of returns the amounts as a vector.

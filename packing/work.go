@@ -39,6 +39,7 @@ type machine struct {
 	free   vector // room that is left on each
 	ports  []cluster.HostPort
 	worth  float64 // of its pods, in billionths of a dollar per hour
+	price  float64 // of the cheapest offer that could host them, likewise
 }
 
 // take is a number of pods of a class on one machine.
