@@ -22,7 +22,7 @@ demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to
 bin/joiner:
 	@mkdir -p bin && hack/build bin/joiner . ./cmd/joiner
 bin/lab:
-	@mkdir -p bin && hack/build bin/lab lab . -ldflags '$(LAB_LDFLAGS)'
+	@mkdir -p bin && hack/build bin/lab lab ./cmd/lab -ldflags '$(LAB_LDFLAGS)'
 
 .PHONY: test
 test: unit e2e ## all tests: of the packages, then end to end in the lab
