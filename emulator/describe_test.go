@@ -17,7 +17,7 @@ import (
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	table, err := catalog.Embedded()
+	table, err := embedded()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,11 +44,6 @@ func ec2Actions() map[string]action {
 	}
 }
 
-// dry is the parameter that asks for a dry run; the server has read it already.
-type dry struct {
-	DryRun bool
-}
-
 // tagging sorts the tags of a request by the kind of resource.
 func tagging(specs []world.TagSpecification) (world.Tagging, error) {
 	out := world.Tagging{}

@@ -31,6 +31,9 @@ const (
 	region  = "us-east-1"
 )
 
+// embedded reads the table of types once for all tests.
+var embedded = sync.OnceValues(catalog.Embedded)
+
 // bench is a server of its own, furnished for a cluster, and the SDK's clients of it.
 type bench struct {
 	server *emulator.Server
@@ -51,7 +54,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	table, err := catalog.Embedded()
+	table, err := embedded()
 	if err != nil {
 		t.Fatal(err)
 	}
