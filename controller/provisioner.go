@@ -53,7 +53,7 @@ type Provisioner struct {
 	Ledger  ledger
 	Holds   *Backoff // pools whose launches keep failing
 	Watch   *Stopwatch
-	Tell    teller
+	Tell    *Drip
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 
@@ -199,7 +199,7 @@ func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1
 			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
 		for _, id := range c.Machine.Pods {
 			if pod := pods[id]; pod != nil {
-				p.Tell.Tell(pod, kube.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+				p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1
 func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
-			p.Tell.Tell(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+			p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[st
 func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
-			p.Tell.Tell(pod, kube.ReasonFailedScheduling, explain(r))
+			p.Tell.Later(pod, kube.ReasonFailedScheduling, explain(r))
 		}
 	}
 }

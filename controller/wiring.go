@@ -55,7 +55,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 		return err
 	}
 	for _, loop := range []func(context.Context) error{
-		l.Market.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
+		l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
 	} {
 		if err := m.Add(leading(loop)); err != nil {
 			return fmt.Errorf("add loop: %w", err)

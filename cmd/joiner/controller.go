@@ -145,7 +145,7 @@ func wire(p parts) controller.Loops {
 		Pods:   pods,
 		Provisioner: &controller.Provisioner{
 			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds,
-			Watch: watch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Watch: watch, Tell: controller.NewDrip(teller), Metrics: p.metrics, Log: p.log,
 		},
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
