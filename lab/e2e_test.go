@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -298,43 +299,82 @@ func TestKilledController(t *testing.T) {
 	}
 	t.Logf("to have the same moments again: LAB_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	controller(t, l)
+	// Short windows, so that a kill is as likely to hit a purchase as a pause.
+	restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	name := namespaced(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
-		deployment(name, "one-per-node", 100, "1200m", "1Gi", "test: "+name),
+		deployment(name, "one-per-node", 0, "1200m", "1Gi", "test: "+name),
 	)
 	for kill := 1; kill <= 10; kill++ {
-		moment := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
-		select {
-		case <-time.After(moment):
-		case <-theController.now.Done():
-			t.Fatalf("the controller ended by itself: %v", theController.now.Err())
-		}
+		scale(t, l, name, "one-per-node", 10*kill)
+		calls := 1 + random.IntN(70)
+		after := untilCalls(t, l, calls)
 		theController.now.Kill()
-		t.Logf("kill %2d: %4d ms after it was healthy; %3d instances bought", kill, moment.Milliseconds(), len(bought(l, name)))
-		restart(t, l)
+		claims, named := claimsOf(t, l, name)
+		t.Logf("kill %2d: %4d ms after 10 more pods were wanted, at most %2d calls to AWS; %3d claims, %3d of them with a machine; %3d instances",
+			kill, after.Milliseconds(), calls, len(claims), len(named), len(bought(l, name)))
+		restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	}
 	allRun(t, l, name, 100, 3*time.Minute)
-	var claims karpenterv1.NodeClaimList
-	if err := l.Client.List(t.Context(), &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
-		t.Fatal(err)
-	}
-	wanted := map[string]bool{}
-	for _, c := range claims.Items {
-		wanted[c.Status.ProviderID] = true
-	}
+	claims, wanted := claimsOf(t, l, name)
 	all := bought(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !wanted[id] {
 			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
 		}
 	}
-	if len(all) != 100 || len(claims.Items) != 100 {
-		t.Errorf("%d instances were bought for %d claims, want 100 for 100", len(all), len(claims.Items))
+	if len(all) != 100 || len(claims) != 100 {
+		t.Errorf("%d instances were bought for %d claims, want 100 for 100", len(all), len(claims))
 	}
 	nothingLeft(t, l, name)
+}
+
+// untilCalls waits until the controller has made so many calls to AWS, but no
+// longer than four seconds: what happens between two calls is where a crash hurts.
+func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	first, _ := l.AWSCalls()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for time.Since(begun) < 4*time.Second {
+		if now, _ := l.AWSCalls(); now-first >= calls {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-theController.now.Done():
+			t.Fatalf("the controller ended by itself: %v", theController.now.Err())
+		}
+	}
+	return time.Since(begun)
+}
+
+// claimsOf lists the claims of a pool, and the machines that they name.
+func claimsOf(t *testing.T, l *lab.Lab, pool string) (claims []karpenterv1.NodeClaim, machines map[string]bool) {
+	t.Helper()
+	var list karpenterv1.NodeClaimList
+	if err := l.Client.List(t.Context(), &list, client.MatchingLabels{karpenterv1.LabelNodePool: pool}); err != nil {
+		t.Fatal(err)
+	}
+	machines = map[string]bool{}
+	for _, c := range list.Items {
+		if c.Status.ProviderID != "" {
+			machines[c.Status.ProviderID] = true
+		}
+	}
+	return list.Items, machines
+}
+
+func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err := l.Kube.AppsV1().Deployments(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestFiveHundredPods makes 500 pods as fast as they can be made, and measures
