@@ -46,21 +46,21 @@ type Answer struct {
 // Least returns a lower bound on the price of any set of offers that holds all
 // the demands.
 //
-// Why it is one: fix a weight for each resource, and let the size of a pod or
-// of a room be the weighted sum of its resources. Pods on one machine are
-// together no larger than its room, so a machine of offer o pays at least
-// price(o)/size(o) for each unit of pod on it; and a pod pays at least the
-// cheapest such rate among the offers of its set. Summed over the pods this
-// holds whatever the weights are, so Least looks for weights that make the sum
-// large. Demands whose sets share no offer, such as those of two architectures,
-// can never share a machine: each such part gets weights of its own.
+// Why it is one: split the price of each offer over its resources, in whatever
+// shares. A pod on a machine of the offer then pays, for each resource, the
+// share of the room that it takes. Pods on one machine take no more than all
+// of it, so together they pay no more than its price; and a pod pays at least
+// what it would pay where it pays least. Summed over the pods, that is no more
+// than any plan costs, whatever the shares are, so Least looks for shares that
+// make the sum large: first by one weight per resource for all offers, then by
+// shares for each offer. The best of all shares prove the linear relaxation, in which
+// pods are spread in fractions over machines in fractions.
 //
-// Two things make small problems tighter: a demand that shares no offer with
-// others fills machines with a whole number of pods, and no plan costs less
-// than one machine for its most demanding pod.
-//
-// It is not the tightest bound: one weight per resource serves a whole part,
-// and machines count in fractions.
+// Demands that share no offer, such as those of two architectures, never share a
+// machine: each such part is bounded by itself. And two things make small
+// problems tighter: a demand that shares no offer with others fills machines
+// with a whole number of pods, and no plan costs less than one machine for its
+// most demanding pod.
 func Least(p Problem) Answer {
 	out := Answer{Worth: make([]float64, len(p.Demands)), Holds: make([]float64, len(p.Offers))}
 	total := 0.0
@@ -94,19 +94,13 @@ func (p *part) solve(out *Answer) float64 {
 	if len(p.demands) == 1 {
 		return p.alone(out)
 	}
-	weights, best := p.search()
-	rates := map[int]float64{} // by set
-	for _, g := range p.groups {
-		rates[g.set] = g.rate(weights)
-		for _, o := range p.problem.Sets[g.set] {
-			out.Holds[o] = max(out.Holds[o], rates[g.set]*size(weights, p.problem.Offers[o].Room))
-		}
+	weights, _ := p.search()
+	r := p.refine(weights)
+	for i, d := range p.demands {
+		out.Worth[d] = r.worth[i]
 	}
-	for _, i := range p.demands {
-		d := p.problem.Demands[i]
-		out.Worth[i] = rates[d.Set] * size(weights, d.Ask)
-	}
-	return best
+	r.hold(out)
+	return r.value
 }
 
 // alone solves a part with a single demand, where the pods of a machine can be

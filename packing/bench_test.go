@@ -114,7 +114,11 @@ func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 // BenchmarkSolve has a budget: 500 mixed pods in 50 ms, 10,000 in 500
 // deployments in 1 s, on one core.
 func BenchmarkSolve(b *testing.B) {
-	market := bigMarket(catalog.OnDemand, catalog.Spot)
+	b.Run("made-up", func(b *testing.B) { benchSolve(b, bigMarket(catalog.OnDemand, catalog.Spot)) })
+	b.Run("us-east-1", func(b *testing.B) { benchSolve(b, realMarket(b)) })
+}
+
+func benchSolve(b *testing.B, market catalog.Market) {
 	for _, c := range []struct{ pods, deployments int }{
 		{100, 20}, {500, 100}, {500, 500}, {1000, 1000}, {5000, 250}, {10_000, 500}, {50_000, 1}, {50_000, 2500},
 	} {

@@ -48,8 +48,7 @@ func (w *work) buyAll() {
 
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
-	w.appraise()
-	lots, least := w.pricedLots(active)
+	lots, least := w.appraise(active)
 	first := w.try(strategy{}, active, lots)
 	outcomes := []outcome{first}
 	for _, s := range w.strategies(first, active) {

@@ -11,7 +11,6 @@ import (
 type lot struct {
 	offer int     // the cheapest
 	price float64 // in billionths of a dollar per hour
-	holds float64 // the most that pods on one machine can be worth; 0: not known
 	key   float64 // a price per worth that filling it is not expected to beat
 }
 
@@ -45,19 +44,6 @@ func (w *work) lots(classes []int, setOf func(class int) int) []lot {
 		}
 	}
 	return out
-}
-
-// pricedLots returns the lots of the classes with what they can hold, and the
-// least that the pods left can cost.
-func (w *work) pricedLots(classes []int) ([]lot, float64) {
-	lots := w.lots(classes, w.set)
-	answer := w.least(classes, w.left, lots, w.set)
-	for i := range lots {
-		l := &lots[i]
-		l.holds = answer.Holds[i]
-		l.key = l.price / max(l.holds, 1e-9)
-	}
-	return lots, float64(answer.Price)
 }
 
 // scramble spreads the bits of x (the finisher of splitmix64), so that sets of

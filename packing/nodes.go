@@ -105,6 +105,7 @@ func (w *work) place(r *rooms) {
 	if len(r.nodes) == 0 {
 		return
 	}
+	w.appraise(w.active())
 	var waiting []int
 	for c := range w.left {
 		waiting = append(waiting, c)

@@ -28,7 +28,6 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 
 	// 2. The nodes that are there take what they can.
 	w := newWork(st, q, accepts, int(effort))
-	w.appraise()
 	w.place(newRooms(s, res, q))
 
 	// 3. The rest gets machines, bought together.

@@ -20,9 +20,16 @@ type work struct {
 	budgets  []budget
 	machines []machine
 	placed   []placed
+	proved   proof
 
 	steps  int
 	effort int
+}
+
+// proof is a bound that was worked out, and for what.
+type proof struct {
+	classes, count, sets []int
+	answer               bound.Answer
 }
 
 // placed is a number of pods of a class on a node that is there.
@@ -96,8 +103,8 @@ func (w *work) active() []int {
 // appraise sets what a pod of each class with pods left is worth: its share of
 // the least that all of them together can cost. What nothing on the market
 // takes is worth more than anything: a node that is there is its only chance.
-func (w *work) appraise() {
-	active := w.active()
+// It returns the lots of the active classes, and that least.
+func (w *work) appraise(active []int) ([]lot, float64) {
 	lots := w.lots(active, w.set)
 	answer := w.least(active, w.left, lots, w.set)
 	for c := range w.q.classes {
@@ -106,6 +113,11 @@ func (w *work) appraise() {
 	for i, c := range active {
 		w.q.classes[c].worth = max(answer.Worth[i], w.q.classes[c].size())
 	}
+	for i := range lots {
+		l := &lots[i]
+		l.key = l.price / max(answer.Holds[i], 1e-9)
+	}
+	return lots, float64(answer.Price)
 }
 
 // priceless is more than any real pod is worth: a million dollars per hour.
@@ -120,6 +132,14 @@ func (c *class) size() float64 {
 // least returns the lower bound for count pods of these classes, each buying
 // from the lots in the accept set that setOf gives.
 func (w *work) least(classes, count []int, lots []lot, setOf func(class int) int) bound.Answer {
+	sought := proof{classes: slices.Clone(classes)}
+	for _, c := range classes {
+		sought.count, sought.sets = append(sought.count, count[c]), append(sought.sets, setOf(c))
+	}
+	if p := w.proved; slices.Equal(p.classes, sought.classes) && slices.Equal(p.count, sought.count) &&
+		slices.Equal(p.sets, sought.sets) {
+		return p.answer
+	}
 	p := bound.Problem{Offers: make([]bound.Offer, len(lots))}
 	for i, l := range lots {
 		p.Offers[i] = bound.Offer{Price: w.st.offers[l.offer].Price, Room: w.st.room(l.offer)}
@@ -140,7 +160,9 @@ func (w *work) least(classes, count []int, lots []lot, setOf func(class int) int
 		}
 		p.Demands = append(p.Demands, bound.Demand{Count: count[c], Ask: class.ask, Set: s})
 	}
-	return bound.Least(p)
+	sought.answer = bound.Least(p)
+	w.proved = sought
+	return sought.answer
 }
 
 // offering returns the lots in the set that have all the devices which the class asks for.
