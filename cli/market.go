@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
 	"github.com/joiner-sh/joiner/catalog"
@@ -148,7 +149,8 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 
 // configure finds region and credentials.
 func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
-	var options []func(*awsconfig.LoadOptions) error
+	// What goes wrong is said once, by us: the SDK would add lines of its own.
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
 	if m.region != "" {
 		options = append(options, awsconfig.WithRegion(m.region))
 	}

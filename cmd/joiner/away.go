@@ -74,7 +74,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 
 // configure finds region and credentials.
 func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
-	var options []func(*awsconfig.LoadOptions) error
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(said(log))}
 	if settings.Region != "" {
 		options = append(options, awsconfig.WithRegion(settings.Region))
 	}
@@ -95,11 +95,15 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 		return cfg, fmt.Errorf("find AWS credentials: give the controller's service account a role (EKS Pod Identity or IRSA), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 	}
 	cfg.AppID = "joiner"
-	cfg.Logger = logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
-		log.Debug("AWS SDK", "says", fmt.Sprintf(format, v...))
-	})
 	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch)
 	return cfg, nil
+}
+
+// said makes of the SDK's own lines debug lines of ours.
+func said(log *slog.Logger) logging.Logger {
+	return logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
+		log.Debug("AWS SDK", "says", fmt.Sprintf(format, v...))
+	})
 }
 
 // learn asks EKS about the cluster, and makes sure that it is the one that we run in.
