@@ -41,19 +41,27 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	if session.Token != sig.token || !w.Stands(session) {
 		return world.Identity{}, invalidToken(c.service)
 	}
-	if !session.Expires.IsZero() && !now.Before(session.Expires) {
-		return world.Identity{}, forbidden("ExpiredToken", "The security token included in the request is expired")
-	}
-	if err := checkTime(now, sig); err != nil {
+	if err := verify(now, session, sig, r, c.body); err != nil {
 		return world.Identity{}, err
 	}
-	if r.Header.Get(clusterHeader) != "" && !slices.Contains(sig.headers, strings.ToLower(clusterHeader)) {
-		return world.Identity{}, forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
-	}
-	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, c.body) {
-		return world.Identity{}, forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
-	}
 	return session.Identity, nil
+}
+
+// verify refuses a request that the session did not sign, or not now.
+func verify(now time.Time, session world.Session, sig signature, r *http.Request, body []byte) error {
+	if !session.Expires.IsZero() && !now.Before(session.Expires) {
+		return forbidden("ExpiredToken", "The security token included in the request is expired")
+	}
+	if err := checkTime(now, sig); err != nil {
+		return err
+	}
+	if r.Header.Get(clusterHeader) != "" && !slices.Contains(sig.headers, strings.ToLower(clusterHeader)) {
+		return forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
+	}
+	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, body) {
+		return forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+	}
+	return nil
 }
 
 // checkTime refuses a signature that is too old or from the future.

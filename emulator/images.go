@@ -66,10 +66,7 @@ type imageVolume struct {
 func describeImages(c *call, in *describeImagesIn) (describeImagesOut, error) {
 	var found []world.Image
 	for _, i := range c.region.Images() {
-		visible := i.Public || i.OwnerID == c.caller.Account
-		deprecated := !i.DeprecatedAt.IsZero() && i.DeprecatedAt.Before(c.now) && i.OwnerID != c.caller.Account
-		wanted := len(in.ImageIds) == 0 || slices.Contains(in.ImageIds, i.ID)
-		if visible && wanted && (in.IncludeDeprecated || !deprecated || len(in.ImageIds) > 0) && c.owned(i, in.Owners) {
+		if c.shows(i, in) {
 			found = append(found, i)
 		}
 	}
@@ -95,6 +92,18 @@ func describeImages(c *call, in *describeImagesIn) (describeImagesOut, error) {
 		out.Images[n] = imageOf(i)
 	}
 	return out, nil
+}
+
+// shows says whether the request is for the image and may see it. A deprecated
+// image of somebody else is shown only where it is asked for.
+func (c *call) shows(i world.Image, in *describeImagesIn) bool {
+	named := slices.Contains(in.ImageIds, i.ID)
+	own := i.OwnerID == c.caller.Account
+	if len(in.ImageIds) > 0 && !named || !i.Public && !own {
+		return false
+	}
+	deprecated := !i.DeprecatedAt.IsZero() && i.DeprecatedAt.Before(c.now)
+	return (!deprecated || own || named || in.IncludeDeprecated) && c.owned(i, in.Owners)
 }
 
 // owned says whether one of the owners has the image; without owners, everybody is one.

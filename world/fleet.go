@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -181,7 +182,8 @@ func (r *Region) buy(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 		if len(launched[n]) > 0 {
 			f.Launched = append(f.Launched, FleetLaunch{Choice: c.FleetChoice, Instances: launched[n]})
 		}
-		if e, ok := c.err.(*Error); ok {
+		var e *Error
+		if errors.As(c.err, &e) {
 			f.Errors = append(f.Errors, FleetError{Choice: c.FleetChoice, Code: e.Code, Message: e.Message})
 		}
 	}

@@ -22,8 +22,6 @@ type Session struct {
 	Token     string
 	Expires   time.Time // zero: never
 	Identity  Identity
-
-	instance string // whose metadata service handed it out
 }
 
 // sessionLife is how long the keys of an instance are good for, as in life.
