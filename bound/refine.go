@@ -29,7 +29,7 @@ type choice struct {
 }
 
 const (
-	mostRounds  = 120
+	mostRounds  = 80
 	leastRounds = 16
 	// roundsWork bounds rounds × demands × offers × resources.
 	roundsWork = 40_000_000

@@ -62,9 +62,11 @@ func (w *work) combinable(offers []int) []int {
 	if len(offers) == 0 {
 		return nil
 	}
+	if !w.hasHole(offers) {
+		return offers
+	}
 	first := w.st.offers[offers[0]]
 	for _, keep := range []func(o offer) bool{
-		func(offer) bool { return true },
 		func(o offer) bool { return o.CapacityType == first.CapacityType },
 		func(o offer) bool { return o.Zone == first.Zone },
 	} {
@@ -83,19 +85,19 @@ func (w *work) combinable(offers []int) []int {
 // of these offers can be bought and is not one of them.
 func (w *work) hasHole(offers []int) bool {
 	kept, models := newBitset(len(w.st.offers)), newBitset(len(w.st.models))
-	zones, ways := map[string]bool{}, map[string]bool{}
+	var zones, ways uint64
 	for _, i := range offers {
-		o := w.st.offers[i]
+		o := &w.st.offers[i]
 		kept.set(i)
 		models.set(o.model)
-		zones[o.Zone], ways[o.CapacityType] = true, true
+		zones, ways = zones|o.zoneBit, ways|o.wayBit
 	}
 	hole := false
 	models.each(func(n int) {
 		m := w.st.models[n]
 		for i := m.from; i < m.to && !hole; i++ {
-			o := w.st.offers[i]
-			hole = o.Available && !kept.has(i) && zones[o.Zone] && ways[o.CapacityType]
+			o := &w.st.offers[i]
+			hole = !kept.has(i) && o.zoneBit&zones != 0 && o.wayBit&ways != 0 && w.st.available.has(i)
 		}
 	})
 	return hole

@@ -1,9 +1,6 @@
 package packing
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // lot is a number of offers that make no difference to any pod of the moment:
 // one model, one shape, accepted by the same classes. Only the cheapest needs
@@ -62,9 +59,14 @@ type lotQueue []lot
 func (h lotQueue) Len() int { return len(h) }
 
 func (h lotQueue) Less(i, j int) bool {
-	return cmp.Or(
-		cmp.Compare(h[i].key, h[j].key), cmp.Compare(h[i].price, h[j].price), cmp.Compare(h[i].offer, h[j].offer),
-	) < 0
+	a, b := &h[i], &h[j]
+	switch {
+	case a.key != b.key:
+		return a.key < b.key
+	case a.price != b.price:
+		return a.price < b.price
+	}
+	return a.offer < b.offer
 }
 
 func (h lotQueue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }

@@ -70,6 +70,8 @@ type offer struct {
 	*catalog.Offering
 	model int
 	shape int
+
+	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
 }
 
 const (
@@ -95,6 +97,7 @@ func newStock(s cluster.Snapshot, market catalog.Market, res resources, q *queue
 	for i, p := range st.pools {
 		st.add(i, p, market, q)
 	}
+	st.numberPlaces()
 	st.available = newBitset(len(st.offers))
 	for i, o := range st.offers {
 		if o.Available {
@@ -107,6 +110,24 @@ func newStock(s cluster.Snapshot, market catalog.Market, res resources, q *queue
 		st.count(p)
 	}
 	return st
+}
+
+// numberPlaces gives zones and ways of paying their bits. Beyond 64 zones they
+// share bits, which at worst makes machines choosier than they must be.
+func (st *stock) numberPlaces() {
+	zones, ways := map[string]int{}, map[string]int{}
+	bit := func(numbers map[string]int, name string) uint64 {
+		n, ok := numbers[name]
+		if !ok {
+			n = len(numbers)
+			numbers[name] = n
+		}
+		return 1 << (n & 63)
+	}
+	for i := range st.offers {
+		o := &st.offers[i]
+		o.zoneBit, o.wayBit = bit(zones, o.Zone), bit(ways, o.CapacityType)
+	}
 }
 
 func newPool(p *cluster.Pool) *pool {

@@ -1,0 +1,32 @@
+// Package packing decides where pods go and what is bought for them.
+//
+// In: a snapshot of the cluster, the market, and how much work the plan may take.
+// Out: a Plan: machines to buy, pods onto nodes that are there, and why the rest have no place.
+// Never: a clock, chance, a call to anything, or an answer that depends on the order of its input.
+//
+// # How Solve works
+//
+// Pods that ask for the same thing are one class with a count (newQueue); what
+// they demand of a node besides room is a signature, worked out once for all
+// classes that share it. Offerings of all pools get one numbering (newStock), so
+// that what a signature accepts is a bit set, found through an index of labels
+// (labelIndex). What a machine leaves for pods, exact by the DaemonSets that
+// would run on it, is its shape.
+//
+// A class has stages: the sets of offers to try one after the other, as
+// preferences are given up, softest first, and as pools of lower weight are
+// turned to (acceptance). Offers that make no difference to any class of the
+// moment are one lot; its cheapest stands for all.
+//
+// The lower bound (package bound) prices each pod. Filling a machine is then a
+// matter of worth per price: nodes that are there are filled first (place), then
+// the lot is bought, again and again, whose filled machine gives most worth for its
+// money (run.buy), as many copies at once as the counts allow. So the work grows with
+// classes, not with pods. Several strategies are tried (strategies, variations)
+// and the worst machines bought anew (improve); of plans that cost about the
+// same the one wins that crowds fewest pods of a class onto one machine.
+//
+// Each machine keeps every offer that could host its pods (choices), cheapest
+// first. Pods that are left are held against every offer, step by step, to say
+// what stands in their way and what the smallest change would be (trial).
+package packing
