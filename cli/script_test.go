@@ -99,10 +99,11 @@ func newAWS(t *testing.T) *emulator.Server {
 
 // answerBadly is a service that is broken in the way that the path names.
 func answerBadly(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/garbage/":
-		w.WriteHeader(http.StatusOK)
+	switch {
+	case r.URL.Path == "/garbage/":
 		_, _ = w.Write([]byte("<html>a proxy was here</html>"))
+	case strings.HasPrefix(r.URL.Path, "/unauthorized"):
+		w.WriteHeader(http.StatusUnauthorized)
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte("<Response><Errors><Error><Code>Unavailable</Code><Message>down</Message></Error></Errors></Response>"))
