@@ -66,6 +66,7 @@ type Claims struct {
 	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
+	Now      Clock
 
 	attempts attempts
 	newest   newest
@@ -109,7 +110,7 @@ func (c *Claims) read(ctx context.Context, name string) (*karpv1.NodeClaim, erro
 func (c *Claims) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Time, error) {
 	for range mostSteps {
 		// 1. read
-		now := time.Now()
+		now := c.Now.now()
 		v, err := c.see(ctx, claim, now)
 		if err != nil {
 			return time.Time{}, err
@@ -126,7 +127,7 @@ func (c *Claims) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Tim
 			return step.Until, err
 		}
 	}
-	return time.Now().Add(time.Second), nil
+	return c.Now.now().Add(time.Second), nil
 }
 
 // act does what the step says. It returns the claim as it is then, nil if there is nothing more to do for now.
@@ -160,7 +161,7 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 func (c *Claims) outcome(name string, until time.Time, err error) (reconcile.Result, error) {
 	return outcome(outcomeOf{
 		loop: "nodeclaim", kind: "NodeClaim", name: name, until: until, err: err,
-		failures: &c.failures, metrics: c.Metrics, log: c.Log,
+		failures: &c.failures, metrics: c.Metrics, log: c.Log, now: c.Now,
 	})
 }
 

@@ -43,20 +43,20 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	begun := time.Now()
 	launch, err := c.Buyer.Launch(ctx, *a.request)
 	c.observe("Create", begun, err)
-	c.Offers.Short(time.Now(), launch.Short)
+	c.Offers.Short(c.Now.now(), launch.Short)
 	for _, s := range launch.Short {
 		c.Metrics.LaunchFailures.WithLabelValues(s.Zone, s.CapacityType, s.Reason).Inc()
 	}
 	switch {
 	case err == nil:
-		c.Offers.Sold(time.Now(), launch.Instance, a.request)
-		return c.record(ctx, v, launch.Instance, time.Now())
+		c.Offers.Sold(c.Now.now(), launch.Instance, a.request)
+		return c.record(ctx, v, launch.Instance, c.Now.now())
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case fault.Is(err, fault.InDoubt):
-		return c.resolveDoubt(ctx, v, a, err, time.Now())
+		return c.resolveDoubt(ctx, v, a, err, c.Now.now())
 	}
-	return c.launchFailed(ctx, v, a, launch, err, time.Now())
+	return c.launchFailed(ctx, v, a, launch, err, c.Now.now())
 }
 
 // resolveDoubt looks for what a process before us has bought with this attempt.

@@ -22,6 +22,17 @@ type outcomeOf struct {
 	failures *Backoff
 	metrics  *metrics.Metrics
 	log      *slog.Logger
+	now      Clock
+}
+
+// Clock tells the time; nil: time.Now.
+type Clock func() time.Time
+
+func (c Clock) now() time.Time {
+	if c == nil {
+		return time.Now()
+	}
+	return c()
 }
 
 // How soon an object is visited again that somebody else changed in the meantime, and one that nobody but a person can help.
@@ -38,7 +49,7 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 		if o.until.IsZero() {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{RequeueAfter: max(time.Until(o.until), time.Millisecond)}, nil
+		return reconcile.Result{RequeueAfter: max(o.until.Sub(o.now.now()), time.Millisecond)}, nil
 	}
 	if errors.Is(o.err, context.Canceled) {
 		return reconcile.Result{}, nil // we are being stopped
@@ -49,11 +60,12 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: rereadAfter}, nil
 	}
 	o.metrics.Failures.WithLabelValues(o.loop, string(next)).Inc()
-	until, isNews := o.failures.Fail(time.Now(), o.name, o.err.Error())
+	now := o.now.now()
+	until, isNews := o.failures.Fail(now, o.name, o.err.Error())
 	if isNews {
 		o.log.Error("cannot go on with "+o.kind, o.kind, o.name, "error", o.err.Error(), "hint", hint, "next", string(next))
 	}
-	wait := time.Until(until)
+	wait := until.Sub(now)
 	if next != kube.Retry {
 		wait = tellAfter
 	}

@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// TestPodGetsNode is the main job from end to end: a pending pod, a claim, an instance, a Node, and all of it gone again
+// when the pod is.
+func TestPodGetsNode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium", "t3.large", "t4g.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	if n := len(r.claims(t)); n != 1 {
+		t.Fatalf("%d claims for one pod\n%s", n, r.log)
+	}
+
+	r.work(t)
+	claim, bought := r.claims(t)[0], r.instances()
+	if len(bought) != 1 || claim.Status.ProviderID != "aws:///"+bought[0].Zone+"/"+bought[0].ID {
+		t.Fatalf("bought %d instances, the claim knows %q\n%s", len(bought), claim.Status.ProviderID, r.log)
+	}
+	for key, want := range map[string]string{
+		corev1.LabelInstanceTypeStable: "t4g.medium", // the cheapest
+		corev1.LabelArchStable:         "arm64", "team": "a", karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "spot",
+		corev1.LabelTopologyZone: bought[0].Zone, awsv1.LabelNodeClass: "default", awsv1.LabelInstanceFamily: "t4g",
+	} {
+		if got := claim.Labels[key]; got != want {
+			t.Errorf("label %s of the claim is %q, want %q", key, got, want)
+		}
+	}
+	if data := bought[0].UserData; !strings.Contains(data, "karpenter.sh/unregistered") || !strings.Contains(data, "https://api.example") {
+		t.Errorf("the user data does not lead to the cluster:\n%s", data)
+	}
+
+	r.join(t)
+	r.work(t)
+	node := r.nodes(t)[0]
+	if hasTaint(&node, karpv1.TaintUnregistered) || !hasTaint(&node, "team") || node.Labels[karpv1.LabelInitialized] != "true" ||
+		node.Labels["team"] != "a" || !slices.Contains(node.Finalizers, karpv1.FinalizerTermination) {
+		t.Fatalf("the Node is not prepared: %+v %+v", node.ObjectMeta, node.Spec)
+	}
+	if claim = r.claims(t)[0]; !claim.StatusConditions().IsReady() {
+		t.Errorf("the claim is not ready: %+v", claim.Status.Conditions)
+	}
+
+	r.bind(t)
+	r.empty(t)
+	if c := r.claims(t)[0]; c.DeletionTimestamp != nil {
+		t.Fatal("a node with a pod on it was removed")
+	}
+	if err := r.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {
+		t.Fatal(err)
+	}
+	r.empty(t)
+	r.finish(t)
+	if len(r.instances())+len(r.claims(t))+len(r.nodes(t)) > 0 {
+		t.Errorf("left: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
+	}
+	r.ahead += 2 * templateLife
+	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := r.Sweeper.Fleet.SweepTemplates(t.Context(), nil); err != nil || left != 0 {
+		t.Errorf("%d launch templates were left, %v", left, err)
+	}
+}
+
+// empty runs the loop that removes empty nodes until a node that may go has gone.
+func (r *rig) empty(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// finish visits claims until none is left, and lets the time pass that they ask for.
+func (r *rig) finish(t *testing.T) {
+	t.Helper()
+	for range 100 {
+		if len(r.claims(t)) == 0 {
+			return
+		}
+		r.ahead += r.work(t)
+	}
+}
+
+// TestDeletedNodeTakesItsInstanceAlong covers kubectl delete node.
+func TestDeletedNodeTakesItsInstanceAlong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	r.bind(t)
+	node := r.nodes(t)[0]
+	if err := r.api.Delete(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(t)
+	if len(r.instances())+len(r.claims(t))+len(r.nodes(t)) > 0 {
+		t.Errorf("left: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
+	}
+	var pods corev1.PodList
+	if err := r.api.List(t.Context(), &pods); err != nil || len(pods.Items) != 0 {
+		t.Errorf("%d pods were not evicted, %v", len(pods.Items), err)
+	}
+}
