@@ -231,8 +231,12 @@ func (d *show) summary(ctx context.Context, full standing) {
 
 // bound asks `joiner plan` what the workloads of both parts must cost at least.
 func (d *show) bound(ctx context.Context) (float64, error) {
+	daemons, err := daemonSets(ctx, d.lab)
+	if err != nil {
+		return 0, err
+	}
 	cmd := exec.CommandContext(ctx, d.joiner, "plan", "-f", "-", "-o", "json", "--region", d.lab.Region)
-	cmd.Stdin = strings.NewReader(strings.Join(d.plans, "---\n"))
+	cmd.Stdin = strings.NewReader(strings.Join(d.plans, "---\n") + daemons)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -71,6 +72,7 @@ func (k kind) deployment() *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: &grace,
+					NodeSelector:                  map[string]string{"nodegroup": "mixed"},
 					Containers: []corev1.Container{{
 						Name: k.name, Image: "public.ecr.aws/eks-distro/kubernetes/pause:3.10",
 						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
@@ -81,4 +83,26 @@ func (k kind) deployment() *appsv1.Deployment {
 			},
 		},
 	}
+}
+
+// daemonSets writes the cluster's DaemonSets as a manifest: each node carries
+// their pods, and a plan that does not know of them is too cheap.
+func daemonSets(ctx context.Context, l *lab.Lab) (string, error) {
+	sets, err := l.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list DaemonSets: %w", err)
+	}
+	text := ""
+	for _, ds := range sets.Items {
+		data, err := sigsyaml.Marshal(&appsv1.DaemonSet{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
+			ObjectMeta: metav1.ObjectMeta{Name: ds.Name, Namespace: ds.Namespace},
+			Spec:       ds.Spec,
+		})
+		if err != nil {
+			return "", fmt.Errorf("write DaemonSet %s: %w", ds.Name, err)
+		}
+		text += "---\n" + string(data)
+	}
+	return text, nil
 }
