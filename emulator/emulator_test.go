@@ -23,6 +23,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -79,10 +80,10 @@ func newBench(t *testing.T) *bench {
 
 // config returns the configuration of a client with some access key; it does not retry.
 func (b *bench) config(key, secret, token string) aws.Config {
-	return aws.Config{
+	return fault.Genuine(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(key, secret, token),
-	}
+	})
 }
 
 func (b *bench) use(c aws.Config) {

@@ -3,19 +3,29 @@ package fault
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Genuine returns cfg with an addition: clients made from it refuse answers that
-// are not of AWS. Without it a proxy's page with status 200 reads as an empty list,
-// and all instances would seem to be gone. Every door makes its clients from it.
+// Genuine returns cfg with two additions. Clients made from it refuse answers that
+// are not of AWS: without it a proxy's page with status 200 reads as an empty list,
+// and all instances would seem to be gone. And their requests cannot break their own
+// connection, see patient. Every door makes its clients from it.
 func Genuine(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
+	if _, ok := cfg.HTTPClient.(patient); !ok {
+		cfg.HTTPClient = patient{cfg.HTTPClient}
+	}
 	cfg.APIOptions = slices.Concat(cfg.APIOptions, []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
 		// Around the step that reads the body.
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
@@ -37,4 +47,20 @@ func genuine(ctx context.Context, in middleware.DeserializeInput, next middlewar
 		}
 	}
 	return out, metadata, &smithy.DeserializationError{Err: errors.New("it lacks the request id that AWS puts on each")}
+}
+
+// patient hides from net/http that the SDK's request bodies can write themselves.
+// smithy-go closes a body as soon as the answer's head is there, and its WriteTo then
+// returns io.EOF. If net/http has not looked for the end of the body by that
+// moment, it takes that for a failed write and closes the connection, while the answer is
+// being read: "use of closed network connection", for about one in a thousand
+// answers of a fast server. Read returns io.EOF too, where it is expected. Seen in smithy-go v1.28.8.
+type patient struct{ client aws.HTTPClient }
+
+// Do sends the request.
+func (p patient) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return p.client.Do(r)
 }

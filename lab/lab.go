@@ -27,6 +27,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/controlplane"
 	"github.com/joiner-sh/joiner/lab/kubelet"
@@ -236,11 +237,11 @@ func (l *Lab) Failed() <-chan error { return l.plane.Failed() }
 
 // AWS is how to call the emulated AWS as the account's owner.
 func (l *Lab) AWS() aws.Config {
-	return aws.Config{
+	return fault.Genuine(aws.Config{
 		Region:       l.Region,
 		BaseEndpoint: &l.Endpoint,
 		Credentials:  credentials.NewStaticCredentialsProvider(l.Account, "lab", ""),
-	}
+	})
 }
 
 // Logs returns the path of a log: "kube-apiserver", "joiner", "authenticator".
