@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -163,8 +163,8 @@ func wish(c *karpenterv1.NodeClaim) string {
 }
 
 func is(c *karpenterv1.NodeClaim, condition string) bool {
-	return slices.ContainsFunc(c.Status.Conditions, func(got v1.Condition) bool {
-		return got.Type == condition && got.Status == v1.ConditionTrue
+	return slices.ContainsFunc(c.Status.Conditions, func(got metav1.Condition) bool {
+		return got.Type == condition && got.Status == metav1.ConditionTrue
 	})
 }
 

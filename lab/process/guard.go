@@ -79,10 +79,13 @@ func Guard(dir string, in io.Reader) {
 	for pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+	// They are not our children, so there is nothing to wait on but their absence.
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	deadline := time.Now().Add(2 * time.Second)
 	for pid := range pids {
 		for syscall.Kill(pid, 0) == nil && time.Now().Before(deadline) {
-			time.Sleep(10 * time.Millisecond)
+			<-tick.C
 		}
 	}
 	_ = os.RemoveAll(dir)

@@ -84,6 +84,14 @@ func homes() (string, error) {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return "", fmt.Errorf("make the folder of labs: %w", err)
 	}
+	info, err := os.Lstat(base)
+	if err != nil {
+		return "", fmt.Errorf("look at the folder of labs: %w", err)
+	}
+	// Its name can be guessed, and keys are kept there.
+	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || ok && int(owner.Uid) != os.Getuid() {
+		return "", fmt.Errorf("the folder of labs, %s, is not this user's alone: remove it, or set TMPDIR to a folder of yours", base)
+	}
 	return base, nil
 }
 
