@@ -31,7 +31,7 @@ func TestPodGetsNode(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		corev1.LabelInstanceTypeStable: "t4g.medium", // the cheapest
-		corev1.LabelArchStable:         "arm64", "team": "a", karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "spot",
+		corev1.LabelArchStable:         "arm64", "team": "a", karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "on-demand",
 		corev1.LabelTopologyZone: bought[0].Zone, awsv1.LabelNodeClass: "default", awsv1.LabelInstanceFamily: "t4g",
 	} {
 		if got := claim.Labels[key]; got != want {

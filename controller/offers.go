@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	way, picks := choose(market.Types, wish{accepted, kube.Amounts(claim.Spec.Resources.Requests), wantsChoice(claim), subnets})
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
-			Message: fmt.Sprintf("of %s none that NodeClaim %s accepts can be had now", count(len(market.Types), "instance type"), claim.Name)}
+			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
 	}
 	groups, err := o.groups(claim, class, way, picks, subnets)
 	if err != nil {
@@ -83,6 +84,19 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 		request.Context = *class.Spec.Context
 	}
 	return request, nil
+}
+
+// typesText names the instance types that a claim accepts, the first few of them.
+func typesText(accepted constraint.Requirements) string {
+	names, ok := accepted[catalog.LabelInstanceType]
+	if !ok || names.Complement {
+		return "any instance type that fits its other requirements"
+	}
+	const shown = 5
+	if n := len(names.Listed); n > shown {
+		return strings.Join(names.Listed[:shown], ", ") + " and " + count(n-shown, "other type")
+	}
+	return strings.Join(names.Listed, ", ")
 }
 
 // groups gathers picks that share a launch template: one image, one number of pods.

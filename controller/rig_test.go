@@ -88,6 +88,16 @@ func (f *fuse) set(left int) {
 	f.left, f.writes = left, 0
 }
 
+// outsider marks the writes that are not the controller's.
+type outsider struct{}
+
+func (r *rig) burn(ctx context.Context) error {
+	if ctx.Value(outsider{}) != nil {
+		return nil
+	}
+	return r.fuse.burn()
+}
+
 const unlimited = 1 << 30
 
 // newRig serves a region that sells the named types, with a node class and a pool that want them, and no pods.
@@ -102,12 +112,21 @@ func newRig(t *testing.T, instanceTypes ...string) *rig {
 
 func (r *rig) now() time.Time { return time.Now().Add(r.ahead) }
 
-func (r *rig) serveAWS(t *testing.T, instanceTypes []string) {
+// table is read once for all tests.
+var table = sync.OnceValues(catalog.Embedded)
+
+func embedded(t *testing.T) catalog.Table {
 	t.Helper()
-	table, err := catalog.Embedded()
+	all, err := table()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+func (r *rig) serveAWS(t *testing.T, instanceTypes []string) {
+	t.Helper()
+	table := embedded(t)
 	prices, err := table.Region(testRegion)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +203,7 @@ func (r *rig) intercept() interceptor.Funcs {
 	var mu sync.Mutex
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := r.fuse.burn(); err != nil {
+			if err := r.burn(ctx); err != nil {
 				return err
 			}
 			mu.Lock()
@@ -195,25 +214,25 @@ func (r *rig) intercept() interceptor.Funcs {
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := r.fuse.burn(); err != nil {
+			if err := r.burn(ctx); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := r.fuse.burn(); err != nil {
+			if err := r.burn(ctx); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object, opts ...client.SubResourceCreateOption) error {
-			if err := r.fuse.burn(); err != nil {
+			if err := r.burn(ctx); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Create(ctx, o, x, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := r.fuse.burn(); err != nil {
+			if err := r.burn(ctx); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -221,11 +240,15 @@ func (r *rig) intercept() interceptor.Funcs {
 	}
 }
 
+func (r *rig) cfg() aws.Config {
+	return aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+}
+
 // start makes new loops, which remember nothing, as a new process does.
 func (r *rig) start(t *testing.T) {
 	t.Helper()
-	cfg := aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	cfg := r.cfg()
 	door, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: testUID})
 	if err != nil {
 		t.Fatal(err)
@@ -234,10 +257,7 @@ func (r *rig) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := catalog.Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := embedded(t)
 	numbers, err := metrics.New(prometheus.NewRegistry(), "test", "")
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +354,9 @@ func testPool() *karpv1.NodePool {
 				ObjectMeta: karpv1.ObjectMeta{Labels: map[string]string{"team": "a"}},
 				Spec: karpv1.NodeClaimTemplateSpec{
 					NodeClassRef: &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"},
-					Requirements: karpv1.Requirements{},
+					Requirements: karpv1.Requirements{{
+						Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeOnDemand},
+					}},
 					Taints:       []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}},
 					ExpireAfter:  karpv1.After(720 * time.Hour),
 				},
@@ -363,7 +385,7 @@ func (r *rig) pending(t *testing.T, name, cpu, memory string) {
 
 func (r *rig) create(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := r.api.Create(t.Context(), o); err != nil {
+	if err := r.api.Create(context.WithValue(t.Context(), outsider{}, true), o); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -387,7 +409,7 @@ func (r *rig) classes(t *testing.T) {
 	}
 }
 
-// work visits each claim once and returns when the last of them wants to be visited again.
+// work visits each claim once and returns when the last of them wants to be visited again, half a minute at most.
 func (r *rig) work(t *testing.T) time.Duration {
 	t.Helper()
 	var last time.Duration
@@ -396,7 +418,7 @@ func (r *rig) work(t *testing.T) time.Duration {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = max(last, result.RequeueAfter)
+		last = max(last, min(result.RequeueAfter, 30*time.Second))
 	}
 	return last
 }
