@@ -357,8 +357,8 @@ func testPool() *karpv1.NodePool {
 					Requirements: karpv1.Requirements{{
 						Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeOnDemand},
 					}},
-					Taints:       []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}},
-					ExpireAfter:  karpv1.After(720 * time.Hour),
+					Taints:      []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}},
+					ExpireAfter: karpv1.After(720 * time.Hour),
 				},
 			},
 			Disruption: karpv1.Disruption{ConsolidateAfter: karpv1.After(0), Budgets: []karpv1.Budget{{Nodes: "100%"}}},

@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+func TestPoolProblem(t *testing.T) {
+	t.Parallel()
+	two := 2
+	for name, c := range map[string]struct {
+		change func(*karpv1.NodeClaimTemplate)
+		want   string // empty: nothing is wrong
+	}{
+		"nothing":         {change: func(*karpv1.NodeClaimTemplate) {}},
+		"reserved label":  {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} }, "karpenter.sh/nodepool is set for you"},
+		"reserved domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"x.karpenter.sh/y": "x"} }, "kept for the controller"},
+		"AWS domain":      {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.k8s.aws/y": "x"} }, "kept for the controller"},
+		"usable AWS label": {func(n *karpv1.NodeClaimTemplate) {
+			n.Labels = map[string]string{"karpenter.k8s.aws/instance-family": "m5"}
+		}, ""},
+		"bad label value": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"a": "b c"} }, "spec.template.metadata.labels: value"},
+		"hostname": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.Requirements = karpv1.Requirements{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}
+		}, "cannot be known"},
+		"taint twice": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.StartupTaints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
+		}, "startupTaints: team:NoSchedule is there twice"},
+		"taint effect": {func(n *karpv1.NodeClaimTemplate) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "Never"}} }, `effect "Never"`},
+		"In without values": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn}}
+		}, "requirements[0]: operator In needs"},
+		"minValues": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}, MinValues: &two}}
+		}, "minValues is 2"},
+		"Gt a word": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpGt, Values: []string{"b"}}}
+		}, "whole number"},
+		"operator": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: "Like"}}
+		}, `operator "Like"`},
+		"capacity type": {func(n *karpv1.NodeClaimTemplate) {
+			n.Spec.Requirements = karpv1.Requirements{{Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{"free"}}}
+		}, "capacity type"},
+	} {
+		pool := testPool()
+		c.change(&pool.Spec.Template)
+		got := poolProblem(pool)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	got := explain(packing.Refusal{Pod: "a/b", Hint: "Add arm64 to the NodePool.", Reasons: []packing.Reason{
+		{Code: packing.TypeMismatch, Count: 812, Detail: "kubernetes.io/arch"}, {Code: packing.NoPool, Count: 1},
+	}})
+	want := "No place for the pod: TypeMismatch kubernetes.io/arch (812 offerings), NoPool. Add arm64 to the NodePool."
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestRefusalSummary(t *testing.T) {
+	t.Parallel()
+	refusal := func(code packing.Code, detail string) packing.Refusal {
+		return packing.Refusal{Reasons: []packing.Reason{{Code: code, Detail: detail}}}
+	}
+	got := refusalSummary([]packing.Refusal{refusal(packing.NoPool, ""), refusal(packing.TooSmall, "cpu"), refusal(packing.TooSmall, "cpu"), {}})
+	if want := "TooSmall cpu: 2 pods; NoPool: 1 pod; no reason: 1 pod"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNewest: what this process wrote last counts until the cache has it, or a later version.
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	claim := func(id, version string) *karpv1.NodeClaim {
+		return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: uid(id), ResourceVersion: version}}
+	}
+	var n newest
+	n.note(claim("1", "10"))
+	for _, step := range []struct{ uid, cached, want string }{
+		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // forgotten once the cache has it
+	} {
+		if got := n.of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
+			t.Errorf("cached %s: %s, want %s", step.cached, got.ResourceVersion, step.want)
+		}
+	}
+	n.note(claim("1", "10"))
+	if got := n.of(claim("2", "3")); got.ResourceVersion != "3" {
+		t.Errorf("another claim of the name counts as the old one: %s", got.ResourceVersion)
+	}
+	n.note(claim("1", "odd"))
+	if got := n.of(claim("1", "even")); got.ResourceVersion != "even" {
+		t.Errorf("versions that cannot be compared: %s", got.ResourceVersion)
+	}
+}
+
+// TestDripLeavesOutWhatIsTooMuch: it never blocks.
+func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
+	t.Parallel()
+	d := NewDrip(&events{})
+	for range 2 * dripKeeps {
+		d.Later(&corev1.Pod{}, "Nominated", "x")
+	}
+	if n := len(d.drops); n != dripKeeps {
+		t.Errorf("it keeps %d", n)
+	}
+}
+
+func TestNeedsPlan(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(time.Now())
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}}
+		change(p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"unschedulable": {func(*corev1.Pod) {}, true},
+		"bound":         {func(p *corev1.Pod) { p.Spec.NodeName = "n" }, false},
+		"deleted":       {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
+		"nominated":     {func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, false},
+		"gated":         {func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }, false},
+		"not looked at": {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
+		"finished":      {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
+	} {
+		if got := needsPlan(pod(c.change)); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

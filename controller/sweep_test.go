@@ -1,0 +1,165 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/ec2"
+)
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	// instance makes an instance from words: "i-1 ours|namesake|legacy|foreign [young] [ended] [for=CLAIM]".
+	instance := func(line string) ec2.Instance {
+		words := strings.Fields(line)
+		i := ec2.Instance{ID: words[0], Zone: "z", State: ec2.Running, Launched: now.Add(-time.Hour), Tags: map[string]string{}}
+		for _, w := range words[1:] {
+			switch {
+			case w == "ours":
+				i.Owner = ec2.Ours
+			case w == "namesake":
+				i.Owner = ec2.Namesake
+			case w == "legacy":
+				i.Owner = ec2.Legacy
+			case w == "foreign":
+				i.Owner = ec2.Foreign
+			case w == "young":
+				i.Launched = now.Add(-sweepGrace)
+			case w == "ended":
+				i.State = ec2.ShuttingDown
+			case strings.HasPrefix(w, "for="):
+				i.Tags[ec2.TagNodeClaim] = w[4:]
+			default:
+				panic(w)
+			}
+		}
+		return i
+	}
+	// claim makes a claim from words: "name [on=INSTANCE] [young] [deleted]".
+	claim := func(line string) *karpv1.NodeClaim {
+		words := strings.Fields(line)
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: words[0], CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
+		launched := now.Add(-time.Hour)
+		for _, w := range words[1:] {
+			switch {
+			case strings.HasPrefix(w, "on="):
+				c.Status.ProviderID = "aws:///z/" + w[3:]
+			case w == "young":
+				launched = now.Add(-time.Second)
+			case w == "deleted":
+				at := metav1.NewTime(now)
+				c.DeletionTimestamp = &at
+			default:
+				panic(w)
+			}
+		}
+		if c.Status.ProviderID != "" {
+			c.StatusConditions().SetUnknown(now.Add(-time.Hour), karpv1.ConditionLaunched, "x", "")
+			c.StatusConditions().SetTrue(launched, karpv1.ConditionLaunched)
+		}
+		return c
+	}
+	many := func(n int, format string) []string {
+		var out []string
+		for i := range n {
+			out = append(out, fmt.Sprintf(format, i, i))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		instances, claims []string
+		ready             string // provider ids of ready Nodes, as instance ids
+
+		wantInstances, wantClaims, wantHeld, wantNamesakes, wantLegacy string
+	}{
+		"all in pairs": {
+			instances: []string{"i-1 ours for=a"}, claims: []string{"a on=i-1"},
+		},
+		"an instance without a claim": {
+			instances: []string{"i-1 ours for=gone", "i-2 ours"}, wantInstances: "i-1 i-2",
+		},
+		"one too young to be missed": {
+			instances: []string{"i-1 ours young"},
+		},
+		"one whose claim has not written it down yet": {
+			instances: []string{"i-1 ours for=a"}, claims: []string{"a"},
+		},
+		"one whose claim is being deleted and looks for it": {
+			instances: []string{"i-1 ours for=a"}, claims: []string{"a deleted"},
+		},
+		"a second one for the same claim": {
+			instances: []string{"i-1 ours for=a", "i-2 ours for=a"}, claims: []string{"a on=i-1"}, wantInstances: "i-2",
+		},
+		"one that ends already": {
+			instances: []string{"i-1 ours ended"},
+		},
+		"other people's": {
+			instances: []string{"i-1 namesake", "i-2 foreign", "i-3 legacy", "i-4 legacy", "i-5 legacy"},
+			claims:    []string{"a on=i-4"}, ready: "i-5", wantNamesakes: "i-1", wantLegacy: "i-3",
+		},
+		"a claim without an instance": {
+			claims: []string{"a on=i-1", "b on=i-2"}, ready: "i-2", wantClaims: "a",
+		},
+		"a claim whose instance ends": {
+			instances: []string{"i-1 ours ended"}, claims: []string{"a on=i-1"}, wantClaims: "a",
+		},
+		"a claim too young to be missed, or going anyway": {
+			claims: []string{"a on=i-1 young", "b on=i-2 deleted", "c"},
+		},
+		"ten at once may be true": {
+			instances: many(10, "i-%d ours for=c%d"), wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9",
+		},
+		"eleven of eleven is too much": {
+			instances: many(11, "i-%d ours for=c%d"), wantHeld: "instance 11/11",
+		},
+		"eleven of a hundred is not": {
+			instances: append(many(89, "i-%d ours for=c%d"), many(11, "i-lost%d ours for=lost%d")...), claims: many(89, "c%d on=i-%d"),
+			wantInstances: "i-lost0 i-lost1 i-lost2 i-lost3 i-lost4 i-lost5 i-lost6 i-lost7 i-lost8 i-lost9 i-lost10",
+		},
+		"EC2 shows nothing any more": {
+			claims: many(50, "c%d on=i-%d"), wantHeld: "nodeclaim 50/50",
+		},
+	} {
+		in := sweepInput{now: now, nodes: map[string]bool{}}
+		for _, line := range c.instances {
+			in.instances = append(in.instances, instance(line))
+		}
+		for _, line := range c.claims {
+			in.claims = append(in.claims, claim(line))
+		}
+		for _, id := range strings.Fields(c.ready) {
+			in.nodes["aws:///z/"+id] = true
+		}
+		out := sweep(in)
+		var claims, held []string
+		for _, c := range out.claims {
+			claims = append(claims, c.Name)
+		}
+		for _, h := range out.held {
+			held = append(held, fmt.Sprintf("%s %d/%d", h.kind, h.found, h.total))
+		}
+		for what, pair := range map[string][2]string{
+			"instances": {ids(out.instances), c.wantInstances}, "claims": {strings.Join(claims, " "), c.wantClaims},
+			"held": {strings.Join(held, " "), c.wantHeld}, "namesakes": {ids(out.namesakes), c.wantNamesakes},
+			"legacy": {ids(out.legacy), c.wantLegacy},
+		} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s: %s %q, want %q", name, what, pair[0], pair[1])
+			}
+		}
+	}
+}
+
+func ids(instances []ec2.Instance) string {
+	var out []string
+	for _, i := range instances {
+		out = append(out, i.ID)
+	}
+	return strings.Join(out, " ")
+}
