@@ -158,15 +158,14 @@ func (p *Provisioner) report(window Window, planned time.Time, snapshot cluster.
 }
 
 func (p *Provisioner) measure(window Window, planned time.Time, plan packing.Plan, created []kube.Created) {
-	now := time.Now()
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
 		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
 	}
 	for _, c := range created {
 		if c.Claim != nil {
-			p.Watch.Made(c.Claim.Name, window.Closed, now)
-			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(now.Sub(planned).Seconds())
+			p.Watch.Made(c.Claim.Name, window.Closed, c.At)
+			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(c.At.Sub(planned).Seconds())
 		}
 	}
 	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(plan.Refusals)))

@@ -281,7 +281,7 @@ func (c *Claims) attached(ctx context.Context, node string, pods []*corev1.Pod, 
 // volumesOf adds the names of the PersistentVolumes that the pod uses.
 func (c *Claims) volumesOf(ctx context.Context, pod *corev1.Pod, into map[string]bool) error {
 	for _, volume := range pod.Spec.Volumes {
-		name := ""
+		var name string
 		switch {
 		case volume.PersistentVolumeClaim != nil:
 			name = volume.PersistentVolumeClaim.ClaimName

@@ -29,7 +29,7 @@ func (w *Stopwatch) Made(claim string, closed, now time.Time) {
 	defer w.mu.Unlock()
 	if at, ok := w.launched[claim]; ok {
 		delete(w.launched, claim)
-		w.observe(times{closed, at}, at)
+		w.observe(times{closed, now}, at)
 		return
 	}
 	if w.made == nil || len(w.made) >= mostFollowed {
@@ -56,6 +56,6 @@ func (w *Stopwatch) Launching(claim string, now time.Time) {
 }
 
 func (w *Stopwatch) observe(t times, launched time.Time) {
-	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(launched.Sub(t.made).Seconds())
+	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.made), 0).Seconds())
 	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.closed).Seconds())
 }

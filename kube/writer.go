@@ -32,6 +32,7 @@ type Writer struct {
 type Created struct {
 	Machine packing.Machine
 	Claim   *karpv1.NodeClaim // nil if Err is set
+	At      time.Time         // when the server had answered
 	Err     error
 }
 
@@ -59,6 +60,7 @@ func (w *Writer) CreateClaims(ctx context.Context, machines []packing.Machine) [
 		wait.Go(func() {
 			defer func() { <-slots }()
 			out[i].Claim, out[i].Err = w.createClaim(ctx, out[i].Machine, pools[out[i].Machine.Pool])
+			out[i].At = w.now()
 		})
 	}
 	wait.Wait()
