@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -174,22 +175,37 @@ func (d *Door) fleet(ctx context.Context, r LaunchRequest, suffix string) (*awse
 		},
 	}
 	r.strategy(in)
-	for _, g := range r.Groups {
-		if len(g.Choices) == 0 {
-			continue
-		}
-		name, err := d.ensure(ctx, r.blueprint(g), d.shared(r))
-		if err != nil {
-			return nil, err
-		}
+	r.Groups = slices.DeleteFunc(slices.Clone(r.Groups), func(g Group) bool { return len(g.Choices) == 0 })
+	names, err := d.ensureAll(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range r.Groups {
 		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, awstypes.FleetLaunchTemplateConfigRequest{
 			// The name is made from the content, and a version never changes: it is the first.
 			LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
-				LaunchTemplateName: aws.String(name), Version: aws.String("1")},
+				LaunchTemplateName: aws.String(names[i]), Version: aws.String("1")},
 			Overrides: overrides(g),
 		})
 	}
 	return in, nil
+}
+
+// ensureAll returns the name of each group's launch template. A first launch needs many at
+// once, and each takes EC2 a while: they are made side by side.
+func (d *Door) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error) {
+	names, errs := make([]string, len(r.Groups)), make([]error, len(r.Groups))
+	var wait sync.WaitGroup
+	for i, g := range r.Groups {
+		wait.Go(func() { names[i], errs[i] = d.ensure(ctx, r.blueprint(g), d.shared(r)) })
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err // sorted already; the first stands for all
+		}
+	}
+	return names, nil
 }
 
 func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
