@@ -6,10 +6,8 @@ import (
 )
 
 // Backoff remembers, by key, how often something failed in a row and how long to wait before it is tried again.
-// Its methods may be called at the same time. The zero value waits a second at first and a minute at most.
+// Its methods may be called at the same time. The zero value has seen no failure.
 type Backoff struct {
-	First, Most time.Duration
-
 	mu    sync.Mutex
 	fails map[string]failure
 }
@@ -20,8 +18,14 @@ type failure struct {
 	until time.Time
 }
 
-// Fail notes a failure at now and returns when to try again, and whether the cause is news: the first of its kind in a row.
+// Fail is FailFor a second at first and a minute at most.
 func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNews bool) {
+	return b.FailFor(now, key, cause, time.Second, time.Minute)
+}
+
+// FailFor notes a failure at now and returns when to try again, first after the first failure and then after twice as
+// long each time, up to most; and whether the cause is news, another one than that of the failure before.
+func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails == nil {
@@ -29,13 +33,6 @@ func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNew
 	}
 	f := b.fails[key]
 	isNews = f.cause != cause
-	first, most := b.First, b.Most
-	if first == 0 {
-		first = time.Second
-	}
-	if most == 0 {
-		most = time.Minute
-	}
 	wait := most
 	if f.times < 30 {
 		wait = min(most, first<<f.times)

@@ -61,8 +61,8 @@ type Claims struct {
 	Machines machines
 	Offers   *Offers
 	Ledger   *kube.Ledger
-	Batch    *Batch   // hurried when pods must be planned anew
-	Holds    *Backoff // told of pools whose launches fail
+	Batch    *Batch // hurried when pods must be planned anew
+	Holds    *Holds
 	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger

@@ -88,7 +88,7 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	proposal := disruption.Propose(in)
 	// 3. act, 4. tell
 	e.Pods.Keep(books.nodes)
-	e.report(proposal, books)
+	e.report(proposal)
 	return errors.Join(e.noteQuiet(ctx, snapshot, books, now), e.remove(ctx, proposal, snapshot, books, now))
 }
 
@@ -167,7 +167,10 @@ func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b books, 
 }
 
 // report logs why empty nodes stay, when that changes.
-func (e *Emptiness) report(p disruption.Proposal, b books) {
+func (e *Emptiness) report(p disruption.Proposal) {
+	for _, room := range p.Rooms {
+		e.Metrics.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
+	}
 	told := map[string]disruption.Cause{}
 	for _, s := range p.Stays {
 		told[s.Node] = s.Cause

@@ -96,7 +96,7 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 	if r.events.has("NodeClaim/LaunchFailed", "CreateFleet") == "" || wait <= 0 {
 		t.Errorf("events %v; next try in %s", r.events.told, wait)
 	}
-	until, _, cause := r.Provisioner.Holds.Held(r.now(), "apps")
+	until, cause := r.Provisioner.Holds.Held(r.now(), "apps")
 	if until.IsZero() || !strings.Contains(cause, "Unauthorized") {
 		t.Errorf("the pool is held until %s for %q", until, cause)
 	}
@@ -118,7 +118,7 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 	if n := len(r.instances()); n != 1 || findClaim(t, r).Status.ProviderID == "" {
 		t.Errorf("%d instances after it was allowed\n%s", n, r.log)
 	}
-	if until, _, _ := r.Provisioner.Holds.Held(r.now(), "apps"); !until.IsZero() {
+	if until, _ := r.Provisioner.Holds.Held(r.now(), "apps"); !until.IsZero() {
 		t.Errorf("the pool is still held until %s", until)
 	}
 }
@@ -171,6 +171,9 @@ func TestLateClaimStopsNobody(t *testing.T) {
 	}
 	if r.events.has("NodeClaim/NodeNotJoining") == "" {
 		t.Errorf("nobody was told: %v", r.events.told)
+	}
+	if _, why := r.Provisioner.Holds.Held(r.now(), "apps"); !strings.Contains(why, "did not join the cluster 1 time in a row") {
+		t.Errorf("two machines of one time did not join, and the pool says %q", why)
 	}
 }
 

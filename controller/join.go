@@ -34,6 +34,7 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 	if err != nil {
 		return nil, err
 	}
+	c.Holds.Joined(pool)
 	c.Metrics.Nodes.Created.WithLabelValues(pool).Inc()
 	c.Log.Info("registered NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", node.Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())

@@ -100,8 +100,8 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 	}
 	c.attempts.set(v.claim.UID, a)
 	pool := v.claim.Labels[karpv1.LabelNodePool]
-	if pool != "" && (f.Kind == fault.Denied || f.Kind == fault.Misconfigured) {
-		if until, isNews := c.Holds.Fail(now, pool, f.Reason+": "+f.Message); isNews {
+	if f.Kind == fault.Denied || f.Kind == fault.Misconfigured {
+		if until, isNews := c.Holds.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
@@ -143,9 +143,7 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 	if err != nil {
 		return nil, err
 	}
-	if pool != "" {
-		c.Holds.Clear(pool)
-	}
+	c.Holds.Launched(pool)
 	c.Tell.Tell(claim, kube.ReasonLaunched, "Bought "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,

@@ -34,8 +34,8 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 		c.Ledger.Forget(v.claim.UID)
 		c.Batch.Hurry(string(v.claim.UID))
 	}
-	if step.Reason == lifecycle.ReasonRegistrationTimeout && pool != "" {
-		c.Holds.Fail(c.Now.now(), pool, "instances do not join: the last was "+v.claim.Status.ProviderID)
+	if step.Reason == lifecycle.ReasonRegistrationTimeout {
+		c.Holds.JoinFailed(c.Now.now(), pool, "the last was "+v.claim.Status.ProviderID)
 		c.Tell.Tell(v.claim, kube.ReasonNotJoining, "The instance "+v.claim.Status.ProviderID+" has not joined the cluster within "+
 			lifecycle.RegistrationTimeout.String()+" and is given back")
 	}

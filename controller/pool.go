@@ -28,7 +28,7 @@ type Pools struct {
 	Cache   client.Reader
 	Cluster nodeReader
 	Objects poolWriter
-	Holds   *Backoff
+	Holds   *Holds
 	Batch   *Batch // asked when a pool becomes ready
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -103,9 +103,7 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 	case !apierrors.IsNotFound(err):
 		return seen, fmt.Errorf("read ec2nodeclass %s: %w", pool.Spec.Template.Spec.NodeClassRef.Name, err)
 	}
-	if until, times, cause := p.Holds.Held(time.Now(), pool.Name); !until.IsZero() {
-		seen.held = "launches failed " + count(times, "time") + " in a row: " + cause
-	}
+	_, seen.held = p.Holds.Held(time.Now(), pool.Name)
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return seen, fmt.Errorf("list nodeclaims: %w", err)

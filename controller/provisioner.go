@@ -51,7 +51,7 @@ type Provisioner struct {
 	Solve   Solver
 	Claims  claimMaker
 	Ledger  ledger
-	Holds   *Backoff // pools whose launches keep failing
+	Holds   *Holds
 	Watch   *Stopwatch
 	Tell    *Drip
 	Metrics *metrics.Metrics
@@ -126,12 +126,11 @@ func (p *Provisioner) say(why string) {
 func (p *Provisioner) held(pools []cluster.Pool, now time.Time) []cluster.Pool {
 	pools = slices.Clone(pools)
 	for i, pool := range pools {
-		until, times, cause := p.Holds.Held(now, pool.Name)
+		until, why := p.Holds.Held(now, pool.Name)
 		if until.IsZero() || pool.Unusable != "" {
 			continue
 		}
-		pools[i].Unusable = "launches failed " + count(times, "time") + " in a row, the next try is at " +
-			until.UTC().Format(time.TimeOnly) + " UTC: " + cause
+		pools[i].Unusable = why + "; the next try is at " + until.UTC().Format(time.TimeOnly) + " UTC"
 	}
 	return pools
 }

@@ -275,7 +275,7 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: testUID}
 	batch := NewBatch(time.Second, 10*time.Second)
-	holds := &Backoff{First: 5 * time.Second, Most: time.Minute}
+	holds := &Holds{}
 	shortages := &ec2.Shortages{}
 	pods := &PodWatch{Batch: batch, Metrics: m}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))

@@ -85,8 +85,16 @@ const (
 	Budgeted Cause = "Budget"       // as many nodes as allowed are leaving already
 )
 
+// Room is how many nodes of a pool may leave now for a reason.
+type Room struct {
+	Pool   string
+	Reason Reason
+	Nodes  int
+}
+
 // Proposal is what to do, and what was considered and left.
 type Proposal struct {
 	Moves []Move // sorted by pool
 	Stays []Stay // sorted by node
+	Rooms []Room // before the moves, of the pools with a policy, sorted by pool
 }

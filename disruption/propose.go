@@ -31,7 +31,13 @@ func Propose(in Input) Proposal {
 		}
 	}
 	for _, pool := range in.Snapshot.Pools {
-		move, stays := in.within(pool.Name, Empty, candidates[pool.Name])
+		policy, ok := in.Policies[pool.Name]
+		if !ok {
+			continue
+		}
+		room, tightest := in.room(pool.Name, policy, Empty)
+		out.Rooms = append(out.Rooms, Room{pool.Name, Empty, room})
+		move, stays := in.within(Room{pool.Name, Empty, room}, tightest, candidates[pool.Name])
 		if len(move.Nodes) > 0 {
 			out.Moves = append(out.Moves, move)
 		}
@@ -67,20 +73,15 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	return Stay{}, false
 }
 
-// within takes as many candidates as the budgets of the pool leave room for.
-func (in Input) within(pool string, reason Reason, candidates []cluster.Node) (Move, []Stay) {
-	policy, ok := in.Policies[pool]
-	if !ok || len(candidates) == 0 {
-		return Move{}, nil
-	}
+// within takes as many candidates as there is room for; tightest is the budget that bounds it.
+func (in Input) within(room Room, tightest string, candidates []cluster.Node) (Move, []Stay) {
 	slices.SortFunc(candidates, func(a, b cluster.Node) int {
 		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))
 	})
-	move := Move{Reason: reason, Pool: pool}
-	room, tightest := in.room(pool, policy, reason)
+	move := Move{Reason: room.Reason, Pool: room.Pool}
 	var stays []Stay
 	for i, n := range candidates {
-		if i >= room {
+		if i >= room.Nodes {
 			stays = append(stays, Stay{Node: n.Name, Cause: Budgeted, Detail: tightest})
 			continue
 		}

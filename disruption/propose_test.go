@@ -152,6 +152,9 @@ func TestEmptyNodesGo(t *testing.T) {
 			if len(stays) != len(c.wantStays) || len(stays) > 0 && !cmp.Equal(stays, c.wantStays) {
 				t.Errorf("stays %v, want %v", stays, c.wantStays)
 			}
+			if len(got.Rooms) != 1 || got.Rooms[0].Nodes < len(gone) {
+				t.Errorf("room for %+v, and %d go", got.Rooms, len(gone))
+			}
 			slices.Reverse(in.Snapshot.Nodes)
 			if diff := cmp.Diff(got, Propose(in)); diff != "" {
 				t.Errorf("the order of the nodes matters:\n%s", diff)

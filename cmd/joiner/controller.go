@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -126,7 +125,7 @@ func wire(p parts) controller.Loops {
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
 		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
-		holds     = &controller.Backoff{First: 5 * time.Second, Most: 5 * time.Minute}
+		holds     = &controller.Holds{}
 		shortages = &ec2.Shortages{}
 		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}

@@ -12,7 +12,7 @@ type quiet struct{ slog.Handler }
 
 // Enabled reports whether a library's line of the level is written.
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return q.Handler.Enabled(ctx, level-4) && level >= slog.LevelWarn || q.Handler.Enabled(ctx, slog.LevelDebug)
+	return q.Handler.Enabled(ctx, level) && (level >= slog.LevelWarn || q.Handler.Enabled(ctx, slog.LevelDebug))
 }
 
 // Handle writes the line without stack traces.

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-sh/joiner/cli"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// TestControllerRefusesToStart: what is wrong before anything is asked of anybody ends in one line and exit code 2.
+func TestControllerRefusesToStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		"no cluster name":   {want: "CLUSTER_NAME"},
+		"a bad setting":     {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
+		"an unknown one":    {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
+		"no way to cluster": {args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"}, want: "set --kubeconfig (KUBECONFIG)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"CLUSTER_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"} {
+				t.Setenv(variable, c.env[variable])
+			}
+			var out, errs bytes.Buffer
+			root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, newController())
+			code := cli.Run(t.Context(), root, append([]string{"controller"}, c.args...))
+			text := strings.TrimSpace(errs.String())
+			if code != cli.ExitFailed || !strings.Contains(text, c.want) || strings.Contains(text, "\n") || strings.Contains(text, "goroutine") {
+				t.Errorf("exit %d, %q; want %d and one line with %q", code, text, cli.ExitFailed, c.want)
+			}
+		})
+	}
+}
+
+func TestControllerHelp(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard}, newController())
+	if code := cli.Run(t.Context(), root, []string{"controller", "--help"}); code != cli.ExitOK || !strings.Contains(out.String(), "--batch-max-duration") {
+		t.Errorf("exit %d, %q", code, out.String())
+	}
+}
+
+func TestInsist(t *testing.T) {
+	t.Parallel()
+	transient := &fault.Error{Op: "X", Kind: fault.Transient, Message: "try later"}
+	denied := &fault.Error{Op: "X", Kind: fault.Denied, Message: "no", Hint: "ask for it"}
+	for name, c := range map[string]struct {
+		errs      []error
+		wantTries int
+		wantTook  time.Duration
+		want      string // of the error; empty for none
+	}{
+		"at once":                 {nil, 1, 0, ""},
+		"the third time":          {[]error{transient, transient}, 3, 3 * time.Second, ""},
+		"never":                   {[]error{transient, transient, transient, transient, transient, transient}, tries, 15 * time.Second, "do it: X: try later"},
+		"no use in trying again":  {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
+		"hope, and then no hope":  {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
+		"what nobody ever sorted": {[]error{errors.New("odd")}, 1, 0, "do it: odd"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun, tried := time.Now(), 0
+			err := insist(t.Context(), slog.New(slog.DiscardHandler), "do it", sortAWS, func(context.Context) error {
+				tried++
+				if tried <= len(c.errs) {
+					return c.errs[tried-1]
+				}
+				return nil
+			})
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if tried != c.wantTries || time.Since(begun) != c.wantTook || text != c.want {
+				t.Errorf("%s: %d tries in %s, %q; want %d in %s, %q", name, tried, time.Since(begun), text, c.wantTries, c.wantTook, c.want)
+			}
+		})
+	}
+}
+
+// TestSameAuthority: a cluster that is only called as ours is found out; what is not known speaks against nobody.
+func TestSameAuthority(t *testing.T) {
+	t.Parallel()
+	certificate := func(names ...string) []byte {
+		var out []byte
+		for _, n := range names {
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(n)})...)
+		}
+		return out
+	}
+	encoded := func(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
+	for name, c := range map[string]struct {
+		fromEKS string
+		ours    []byte
+		want    bool
+	}{
+		"the same":              {encoded(certificate("a")), certificate("a"), true},
+		"one of several":        {encoded(certificate("a", "b")), certificate("b", "c"), true},
+		"another cluster's":     {encoded(certificate("a")), certificate("b"), false},
+		"EKS was not asked":     {"", certificate("b"), true},
+		"none in kubeconfig":    {encoded(certificate("a")), nil, true},
+		"not base64":            {"%%", certificate("b"), true},
+		"no certificates in it": {encoded([]byte("hello")), certificate("b"), true},
+	} {
+		if got := sameAuthority(c.fromEKS, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.ours}}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestQuiet: libraries are heard when they complain, without stack traces, and in full when debugging.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[slog.Level]string{
+		slog.LevelInfo:  "warn error",
+		slog.LevelError: "error",
+		slog.LevelDebug: "debug info warn error",
+	} {
+		var out bytes.Buffer
+		log := slog.New(quiet{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
+		log.Debug("debug")
+		log.Info("info")
+		log.With("a", 1).WithGroup("g").Warn("warn", "stacktrace", "long")
+		log.Error("error", "stack", "long")
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			_, rest, _ := strings.Cut(line, "msg=")
+			got = append(got, strings.Fields(rest)[0])
+		}
+		if strings.Join(got, " ") != want || strings.Contains(out.String(), "long") {
+			t.Errorf("at %s: %q, want %q", level, out.String(), want)
+		}
+	}
+}

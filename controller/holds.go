@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"time"
+)
+
+// Holds are the NodePools that wait because their launches failed for a cause that other offerings do not help against,
+// or because what they bought did not join. One pool's troubles hold up no other. Its methods may be called at the same
+// time; the zero value holds none.
+type Holds struct {
+	launches Backoff
+	joins    Backoff
+}
+
+// How long a pool waits: at first, and at most. A machine that does not join has cost money for a quarter of an hour
+// before anybody knows, so the next one waits longer.
+const (
+	holdLaunchFirst = 5 * time.Second
+	holdLaunchMost  = 5 * time.Minute
+	holdJoinFirst   = 5 * time.Minute
+	holdJoinMost    = time.Hour
+)
+
+// LaunchFailed notes that a launch of the pool failed at now. The first result says until when the pool waits, the
+// second whether the cause is news. What fails while the pool waits was under way before: it counts as one failure.
+func (h *Holds) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool) {
+	return fail(&h.launches, holdLaunchFirst, holdLaunchMost, now, pool, cause)
+}
+
+// JoinFailed notes that a machine of the pool has not joined in time.
+func (h *Holds) JoinFailed(now time.Time, pool, cause string) (time.Time, bool) {
+	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
+}
+
+func fail(b *Backoff, first, most time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
+	if pool == "" {
+		return time.Time{}, false
+	}
+	if until, _, _ := b.Held(now, pool); !until.IsZero() {
+		return until, false
+	}
+	return b.FailFor(now, pool, cause, first, most)
+}
+
+// Launched notes that the pool bought a machine.
+func (h *Holds) Launched(pool string) { h.launches.Clear(pool) }
+
+// Joined notes that a machine of the pool became a node.
+func (h *Holds) Joined(pool string) { h.joins.Clear(pool) }
+
+// Held returns until when the pool waits, and why; zero if it does not.
+func (h *Holds) Held(now time.Time, pool string) (until time.Time, why string) {
+	if until, times, cause := h.joins.Held(now, pool); !until.IsZero() {
+		return until, "machines did not join the cluster " + count(times, "time") + " in a row: " + cause
+	}
+	if until, times, cause := h.launches.Held(now, pool); !until.IsZero() {
+		return until, "launches failed " + count(times, "time") + " in a row: " + cause
+	}
+	return time.Time{}, ""
+}
