@@ -264,7 +264,7 @@ func (l *Lab) Close() {
 		l.boots.wait()
 	}
 	if l.group != nil {
-		l.group.Close(3 * time.Second)
+		l.group.Close(500 * time.Millisecond)
 	}
 	if l.plane != nil {
 		l.plane.Close()

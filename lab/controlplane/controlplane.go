@@ -71,13 +71,13 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 		return err
 	}
 	manager, err := c.group.Start(process.Spec{
-		Name: "kube-controller-manager", Path: self, Args: append([]string{"kube-controller-manager"}, c.controllerManagerArgs()...),
+		Name: "kube-controller-manager", Path: self, Args: append([]string{"kube-controller-manager"}, c.controllerManagerArgs()...), Env: spareCollector(),
 	})
 	if err != nil {
 		return err
 	}
 	scheduler, err := c.group.Start(process.Spec{
-		Name: "kube-scheduler", Path: self, Args: append([]string{"kube-scheduler"}, c.schedulerArgs()...),
+		Name: "kube-scheduler", Path: self, Args: append([]string{"kube-scheduler"}, c.schedulerArgs()...), Env: spareCollector(),
 	})
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 			return nil, err
 		}
 		p, err := c.group.Start(process.Spec{
-			Name: "kube-apiserver", Path: self, Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...),
+			Name: "kube-apiserver", Path: self, Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...), Env: spareCollector(),
 		})
 		if err != nil {
 			return nil, err
@@ -118,6 +118,11 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 		}
 	}
 }
+
+// spareCollector lets a program's heap grow to four times what it needs before
+// garbage is collected: in a small cluster memory is cheaper than a core that is busy
+// when five hundred pods arrive.
+func spareCollector() []string { return []string{"GOGC=300"} }
 
 // Failed delivers why a program of the control plane ended before its time.
 func (c *ControlPlane) Failed() <-chan error { return c.failed }
