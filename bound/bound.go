@@ -184,14 +184,6 @@ func (g *group) rate(weights []float64) float64 {
 	return 1 / most
 }
 
-func size(weights []float64, amounts []int64) float64 {
-	n := 0.0
-	for r, w := range weights {
-		n += w * float64(max(amounts[r], 0))
-	}
-	return n
-}
-
 // The search moves one weight at a time by a factor, first by e^4, in the end
 // by less than a thousandth.
 const (

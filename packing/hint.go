@@ -11,13 +11,7 @@ import (
 // hint names the smallest change that would help: what would mend the cause
 // that let an offer get furthest.
 func (t *trial) hint() string {
-	var best *finding
-	for i := range t.findings {
-		f := &t.findings[i]
-		if best == nil || f.rank > best.rank || f.rank == best.rank && f.Count > best.Count {
-			best = f
-		}
-	}
+	best := t.furthest()
 	if best == nil {
 		return ""
 	}
@@ -51,6 +45,18 @@ func (t *trial) hint() string {
 		return "plan again: the pods that have a place now need no more work"
 	}
 	return ""
+}
+
+// furthest returns the finding of the highest rank, the most frequent one among equals; nil if there is none.
+func (t *trial) furthest() *finding {
+	var best *finding
+	for i := range t.findings {
+		f := &t.findings[i]
+		if best == nil || f.rank > best.rank || f.rank == best.rank && f.Count > best.Count {
+			best = f
+		}
+	}
+	return best
 }
 
 func (t *trial) emptyHint(f *finding) string {
