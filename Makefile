@@ -33,7 +33,7 @@ unit: ## the tests that need no control plane
 
 .PHONY: e2e
 e2e: bin/joiner ## the tests in the lab: a real control plane, an emulated AWS
-	@hack/step 'lab tests' $(LAB_TEST) ./...
+	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: bench
 bench: ## benchmarks of the engine
