@@ -65,6 +65,9 @@ const recheck = 5 * time.Second
 
 // Start runs the loop until ctx ends.
 func (p *Provisioner) Start(ctx context.Context) error {
+	// The first look starts the informers of kinds that nothing else watches, which takes half a second. An error is
+	// not lost: the first pass looks again.
+	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
 	pause := time.Duration(0)
 	for {
 		window, ok := p.Batch.Wait(ctx, pause)
