@@ -18,7 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -140,22 +142,26 @@ func namespaced(t *testing.T, l *lab.Lab) string {
 	return name
 }
 
-// allRun waits until the namespace has so many pods and all of them run.
+// allRun waits until the namespace has so many pods and all of them run. It
+// watches them: to list 500 pods over and over would take the time that is measured.
 func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
 	t.Helper()
 	begun := time.Now()
-	within(t, l, limit, fmt.Sprintf("%d pods to run", want), func(ctx context.Context) (bool, error) {
-		pods, err := l.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
+	informer := factory.Core().V1().Pods().Informer()
+	pods := factory.Core().V1().Pods().Lister()
+	factory.Start(ctx.Done())
+	within(t, l, limit, fmt.Sprintf("%d pods to run", want), func(context.Context) (bool, error) {
+		all, err := pods.List(labels.Everything())
 		running := 0
-		for _, p := range pods.Items {
+		for _, p := range all {
 			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
 				running++
 			}
 		}
-		return running == want && len(pods.Items) == want, nil
+		return informer.HasSynced() && running == want && len(all) == want, err
 	})
 	t.Logf("%d pods run after %.1f s", want, time.Since(begun).Seconds())
 }

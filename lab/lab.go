@@ -200,7 +200,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 		return err
 	}
 	l.Config, l.Kubeconfig = l.plane.Admin, l.plane.Kubeconfig
-	if l.Kube, err = kubernetes.NewForConfig(l.Config); err != nil {
+	if l.Kube, err = kubernetes.NewForConfig(kubelet.Protobuf(l.Config)); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
 	if err := l.auth.watch(l.ctx, l.Kube); err != nil {

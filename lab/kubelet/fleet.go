@@ -50,24 +50,21 @@ type Fleet struct {
 // known. The network of a node is up once its pod with the label
 // k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI.
 func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod string) (*Fleet, error) {
-	client, err := kubernetes.NewForConfig(admin)
+	client, err := kubernetes.NewForConfig(Protobuf(admin))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	config := rest.Config{
-		Host:            admin.Host,
-		TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData},
-		ContentConfig:   rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
-		QPS:             -1,
-	}
-	transport, err := rest.TransportFor(&config)
+	config := Protobuf(&rest.Config{
+		Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}, QPS: -1,
+	})
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make transport: %w", err)
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods()
 	f := &Fleet{
-		config: config, transport: transport, pace: pace, networkPod: networkPod,
+		config: *config, transport: transport, pace: pace, networkPod: networkPod,
 		pods:   pods.Informer().GetIndexer(),
 		queue:  workqueue.NewTypedDelayingQueue[string](),
 		nodes:  map[string]*Kubelet{},
@@ -91,6 +88,15 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod str
 		go f.work()
 	}
 	return f, nil
+}
+
+// Protobuf returns a copy of a configuration whose clients speak protobuf, which
+// costs both sides a fraction of what JSON does. It serves Kubernetes' own kinds.
+func Protobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	return config
 }
 
 // Start starts a kubelet, which runs until it is stopped or ctx ends.
