@@ -38,9 +38,6 @@ func emptying(seen Seen, now time.Time) Step {
 	if n.Deleted.IsZero() {
 		return step.to(DeleteNode)
 	}
-	if !n.Finalizer {
-		return step.wait(WaitNodeGone, now.Add(Poll))
-	}
 	if seen.Machine.State != MachineAbsent && seen.Machine.State != MachineEnding {
 		if rest, done := drained(seen, now); !done {
 			return rest
@@ -48,6 +45,9 @@ func emptying(seen Seen, now time.Time) Step {
 	}
 	if end, done := ending(seen, now); !done {
 		return end
+	}
+	if !n.Finalizer { // somebody else's holds it
+		return step.wait(WaitNodeGone, now.Add(Poll))
 	}
 	return step.to(ReleaseNode)
 }

@@ -107,7 +107,7 @@ func joined(seen Seen, now time.Time) Step {
 	n, until := seen.Node, expiry(seen.Claim)
 	switch {
 	case n.Count == 0:
-		return step.wait(WaitNode, until)
+		return step.wait(WaitNode, earliest(until, lostAt(n)))
 	case n.Count > 1:
 		return step.wait(WaitOneNode, until).about(strconv.Itoa(n.Count))
 	case !n.Ready:
@@ -127,6 +127,9 @@ func ready(seen Seen, now time.Time) Step {
 	if done {
 		return step
 	}
+	if seen.Node.Count == 0 {
+		return step.wait(WaitNode, earliest(expiry(seen.Claim), lostAt(seen.Node)))
+	}
 	return step.wait(WaitExpiry, expiry(seen.Claim))
 }
 
@@ -139,13 +142,26 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 		return step.to(Hold), true
 	case seen.Node.Count > 0 && !seen.Node.Deleted.IsZero():
 		return step.delete(ReasonNodeDeleted), true
+	case seen.Claim.Registered && isPast(lostAt(seen.Node), now):
+		// Nothing can be put on a machine without a Node, and nobody would ever give it back.
+		return step.delete(ReasonNodeDeleted), true
 	case gone && !seen.Node.Ready:
 		// A Node that is ready speaks against EC2's word that its machine is gone, which may be late.
 		return step.delete(ReasonMachineGone), true
 	case isPast(expiry(seen.Claim), now):
 		return step.delete(ReasonExpired), true
+	case seen.Node.Count == 1 && seen.Node.Reborn:
+		return step.to(Register), true
 	}
 	return step, false
+}
+
+// lostAt is when a Node that is missing counts as lost, zero for never.
+func lostAt(n Node) time.Time {
+	if n.Lost.IsZero() {
+		return time.Time{}
+	}
+	return n.Lost.Add(LostTimeout)
 }
 
 // expiry is when the claim is to be replaced, zero for never.

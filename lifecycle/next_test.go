@@ -90,6 +90,10 @@ func axes() []axis {
 			{"settling", func(s *Seen) { s.Node = leaving(time.Second, 0, 1) }},
 			{"volumes", func(s *Seen) { s.Node = leaving(time.Minute, 0, 1) }},
 			{"empty", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0) }},
+			{"lost", func(s *Seen) { s.Node = Node{Lost: ago(LostTimeout)} }},
+			{"lost-lately", func(s *Seen) { s.Node = Node{Lost: ago(time.Second)} }},
+			{"reborn", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered} }},
+			{"leaving-held", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Finalizer = false }},
 			{"empty-dead", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Ready = false }},
 		}},
 	}
@@ -166,7 +170,9 @@ func broken(seen Seen, step Step) string {
 		{"volumes hold the machine", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
 		{"a node that has joined is not given up", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
 		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
-		{"one node registers", step.Action != Register || n.Count == 1 && !c.Registered},
+		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},
+		{"a Node that somebody else holds keeps no machine", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
+		{"a claim follows its Node", !c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold || !c.Deleted.IsZero()},
 		{"a fit node initializes", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
 		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {

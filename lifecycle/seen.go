@@ -13,6 +13,9 @@ const (
 	LaunchTimeout       = 5 * time.Minute
 	RegistrationTimeout = 15 * time.Minute
 
+	// LostTimeout is how long a Node that had joined may be missing. A kubelet that starts anew makes its Node again.
+	LostTimeout = time.Minute
+
 	// Settle is how long a node that was just closed to new pods is watched before it counts as empty: kube-scheduler
 	// may have bound a pod to it before it saw the taint.
 	Settle = 2 * time.Second
@@ -86,6 +89,11 @@ type Machine struct {
 type Node struct {
 	Count     int  // 0, 1, or more for a mistake that people make
 	Finalizer bool // ours is on it
+
+	// Lost is since when there is no Node although one had joined; zero when there is one, or none has joined yet.
+	Lost time.Time
+	// Reborn: it is younger than the registration, so that it is another one than was registered, and nobody has prepared it.
+	Reborn bool
 
 	Deleted  time.Time // when it was asked to go; zero while it may live
 	Cordoned bool      // tainted as disrupted
