@@ -36,8 +36,9 @@ e2e: bin/joiner ## the tests in the lab: a real control plane, an emulated AWS
 	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: bench
-bench: ## benchmarks of the engine
+bench: bin/joiner ## benchmarks: the engine; the controller with 500 pods in the lab (wants a calm machine)
 	@go test -run '^$$' -bench . -benchmem ./packing/...
+	@LAB_TIMED=1 JOINER_BINARY=$(CURDIR)/bin/joiner $(LAB_TEST) -run '^TestFiveHundredPods$$' -v .
 
 .PHONY: conformance
 conformance: ## our CRDs against Karpenter's

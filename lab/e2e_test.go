@@ -383,9 +383,12 @@ func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
 	}
 }
 
-// TestFiveHundredPods makes 500 pods as fast as they can be made, and measures
-// the controller. Whoever else uses this machine is measured with it, so that a slow
-// run may be repeated: the bound is the controller's, not the machine's.
+// timed makes TestFiveHundredPods fail when the controller is slow. `make bench` sets it: on a machine that does
+// something else besides, the API server's share of it would be measured, so that elsewhere the times are only shown.
+const timed = "LAB_TIMED"
+
+// TestFiveHundredPods makes 500 pods as fast as they can be made, and measures the controller: its memory, and how
+// long after a batch has closed EC2 is asked for each of its machines.
 func TestFiveHundredPods(t *testing.T) {
 	l := shared(t)
 	name := namespaced(t, l)
@@ -394,29 +397,24 @@ func TestFiveHundredPods(t *testing.T) {
 		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
 			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 	)
-	const runs = 3
-	for run := 1; ; run++ {
-		c := restart(t, l) // so that its numbers are of this run alone
-		poolReady(t, l, name)
-		makePods(t, l, name, 500)
-		allRun(t, l, name, 500, 3*time.Minute)
-		for _, stage := range []string{"batch", "plan", "claim", "launch", "beyond"} {
-			t.Logf("stage %-6s %s", stage, histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
-		}
-		peak := peakMemory(t, c.PID())
-		t.Logf("the controller took at most %d MiB of memory", peak>>20)
-		if peak > 300<<20 {
-			t.Errorf("that is more than 300 MiB")
-		}
-		beyond := histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
-		if beyond.count > 0 && beyond.under["0.3"] == beyond.count {
-			break
-		}
-		if run == runs {
-			t.Errorf("beyond the batch window: %s; want all of them under 0.3 s in one of %d runs", beyond, runs)
-			break
-		}
-		emptied(t, l, name)
+	c := restart(t, l) // so that its numbers are of this test alone
+	poolReady(t, l, name)
+	makePods(t, l, name, 500)
+	allRun(t, l, name, 500, 3*time.Minute)
+	for _, stage := range []string{"batch", "plan", "claim", "launch", "beyond"} {
+		t.Logf("stage %-6s %s", stage, histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
+	}
+	peak := peakMemory(t, c.PID())
+	t.Logf("the controller took at most %d MiB of memory", peak>>20)
+	if peak > 300<<20 {
+		t.Errorf("that is more than 300 MiB")
+	}
+	beyond := histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
+	switch {
+	case beyond.count == 0:
+		t.Error("no launch was measured")
+	case beyond.under["0.3"] < beyond.count && os.Getenv(timed) != "":
+		t.Errorf("beyond the batch window: %s; want all of them under 0.3 s", beyond)
 	}
 	nothingLeft(t, l, name)
 }
@@ -429,18 +427,6 @@ func poolReady(t *testing.T, l *lab.Lab, name string) {
 		return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == karpenterv1.ConditionReady && c.Status == metav1.ConditionTrue
 		}), err
-	})
-}
-
-// emptied deletes the pods of a namespace and waits until the pool's nodes have left.
-func emptied(t *testing.T, l *lab.Lab, name string) {
-	t.Helper()
-	if err := l.Kube.CoreV1().Pods(name).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
-		left, err := remains(ctx, l, name)
-		return len(left) == 0, err
 	})
 }
 
