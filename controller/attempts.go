@@ -19,6 +19,7 @@ type attempt struct {
 	// clean: no launch of this claim can have bought a machine that we do not know of.
 	clean bool
 
+	asked     time.Time // when EC2 answered last, or failed to; zero: it was not asked
 	shortage  bool
 	notBefore time.Time
 	doubt     time.Time // since when EC2 says that the number was used with other contents; zero: it does not

@@ -28,11 +28,14 @@ func readBooks(o kube.Objects, watch *PodWatch) books {
 		ready: map[string]bool{}, keep: map[string]string{}, nodes: map[string]bool{},
 	}
 	for _, pool := range o.Pools {
-		if pool.Spec.Replicas == nil && pool.DeletionTimestamp == nil {
+		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.Spec.Replicas == nil && pool.DeletionTimestamp == nil {
 			b.policies[pool.Name] = policyOf(pool)
 		}
 	}
 	for _, claim := range o.Claims {
+		if !isServed(claim.Spec.NodeClassRef) {
+			continue // another controller's
+		}
 		b.claims[claim.Name] = claim
 		b.quiet[claim.Name] = quietSince(claim, watch.Touched(claim.Status.NodeName))
 	}

@@ -70,6 +70,7 @@ type Claims struct {
 
 	attempts attempts
 	newest   newest
+	absences absences
 	failures Backoff
 }
 
@@ -82,7 +83,7 @@ func (c *Claims) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if claim == nil || err != nil {
 		return c.outcome(request.Name, time.Time{}, err)
 	}
-	if ref := claim.Spec.NodeClassRef; ref == nil || ref.Group != awsv1.Group || ref.Kind != awsv1.Kind {
+	if !isServed(claim.Spec.NodeClassRef) {
 		return reconcile.Result{}, nil // another controller's
 	}
 	until, err := c.advance(ctx, claim)
@@ -138,7 +139,7 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 	case lifecycle.Launch:
 		return c.launch(ctx, v, now)
 	case lifecycle.Record:
-		return c.record(ctx, v, *v.instance, now)
+		return c.recordFound(ctx, v, now)
 	case lifecycle.Register:
 		return c.register(ctx, v, now)
 	case lifecycle.Initialize:
@@ -163,6 +164,11 @@ func (c *Claims) outcome(name string, until time.Time, err error) (reconcile.Res
 		loop: "nodeclaim", kind: "NodeClaim", name: name, until: until, err: err,
 		failures: &c.failures, metrics: c.Metrics, log: c.Log, now: c.Now,
 	})
+}
+
+// isServed reports whether a node class is one that this controller knows, and not that of another cloud's controller.
+func isServed(ref *karpv1.NodeClassReference) bool {
+	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
 func hold(claim *karpv1.NodeClaim) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"sync"
 	"time"
 )
 
@@ -10,6 +11,9 @@ import (
 type Holds struct {
 	launches Backoff
 	joins    Backoff
+
+	mu     sync.Mutex
+	joined map[string]time.Time // by pool: when a machine became a node last
 }
 
 // How long a pool waits: at first, and at most. A machine that does not join has cost money for a quarter of an hour
@@ -27,8 +31,15 @@ func (h *Holds) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool
 	return fail(&h.launches, holdLaunchFirst, holdLaunchMost, now, pool, cause)
 }
 
-// JoinFailed notes that a machine of the pool has not joined in time.
-func (h *Holds) JoinFailed(now time.Time, pool, cause string) (time.Time, bool) {
+// JoinFailed notes at now that a machine of the pool, wanted at wanted, has not joined in time. If another has joined in the
+// meantime, then it is that machine's trouble and not the pool's.
+func (h *Holds) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
+	h.mu.Lock()
+	last := h.joined[pool]
+	h.mu.Unlock()
+	if last.After(wanted) {
+		return time.Time{}, false
+	}
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
 }
 
@@ -45,8 +56,16 @@ func fail(b *Backoff, first, most time.Duration, now time.Time, pool, cause stri
 // Launched notes that the pool bought a machine.
 func (h *Holds) Launched(pool string) { h.launches.Clear(pool) }
 
-// Joined notes that a machine of the pool became a node.
-func (h *Holds) Joined(pool string) { h.joins.Clear(pool) }
+// Joined notes that a machine of the pool became a node at now.
+func (h *Holds) Joined(now time.Time, pool string) {
+	h.joins.Clear(pool)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.joined == nil {
+		h.joined = map[string]time.Time{}
+	}
+	h.joined[pool] = now
+}
 
 // Held returns until when the pool waits, and why; zero if it does not.
 func (h *Holds) Held(now time.Time, pool string) (until time.Time, why string) {

@@ -34,7 +34,7 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 	if err != nil {
 		return nil, err
 	}
-	c.Holds.Joined(pool)
+	c.Holds.Joined(now, pool)
 	c.Metrics.Nodes.Created.WithLabelValues(pool).Inc()
 	c.Log.Info("registered NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", node.Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
@@ -50,11 +50,15 @@ func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 		node.Annotations = map[string]string{}
 	}
 	taints := slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints)
-	if node.Labels[karpv1.LabelDoNotSyncTaints] == "true" {
-		taints = nil // its bootstrap has set them, and somebody may have removed startup taints since
+	if node.Labels[karpv1.LabelDoNotSyncTaints] == "true" || node.Labels[karpv1.LabelRegistered] == "true" {
+		taints = nil // its bootstrap has set them, or we have, and somebody may have removed startup taints since
 	}
 	maps.Copy(node.Labels, claim.Labels)
-	maps.Copy(node.Annotations, claim.Annotations)
+	for key, value := range claim.Annotations {
+		if key != kube.AnnotationPods { // it is the claim's alone, and may be long
+			node.Annotations[key] = value
+		}
+	}
 	node.Labels[karpv1.LabelRegistered] = "true"
 	kept := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == karpv1.TaintUnregistered })
 	for _, taint := range taints {

@@ -43,6 +43,8 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	begun := time.Now()
 	launch, err := c.Buyer.Launch(ctx, *a.request)
 	c.observe("Create", begun, err)
+	a.asked = c.Now.now()
+	c.attempts.set(v.claim.UID, a)
 	c.Offers.Short(c.Now.now(), launch.Short)
 	for _, s := range launch.Short {
 		c.Metrics.LaunchFailures.WithLabelValues(s.Zone, s.CapacityType, s.Reason).Inc()
@@ -76,7 +78,7 @@ func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause erro
 	case now.Sub(a.doubt) < doubtFor:
 		a.notBefore = now.Add(doubtPoll)
 	default:
-		a = attempt{number: a.number + 1, clean: true, tries: a.tries}
+		a = attempt{number: a.number + 1, clean: true, tries: a.tries, asked: a.asked}
 	}
 	c.attempts.set(v.claim.UID, a)
 	return v.claim, nil
@@ -94,6 +96,10 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 	if f.Kind == fault.Shortage {
 		a.shortage = true
 		c.attempts.set(v.claim.UID, a)
+		if len(launch.Short) == 0 && !c.Offers.Explained(v.claim, v.class, now) {
+			// The next plan would want the same again, at once.
+			c.Holds.LaunchFailed(now, v.claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
+		}
 		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, f.Error())
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.claim.Name, "nodePool", v.claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.claim, nil
@@ -111,6 +117,17 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		conditions.Start(now)
 		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, f.Error())
 	})
+}
+
+// recordFound writes down the machine that an attempt of before has bought. A process that has just begun has to wait
+// until it knows the instance types: what is written on the claim now is never written again.
+func (c *Claims) recordFound(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	if v.class != nil {
+		if _, ok := c.Offers.Market.Catalog(v.class, now); !ok {
+			return nil, errNoMarket
+		}
+	}
+	return c.record(ctx, v, *v.instance, now)
 }
 
 // record writes on the claim the machine that was bought for it.

@@ -35,7 +35,7 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 		c.Batch.Hurry(string(v.claim.UID))
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
-		c.Holds.JoinFailed(c.Now.now(), pool, "the last was "+v.claim.Status.ProviderID)
+		c.Holds.JoinFailed(c.Now.now(), v.claim.CreationTimestamp.Time, pool, "the last was "+v.claim.Status.ProviderID)
 		c.Tell.Tell(v.claim, kube.ReasonNotJoining, "The instance "+v.claim.Status.ProviderID+" has not joined the cluster within "+
 			lifecycle.RegistrationTimeout.String()+" and is given back")
 	}
@@ -144,6 +144,7 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 		return err
 	}
 	c.attempts.forget(claim.UID)
+	c.absences.note(claim.UID, false, now)
 	c.Ledger.Forget(claim.UID)
 	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()
 	c.Metrics.Claims.Terminated.WithLabelValues(pool, claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]).Inc()

@@ -181,12 +181,15 @@ func (n *NodeClasses) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (
 	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return time.Time{}, err
 	}
-	if len(claims.Items) > 0 {
-		names := []string{}
-		for _, c := range claims.Items[:min(5, len(claims.Items))] {
-			names = append(names, c.Name)
+	var waiting []string
+	for _, c := range claims.Items {
+		if isServed(c.Spec.NodeClassRef) { // and not of another cloud's class of the same name
+			waiting = append(waiting, c.Name)
 		}
-		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+count(len(claims.Items), "NodeClaim")+" to end: "+strings.Join(names, ", "))
+	}
+	if len(waiting) > 0 {
+		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+count(len(waiting), "NodeClaim")+" to end: "+
+			strings.Join(waiting[:min(5, len(waiting))], ", "))
 		return time.Now().Add(time.Minute), nil // the end of a claim wakes us earlier
 	}
 	if class.Spec.InstanceProfile == nil {

@@ -86,6 +86,25 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	return request, nil
 }
 
+// Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
+func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
+	market, ok := o.Market.Catalog(class, now)
+	accepted, wrong := constraint.All(requirements(claim)...)
+	if !ok || wrong != nil {
+		return false
+	}
+	w := wish{accepted: accepted, subnets: map[string]network.Subnet{}}
+	for _, s := range class.Status.Subnets {
+		w.subnets[s.Zone] = network.Subnet{ID: s.ID}
+	}
+	for _, t := range w.named(market.Types) {
+		if w.takes(t.Labels) && slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return !o.Available && w.takesOffering(o) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // typesText names the instance types that a claim accepts, the first few of them.
 func typesText(accepted constraint.Requirements) string {
 	names, ok := accepted[catalog.LabelInstanceType]

@@ -59,7 +59,7 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if ref := pool.Spec.Template.Spec.NodeClassRef; ref == nil || ref.Group != awsv1.Group || ref.Kind != awsv1.Kind {
+	if !isServed(pool.Spec.Template.Spec.NodeClassRef) {
 		return time.Time{}, nil // another controller's
 	}
 	seen, err := p.see(ctx, pool)

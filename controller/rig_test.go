@@ -296,7 +296,7 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Tell: r.events, Metrics: m, Log: log},
-		Sweeper: &Sweeper{Cache: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Metrics: m, Log: log},
+		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Metrics: m, Log: log},
 	}
 }
 
@@ -469,14 +469,19 @@ func (r *rig) join(t *testing.T) {
 		if c.Status.ProviderID == "" || known[c.Status.ProviderID] {
 			continue
 		}
-		r.create(t, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + c.Name, Labels: map[string]string{"kubernetes.io/hostname": "node-of-" + c.Name}},
-			Spec:       corev1.NodeSpec{ProviderID: c.Status.ProviderID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()}},
-			Status: corev1.NodeStatus{
-				Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			},
-		})
+		r.create(t, nodeOf(c, "node-of-"+c.Name))
+	}
+}
+
+// nodeOf is the Node that the kubelet on the claim's machine makes.
+func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
+		Spec:       corev1.NodeSpec{ProviderID: c.Status.ProviderID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()}},
+		Status: corev1.NodeStatus{
+			Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}
 }
 

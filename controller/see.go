@@ -55,6 +55,8 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		v.seen.Node = nodeSeen(claim, v.nodes)
 	}
 	s := &v.seen.Claim
+	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
+	v.seen.Node.Lost = c.absences.note(claim.UID, isLost, now)
 	switch {
 	case !s.Deleted.IsZero():
 		if err := c.seeMachine(ctx, &v, now); err != nil {
@@ -101,6 +103,9 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	}
 	if node.DeletionTimestamp != nil {
 		out.Deleted = node.DeletionTimestamp.Time
+	}
+	if joined, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && joined.Status == "True" {
+		out.Reborn = !out.Finalizer && node.CreationTimestamp.After(joined.LastTransitionTime.Time)
 	}
 	for _, taint := range node.Spec.Taints {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
@@ -180,8 +185,10 @@ func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
 		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
 			return err
 		}
-		// None is found. That is sure only if we never asked for one, or EC2 has had time to show it.
-		if !c.attempts.of(v.claim.UID).clean && now.Sub(v.claim.DeletionTimestamp.Time) < settleLook {
+		// None is found. That is sure only if we never asked for one, or EC2 has had time to show it. A launch may
+		// have begun before the claim was deleted, and ended long after.
+		a := c.attempts.of(v.claim.UID)
+		if !a.clean && (now.Sub(v.claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook) {
 			m.State = lifecycle.MachineUnknown
 		}
 		return nil

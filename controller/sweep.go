@@ -88,7 +88,7 @@ func (in sweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	for _, c := range in.claims {
 		launched, _ := c.StatusConditions().Find(karpv1.ConditionLaunched)
 		id := c.Status.ProviderID
-		if id == "" || alive[id] || in.nodes[id] || c.DeletionTimestamp != nil || in.now.Sub(launched.LastTransitionTime.Time) < claimGrace {
+		if id == "" || !isServed(c.Spec.NodeClassRef) || alive[id] || in.nodes[id] || c.DeletionTimestamp != nil || in.now.Sub(launched.LastTransitionTime.Time) < claimGrace {
 			continue
 		}
 		out = append(out, c)

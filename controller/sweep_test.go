@@ -45,6 +45,7 @@ func TestSweep(t *testing.T) {
 	claim := func(line string) *karpv1.NodeClaim {
 		words := strings.Fields(line)
 		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: words[0], CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
+		c.Spec.NodeClassRef = testPool().Spec.Template.Spec.NodeClassRef
 		launched := now.Add(-time.Hour)
 		for _, w := range words[1:] {
 			switch {

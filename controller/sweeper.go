@@ -3,10 +3,12 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -26,6 +28,7 @@ type fleet interface {
 // that nobody uses. It is the net under the loops: with it, no crash costs money for longer than a minute or two.
 type Sweeper struct {
 	Cache    client.Reader
+	Live     client.Reader // the API server itself; nil: the cache is believed
 	Cluster  nodeReader
 	Fleet    fleet
 	Machines machines
@@ -106,8 +109,27 @@ func (s *Sweeper) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]boo
 	return out, nodes, nil
 }
 
+// isWanted asks the API server whether there is a claim for the instance after all: the cache may be far behind.
+func (s *Sweeper) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
+	if s.Live == nil || i.Claim() == "" {
+		return false, nil
+	}
+	claim := &karpv1.NodeClaim{}
+	err := s.Live.Get(ctx, client.ObjectKey{Name: i.Claim()}, claim)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for nodeclaim %s: %w", i.Claim(), err)
+	}
+	return claim.Status.ProviderID == "" || claim.Status.ProviderID == i.ProviderID(), nil
+}
+
 // terminate ends an instance without a claim, and removes the Node that it may have become.
 func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
+	if wanted, err := s.isWanted(ctx, i); err != nil || wanted {
+		return err
+	}
 	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !fault.Is(err, fault.Gone) {
 		return err
 	}

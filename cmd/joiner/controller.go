@@ -168,7 +168,7 @@ func wire(p parts) controller.Loops {
 			Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Sweeper: &controller.Sweeper{
-			Cache: cache, Cluster: reader, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
+			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
 			Metrics: p.metrics, Log: p.log,
 		},
 	}

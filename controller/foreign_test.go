@@ -1,0 +1,66 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// TestForeignClaimsAreLeftAlone: a NodeClaim of another cloud's node class is not swept, its empty node is not removed,
+// and a node class of ours does not wait for it although the names are equal.
+func TestForeignClaimsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	ref := &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	pool := testPool()
+	pool.ObjectMeta = metav1.ObjectMeta{Name: "theirs"}
+	pool.Spec.Template.Spec.NodeClassRef = ref
+	r.create(t, pool)
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "theirs-1", Labels: map[string]string{karpv1.LabelNodePool: "theirs"}},
+		Spec:       karpv1.NodeClaimSpec{NodeClassRef: ref},
+	}
+	claim.Status.ProviderID, claim.Status.NodeName = "kwok://theirs-1", "theirs-1"
+	long := r.now().Add(-time.Hour)
+	conditions := claim.StatusConditions()
+	conditions.Start(long)
+	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
+		conditions.SetTrue(long, c)
+	}
+	r.create(t, claim)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "theirs-1", Labels: map[string]string{
+			karpv1.LabelNodePool: "theirs", karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true",
+		}},
+		Spec: corev1.NodeSpec{ProviderID: "kwok://theirs-1"},
+	}
+	r.create(t, node)
+	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.claims(t)); n != 1 {
+		t.Fatalf("the sweeper took it: %d claims are left", n)
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if err := r.api.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	r.empty(t)
+	if n := len(r.claims(t)); n != 1 {
+		t.Fatalf("it was removed as empty: %d claims are left", n)
+	}
+	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
+		t.Fatal(err)
+	}
+	if said := r.events.has("WaitingOnNodeClaimTermination"); said != "" {
+		t.Error(said)
+	}
+}

@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// readyNode leads one pod to a ready node.
+func (r *rig) readyNode(t *testing.T) corev1.Node {
+	t.Helper()
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	r.bind(t)
+	if claim := findClaim(t, r); !claim.StatusConditions().IsReady() {
+		t.Fatalf("the claim is not ready: %+v\n%s", claim.Status.Conditions, r.log)
+	}
+	return r.nodes(t)[0]
+}
+
+// tearOut removes a Node as somebody does who takes its finalizers off.
+func (r *rig) tearOut(t *testing.T, node corev1.Node) {
+	t.Helper()
+	node.Finalizers = nil
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.api.Delete(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClaimFollowsItsNode: a Node that vanishes although we hold it leaves no machine behind that costs money for ever.
+func TestClaimFollowsItsNode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.tearOut(t, r.readyNode(t))
+	if wait := r.work(t); findClaim(t, r).DeletionTimestamp != nil || wait <= 0 {
+		t.Fatalf("the claim goes at once, or is looked at in %s: a kubelet that starts anew has no chance", wait)
+	}
+	r.ahead += lifecycle.LostTimeout
+	r.finish(t)
+	if len(r.instances())+len(r.claims(t)) > 0 {
+		t.Errorf("left: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+	}
+}
+
+// TestNodeThatCameBackIsPrepared: a kubelet that starts anew makes its Node again, with the taint that keeps pods off.
+func TestNodeThatCameBackIsPrepared(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.tearOut(t, r.readyNode(t))
+	claim := findClaim(t, r)
+	r.create(t, nodeOf(*claim, "again"))
+	node := r.nodes(t)[0]
+	node.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Minute)) // later than the first was registered
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	r.ahead += 2 * time.Minute
+	r.work(t)
+	node = r.nodes(t)[0]
+	if hasTaint(&node, karpv1.TaintUnregistered) || node.Labels[karpv1.LabelInitialized] != "true" || len(node.Finalizers) == 0 {
+		t.Errorf("the Node is not prepared: %+v %+v\n%s", node.ObjectMeta, node.Spec, r.log)
+	}
+	if claim := findClaim(t, r); claim.Status.NodeName != "again" || !claim.StatusConditions().IsReady() {
+		t.Errorf("the claim does not know: %+v", claim.Status)
+	}
+}
+
+// TestPrepare covers what a Node gets when it joins, and what it does not.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "uid", Annotations: map[string]string{"a": "b", kube.AnnotationPods: "ns/web"},
+	}}
+	claim.Spec.Taints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
+	claim.Spec.StartupTaints = []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
+	for name, c := range map[string]struct {
+		labels    map[string]string
+		wantTaint bool
+	}{
+		"bare":                             {nil, true},
+		"its bootstrap has set the taints": {map[string]string{karpv1.LabelDoNotSyncTaints: "true"}, false},
+		// We died before we wrote so on the claim, and the CNI has taken its taint off since.
+		"prepared before": {map[string]string{karpv1.LabelRegistered: "true"}, false},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}
+		prepare(node, claim)
+		if hasTaint(node, "cni") != c.wantTaint || hasTaint(node, "team") != c.wantTaint {
+			t.Errorf("%s: taints %v", name, node.Spec.Taints)
+		}
+		if node.Annotations["a"] != "b" || node.Annotations[kube.AnnotationPods] != "" {
+			t.Errorf("%s: annotations %v: the list of pods is the claim's alone, and may have 96 KiB", name, node.Annotations)
+		}
+	}
+}
