@@ -81,8 +81,7 @@ func sortError(err error) (kube.Next, string) {
 	switch aws.Kind {
 	case fault.Denied, fault.Misconfigured, fault.Refused, fault.Unknown:
 		return kube.Tell, aws.Hint
-	case fault.Gone:
-		return kube.Gone, ""
 	}
+	// Gone, too: whom it is news to has dealt with it, and what AWS does not show yet it shows later.
 	return kube.Retry, aws.Hint
 }
