@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -21,8 +23,23 @@ type PodWatch struct {
 	event map[string]time.Time // by node name: when a pod last came or left
 }
 
-// Handler returns the callbacks for the pod informer.
-func (w *PodWatch) Handler() toolscache.ResourceEventHandler {
+// podInformer tells of each pod that there is, and of each change.
+type podInformer interface {
+	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
+}
+
+// follow watches pods from now on, until ctx ends. A process that does not lead must not: nobody would ever take what it
+// remembers.
+func (w *PodWatch) follow(ctx context.Context, pods podInformer) error {
+	if _, err := pods.AddEventHandler(w.handler()); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// handler returns the callbacks for the pod informer.
+func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInitial bool) {
 			if pod, ok := object.(*corev1.Pod); ok {

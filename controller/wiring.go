@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,10 @@ type Loops struct {
 const (
 	claimWorkers = 200
 	otherWorkers = 10
+
+	// longestVisit is how long one visit to an object may take. Calls to AWS that are throttled are made again for a
+	// while; after that the worker is worth more to other objects. What was begun is taken up again.
+	longestVisit = 3 * time.Minute
 )
 
 // Add gives the loops to the manager, which runs them while it leads.
@@ -48,14 +53,12 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	if _, err := pods.AddEventHandler(l.Pods.Handler()); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
-	}
+	watch := func(ctx context.Context) error { return l.Pods.follow(ctx, pods) }
 	if err := l.addObjects(m); err != nil {
 		return err
 	}
 	for _, loop := range []func(context.Context) error{
-		l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
+		watch, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
 	} {
 		if err := m.Add(leading(loop)); err != nil {
 			return fmt.Errorf("add loop: %w", err)
@@ -98,7 +101,7 @@ func (l Loops) addObjects(m manager.Manager) error {
 		{claims, l.Claims, claimWorkers}, {orphans, l.Orphans, otherWorkers},
 		{classes, l.NodeClasses, otherWorkers}, {pools, l.Pools, otherWorkers},
 	} {
-		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers}).Complete(c.loop); err != nil {
+		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(c.loop); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}

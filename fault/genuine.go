@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -14,14 +15,22 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Genuine returns cfg with two additions. Clients made from it refuse answers that
+// longestAnswer is how long one attempt of a call may take, to the last byte of its answer. The SDK itself would wait for
+// ever for a peer that takes the request and says nothing, and a loop with it. EC2's slowest calls take some ten seconds.
+const longestAnswer = time.Minute
+
+// Genuine returns cfg with three additions. Clients made from it refuse answers that
 // are not of AWS: without it a proxy's page with status 200 reads as an empty list,
-// and all instances would seem to be gone. And their requests cannot break their own
+// and all instances would seem to be gone. They give up an attempt after longestAnswer, unless the caller's client has a
+// time of its own. And their requests cannot break their own
 // connection, see patient. Every door makes its clients from it.
 func Genuine(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
+	if plain, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && plain.GetTimeout() == 0 {
+		cfg.HTTPClient = plain.WithTimeout(longestAnswer)
 	}
 	if _, ok := cfg.HTTPClient.(patient); !ok {
 		cfg.HTTPClient = patient{cfg.HTTPClient}
