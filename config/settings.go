@@ -29,7 +29,8 @@ type Settings struct {
 	MemoryOverheadPercent float64
 	// ReservedENIs are network interfaces of each instance that the VPC CNI keeps from pods.
 	ReservedENIs int
-	// IsolatedVPC: there is no way to services without an endpoint in the VPC (IAM, pricing); they are not asked.
+	// IsolatedVPC: there is no way to services without an endpoint in the VPC. The Price List is not asked, and IAM not about
+	// instance profiles that an EC2NodeClass names; one that names a role instead needs IAM all the same.
 	IsolatedVPC bool
 	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
 	SubnetRefresh, AMIRefresh time.Duration

@@ -37,7 +37,7 @@ func (c *Settings) table() []setting {
 
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
-		{flag: "isolated-vpc", fallback: "false", help: "do not ask services that have no endpoint in a VPC", isBool: true, set: yes(&c.IsolatedVPC)},
+		{flag: "isolated-vpc", fallback: "false", help: "do not ask for prices, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 

@@ -65,6 +65,7 @@ type NodeClasses struct {
 	Versions  versions
 	Offers    *Offers
 	VPC       string        // of the cluster; empty if it is not known
+	Isolated  bool          // there is no way to IAM, so it is not asked about profiles that a class names
 	Refresh   time.Duration // how often AWS is asked
 	Batch     *Batch        // asked when a class becomes ready
 	Tell      teller
@@ -156,6 +157,9 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 
 func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
 	if given := class.Spec.InstanceProfile; given != nil {
+		if n.Isolated {
+			return *given, nil // EC2 will tell at launch
+		}
 		_, err := n.Profiles.Profile(ctx, *given)
 		if fault.Is(err, fault.Gone) {
 			return *given, fault.Misuse("GetInstanceProfile", "InstanceProfileNotFound",

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-sh/joiner/access"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -194,4 +197,31 @@ func TestClassMetadata(t *testing.T) {
 	if c, _ := r.class(t).StatusConditions().Find(karpv1.ConditionReady); c.LastTransitionTime == (metav1.Time{}) {
 		t.Error("Ready has no time")
 	}
+}
+
+// TestIsolatedClassNeedsNoIAM: in a VPC without a way to IAM, a class that names its instance profile gets ready.
+func TestIsolatedClassNeedsNoIAM(t *testing.T) {
+	t.Parallel()
+	for _, isolated := range []bool{false, true} {
+		r := newRig(t, "t3.medium")
+		profile := "made-by-hand"
+		class := r.class(t)
+		class.Spec.Role, class.Spec.InstanceProfile = "", &profile
+		if err := r.api.Update(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+		r.NodeClasses.Profiles = noIAM{}
+		r.NodeClasses.Isolated = isolated
+		r.classes(t)
+		if got := r.class(t).StatusConditions().IsReady(); got != isolated {
+			t.Errorf("isolated %t: ready %t: %+v", isolated, got, r.class(t).Status.Conditions)
+		}
+	}
+}
+
+// noIAM is IAM where no way leads.
+type noIAM struct{ profiles }
+
+func (noIAM) Profile(context.Context, string) (access.Profile, error) {
+	return access.Profile{}, &fault.Error{Op: "GetInstanceProfile", Kind: fault.Transient, Reason: "Timeout"}
 }
