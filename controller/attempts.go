@@ -14,7 +14,7 @@ type attempt struct {
 	// number goes up when EC2 has answered for good that it sold nothing.
 	number int
 	// request is what EC2 was asked for with this number, and is asked again until it has answered: the same
-	// question has the same answer. Nil: not asked yet.
+	// question has the same answer. Nil: not asked yet, or refused as it was.
 	request *ec2.LaunchRequest
 	// clean: no launch of this claim can have bought a machine that we do not know of.
 	clean bool

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,5 +174,28 @@ func TestOneBadMachineHoldsNoPool(t *testing.T) {
 	}
 	if r.events.has("NodeClaim/NodeNotJoining") == "" {
 		t.Errorf("nobody was told: %v", r.events.told)
+	}
+}
+
+// TestMendedClassIsUsedAtOnce: EC2 has refused a launch as it was. Once the class is mended the claim's next launch is
+// made from it, and not from what was wrong.
+func TestMendedClassIsUsedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:CreateFleet"}} })
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	wait := r.work(t)
+	class, mended := r.class(t), "#!/bin/bash\necho mended\n"
+	class.Spec.UserData = &mended
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
+	r.ahead += wait
+	r.work(t)
+	if bought := r.instances(); len(bought) != 1 || !strings.Contains(bought[0].UserData, "echo mended") {
+		t.Errorf("bought %+v\n%s", bought, r.log)
 	}
 }

@@ -91,6 +91,11 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		a.request, a.clean = nil, true
 		a.number++
 	}
+	if f.Kind == fault.Denied || f.Kind == fault.Misconfigured {
+		// The next attempt is made from the class as it is then. Its number stays: should an earlier answer have been
+		// lost, EC2 says that the number was used for something else, and the instance is looked for.
+		a.request = nil
+	}
 	a.tries++
 	a.notBefore = now.Add(min(launchMost, launchFirst<<min(a.tries-1, 10)))
 	if f.Kind == fault.Shortage {
