@@ -38,7 +38,8 @@ const (
 	ConditionLaunched = "Launched"
 	// ConditionRegistered says that the Node has joined and carries its labels and taints.
 	ConditionRegistered = "Registered"
-	// ConditionInitialized says that the Node is ready and offers all that was asked for. It never goes back.
+	// ConditionInitialized says that the Node is ready and offers all that was asked for. It goes back only when the kubelet
+	// has made another Node.
 	ConditionInitialized = "Initialized"
 	// ConditionConsolidatable says that pods have left the node in peace for consolidateAfter.
 	ConditionConsolidatable = "Consolidatable"
