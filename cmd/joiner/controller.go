@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -45,7 +47,10 @@ Settings:
 			for _, n := range notes {
 				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Says)
 			}
-			return runController(cmd.Context(), settings, log)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // a second signal does not wait
+			return runController(ctx, settings, log)
 		},
 	}
 }

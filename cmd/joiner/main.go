@@ -4,19 +4,15 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/joiner-sh/joiner/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Signals are left to end the process: only the controller has something to bring to an end first.
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	code := cli.Run(ctx, cli.Root(version(), streams, commands()...), os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(cli.Run(context.Background(), cli.Root(version(), streams, commands()...), os.Args[1:]))
 }
 
 // version is that of the module, and the commit when built from a checkout.
