@@ -48,6 +48,8 @@ type Market struct {
 	Metrics   *metrics.Metrics
 	Log       *slog.Logger
 
+	failures Backoff
+
 	mu      sync.Mutex
 	offered ec2.Market // empty until EC2 has answered
 	version int        // goes up with each answer of EC2 or the price book
@@ -65,10 +67,12 @@ type builtCatalog struct {
 	catalog catalog.Catalog
 }
 
-// How often EC2 and the price list are asked for news, and how soon again after a failure.
+// How often EC2 and the price list are asked for news, and how soon again after a failure: at first, and at most once
+// there is something to plan with.
 const (
-	marketRefresh = 12 * time.Hour
-	marketRetry   = time.Minute
+	marketRefresh   = 12 * time.Hour
+	marketRetry     = time.Minute
+	marketRetryMost = time.Hour
 )
 
 // Start keeps the market up to date until ctx ends.
@@ -80,15 +84,31 @@ func (m *Market) Start(ctx context.Context) error {
 			return nil
 		case <-time.After(pause):
 		}
-		pause = marketRefresh
-		if err := m.Refresh(ctx); err != nil {
-			pause = marketRetry
-			if ctx.Err() == nil {
-				_, hint := sortError(err)
-				m.Log.Error("cannot refresh the market", "error", err.Error(), "hint", hint)
-			}
+		err := m.Refresh(ctx)
+		var isNews bool
+		if pause, isNews = m.pause(time.Now(), err); isNews && ctx.Err() == nil {
+			_, hint := sortError(err)
+			m.Log.Error("cannot refresh the market", "error", err.Error(), "hint", hint, "nextTry", pause.String())
 		}
 	}
+}
+
+// pause returns how long to wait after a refresh that ended with err, and whether the error is news. Each refresh costs
+// dozens of calls, so what goes on failing is tried less and less often, unless nothing can be bought without it.
+func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
+	if err == nil {
+		m.failures.Clear("market")
+		return marketRefresh, false
+	}
+	m.mu.Lock()
+	isKnown := len(m.offered.Facts) > 0
+	m.mu.Unlock()
+	most := marketRetry
+	if isKnown {
+		most = marketRetryMost
+	}
+	until, isNews := m.failures.FailFor(now, "market", err.Error(), marketRetry, most)
+	return until.Sub(now), isNews
 }
 
 // Refresh asks EC2 and the price list for news. What could not be had stays as it was.
