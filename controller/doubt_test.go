@@ -199,3 +199,36 @@ func TestMendedClassIsUsedAtOnce(t *testing.T) {
 		t.Errorf("bought %+v\n%s", bought, r.log)
 	}
 }
+
+// TestOneCauseIsOneMessage: AWS puts another request id on each answer. It belongs into the log; in events and conditions
+// it would make of each attempt a news.
+func TestOneCauseIsOneMessage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "ec2:CreateFleet"}, {Call: "ec2:TerminateInstances"}, {Call: "ec2:DescribeSubnets"}}
+	})
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	for range 3 {
+		r.ahead += r.work(t)
+	}
+	told := map[string]int{}
+	for _, event := range r.events.told {
+		if strings.Contains(event, "LaunchFailed") {
+			told[event]++
+		}
+	}
+	if len(told) != 1 {
+		t.Errorf("one cause is told in %d ways: %v", len(told), told)
+	}
+	for range 3 {
+		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(r.log.String(), "cannot go on with EC2NodeClass"); n != 1 {
+		t.Errorf("one cause is logged %d times\n%s", n, r.log)
+	}
+}

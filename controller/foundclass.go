@@ -115,11 +115,11 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 	case err == nil:
 		c.SetFalse(now, condition, reason, message)
 	case f.Kind == fault.Misconfigured, f.Kind == fault.Refused:
-		c.SetFalse(now, condition, f.Reason, err.Error())
+		c.SetFalse(now, condition, f.Reason, fault.Lasting(err))
 	case !c.IsTrue(condition) && f.Kind == fault.Denied:
-		c.SetFalse(now, condition, f.Reason, err.Error())
+		c.SetFalse(now, condition, f.Reason, fault.Lasting(err))
 	case !c.IsTrue(condition):
-		c.SetUnknown(now, condition, f.Reason, err.Error())
+		c.SetUnknown(now, condition, f.Reason, fault.Lasting(err))
 	default:
 		c.SetTrue(now, condition) // for the present generation too: it is retried, and told in the log
 	}

@@ -105,7 +105,7 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 			// The next plan would want the same again, at once.
 			c.Holds.LaunchFailed(now, v.claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
-		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, f.Error())
+		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, fault.Lasting(f))
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.claim.Name, "nodePool", v.claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.claim, nil
 	}
@@ -116,11 +116,11 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
-	c.Tell.Tell(v.claim, kube.ReasonLaunchFailed, f.Error())
+	c.Tell.Tell(v.claim, kube.ReasonLaunchFailed, fault.Lasting(f))
 	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
-		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, f.Error())
+		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, fault.Lasting(f))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/price"
@@ -107,7 +108,7 @@ func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
 	if isKnown {
 		most = marketRetryMost
 	}
-	until, isNews := m.failures.FailFor(now, "market", err.Error(), marketRetry, most)
+	until, isNews := m.failures.FailFor(now, "market", fault.Lasting(err), marketRetry, most)
 	return until.Sub(now), isNews
 }
 

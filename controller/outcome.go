@@ -61,7 +61,7 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 	}
 	o.metrics.Failures.WithLabelValues(o.loop, string(next)).Inc()
 	now := o.now.now()
-	until, isNews := o.failures.Fail(now, o.name, o.err.Error())
+	until, isNews := o.failures.Fail(now, o.name, fault.Lasting(o.err))
 	if isNews {
 		o.log.Error("cannot go on with "+o.kind, o.kind, o.name, "error", o.err.Error(), "hint", hint, "next", string(next))
 	}

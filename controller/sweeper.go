@@ -55,7 +55,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 		if err := s.pass(ctx, time.Now()); err != nil && !errors.Is(err, context.Canceled) {
 			next, hint := sortError(err)
 			s.Metrics.Failures.WithLabelValues("sweeper", string(next)).Inc()
-			if _, isNews := s.failures.Fail(time.Now(), "sweep", err.Error()); isNews {
+			if _, isNews := s.failures.Fail(time.Now(), "sweep", fault.Lasting(err)); isNews {
 				s.Log.Error("cannot sweep", "error", err.Error(), "hint", hint)
 			}
 		} else {

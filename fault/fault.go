@@ -94,6 +94,24 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Lasting returns the text of err without request ids, which are different each time: for events and conditions, and
+// to tell whether a failure is the same as the last. Empty for nil.
+func Lasting(err error) string {
+	if err == nil {
+		return ""
+	}
+	const begin = " [request "
+	text := err.Error()
+	for {
+		before, rest, found := strings.Cut(text, begin)
+		_, after, closed := strings.Cut(rest, "]")
+		if !found || !closed {
+			return text
+		}
+		text = before + after
+	}
+}
+
 // Unwrap returns the SDK's error, nil if the error came out of a response.
 func (e *Error) Unwrap() error { return e.cause }
 

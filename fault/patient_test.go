@@ -1,6 +1,8 @@
 package fault
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,6 +29,25 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 		inner, ok := outer.client.(*awshttp.BuildableClient)
 		if !ok || inner.GetTimeout() != c.want {
 			t.Errorf("%s: it waits %s, want %s", name, inner.GetTimeout(), c.want)
+		}
+	}
+}
+
+func TestLasting(t *testing.T) {
+	t.Parallel()
+	one := &Error{Op: "A", Message: "no", Hint: "do", RequestID: "r-1"}
+	two := &Error{Op: "B", Message: "no", RequestID: "r-2"}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{one, "A: no (do)"},
+		{fmt.Errorf("x: %w", errors.Join(one, two)), "x: A: no (do)\nB: no"},
+		{errors.New("cut [request r-"), "cut [request r-"},
+	} {
+		if got := Lasting(c.err); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
