@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 KUBERNETES := v1.36.3
 LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
-# One test binary at a time in the lab: they share the machine's two cores with a control plane.
+# One test binary at a time in the lab: they share two cores with a control plane. (-p 1 holds for compiling too, so e2e builds bin/lab first.)
 LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 25m -p 1
 LINT := go tool -modfile=hack/lint/go.mod golangci-lint
 
@@ -32,7 +32,7 @@ unit: ## the tests that need no control plane
 	@hack/step 'unit tests' go test ./...
 
 .PHONY: e2e
-e2e: bin/joiner ## the tests in the lab: a real control plane, an emulated AWS
+e2e: bin/joiner bin/lab ## the tests in the lab: a real control plane, an emulated AWS
 	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: bench
