@@ -7,6 +7,8 @@ package capacity
 
 import (
 	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -101,11 +103,12 @@ func (a Amounts) Names() []string {
 	return names
 }
 
-// Add returns a + b.
-func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, func(x, y int64) int64 { return x + y }) }
+// Add returns a + b. Here as in Sub and Times, what exceeds an int64 becomes the
+// largest or smallest one: too much is never to look like little.
+func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, add) }
 
 // Sub returns a - b; the result may be negative.
-func (a Amounts) Sub(b Amounts) Amounts { return a.combine(b, func(x, y int64) int64 { return x - y }) }
+func (a Amounts) Sub(b Amounts) Amounts { return a.combine(b, sub) }
 
 // Max returns the larger amount of each resource.
 func (a Amounts) Max(b Amounts) Amounts {
@@ -114,7 +117,48 @@ func (a Amounts) Max(b Amounts) Amounts {
 
 // Times returns n times a.
 func (a Amounts) Times(n int64) Amounts {
-	return a.combine(Amounts{}, func(x, _ int64) int64 { return x * n })
+	return a.combine(Amounts{}, func(x, _ int64) int64 { return times(x, n) })
+}
+
+func add(x, y int64) int64 {
+	sum := x + y
+	switch {
+	case x > 0 && y > 0 && sum < 0:
+		return math.MaxInt64
+	case x < 0 && y < 0 && sum >= 0:
+		return math.MinInt64
+	}
+	return sum
+}
+
+func sub(x, y int64) int64 {
+	difference := x - y
+	switch {
+	case x >= 0 && y < 0 && difference < 0:
+		return math.MaxInt64
+	case x < 0 && y > 0 && difference >= 0:
+		return math.MinInt64
+	}
+	return difference
+}
+
+func times(x, n int64) int64 {
+	high, low := bits.Mul64(magnitude(x), magnitude(n))
+	negative := (x < 0) != (n < 0)
+	switch {
+	case high == 0 && low <= math.MaxInt64:
+		return x * n
+	case negative:
+		return math.MinInt64
+	}
+	return math.MaxInt64
+}
+
+func magnitude(x int64) uint64 {
+	if x < 0 {
+		return -uint64(x)
+	}
+	return uint64(x)
 }
 
 // Floor returns a with every negative amount raised to 0.

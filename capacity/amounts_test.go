@@ -83,3 +83,35 @@ func TestFits(t *testing.T) {
 		}
 	}
 }
+
+func TestArithmeticDoesNotWrap(t *testing.T) {
+	t.Parallel()
+	const most, least = math.MaxInt64, math.MinInt64
+	for _, c := range []struct{ x, y, sum, difference, product int64 }{
+		{2, 3, 5, -1, 6},
+		{-2, 3, 1, -5, -6},
+		{most, 1, most, most - 1, most},
+		{most, most, most, 0, most},
+		{most, -1, most - 1, most, -most},
+		{least, least, least, 0, most},
+		{least, 1, least + 1, least, least},
+		{least, -1, least, least + 1, most},
+		{0, least, least, most, 0},
+		{-1, least, least, most, most},
+		{1 << 32, 1 << 31, 1<<32 + 1<<31, 1 << 31, most},
+		{-1 << 32, 1 << 31, -1<<32 + 1<<31, -1<<32 - 1<<31, least},
+		{most / 2, 2, most/2 + 2, most/2 - 2, most - 1},
+	} {
+		a := Amounts{Memory: c.x}.With("nvidia.com/gpu", c.x)
+		b := Amounts{Memory: c.y}.With("nvidia.com/gpu", c.y)
+		for name, got := range map[string][2]Amounts{
+			"+": {a.Add(b), Amounts{Memory: c.sum}.With("nvidia.com/gpu", c.sum)},
+			"-": {a.Sub(b), Amounts{Memory: c.difference}.With("nvidia.com/gpu", c.difference)},
+			"*": {a.Times(c.y), Amounts{Memory: c.product}.With("nvidia.com/gpu", c.product)},
+		} {
+			if !got[0].Equal(got[1]) {
+				t.Errorf("%d %s %d = %v, want %v", c.x, name, c.y, got[0], got[1])
+			}
+		}
+	}
+}

@@ -159,7 +159,7 @@ func promise(v *nodeView, market catalog.Market) {
 // seconds when the machine is bought.
 func promiseUnbought(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
-	requests := Amounts(c.Spec.Resources.Requests)
+	requests := requested(c.Spec.Resources.Requests)
 	types := offeredTypes(c, market)
 	out.Labels = promisedLabels(c, types)
 	out.Capacity, out.Allocatable, v.mostCapacity = requests, requests, requests

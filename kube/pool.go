@@ -25,7 +25,7 @@ func poolsOf(o Objects, live bool, nodes []nodeView) []cluster.Pool {
 	usage, count := map[string]capacity.Amounts{}, map[string]int{}
 	for i := range nodes {
 		if n := &nodes[i]; n.value.Pool != "" && !n.going {
-			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity)
+			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity.Floor())
 			count[n.value.Pool]++
 		}
 	}
@@ -59,12 +59,12 @@ func poolValue(p *karpv1.NodePool) cluster.Pool {
 }
 
 // limitsOf returns the pool's limits. Unlike requests they round down: a limit
-// is not to be passed by a fraction.
+// is not to be passed by a fraction. Below zero is as zero: nothing may be bought.
 func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	var out cluster.Limits
 	for name, q := range p.Spec.Limits {
 		if name == karpv1.ResourceNodes {
-			n := int(min(max(q.Value(), 0), math.MaxInt32))
+			n := int(min(max(whole(q), 0), math.MaxInt32))
 			out.Nodes = &n
 			continue
 		}
@@ -72,10 +72,10 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 			out.Ceiling = map[string]int64{}
 		}
 		if string(name) == capacity.CPU {
-			out.Ceiling[capacity.CPU] = milli(q)
+			out.Ceiling[capacity.CPU] = max(milli(q), 0)
 			continue
 		}
-		out.Ceiling[string(name)] = q.Value()
+		out.Ceiling[string(name)] = max(whole(q), 0)
 	}
 	return out
 }

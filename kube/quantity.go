@@ -21,13 +21,13 @@ func Amounts(list corev1.ResourceList) capacity.Amounts {
 		case corev1.ResourceCPU:
 			a.CPU = bounded(milli(quantity))
 		case corev1.ResourceMemory:
-			a.Memory = bounded(quantity.Value())
+			a.Memory = bounded(whole(quantity))
 		case corev1.ResourceEphemeralStorage:
-			a.EphemeralStorage = bounded(quantity.Value())
+			a.EphemeralStorage = bounded(whole(quantity))
 		case corev1.ResourcePods:
-			a.Pods = bounded(quantity.Value())
+			a.Pods = bounded(whole(quantity))
 		default:
-			if v := bounded(quantity.Value()); v != 0 {
+			if v := bounded(whole(quantity)); v != 0 {
 				a.Extended = append(a.Extended, capacity.Extended{Name: string(name), Value: v})
 			}
 		}
@@ -42,16 +42,31 @@ const maxAmount = 1 << 50
 
 func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
 
-// milli is Quantity.MilliValue, which wraps around for what an int64 cannot hold.
-func milli(q resource.Quantity) int64 {
-	switch v := q.Value(); {
-	case v >= math.MaxInt64/1000:
+// whole is Quantity.Value, which answers with 0, 1 or a negative number for what an int64 cannot hold.
+func whole(q resource.Quantity) int64 {
+	switch {
+	case q.CmpInt64(math.MaxInt64) >= 0:
 		return math.MaxInt64
-	case v <= math.MinInt64/1000:
+	case q.CmpInt64(math.MinInt64) <= 0:
+		return math.MinInt64
+	}
+	return q.Value()
+}
+
+// milli is Quantity.MilliValue for any quantity, as whole is Quantity.Value.
+func milli(q resource.Quantity) int64 {
+	switch {
+	case q.CmpInt64(math.MaxInt64/1000) >= 0:
+		return math.MaxInt64
+	case q.CmpInt64(math.MinInt64/1000) <= 0:
 		return math.MinInt64
 	}
 	return q.MilliValue()
 }
+
+// requested is what a list of requests asks for. Below zero, which the API server
+// refuses, counts as nothing: it must not make room for others.
+func requested(list corev1.ResourceList) capacity.Amounts { return Amounts(list).Floor() }
 
 // Quantities is the reverse of Amounts, without resources of which there is nothing.
 func Quantities(a capacity.Amounts) corev1.ResourceList {

@@ -35,7 +35,7 @@ func Requests(pod *corev1.Pod) capacity.Amounts {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		if !isSidecar(c) {
-			peak = peak.Max(sidecars.Add(Amounts(c.Resources.Requests)))
+			peak = peak.Max(sidecars.Add(requested(c.Resources.Requests)))
 			continue
 		}
 		own := containerRequests(c, pod.Status.InitContainerStatuses, refused)
@@ -43,7 +43,7 @@ func Requests(pod *corev1.Pod) capacity.Amounts {
 		sum = sum.Add(own)
 		peak = peak.Max(sidecars)
 	}
-	total := overrideByPod(sum.Max(peak), pod, refused).Add(Amounts(pod.Spec.Overhead))
+	total := overrideByPod(sum.Max(peak), pod, refused).Add(requested(pod.Spec.Overhead))
 	total.Pods = 1
 	return total
 }
@@ -54,12 +54,12 @@ func isSidecar(c *corev1.Container) bool {
 
 // containerRequests is what the container asks for, or has, whichever is more.
 func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) capacity.Amounts {
-	wanted := Amounts(c.Resources.Requests)
+	wanted := requested(c.Resources.Requests)
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 	if i < 0 || statuses[i].Resources == nil {
 		return wanted
 	}
-	has := Amounts(statuses[i].Resources.Requests).Max(Amounts(statuses[i].AllocatedResources))
+	has := requested(statuses[i].Resources.Requests).Max(requested(statuses[i].AllocatedResources))
 	if refused {
 		return has
 	}
@@ -71,10 +71,10 @@ func overrideByPod(sum capacity.Amounts, pod *corev1.Pod, refused bool) capacity
 	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
 		return sum
 	}
-	wanted := Amounts(pod.Spec.Resources.Requests)
+	wanted := requested(pod.Spec.Resources.Requests)
 	effective := wanted
 	if pod.Status.Resources != nil {
-		effective = Amounts(pod.Status.Resources.Requests).Max(Amounts(pod.Status.AllocatedResources))
+		effective = requested(pod.Status.Resources.Requests).Max(requested(pod.Status.AllocatedResources))
 		if !refused {
 			effective = effective.Max(wanted)
 		}

@@ -51,7 +51,7 @@ func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
 		out.Device = *m.DeviceName
 	}
 	if m.EBS != nil && m.EBS.VolumeSize != nil {
-		out.Bytes = m.EBS.VolumeSize.Value()
+		out.Bytes = whole(*m.EBS.VolumeSize)
 	}
 	return out
 }
