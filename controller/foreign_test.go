@@ -47,7 +47,7 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 		t.Fatalf("the sweeper took it: %d claims are left", n)
 	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if err := r.api.Update(t.Context(), node); err != nil {
+	if err := r.api.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	r.empty(t)
