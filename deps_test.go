@@ -47,7 +47,7 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
-kube:                capacity catalog cluster constraint packing api/karpenter/v1 api/aws/v1 | k8s.io sigs.k8s.io
+kube:                capacity catalog cluster constraint packing api/karpenter/v1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint | github.com/aws
 ami:                 fault catalog constraint | github.com/aws
 network:             fault catalog | github.com/aws
