@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	k8sjson "sigs.k8s.io/json"
 
@@ -127,9 +129,8 @@ func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
 		d.unknown(doc, gvk, all)
 		return
 	}
-	object := empty()
 	var tree map[string]any
-	if err := json.Unmarshal(doc.json, &tree); err != nil {
+	if err := utiljson.Unmarshal(doc.json, &tree); err != nil { // with whole numbers as such
 		d.fail(doc.file, doc.line, "%s cannot be read: %v", gvk.Kind, err)
 		return
 	}
@@ -139,15 +140,28 @@ func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
 			"%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
-	strict, err := k8sjson.UnmarshalStrict(doc.json, object)
-	if err != nil {
+	if !d.admit(doc, gvk, tree) {
+		return
+	}
+	strict, err := k8sjson.UnmarshalStrict(doc.json, empty())
+	object, decodeErr := decoded(tree, empty())
+	if err := cmp.Or(err, decodeErr); err != nil {
 		d.fail(doc.file, doc.line, "%s %s cannot be read: %v%s", gvk.Kind, name, err, typeHint(err))
 		return
 	}
 	for _, problem := range strict {
 		d.note(doc.file, doc.line, "%s %s: %v, ignored", gvk.Kind, name, problem)
 	}
-	d.add(doc, gvk.Kind, object, tree)
+	d.add(doc, gvk.Kind, object)
+}
+
+// decoded fills an object from its tree, which has the defaults that the document leaves out.
+func decoded(tree map[string]any, object client.Object) (client.Object, error) {
+	data, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	return object, k8sjson.UnmarshalCaseSensitivePreserveInts(data, object)
 }
 
 // typeHint is what to do about a value of the wrong type.
@@ -179,7 +193,7 @@ func (d *decoder) unknown(doc document, gvk schema.GroupVersionKind, all kinds) 
 }
 
 // add checks an object and puts it among the others of its kind.
-func (d *decoder) add(doc document, kind string, object client.Object, tree map[string]any) {
+func (d *decoder) add(doc document, kind string, object client.Object) {
 	if object.GetNamespace() == "" && isNamespaced(object) {
 		object.SetNamespace("default")
 	}
@@ -200,11 +214,11 @@ func (d *decoder) add(doc document, kind string, object client.Object, tree map[
 		d.seen[id] = where(doc.file, doc.line)
 	}
 	if len(wrong) == 0 {
-		d.keep(object, tree)
+		d.keep(object)
 	}
 }
 
-func (d *decoder) keep(object client.Object, tree map[string]any) {
+func (d *decoder) keep(object client.Object) {
 	o := &d.objects
 	switch v := object.(type) {
 	case *corev1.Pod:
@@ -223,7 +237,6 @@ func (d *decoder) keep(object client.Object, tree map[string]any) {
 	case *policyv1.PodDisruptionBudget:
 		o.Budgets = append(o.Budgets, v)
 	case *karpv1.NodePool:
-		fillInPool(v, tree)
 		o.Pools = append(o.Pools, v)
 	case *karpv1.NodeClaim:
 		o.Claims = append(o.Claims, v)

@@ -170,7 +170,11 @@ spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.a
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
 metadata: {name: unused}
-spec: {role: r, amiSelectorTerms: [{alias: al2@latest}]}
+spec:
+  role: r
+  amiSelectorTerms: [{alias: al2@latest}]
+  subnetSelectorTerms: [{id: subnet-1}]
+  securityGroupSelectorTerms: [{id: sg-1}]
 ---
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -178,6 +182,8 @@ metadata: {name: full}
 spec:
   role: r
   amiSelectorTerms: [{alias: bottlerocket@latest}]
+  subnetSelectorTerms: [{id: subnet-1}]
+  securityGroupSelectorTerms: [{id: sg-1}]
   instanceStorePolicy: RAID0
   cpuOptions: {nestedVirtualization: enabled}
   connectionTracking: {udpTimeout: 30}

@@ -4,18 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/constraint"
 )
 
 // problem is something in a manifest that the API server would refuse and that a plan rests on.
@@ -25,6 +23,7 @@ type problem struct {
 }
 
 // problems returns what is wrong with the object, as far as it changes plans.
+// Most of what the kinds of our API may say is in their definitions.
 func problems(object client.Object) []problem {
 	switch v := object.(type) {
 	case *corev1.Pod:
@@ -43,12 +42,10 @@ func problems(object client.Object) []problem {
 		job := &v.Spec.JobTemplate.Spec
 		return append(countProblems("spec.jobTemplate.spec.parallelism", job.Parallelism),
 			podProblems("spec.jobTemplate.spec.template.spec", &job.Template.Spec)...)
-	case *corev1.Node:
-		return taintProblems("spec.taints", v.Spec.Taints)
 	case *karpv1.NodePool:
 		return poolProblems(v)
-	case *karpv1.NodeClaim:
-		return requirementProblems("spec.requirements", v.Spec.Requirements)
+	case *corev1.Node:
+		return taintProblems("spec.taints", v.Spec.Taints)
 	}
 	return nil
 }
@@ -69,61 +66,22 @@ func countProblems(path string, n *int32) []problem {
 	return []problem{{text, lastKey(path), fmt.Sprint(*n)}}
 }
 
+// poolProblems are those that only show once the NodePool is there: then it is not ready.
 func poolProblems(p *karpv1.NodePool) []problem {
-	t := &p.Spec.Template.Spec
 	var out []problem
-	if t.NodeClassRef == nil || t.NodeClassRef.Name == "" {
-		out = append(out, problem{"spec.template.spec.nodeClassRef: name the EC2NodeClass (group, kind, name)", "nodeClassRef", ""})
+	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
+		if q := p.Spec.Limits[name]; q.Sign() < 0 {
+			text := fmt.Sprintf("spec.limits.%s: %s is negative; correct it", name, q.String())
+			out = append(out, problem{text, string(name), q.String()})
+		}
 	}
-	if w := p.Spec.Weight; w != nil && (*w < 1 || *w > 100) {
-		text := fmt.Sprintf("spec.weight: %d is not between 1 and 100", *w)
-		out = append(out, problem{text, "weight", fmt.Sprint(*w)})
-	}
-	out = append(out, requirementProblems("spec.template.spec.requirements", t.Requirements)...)
-	out = append(out, taintProblems("spec.template.spec.taints", t.Taints)...)
-	return append(out, taintProblems("spec.template.spec.startupTaints", t.StartupTaints)...)
-}
-
-func requirementProblems(path string, reqs karpv1.Requirements) []problem {
-	var out []problem
-	for i, r := range reqs {
-		if why := requirementProblem(r); why != "" {
-			out = append(out, problem{fmt.Sprintf("%s[%d] (%s): %s", path, i, r.Key, why), "key", r.Key})
+	for _, key := range slices.Sorted(maps.Keys(p.Spec.Template.Labels)) {
+		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+			text := fmt.Sprintf("spec.template.metadata.labels: the key %q: %s; correct it", key, wrong[0])
+			out = append(out, problem{text, key, ""})
 		}
 	}
 	return out
-}
-
-func requirementProblem(r karpv1.Requirement) string {
-	op := constraint.Operator(r.Operator)
-	switch op {
-	case constraint.In:
-		if len(r.Values) == 0 {
-			return "operator In needs at least one value"
-		}
-		if r.MinValues != nil && len(r.Values) < *r.MinValues {
-			return fmt.Sprintf("minValues is %d but only %d values are listed", *r.MinValues, len(r.Values))
-		}
-	case constraint.NotIn, constraint.Exists, constraint.DoesNotExist:
-	case constraint.Gt, constraint.Lt, constraint.Gte, constraint.Lte:
-		if len(r.Values) != 1 || !isWhole(r.Values[0]) {
-			return fmt.Sprintf("operator %s needs exactly one value, a whole number not below 0", op)
-		}
-	default:
-		return fmt.Sprintf("operator %q is unknown; use In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Operator)
-	}
-	switch {
-	case r.Key == "":
-		return "the key is missing"
-	case r.MinValues != nil && (*r.MinValues < 1 || *r.MinValues > 50):
-		return fmt.Sprintf("minValues %d is not between 1 and 50", *r.MinValues)
-	}
-	return ""
-}
-
-func isWhole(text string) bool {
-	n, err := strconv.ParseInt(text, 10, 64)
-	return err == nil && n >= 0
 }
 
 func taintProblems(path string, taints []corev1.Taint) []problem {
@@ -256,22 +214,3 @@ func isAmounts(key, path string) bool {
 }
 
 func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
-
-// defaultExpireAfter is what the CRD fills in where spec.template.spec.expireAfter is left out.
-const defaultExpireAfter = 720 * time.Hour
-
-// fillInPool sets what the CRD would set; only the document itself tells "left
-// out" from "Never".
-func fillInPool(p *karpv1.NodePool, tree map[string]any) {
-	at := any(tree)
-	for _, key := range []string{"spec", "template", "spec", "expireAfter"} {
-		m, _ := at.(map[string]any)
-		at = m[key]
-	}
-	if at == nil {
-		p.Spec.Template.Spec.ExpireAfter = karpv1.After(defaultExpireAfter)
-	}
-	if p.Spec.Disruption.ConsolidationPolicy == "" {
-		p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
-	}
-}
