@@ -31,6 +31,7 @@ type decoder struct {
 	seen      map[string]string // "Kind namespace/name" → where it was read
 	read      map[string]bool   // files, by absolute path
 	workloads []workload
+	bytes     int64 // read so far
 }
 
 // head is what every document has.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -37,12 +38,7 @@ func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 	d := decoder{skipped: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
 	for _, path := range paths {
 		if path == "-" {
-			data, err := io.ReadAll(stdin)
-			if err != nil {
-				d.fail("standard input", 0, "cannot be read: %v", err)
-				continue
-			}
-			d.source(source{name: "<stdin>", data: data, named: true})
+			d.stream("<stdin>", stdin, true)
 			continue
 		}
 		d.path(path)
@@ -138,12 +134,46 @@ func (d *decoder) file(path string, named bool) {
 		return
 	}
 	d.read[id] = true
-	data, err := os.ReadFile(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		d.fail(path, 0, "cannot be read: %v", plain(err))
 		return
 	}
-	d.source(source{name: path, data: data, named: named})
+	// A shell gives the output of a command as a pipe; one that lies in a folder may never end.
+	if mode := info.Mode(); !mode.IsRegular() && !(named && mode.Type() == fs.ModeNamedPipe) {
+		d.fail(path, 0, "is no regular file; give a file with Kubernetes objects, or - for standard input")
+		return
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		d.fail(path, 0, "cannot be read: %v", plain(err))
+		return
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	d.stream(path, file, named)
+}
+
+// maxBytes is how much is read in all: a cluster of 10,000 pods takes some 50 MB.
+const maxBytes = 64 << 20
+
+// stream reads what r holds as one file.
+func (d *decoder) stream(name string, r io.Reader, named bool) {
+	data, err := io.ReadAll(io.LimitReader(r, maxBytes-d.bytes+1))
+	d.bytes += int64(len(data))
+	switch {
+	case err != nil:
+		d.fail(name, 0, "cannot be read: %v", plain(err))
+		return
+	case d.bytes > maxBytes:
+		d.bytes = maxBytes
+		d.fail(name, 0, "is too large: of all files together at most %d MiB are read; leave out what does not matter to the plan",
+			maxBytes>>20)
+		return
+	case bytes.HasPrefix(data, []byte("\xFF\xFE")), bytes.HasPrefix(data, []byte("\xFE\xFF")):
+		d.fail(name, 0, "is written in UTF-16; save it as UTF-8")
+		return
+	}
+	d.source(source{name: name, data: data, named: named})
 }
 
 // plain is the cause of a file system's error without the path, which the message has already.
