@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -32,17 +33,27 @@ const (
 // usualRegion is that of a user who names none.
 const usualRegion = "us-east-1"
 
-// awsPatience is how long AWS may take to say what it sells: some forty pages.
-const awsPatience = 2 * time.Minute
+// awsPatience is how long AWS may take, with all attempts, to say what it sells
+// and at what prices: some forty pages. Who runs a command waits for it.
+const awsPatience = 30 * time.Second
+
+// awsAttempts is how often a call is made, unless AWS_MAX_ATTEMPTS says otherwise.
+const awsAttempts = 4
+
+// checkAWS is what to do when AWS gives no answer that can be used.
+const checkAWS = "check the network, AWS_ENDPOINT_URL and the credentials; --from embedded needs no AWS"
 
 // marketFlags say where the market is looked up.
 type marketFlags struct {
 	region string
 	from   string
 	file   string
+
+	patience time.Duration // with AWS
 }
 
 func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
+	m.patience = awsPatience
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
 	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json")
@@ -124,7 +135,7 @@ func environmentRegion() string {
 }
 
 func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, error) {
-	ctx, cancel := context.WithTimeout(ctx, awsPatience)
+	ctx, cancel := context.WithTimeout(ctx, m.patience)
 	defer cancel()
 	cfg, err := m.configure(ctx)
 	if err != nil {
@@ -135,8 +146,11 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 		return nil, err
 	}
 	sold, err := ec2.ReadMarket(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("ask AWS what %s sells: %w; --from embedded needs no AWS", cfg.Region, err)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("ask AWS what %s sells: no full answer within %s; %s", cfg.Region, m.patience, checkAWS)
+	case err != nil:
+		return nil, fmt.Errorf("ask AWS what %s sells: %w; %s", cfg.Region, err, checkAWS)
 	}
 	door := price.New(price.Config{AWS: cfg, Table: table})
 	if err := door.Refresh(ctx); err != nil {
@@ -151,12 +165,22 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	// What goes wrong is said once, by us: the SDK would add lines of its own.
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
+	if os.Getenv("AWS_MAX_ATTEMPTS") == "" {
+		options = append(options, awsconfig.WithRetryMaxAttempts(awsAttempts))
+	}
 	if m.region != "" {
 		options = append(options, awsconfig.WithRegion(m.region))
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
+		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to a profile that it has, "+
+			"or use --from embedded", err)
+	}
+	if at := aws.ToString(cfg.BaseEndpoint); at != "" {
+		address, err := url.Parse(at)
+		if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+			return cfg, fmt.Errorf("reach AWS: AWS_ENDPOINT_URL %q is no address; write for instance https://HOST, or leave it out", at)
+		}
 	}
 	cfg.Region = cmp.Or(cfg.Region, usualRegion)
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {

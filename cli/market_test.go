@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestImpatience asks an AWS that never answers: the whole of asking ends in time, with one line that says what to do.
+func TestImpatience(t *testing.T) {
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client went away
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hanging.Close)
+	for key, value := range map[string]string{
+		"AWS_ENDPOINT_URL": hanging.URL, "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret",
+		"AWS_PROFILE": "", "AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none", "AWS_MAX_ATTEMPTS": "",
+	} {
+		t.Setenv(key, value)
+	}
+	m := marketFlags{from: fromAWS, region: "us-east-1", patience: 200 * time.Millisecond}
+	start := time.Now()
+	_, err := m.open(t.Context(), io.Discard)
+	want := "ask AWS what us-east-1 sells: no full answer within 200ms; check the network"
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s…", err, want)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("asking took %s", took)
+	}
+}
