@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -89,7 +90,14 @@ type Findings struct{ Count int }
 
 func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
 
-// oneLine keeps a message on one line, whatever a library put into it.
+// oneLine keeps a message on one line, whatever a library or a file put into it,
+// and without what would command the terminal.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }

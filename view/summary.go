@@ -182,9 +182,9 @@ func refusals(all []packing.Refusal) string {
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.pods), len(a.pods)) })
 	var b strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&b, "%s: %s\n  %s\n", plural(len(g.pods), "pod"), some(g.pods), Sentence(g.refusal))
+		fmt.Fprintf(&b, "%s: %s\n  %s\n", plural(len(g.pods), "pod"), visible(some(g.pods)), visible(Sentence(g.refusal)))
 		if g.refusal.Hint != "" {
-			fmt.Fprintf(&b, "  to do: %s\n", g.refusal.Hint)
+			fmt.Fprintf(&b, "  to do: %s\n", visible(g.refusal.Hint))
 		}
 	}
 	return b.String()

@@ -7,7 +7,9 @@ package view
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,7 +26,14 @@ const gap = "  "
 
 // String writes the table with aligned columns, each line ended by \n.
 func (t Table) String() string {
-	all := append([][]string{t.Header}, t.Rows...)
+	all := [][]string{t.Header}
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = visible(cell)
+		}
+		all = append(all, cells)
+	}
 	widths := make([]int, len(t.Header))
 	for _, row := range all {
 		for i, cell := range row {
@@ -50,6 +59,26 @@ func (t Table) String() string {
 	}
 	return b.String()
 }
+
+// visible writes what would command a terminal, or end the line, as Go quotes it:
+// names come from files that anybody may have written.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, unprintable) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if !unprintable(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // indent puts two blanks before each line.
 func indent(text string) string {

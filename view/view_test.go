@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,6 +81,27 @@ func golden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// TestSummaryIsHarmless names things as no terminal should see them.
+func TestSummaryIsHarmless(t *testing.T) {
+	t.Parallel()
+	named := func(name string) string {
+		p := plan()
+		p.Machines[0].Pool, p.Machines[0].Offerings[0].Zone = name, name
+		p.Placements[0].Pod, p.Placements[1].Node = name, name
+		p.Refusals[0].Pod, p.Refusals[0].Hint, p.Refusals[0].Reasons[0].Detail = name, name, name
+		return view.Summary(p, 0)
+	}
+	got := named("a\x1b[2J\nb\u202e\x00\u009b\xff")
+	for _, r := range got {
+		if r != '\n' && !unicode.IsPrint(r) && r != '\uFFFD' {
+			t.Errorf("%q reaches the terminal", r)
+		}
+	}
+	if want, got := strings.Count(named("a"), "\n"), strings.Count(got, "\n"); got != want {
+		t.Errorf("%d lines, want %d", got, want)
 	}
 }
 
