@@ -37,6 +37,10 @@ type Manifests struct {
 func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 	d := decoder{skipped: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
 	for _, path := range paths {
+		if path == "" {
+			d.fail("-f", 0, "the path is empty; name a file or a folder, or - for standard input")
+			continue
+		}
 		if path == "-" {
 			d.stream("<stdin>", stdin, true)
 			continue
