@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -400,6 +401,7 @@ func TestFiveHundredPods(t *testing.T) {
 	c := restart(t, l) // so that its numbers are of this test alone
 	poolReady(t, l, name)
 	makePods(t, l, name, 500)
+	adopt(t, l, name, 500)
 	allRun(t, l, name, 500, 3*time.Minute)
 	for _, stage := range []string{"batch", "plan", "claim", "launch", "beyond"} {
 		t.Logf("stage %-6s %s", stage, histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
@@ -430,10 +432,49 @@ func poolReady(t *testing.T, l *lab.Lab, name string) {
 	})
 }
 
+// podSizes are what the pods of makePods ask for.
+func podSizes() [][2]string {
+	return [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"1", "2Gi"}, {"500m", "4Gi"}, {"2", "2Gi"}}
+}
+
+// sizedPod is a pod of the i-th size that only runs on the test's nodes.
+func sizedPod(test string, i int) corev1.PodTemplateSpec {
+	size, grace := podSizes()[i], int64(1)
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"size": strconv.Itoa(i)}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			NodeSelector:                  map[string]string{"test": test},
+			Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse(size[0]), corev1.ResourceMemory: resource.MustParse(size[1]),
+				},
+			}}},
+		},
+	}
+}
+
+// adopt gives the pods of makePods to ReplicaSets, a set for each size: a pod that kube-scheduler
+// takes off a full node for a DaemonSet's, which is critical, then comes again.
+func adopt(t *testing.T, l *lab.Lab, name string, n int) {
+	t.Helper()
+	for i := range podSizes() {
+		replicas, template := int32(n/len(podSizes())), sizedPod(name, i)
+		_, err := l.Kube.AppsV1().ReplicaSets(name).Create(t.Context(), &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("size-%d", i)},
+			Spec: appsv1.ReplicaSetSpec{
+				Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // makePods makes pods of five sizes from many goroutines at once.
 func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
-	sizes := [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"1", "2Gi"}, {"500m", "4Gi"}, {"2", "2Gi"}}
 	todo := make(chan int, n)
 	for i := range n {
 		todo <- i
@@ -444,20 +485,9 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	for range 32 {
 		done.Go(func() {
 			for i := range todo {
-				size := sizes[i%len(sizes)]
-				grace := int64(1)
-				_, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%03d", i)},
-					Spec: corev1.PodSpec{
-						TerminationGracePeriodSeconds: &grace,
-						NodeSelector:                  map[string]string{"test": name},
-						Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{
-							Requests: corev1.ResourceList{
-								corev1.ResourceCPU: resource.MustParse(size[0]), corev1.ResourceMemory: resource.MustParse(size[1]),
-							},
-						}}},
-					},
-				}, metav1.CreateOptions{})
+				pod := sizedPod(name, i%len(podSizes()))
+				pod.Name = fmt.Sprintf("pod-%03d", i)
+				_, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, metav1.CreateOptions{})
 				if err != nil {
 					t.Error(err)
 				}
