@@ -74,6 +74,11 @@ type Node struct {
 	Requested capacity.Amounts
 	HostPorts []HostPort
 
+	// Residents are all pods that stay on it, as far as the places of others
+	// depend on them: bound ones of every kind, DaemonSet pods too, and those that
+	// it was bought for. Not those that Snapshot.Pods finds another place for.
+	Residents []Resident
+
 	Joined      bool // the Node object exists and is registered
 	Initialized bool // it has been ready for pods once
 	// Leaving: being deleted, cordoned or tainted as disrupted; takes no pods.
@@ -110,6 +115,15 @@ type Pod struct {
 	Preferred   []Preference // heaviest first
 	Tolerations []constraint.Toleration
 	HostPorts   []HostPort
+
+	Spread       []Spread
+	Affinity     []Term // the pods that must, or should, be near
+	AntiAffinity []Term // and those that must not, or should not
+
+	// Volumes names the volume claims that have no volume yet and that other
+	// pods may use too ("namespace/name"): where the first of their pods goes, the
+	// volume is made, and the others follow into that zone. Sorted.
+	Volumes []string
 
 	Priority int32
 	Created  time.Time
