@@ -57,8 +57,15 @@ func (w *work) buy(active []int) {
 		}
 		outcomes = append(outcomes, w.try(s, active, lots))
 	}
+	exact := false
+	if w.steps <= w.effort/2 {
+		var all outcome
+		if all, exact = w.exactly(active, lots); exact {
+			outcomes = append(outcomes, all)
+		}
+	}
 	best := w.better(outcomes, active)
-	if best.price > least*loose && w.steps < polish {
+	if !exact && best.price > least*loose && w.steps < polish {
 		for _, s := range w.variations(outcomes) {
 			outcomes = append(outcomes, w.try(s, active, lots))
 		}

@@ -24,7 +24,8 @@
 // money (run.buy), as many copies at once as the counts allow. So the work grows with
 // classes, not with pods. Several strategies are tried (strategies, variations)
 // and the worst machines bought anew (improve); of plans that cost about the
-// same the one wins that crowds fewest pods of a class onto one machine.
+// same the one wins that crowds fewest pods of a class onto one machine. A handful of
+// pods is solved exactly instead (exactly).
 //
 // Each machine keeps every offer that could host its pods (choices), cheapest
 // first. Pods that are left are held against every offer, step by step, to say

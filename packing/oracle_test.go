@@ -11,14 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/packing"
 )
 
-// How much more than the best a plan for a few pods may cost: with so few, one
-// machine too many is a large share. On average it is next to nothing. Nothing
-// proves a limit for a single plan: 1.61 is the worst of some 16,000 drawn, so that
-// twice the best price is where the test says that something is broken.
-const (
-	worstRatio = 2
-	meanRatio  = 1.03
-)
+// worstRatio is how much more than the best a plan for a few pods may cost: as
+// much as the plan may give up for another that crowds fewer pods onto one machine.
+const worstRatio = 1.02
 
 // TestOracle compares plans for a few pods with the best of all plans: every
 // partition of the pods, each part on the cheapest offering that holds it.
@@ -41,7 +36,7 @@ func TestOracle(t *testing.T) {
 			return
 		}
 		ratio := float64(plan.Price) / want
-		if ratio > worstRatio {
+		if ratio > worstRatio+1e-9 {
 			t.Errorf("the plan costs %s, the best %.9f dollars", plan.Price, want/1e9)
 		}
 		sum += ratio
@@ -52,9 +47,6 @@ func TestOracle(t *testing.T) {
 	})
 	if plans > 0 {
 		t.Logf("%d plans, %d of them the best, on average %.2f %% above it", plans, best, 100*(sum/float64(plans)-1))
-		if sum/float64(plans) > meanRatio {
-			t.Errorf("on average plans are %.2f %% above the best", 100*(sum/float64(plans)-1))
-		}
 	}
 }
 

@@ -1,0 +1,144 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// mostStates bounds the problems that are solved exactly: the ways to choose
+// some of the pods that are left, alike ones not told apart.
+const mostStates = 256
+
+// exact is a few pods and the cheapest machine for every choice of them.
+type exact struct {
+	*run
+	classes []int
+	size    []int // by class: how many states one more pod of it skips
+	states  int
+	own     []float64 // by state: the price of the cheapest machine that holds just these pods; +Inf if none does
+	offer   []int     // by state: that machine's offer
+	least   []float64 // by state: the least for which all these pods can be had
+	first   []int     // by state: the state of the pods on one of the machines of that plan
+}
+
+// exactly returns the cheapest of all ways to buy for the active classes, if
+// they have few enough pods to try them all, and if no pod is left over and no
+// limit overrun by it.
+func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
+	r := &run{filler: filler{work: w, left: slices.Clone(w.left)}}
+	for _, b := range w.budgets {
+		r.budgets = append(r.budgets, b.clone())
+	}
+	e := &exact{run: r, classes: active, states: 1}
+	for _, c := range active {
+		e.size = append(e.size, e.states)
+		if e.states *= w.left[c] + 1; e.states > mostStates {
+			return outcome{}, false
+		}
+	}
+	e.price(lots)
+	e.split()
+	all := e.states - 1
+	if math.IsInf(e.least[all], 1) || !e.take(all) {
+		return outcome{}, false
+	}
+	return r.outcome(), true
+}
+
+// price finds the cheapest machine for every state.
+func (e *exact) price(lots []lot) {
+	lots = slices.Clone(lots)
+	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.price, b.price) })
+	for state := range e.states {
+		takes := e.takes(state)
+		price, offer := math.Inf(1), -1
+		i := slices.IndexFunc(lots, func(l lot) bool { return e.holds(l.offer, takes) })
+		if i >= 0 && state > 0 {
+			price, offer = lots[i].price, lots[i].offer
+		}
+		e.steps += len(lots)
+		e.own, e.offer = append(e.own, price), append(e.offer, offer)
+	}
+}
+
+// takes returns the pods of a state.
+func (e *exact) takes(state int) []take {
+	var out []take
+	for i, c := range e.classes {
+		if n := e.count(state, i); n > 0 {
+			out = append(out, take{class: c, n: n, set: e.set(c)})
+		}
+	}
+	return out
+}
+
+// count returns how many pods of the i-th class a state has.
+func (e *exact) count(state, i int) int { return state / e.size[i] % (e.left[e.classes[i]] + 1) }
+
+// holds reports whether a machine of the offer may hold these pods.
+func (e *exact) holds(offer int, takes []take) bool {
+	shape := &e.st.shapes[e.st.offers[offer].shape]
+	m := machine{offer: offer, takes: takes, ports: shape.ports}
+	for _, t := range takes {
+		c := &e.q.classes[t.class]
+		if !e.accepts.sets[t.set].has(offer) || len(c.ports) > 0 && (t.n > 1 || conflicts(c.ports, m.ports)) {
+			return false
+		}
+		m.ports = append(slices.Clip(m.ports), c.ports...)
+	}
+	return !shape.broken && m.used(e.work).fits(shape.room) && (len(e.st.poolOf(offer).least) == 0 || e.tooFew(&m) == "")
+}
+
+// split finds, for every state, the cheapest way to spread its pods over machines.
+func (e *exact) split() {
+	e.least, e.first = make([]float64, e.states), make([]int, e.states)
+	for state := 1; state < e.states; state++ {
+		e.least[state] = math.Inf(1)
+		for part := 1; part <= state; part++ {
+			if math.IsInf(e.own[part], 1) || !e.within(part, state) {
+				continue
+			}
+			if price := e.own[part] + e.least[state-part]; price < e.least[state] {
+				e.least[state], e.first[state] = price, part
+			}
+		}
+		e.steps += state
+	}
+}
+
+// within reports whether a state has all the pods of part.
+func (e *exact) within(part, state int) bool {
+	for i := range e.classes {
+		if e.count(part, i) > e.count(state, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// take buys the machines of the plan for a state, and reports whether the limits allow them.
+func (e *exact) take(state int) bool {
+	for ; state > 0; state -= e.first[state] {
+		part := e.first[state]
+		offer := e.offer[part]
+		shape := &e.st.shapes[e.st.offers[offer].shape]
+		m := machine{offer: offer, copies: 1, takes: e.takes(part), free: shape.room.clone(), price: e.own[part]}
+		m.ports = append(slices.Clip(shape.ports), m.podPorts(e.q)...)
+		for _, t := range m.takes {
+			c := &e.q.classes[t.class]
+			m.free.take(c.ask, t.n)
+			m.worth += float64(t.n) * c.worth
+		}
+		pool, size := e.st.variantOf(offer).pool, e.st.typeOf(offer).Capacity
+		if e.budgets[pool].times(size, 1) == 0 {
+			return false
+		}
+		e.budgets[pool].spend(size, 1)
+		e.machines = append(e.machines, m)
+	}
+	for _, c := range e.classes {
+		e.left[c] = 0
+	}
+	return true
+}
