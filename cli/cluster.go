@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -54,11 +53,9 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	rules.ExplicitPath = c.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("find the cluster: there is no kubeconfig; set KUBECONFIG or --kubeconfig, or give manifests with -f")
-	case err != nil:
-		return nil, fmt.Errorf("read the kubeconfig: %w", plain(err))
+	if err != nil {
+		err = KubeconfigProblem(rules.GetLoadingPrecedence(), err)
+		return nil, fmt.Errorf("find the cluster: %w; set KUBECONFIG or --kubeconfig, or give manifests with -f", err)
 	}
 	cfg.Timeout = apiPatience
 	cfg.WarningHandler = rest.NoWarnings{}
