@@ -28,6 +28,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -86,8 +87,8 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 	}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: no usable kubeconfig in %s: set --kubeconfig (KUBECONFIG), or run in a pod with a service account: %w",
-			strings.Join(rules.Precedence, ", "), err)
+		return nil, fmt.Errorf("find the API server: %w; set --kubeconfig (KUBECONFIG), or run in a pod with a service account",
+			cli.KubeconfigProblem(rules.Precedence, err))
 	}
 	return tuned(cfg, settings), nil
 }

@@ -29,7 +29,13 @@ func TestControllerRefusesToStart(t *testing.T) {
 		"no cluster name":   {want: "CLUSTER_NAME"},
 		"a bad setting":     {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
 		"an unknown one":    {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
-		"no way to cluster": {args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"}, want: "set --kubeconfig (KUBECONFIG)"},
+		"no way to cluster": {
+			args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"},
+			want: "find the API server: there is no kubeconfig at /nowhere/at/all; set --kubeconfig (KUBECONFIG), ",
+		},
+		"no kubeconfig": {
+			args: []string{"--cluster-name=c", "--kubeconfig=start_test.go"}, want: "start_test.go is no kubeconfig: it ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"CLUSTER_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"} {
