@@ -104,8 +104,26 @@ func answerBadly(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("<html>a proxy was here</html>"))
 	case strings.HasPrefix(r.URL.Path, "/unauthorized"):
 		w.WriteHeader(http.StatusUnauthorized)
+	case strings.HasPrefix(r.URL.Path, "/forbidden"):
+		forbid(w, strings.TrimPrefix(r.URL.Path, "/forbidden"))
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte("<Response><Errors><Error><Code>Unavailable</Code><Message>down</Message></Error></Errors></Response>"))
 	}
+}
+
+// forbid is an API server that knows Jane and lets her see which kinds there are, and nothing else.
+func forbid(w http.ResponseWriter, path string) {
+	w.Header().Set("Content-Type", "application/json")
+	answer, ok := map[string]string{
+		"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/apis":   `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "nodes", "kind": "Node", "verbs": ["list"]}]}`,
+	}[path]
+	if !ok {
+		w.WriteHeader(http.StatusForbidden)
+		answer = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+			"message": "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" at the cluster scope"}`
+	}
+	_, _ = w.Write([]byte(answer))
 }

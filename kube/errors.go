@@ -58,7 +58,9 @@ func Hint(err error) string {
 	case meta.IsNoMatchError(err):
 		return "install the CRDs that come with Joiner (kubectl apply -f deploy/crds)"
 	case apierrors.IsForbidden(err):
-		return "give the controller's service account this permission; the chart's ClusterRole lists all it needs"
+		// Who is not let through is in the error: the controller's service account, or whoever runs joiner plan.
+		return "give this user that permission; the chart's ClusterRole lists all that the controller needs," +
+			" of which joiner plan needs list alone"
 	case apierrors.IsUnauthorized(err):
 		return "the API server does not accept these credentials: renew them, or choose another kubeconfig or context"
 	case errors.As(err, &network):
