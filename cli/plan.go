@@ -46,7 +46,7 @@ It ends with 0 when it has a plan, also when some pods have no place in it; with
 		Example: `  joiner plan                                   the cluster of your kubeconfig
   joiner plan -f nodepool.yaml -f deployments/  offline
   helm template . | joiner plan -f nodepool.yaml -f - -o json`,
-		Args: cobra.NoArgs,
+		Args: manifestsByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(p.files) > 0 && !cmd.Flags().Changed("from") {
 				p.market.from = fromEmbedded
@@ -61,6 +61,15 @@ It ends with 0 when it has a plan, also when some pods have no place in it; with
 	p.out.flag(flags)
 	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
 	return cmd
+}
+
+// manifestsByFlag refuses arguments: what to plan for is named by -f, and a shell
+// may have made several paths of one.
+func manifestsByFlag(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("plan takes no argument %q; for manifests write -f before each path: joiner plan -f %s", args[0], args[0])
 }
 
 func (p *planFlags) run(ctx context.Context, s Streams) error {
