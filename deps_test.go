@@ -29,7 +29,8 @@ cluster:             capacity constraint
 
 # Decisions: standard library only, all the way down.
 bound:               capacity catalog cluster constraint
-packing:             bound capacity catalog cluster constraint
+topology:            cluster constraint
+packing:             bound topology capacity catalog cluster constraint
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
 disruption:          capacity catalog cluster constraint packing

@@ -1,0 +1,206 @@
+package topology
+
+import "container/heap"
+
+// Place is somewhere pods of a profile may go.
+type Place struct {
+	Domains []int // by key of the profile
+	Most    int   // no more than so many have room, or can be bought for
+	Free    int   // so many have room on what is there already: they go there first
+	Price   float64
+}
+
+// Assign says how many of n pods of a profile go to each place, and notes them
+// in the census. It keeps to every demand, and to wishes as far as it can;
+// among the places that will do it takes those with free room first, then those
+// with the fewest pods of the spreads, then the cheap ones. Pods that may go
+// nowhere are in none of the counts.
+func (c *Census) Assign(p *Profile, n int, places []Place) []int {
+	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places))}
+	for _, r := range p.Domain {
+		a.single = a.single || r.Form == Spread || r.Form == Apart && r.Self
+	}
+	for i := range places {
+		if places[i].Most > 0 {
+			a.queue.entries = append(a.queue.entries, a.entry(i))
+		}
+	}
+	heap.Init(&a.queue)
+	for n > 0 {
+		moved := a.pass(n)
+		if n -= moved; moved == 0 || len(a.aside) == 0 {
+			break
+		}
+		// What was out of the question may have become possible: the fewest pods may be more now.
+		for _, i := range a.aside {
+			heap.Push(&a.queue, a.entry(i))
+		}
+		a.aside = a.aside[:0]
+	}
+	return a.counts
+}
+
+// Refusal returns the first demand that keeps a pod of the profile out of a
+// place; nil if none does.
+func (c *Census) Refusal(p *Profile, domains []int) *Rule {
+	for i := range p.Domain {
+		r := &p.Domain[i]
+		if r.Weight > 0 {
+			continue
+		}
+		k, d := &c.counts[r.Group], domains[r.key]
+		switch r.Form {
+		case Spread:
+			if k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
+				return r
+			}
+		case Near:
+			if k.matched[d] == 0 && !(r.Self && c.first(p)) {
+				return r
+			}
+		case Apart:
+			if k.matched[d] > 0 {
+				return r
+			}
+		}
+	}
+	return c.avoided(p, domains)
+}
+
+// first reports whether there is no pod yet that a pod of the profile must be
+// near: the first of a group that wants to be near itself may go anywhere.
+func (c *Census) first(p *Profile) bool {
+	for i := range p.Domain {
+		r := &p.Domain[i]
+		if r.Form == Near && r.Weight == 0 && (!r.Self || c.counts[r.Group].total > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// avoided returns the rule of other pods that keeps the profile's pods out of a place.
+func (c *Census) avoided(p *Profile, domains []int) *Rule {
+	for i, g := range p.In {
+		k := p.inKeys[i]
+		if k >= 0 && c.book.Groups[g].Form == Apart && c.counts[g].owners[domains[k]] > 0 {
+			return &Rule{Group: g, Form: Apart}
+		}
+	}
+	return nil
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// assignment is pods on their way to places.
+type assignment struct {
+	census  *Census
+	profile *Profile
+	places  []Place
+	counts  []int // by place
+	single  bool  // every pod changes what is best for the next
+	queue   placeQueue
+	aside   []int // places that would not do when they were looked at
+}
+
+// pass gives out up to n pods, and returns how many it has given.
+func (a *assignment) pass(n int) int {
+	given := 0
+	for given < n && len(a.queue.entries) > 0 {
+		e := heap.Pop(&a.queue).(placeEntry)
+		// An entry is as old as the last look at it: other places that share a domain may have changed it.
+		if now := a.entry(e.place); now != e && len(a.queue.entries) > 0 && a.queue.entries[0].before(&now) {
+			heap.Push(&a.queue, now)
+			continue
+		}
+		i := e.place
+		if a.census.Refusal(a.profile, a.places[i].Domains) != nil {
+			a.aside = append(a.aside, i)
+			continue
+		}
+		step := min(n-given, a.places[i].Most-a.counts[i])
+		if free := a.places[i].Free - a.counts[i]; free > 0 {
+			step = min(step, free)
+		}
+		if a.single {
+			step = 1
+		}
+		a.census.Add(a.profile, a.places[i].Domains, step)
+		a.counts[i] += step
+		given += step
+		if a.counts[i] < a.places[i].Most {
+			heap.Push(&a.queue, a.entry(i))
+		}
+	}
+	return given
+}
+
+// placeEntry is a place with what decides how good it is at the moment.
+type placeEntry struct {
+	place   int
+	penalty int  // the weights of the wishes that it does not meet
+	full    bool // it has no free room
+	pods    int  // of the groups of the spreads
+	price   float64
+	load    int // pods sent to its domains so far
+}
+
+func (e *placeEntry) before(f *placeEntry) bool {
+	switch {
+	case e.penalty != f.penalty:
+		return e.penalty < f.penalty
+	case e.full != f.full:
+		return f.full
+	case e.pods != f.pods:
+		return e.pods < f.pods
+	case e.price != f.price:
+		return e.price < f.price
+	case e.load != f.load:
+		return e.load < f.load
+	}
+	return e.place < f.place
+}
+
+func (a *assignment) entry(i int) placeEntry {
+	at := &a.places[i]
+	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price}
+	for j := range a.profile.Domain {
+		r := &a.profile.Domain[j]
+		k, d := &a.census.counts[r.Group], at.Domains[r.key]
+		switch {
+		case r.Form == Spread:
+			e.pods += k.matched[d]
+			if r.Weight > 0 && k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
+				e.penalty += r.Weight
+			}
+		case r.Weight > 0 && (r.Form == Apart) == (k.matched[d] > 0):
+			e.penalty += r.Weight
+		}
+	}
+	for j, key := range a.profile.Keys {
+		e.load += a.census.load[key][at.Domains[j]]
+	}
+	return e
+}
+
+// placeQueue is a heap of places, the best first.
+type placeQueue struct{ entries []placeEntry }
+
+func (q *placeQueue) Len() int           { return len(q.entries) }
+func (q *placeQueue) Less(i, j int) bool { return q.entries[i].before(&q.entries[j]) }
+func (q *placeQueue) Swap(i, j int)      { q.entries[i], q.entries[j] = q.entries[j], q.entries[i] }
+
+// Push adds x, a placeEntry, at the end: for container/heap.
+func (q *placeQueue) Push(x any) { q.entries = append(q.entries, x.(placeEntry)) }
+
+// Pop removes the last: for container/heap.
+func (q *placeQueue) Pop() any {
+	last := q.entries[len(q.entries)-1]
+	q.entries = q.entries[:len(q.entries)-1]
+	return last
+}

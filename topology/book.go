@@ -1,0 +1,335 @@
+package topology
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Hostname is the label whose domains are single nodes.
+const Hostname = "kubernetes.io/hostname"
+
+// Form is what a rule asks of the domains.
+type Form byte
+
+// The forms of rules.
+const (
+	Spread Form = iota // no domain has many more than another
+	Near               // the domain has a pod of the group
+	Apart              // the domain has none
+)
+
+// Group is the pods that a rule counts, by the domains of a label.
+type Group struct {
+	Form Form
+	Key  string
+	// Nodes says whose nodes count: the number of a demand on nodes, given by
+	// the caller (see Wanted.Nodes), or -1 for all. Only Spread leaves any out.
+	Nodes                int
+	AnyNode, HonorTaints bool // as in cluster.Spread
+
+	// Hard: some rule about the group is a demand; what only wishes speak of
+	// binds nobody but those who wish.
+	Hard bool
+
+	terms []cluster.Term // a pod of the group matches all of them
+}
+
+// matches reports whether the group counts a pod.
+func (g *Group) matches(namespace string, labels constraint.Labels) bool {
+	for i := range g.terms {
+		if !g.terms[i].Matches(namespace, labels) {
+			return false
+		}
+	}
+	return true
+}
+
+// Rule is what a pod asks of the domains of a group.
+type Rule struct {
+	Group int
+	Form  Form
+	Self  bool // the group counts the pod itself
+	// MaxSkew and MinDomains are those of a Spread.
+	MaxSkew, MinDomains int
+	Weight              int // 0: a demand; else a wish, the heavier the more it counts
+
+	key int // of a Domain rule: index into Profile.Keys
+}
+
+// Profile is what pods ask of the places of others, and what they are to others.
+type Profile struct {
+	Domain []Rule // over labels other than the host name
+	Host   []Rule // over host names
+
+	// In are the groups that count the pods, besides those over host names (HostIn). Sorted.
+	In     []int
+	HostIn []int
+
+	// Keys are the labels whose value matters for the pods: those of the
+	// Domain rules, and of groups in In that somebody must keep to. Sorted.
+	Keys []string
+
+	inKeys []int // by group in In: index into Keys, -1 if nobody must keep to it
+}
+
+// IsPlain reports whether the pods neither ask nor matter.
+func (p *Profile) IsPlain() bool {
+	return len(p.Domain) == 0 && len(p.Host) == 0 && len(p.In) == 0 && len(p.HostIn) == 0
+}
+
+// Follows reports whether the pods must be on a machine with certain others.
+func (p *Profile) Follows() bool {
+	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Form == Near && r.Weight == 0 })
+}
+
+// Wanted is a pod and the number of its demand on nodes: pods that accept the
+// same nodes have the same.
+type Wanted struct {
+	*cluster.Pod
+	Nodes int
+}
+
+// Book holds the groups and profiles of a number of pods.
+type Book struct {
+	Groups   []Group
+	Profiles []Profile
+	// Of is the profile of each pod, in the order given; Plain for pods that
+	// nobody's rules concern.
+	Of []int
+
+	numbers map[string]int   // groups by their text
+	anchors map[string][]int // groups by a label that their pods must have, as "key\x00value"
+	loose   []int            // groups without such a label
+	labels  []string         // the keys that selectors look at
+	seen    map[string][]int // groups by what they see of a pod
+}
+
+// Plain is the number of the profile of pods that neither ask nor matter.
+const Plain = 0
+
+// NewBook finds the groups and profiles of the pods. Rules of residents (their
+// required anti-affinity) make groups too.
+func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
+	b := &Book{
+		Profiles: []Profile{{}}, Of: make([]int, len(pods)),
+		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
+	}
+	rules := make([][]Rule, len(pods)) // nil for pods without
+	any := false
+	for i, p := range pods {
+		if len(p.Spread) > 0 || len(p.Affinity) > 0 || len(p.AntiAffinity) > 0 || len(p.Volumes) > 0 {
+			rules[i], any = b.rules(p), true
+		}
+	}
+	for _, r := range residents {
+		for i := range r.Avoids {
+			b.avoid(&r.Avoids[i])
+			any = true
+		}
+	}
+	if !any {
+		return b
+	}
+	b.index()
+	profiles := map[string]int{"": Plain}
+	var key []byte
+	for i, p := range pods {
+		in := b.GroupsOf(p.Namespace, p.Labels)
+		if len(p.Volumes) > 0 {
+			in = b.withVolumes(in, p.Volumes)
+		}
+		key = profileKey(key[:0], rules[i], in)
+		number, ok := profiles[string(key)]
+		if !ok {
+			number = len(b.Profiles)
+			profiles[string(key)] = number
+			b.Profiles = append(b.Profiles, b.profile(rules[i], in))
+		}
+		b.Of[i] = number
+	}
+	return b
+}
+
+// rules returns what the pod asks, and notes the groups that it speaks of.
+func (b *Book) rules(p Wanted) []Rule {
+	var out []Rule
+	for _, s := range p.Spread {
+		g := Group{Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
+		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
+		r := Rule{Group: b.number(g), Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
+		r.Self = s.Selector.Matches(p.Labels)
+		if s.Soft {
+			r.Weight = 1
+		}
+		out = append(out, r)
+	}
+	var required []cluster.Term
+	for _, t := range p.Affinity {
+		if t.Weight == 0 {
+			required = append(required, t)
+		}
+	}
+	for _, t := range p.Affinity {
+		terms := required // one and the same pod must match all that is required
+		if t.Weight > 0 {
+			terms = []cluster.Term{t}
+		}
+		out = append(out, b.rule(p, Group{Form: Near, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
+	}
+	for _, t := range p.AntiAffinity {
+		out = append(out, b.rule(p, apart(&t), t.Weight))
+	}
+	for _, v := range p.Volumes {
+		r := b.rule(p, volumeGroup(v), 0)
+		r.Self = true
+		out = append(out, r)
+	}
+	return out
+}
+
+func (b *Book) rule(p Wanted, g Group, weight int) Rule {
+	return Rule{Group: b.number(g), Form: g.Form, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
+}
+
+func apart(t *cluster.Term) Group {
+	return Group{Form: Apart, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
+}
+
+// avoid notes the group of a resident's anti-affinity term.
+func (b *Book) avoid(t *cluster.Term) { b.number(apart(t)) }
+
+// volumeGroup is the pods that share a volume which is yet to be made, in one zone.
+func volumeGroup(claim string) Group {
+	nobody := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
+	return Group{Form: Near, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{nobody}}
+}
+
+// Zone is the label with a node's availability zone.
+const Zone = "topology.kubernetes.io/zone"
+
+// number returns the number of the group; a new one if it is new.
+func (b *Book) number(g Group) int {
+	key := groupKey(nil, &g)
+	n, ok := b.numbers[string(key)]
+	if !ok {
+		n = len(b.Groups)
+		b.numbers[string(key)] = n
+		b.Groups = append(b.Groups, g)
+	}
+	b.Groups[n].Hard = b.Groups[n].Hard || g.Hard
+	return n
+}
+
+// Apart returns the number of the group of an anti-affinity term that the book has seen.
+func (b *Book) Apart(t *cluster.Term) (int, bool) {
+	g := apart(t)
+	n, ok := b.numbers[string(groupKey(nil, &g))]
+	return n, ok
+}
+
+// index prepares the look-up of groups by labels.
+func (b *Book) index() {
+	keys := map[string]bool{}
+	for n := range b.Groups {
+		g := &b.Groups[n]
+		anchor, nothing := "", false
+		for i := range g.terms {
+			s := &g.terms[i].Selector
+			nothing = nothing || s.Nothing
+			for _, key := range s.Labels.Keys() {
+				keys[key] = true
+				if value, ok := s.Labels[key].Single(); ok && anchor == "" {
+					anchor = key + "\x00" + value
+				}
+			}
+		}
+		switch {
+		case nothing:
+		case anchor != "":
+			b.anchors[anchor] = append(b.anchors[anchor], n)
+		default:
+			b.loose = append(b.loose, n)
+		}
+	}
+	b.labels = slices.Sorted(maps.Keys(keys))
+}
+
+// GroupsOf returns the groups that count a pod with these labels, sorted.
+func (b *Book) GroupsOf(namespace string, labels constraint.Labels) []int {
+	if len(b.Groups) == 0 {
+		return nil
+	}
+	key := appendText(nil, namespace)
+	for i, k := range b.labels {
+		if value, ok := labels[k]; ok {
+			key = appendText(binary.AppendVarint(key, int64(i)), value)
+		}
+	}
+	if out, ok := b.seen[string(key)]; ok {
+		return out
+	}
+	var out []int
+	consider := func(candidates []int) {
+		for _, n := range candidates {
+			if b.Groups[n].matches(namespace, labels) {
+				out = append(out, n)
+			}
+		}
+	}
+	consider(b.loose)
+	for _, k := range b.labels {
+		if value, ok := labels[k]; ok {
+			consider(b.anchors[k+"\x00"+value])
+		}
+	}
+	slices.Sort(out)
+	b.seen[string(key)] = out
+	return out
+}
+
+func (b *Book) withVolumes(in []int, claims []string) []int {
+	out := slices.Clone(in)
+	for _, claim := range claims {
+		g := volumeGroup(claim)
+		out = append(out, b.number(g))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// profile sorts the rules and groups of pods by how they are judged.
+func (b *Book) profile(rules []Rule, in []int) Profile {
+	var p Profile
+	keys := map[string]bool{}
+	for _, r := range rules {
+		if key := b.Groups[r.Group].Key; key == Hostname {
+			p.Host = append(p.Host, r)
+		} else {
+			p.Domain = append(p.Domain, r)
+			keys[key] = true
+		}
+	}
+	for _, n := range in {
+		g := &b.Groups[n]
+		if g.Key == Hostname {
+			p.HostIn = append(p.HostIn, n)
+			continue
+		}
+		p.In = append(p.In, n)
+		if g.Hard {
+			keys[g.Key] = true
+		}
+	}
+	p.Keys = slices.Sorted(maps.Keys(keys))
+	for i := range p.Domain {
+		p.Domain[i].key = slices.Index(p.Keys, b.Groups[p.Domain[i].Group].Key)
+	}
+	for _, n := range p.In {
+		p.inKeys = append(p.inKeys, slices.Index(p.Keys, b.Groups[n].Key))
+	}
+	return p
+}

@@ -1,0 +1,131 @@
+package topology
+
+// Census counts the pods of groups by domain. Domains of a label are numbered
+// from 0 by the caller.
+type Census struct {
+	book    *Book
+	domains map[string]int // how many a label has
+	counts  []count        // by group
+	load    map[string][]int
+}
+
+// count is the pods of one group, by domain.
+type count struct {
+	matched []int // pods that the group counts
+	owners  []int // pods with a rule about the group
+	total   int   // of matched
+	counted []bool
+	of      int // how many domains are counted
+	low     int // the least of matched among the domains that are counted
+	atLow   int // how many of them have no more
+}
+
+// NewCensus returns an empty census. domains says how many domains each label
+// has; a label that is missing has none.
+func NewCensus(b *Book, domains map[string]int) *Census {
+	c := &Census{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
+	for key, n := range domains {
+		c.load[key] = make([]int, n)
+	}
+	for i := range c.counts {
+		g := &b.Groups[i]
+		if g.Key == Hostname {
+			continue
+		}
+		n := domains[g.Key]
+		k := &c.counts[i]
+		k.matched, k.owners, k.counted = make([]int, n), make([]int, n), make([]bool, n)
+		for d := range k.counted {
+			k.counted[d] = true
+		}
+		k.recount()
+	}
+	return c
+}
+
+// Clone returns a copy that can be added to by itself.
+func (c *Census) Clone() *Census {
+	out := *c
+	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
+	for i, k := range c.counts {
+		k.matched, k.owners = append([]int(nil), k.matched...), append([]int(nil), k.owners...)
+		out.counts[i] = k
+	}
+	for key, load := range c.load {
+		out.load[key] = append([]int(nil), load...)
+	}
+	return &out
+}
+
+// Count says which domains matter for the fewest pods of a Spread group: those
+// with a node that the owner of the rule accepts. Without it, all do.
+func (c *Census) Count(group int, domains []bool) {
+	c.counts[group].counted = domains
+	c.counts[group].recount()
+}
+
+// Resident notes n pods that the group counts.
+func (c *Census) Resident(group, domain, n int) { c.counts[group].add(domain, n) }
+
+// Owner notes n pods with a required anti-affinity to the group.
+func (c *Census) Owner(group, domain, n int) { c.counts[group].owners[domain] += n }
+
+// Add notes n pods of a profile in a place; n may be negative.
+func (c *Census) Add(p *Profile, domains []int, n int) {
+	for i, g := range p.In {
+		if k := p.inKeys[i]; k >= 0 {
+			c.counts[g].add(domains[k], n)
+		}
+	}
+	for i := range p.Domain {
+		r := &p.Domain[i]
+		if r.Form == Apart && r.Weight == 0 {
+			c.counts[r.Group].owners[domains[r.key]] += n
+		}
+	}
+	for i, key := range p.Keys {
+		c.load[key][domains[i]] += n
+	}
+}
+
+// Total returns how many pods the group counts, wherever they are.
+func (c *Census) Total(group int) int { return c.counts[group].total }
+
+func (k *count) add(domain, n int) {
+	before := k.matched[domain]
+	k.matched[domain] += n
+	k.total += n
+	switch {
+	case !k.counted[domain]:
+	case n > 0 && before == k.low:
+		if k.atLow--; k.atLow == 0 {
+			k.recount()
+		}
+	case n < 0:
+		k.recount()
+	}
+}
+
+func (k *count) recount() {
+	k.of, k.low, k.atLow = 0, 0, 0
+	for d, n := range k.matched {
+		if !k.counted[d] {
+			continue
+		}
+		if k.of == 0 || n < k.low {
+			k.low, k.atLow = n, 0
+		}
+		if n == k.low {
+			k.atLow++
+		}
+		k.of++
+	}
+}
+
+// fewest is the number of pods in the domain that has the fewest, as a rule sees it.
+func (k *count) fewest(r *Rule) int {
+	if k.of < r.MinDomains {
+		return 0
+	}
+	return k.low
+}

@@ -1,0 +1,151 @@
+package topology
+
+import "math"
+
+// Tally is the pods on one machine, as far as rules over host names go. The
+// zero value is an empty machine.
+type Tally struct{ entries []tallied }
+
+type tallied struct {
+	group   int
+	matched int // pods that the group counts
+	owners  int // pods with a demand about the group
+	most    int // the fewest that an owner with a spread allows; 0: no owner with a spread
+}
+
+// Clone returns a copy that can be added to by itself.
+func (t Tally) Clone() Tally { return Tally{entries: append([]tallied(nil), t.entries...)} }
+
+func (t *Tally) of(group int) *tallied {
+	for i := range t.entries {
+		if t.entries[i].group == group {
+			return &t.entries[i]
+		}
+	}
+	return &tallied{}
+}
+
+func (t *Tally) at(group int) *tallied {
+	for i := range t.entries {
+		if t.entries[i].group == group {
+			return &t.entries[i]
+		}
+	}
+	t.entries = append(t.entries, tallied{group: group})
+	return &t.entries[len(t.entries)-1]
+}
+
+// Matched returns how many pods the group counts on the machine.
+func (t *Tally) Matched(group int) int { return t.of(group).matched }
+
+// Add notes n pods of the profile on the machine.
+func (t *Tally) Add(p *Profile, n int) {
+	for _, g := range p.HostIn {
+		t.at(g).matched += n
+	}
+	for i := range p.Host {
+		r := &p.Host[i]
+		if r.Weight > 0 || r.Form == Near {
+			continue
+		}
+		e := t.at(r.Group)
+		e.owners += n
+		if r.Form == Spread && (e.most == 0 || r.MaxSkew < e.most) {
+			e.most = r.MaxSkew
+		}
+	}
+}
+
+// Resident notes n pods that the group counts.
+func (t *Tally) Resident(group, n int) { t.at(group).matched += n }
+
+// Owner notes n pods with a required anti-affinity to the group.
+func (t *Tally) Owner(group, n int) { t.at(group).owners += n }
+
+// Limits says how Room judges.
+type Limits struct {
+	// Fewest is the number of pods of a group on the node that has the fewest.
+	// Nil: 0, for there can always be a new machine without any.
+	Fewest func(group int) int
+	// Strict: wishes count like demands.
+	Strict bool
+}
+
+// Room returns how many more pods of the profile the machine may take: 0 if
+// some rule is against it, math.MaxInt if none is concerned.
+//
+// A spread binds who has it only when it comes, but others may come before it:
+// so its limit is kept for all pods that it counts, once an owner is there.
+func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
+	room := math.MaxInt
+	for i := range p.Host {
+		r := &p.Host[i]
+		if r.Weight > 0 && !l.Strict {
+			continue
+		}
+		e := t.of(r.Group)
+		switch r.Form {
+		case Spread:
+			room = min(room, spreadRoom(e.matched, r, l))
+		case Apart:
+			if e.matched > 0 {
+				return 0
+			}
+			if r.Self {
+				room = min(room, 1)
+			}
+		case Near:
+			if e.matched == 0 && r.Weight == 0 {
+				return 0
+			}
+		}
+	}
+	for _, g := range p.HostIn {
+		e := t.of(g)
+		switch {
+		case e.owners == 0:
+		case b.Groups[g].Form == Apart:
+			return 0
+		case b.Groups[g].Form == Spread && e.most > 0:
+			room = min(room, max(e.most+l.fewest(g)-e.matched, 0))
+		}
+	}
+	return max(room, 0)
+}
+
+func spreadRoom(matched int, r *Rule, l Limits) int {
+	most := r.MaxSkew + l.fewest(r.Group) - matched
+	if r.Self {
+		return max(most, 0)
+	}
+	if most < 0 {
+		return 0
+	}
+	return math.MaxInt
+}
+
+func (l Limits) fewest(group int) int {
+	if l.Fewest == nil {
+		return 0
+	}
+	return l.Fewest(group)
+}
+
+// Cap returns the most pods of the profile that any machine may take by a
+// demand of its own, and the group in question; math.MaxInt if there is none.
+func (p *Profile) Cap() (most, group int) {
+	most = math.MaxInt
+	for i := range p.Host {
+		r := &p.Host[i]
+		if r.Weight > 0 || !r.Self {
+			continue
+		}
+		switch {
+		case r.Form == Apart && most > 1:
+			most, group = 1, r.Group
+		case r.Form == Spread && r.MaxSkew < most:
+			most, group = r.MaxSkew, r.Group
+		}
+	}
+	return most, group
+}
