@@ -49,14 +49,15 @@ type marketFlags struct {
 	from   string
 	file   string
 
-	patience time.Duration // with AWS
+	patience time.Duration          // with AWS
+	given    func(flag string) bool // reports whether the user set the flag
 }
 
 func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
-	m.patience = awsPatience
+	m.patience, m.given = awsPatience, flags.Changed
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
 	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
-	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json")
+	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
 
 // wanted is what a node class wants of a market.
@@ -90,6 +91,8 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) 
 	switch {
 	case m.file != "":
 		return m.fromFile()
+	case m.given("catalog"):
+		return nil, errors.New("--catalog: the path is empty; name a file, as written by joiner catalog -o json")
 	case m.from == fromAWS:
 		return m.fromAWS(ctx, notes)
 	case m.from == fromEmbedded:
@@ -99,6 +102,11 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) 
 }
 
 func (m *marketFlags) fromFile() (goods, error) {
+	for _, other := range []string{"region", "from"} {
+		if m.given(other) {
+			return nil, fmt.Errorf("--catalog and --%s exclude each other, for the file says what is sold and where: leave one out", other)
+		}
+	}
 	data, err := os.ReadFile(m.file)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", plain(err))
@@ -106,6 +114,9 @@ func (m *marketFlags) fromFile() (goods, error) {
 	var types []view.Type
 	if err := json.Unmarshal(data, &types); err != nil {
 		return nil, fmt.Errorf("read the catalog %s: %w; want what joiner catalog -o json writes", m.file, err)
+	}
+	if len(types) == 0 {
+		return nil, fmt.Errorf("read the catalog %s: it lists no instance type; want what joiner catalog -o json writes", m.file)
 	}
 	c, err := view.CatalogFrom(cmp.Or(m.region, environmentRegion(), usualRegion), types)
 	if err != nil {

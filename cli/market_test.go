@@ -22,7 +22,7 @@ func TestImpatience(t *testing.T) {
 	} {
 		t.Setenv(key, value)
 	}
-	m := marketFlags{from: fromAWS, region: "us-east-1", patience: 200 * time.Millisecond}
+	m := marketFlags{from: fromAWS, region: "us-east-1", patience: 200 * time.Millisecond, given: func(string) bool { return false }}
 	start := time.Now()
 	_, err := m.open(t.Context(), io.Discard)
 	want := "ask AWS what us-east-1 sells: no full answer within 200ms; check the network"
