@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/joiner-sh/joiner/catalog"
@@ -36,7 +34,7 @@ reckoned at the on-demand price. The JSON can be given back with --catalog.`,
 			if err != nil {
 				return err
 			}
-			text := func() string { return view.Types(c).String() + fmt.Sprintf("%d types\n", len(c.Types)) }
+			text := func() string { return view.Types(c).String() + view.Count(len(c.Types), "type") + "\n" }
 			return out.write(cmd.OutOrStdout(), text, func() any { return view.CatalogOf(c) })
 		},
 	}

@@ -120,7 +120,10 @@ func (d *decoder) noteMissing() {
 			away++
 		}
 	}
-	if away > 0 {
+	switch {
+	case away == 1:
+		d.notes = append(d.notes, "1 pod runs on a node that is not among the manifests; it is left out")
+	case away > 1:
 		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", away))
 	}
 	for _, p := range d.objects.Pools {

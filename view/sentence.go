@@ -26,7 +26,7 @@ func Sentence(r packing.Refusal) string {
 		parts = append(parts, counted(reason))
 	}
 	if len(parts) > 0 {
-		text := fmt.Sprintf("of %s: %s", plural(offerings, "offering"), strings.Join(parts, ", "))
+		text := fmt.Sprintf("of %s: %s", Count(offerings, "offering"), strings.Join(parts, ", "))
 		others = append([]string{text}, others...)
 	}
 	if len(others) == 0 {
@@ -98,10 +98,13 @@ func labelName(key string) string {
 	return key
 }
 
-// plural writes "1 pod", "2 pods".
-func plural(n int, noun string) string {
-	if n == 1 {
+// Count writes "1 pod", "2,000 pods", "0 classes".
+func Count(n int, noun string) string {
+	switch {
+	case n == 1:
 		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
 	}
 	return number(n) + " " + noun + "s"
 }

@@ -20,20 +20,23 @@ func Summary(p packing.Plan, seconds float64) string {
 	var b strings.Builder
 	b.WriteString(headline(p, seconds))
 	if len(p.Refusals) > 0 {
-		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", plural(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
+		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
 	}
 	if len(p.Machines) > 0 {
 		fmt.Fprintf(&b, "\nTo buy:\n%s", indent(Machines(p).String()))
 	}
 	if len(p.Placements) > 0 {
-		fmt.Fprintf(&b, "\nOnto nodes that are there: %s\n%s", plural(len(p.Placements), "pod"), indent(nodes(p).String()))
+		fmt.Fprintf(&b, "\nOnto nodes that are there: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).String()))
 	}
 	return b.String()
 }
 
 func headline(p packing.Plan, seconds float64) string {
-	text := fmt.Sprintf("%s in %s, planned in %s: %s to buy",
-		plural(p.Pods, "pod"), count(p.Classes, "class", "classes"), duration(seconds), plural(len(p.Machines), "machine"))
+	pods := Count(p.Pods, "pod")
+	if p.Classes > 0 { // pods that cannot be planned for are in none
+		pods += " in " + Count(p.Classes, "class")
+	}
+	text := fmt.Sprintf("%s, planned in %s: %s to buy", pods, duration(seconds), Count(len(p.Machines), "machine"))
 	if len(p.Machines) > 0 {
 		text += fmt.Sprintf(" for $%s per hour ($%s per month)", dollars(p.Price), number(int(p.Price.Dollars()*hoursPerMonth+0.5)))
 	}
@@ -42,13 +45,6 @@ func headline(p packing.Plan, seconds float64) string {
 		text += fmt.Sprintf("; no plan could cost less than $%s (gap %.1f %%)", dollars(p.LowerBound), gap)
 	}
 	return text + ".\n"
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + many
 }
 
 func duration(seconds float64) string {
@@ -120,7 +116,7 @@ func alternatives(m packing.Machine) string {
 	if len(m.Offerings) == 1 {
 		return "nothing else"
 	}
-	return fmt.Sprintf("%s of %s", plural(len(m.Offerings)-1, "offering"), plural(len(types), "type"))
+	return fmt.Sprintf("%s of %s", Count(len(m.Offerings)-1, "offering"), Count(len(types), "type"))
 }
 
 func gibibytes(bytes int64) string {
@@ -182,7 +178,7 @@ func refusals(all []packing.Refusal) string {
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.pods), len(a.pods)) })
 	var b strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&b, "%s: %s\n  %s\n", plural(len(g.pods), "pod"), visible(some(g.pods)), visible(Sentence(g.refusal)))
+		fmt.Fprintf(&b, "%s: %s\n  %s\n", Count(len(g.pods), "pod"), visible(some(g.pods)), visible(Sentence(g.refusal)))
 		if g.refusal.Hint != "" {
 			fmt.Fprintf(&b, "  to do: %s\n", visible(g.refusal.Hint))
 		}

@@ -67,6 +67,25 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestHeadline counts as people do, also to one and to none.
+func TestHeadline(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pods, classes int
+		want          string
+	}{
+		{0, 0, "0 pods, planned"},
+		{1, 0, "1 pod, planned"},
+		{1, 1, "1 pod in 1 class, planned"},
+		{5, 1, "5 pods in 1 class, planned"},
+		{1005, 2, "1,005 pods in 2 classes, planned"},
+	} {
+		if got := view.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 machines to buy.") {
+			t.Errorf("%q, want %s…", got, c.want)
+		}
+	}
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name
