@@ -43,7 +43,7 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 		SilenceUsage:  true,
 	}
 	root.SetIn(s.In)
-	root.SetOut(s.Out)
+	root.SetOut(&answer{w: s.Out})
 	root.SetErr(s.Err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newPlan(), newCatalog(), newVersion(version))
@@ -56,6 +56,9 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if out, ok := root.OutOrStdout().(*answer); ok && out.lost != nil {
+		err = fmt.Errorf("write the answer: %w", plain(out.lost)) // help texts ignore what becomes of them
+	}
 	var found Findings
 	switch {
 	case err == nil:
@@ -65,6 +68,21 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	}
 	complain(root.ErrOrStderr(), err)
 	return ExitFailed
+}
+
+// answer is standard output, and remembers that some of it could not be written.
+type answer struct {
+	w    io.Writer
+	lost error // the first
+}
+
+// Write writes on.
+func (a *answer) Write(p []byte) (int, error) {
+	n, err := a.w.Write(p)
+	if a.lost == nil {
+		a.lost = err
+	}
+	return n, err
 }
 
 // mostErrors is how many errors are printed; who mends ten looks again anyway.
