@@ -20,6 +20,9 @@ func TestParseAndFormat(t *testing.T) {
 		"1u":                   {CPU, 1, "1m"}, // rounds up: asking for little is not asking for nothing
 		"2Gi":                  {Memory, 2 << 30, "2Gi"},
 		"1536Mi":               {Memory, 1536 << 20, "1536Mi"},
+		"1023Ti":               {Memory, 1023 << 40, "1023Ti"},
+		"1024Ti":               {Memory, 1 << 50, "1Pi"},
+		"7Ei":                  {EphemeralStorage, 7 << 60, "7Ei"},
 		"1G":                   {Memory, 1e9, "1000000000"},
 		"1e3":                  {Memory, 1000, "1000"},
 		"128974848m":           {Memory, 128975, "128975"},

@@ -97,7 +97,7 @@ func Format(resource string, value int64) string {
 
 func formatBytes(value int64) string {
 	suffix := ""
-	for _, s := range []string{"Ki", "Mi", "Gi", "Ti"} {
+	for _, s := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
 		if value == 0 || value%1024 != 0 {
 			break
 		}
