@@ -63,6 +63,10 @@ type Type struct {
 	Capacity    capacity.Amounts // as the kubelet will report it
 	Allocatable capacity.Amounts // Capacity less reservations and eviction thresholds
 
+	// Volumes is how many EBS volumes a node of the type can have attached by
+	// the CSI driver, besides those that it boots with. 0: not known, not limited.
+	Volumes int64
+
 	Offerings []Offering // sorted by price, zone, capacity type
 }
 
