@@ -15,7 +15,8 @@ import (
 // that need a place.
 type builder struct {
 	view    View
-	vols    volumes
+	around  surroundings
+	kinds   *podKinds
 	budgets budgets
 	daemons []cluster.Daemon
 	nodes   []nodeView
@@ -51,7 +52,7 @@ func (b *builder) place(pod *corev1.Pod) {
 	case pod.Spec.NodeName != "":
 		b.bound(pod)
 	case isWaiting(pod) && (wasTried(pod) || !b.view.Live && !isGated(pod)):
-		b.needs(podValue(pod, b.vols))
+		b.needs(pod, podValue(pod, b.around))
 	}
 }
 
@@ -72,37 +73,38 @@ func (b *builder) bound(pod *corev1.Pod) {
 	}
 	n := &b.nodes[i]
 	if !needsPlace(pod) {
-		n.value.Requested = n.value.Requested.Add(Requests(pod))
-		n.value.HostPorts = mergePorts(n.value.HostPorts, hostPorts(&pod.Spec))
+		n.uses(b, pod, Requests(pod), hostPorts(&pod.Spec))
+		n.settles(b.kindOfBound(pod))
 		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "DaemonSet" {
 			b.running[runningOn{i, pod.Namespace, ref.Name}] = true
 		}
 		return
 	}
-	value := podValue(pod, b.vols)
-	n.value.Requested = n.value.Requested.Add(value.Requests)
-	n.value.HostPorts = mergePorts(n.value.HostPorts, value.HostPorts)
+	value := podValue(pod, b.around)
+	n.uses(b, pod, value.Requests, value.HostPorts)
 	n.value.Pods = append(n.value.Pods, value)
 	if n.going && !IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
 		value.Node = n.value.Name
-		b.needs(value)
+		b.needs(pod, value)
+		return
 	}
+	n.settles(b.kindOf(&value, pod.DeletionTimestamp != nil))
 }
 
 // needs gives the pod to the claim that was made for it (see AnnotationPods), or
 // else puts it among those that need a place. It is among the pods of the claim's
 // node too, or a node that just became ready would look empty, and be removed,
 // before kube-scheduler has bound to it what it was bought for.
-func (b *builder) needs(pod cluster.Pod) {
-	i, ok := b.planned.of(&pod, b.nodes)
+func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
+	i, ok := b.planned.of(&value, b.nodes)
 	if !ok {
-		b.pods = append(b.pods, pod)
+		b.pods = append(b.pods, value)
 		return
 	}
-	n := &b.nodes[i].value
-	n.Requested = n.Requested.Add(pod.Requests)
-	n.HostPorts = mergePorts(n.HostPorts, pod.HostPorts)
-	n.Pods = append(n.Pods, pod)
+	n := &b.nodes[i]
+	n.uses(b, pod, value.Requests, value.HostPorts)
+	n.settles(b.kindOf(&value, false)) // where it comes from it may be ending, here it is not
+	n.value.Pods = append(n.value.Pods, value)
 }
 
 // expectDaemons counts the DaemonSet pods that each node has yet to get.

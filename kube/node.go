@@ -26,6 +26,8 @@ type nodeView struct {
 	going bool
 	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
 	mostCapacity capacity.Amounts
+
+	residents residents
 }
 
 // nodesOf pairs claims with Nodes by the machine's provider id. What has no

@@ -50,7 +50,8 @@ type View struct {
 func (o Objects) Snapshot(view View) cluster.Snapshot {
 	b := builder{
 		view:    view,
-		vols:    volumesOf(o, view.Live),
+		around:  surroundingsOf(o, view),
+		kinds:   &podKinds{},
 		budgets: budgetsOf(o.Budgets),
 		daemons: daemonsOf(o.DaemonSets, o.Pods),
 		nodes:   nodesOf(o.Claims, o.Nodes, view.Market),
@@ -69,6 +70,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 	}
 	for i := range b.nodes {
 		slices.SortFunc(b.nodes[i].value.Pods, byPodID)
+		b.nodes[i].value.Residents = b.nodes[i].residents.values()
 		out.Nodes = append(out.Nodes, b.nodes[i].value)
 	}
 	slices.SortFunc(out.Nodes, func(x, y cluster.Node) int {

@@ -89,7 +89,7 @@ func needsPlace(pod *corev1.Pod) bool {
 }
 
 // podValue returns the pod as the engine sees it.
-func podValue(pod *corev1.Pod, vols volumes) cluster.Pod {
+func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 	out := cluster.Pod{
 		Namespace:   pod.Namespace,
 		Name:        pod.Name,
@@ -105,7 +105,7 @@ func podValue(pod *corev1.Pod, vols volumes) cluster.Pod {
 	}
 	out.Required, out.Unplannable = required(&pod.Spec)
 	if out.Unplannable == "" {
-		out.Required, out.Unplannable = vols.places(pod, out.Required)
+		out.Required, out.Unplannable = around.volumes.places(pod, out.Required)
 	}
 	if out.Unplannable == "" {
 		out.Unplannable = notBuilt(&pod.Spec)

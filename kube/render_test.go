@@ -83,6 +83,20 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 	for _, p := range n.Pods {
 		field(b, "runs", p.ID())
 	}
+	for _, r := range n.Residents {
+		renderResident(b, r)
+	}
+}
+
+func renderResident(b *strings.Builder, r cluster.Resident) {
+	text := strings.TrimSpace(fmt.Sprintf("%d of %s %s", r.Count, r.Namespace, labelText(r.Labels)))
+	if r.Ending {
+		text += " ending"
+	}
+	field(b, "resident", text)
+	for _, t := range r.Avoids {
+		field(b, "  avoids", termText(t))
+	}
 }
 
 func renderPod(b *strings.Builder, p cluster.Pod) {
@@ -106,6 +120,50 @@ func renderPod(b *strings.Builder, p cluster.Pod) {
 	}
 	tolerated(b, p.Tolerations)
 	ports(b, p.HostPorts)
+	for _, c := range p.Spread {
+		field(b, "spread", spreadText(c))
+	}
+	for _, t := range p.Affinity {
+		field(b, "near", termText(t))
+	}
+	for _, t := range p.AntiAffinity {
+		field(b, "apart", termText(t))
+	}
+	field(b, "volumes", strings.Join(p.Volumes, " "))
+}
+
+func spreadText(c cluster.Spread) string {
+	text := fmt.Sprintf("%s maxSkew=%d", c.Key, c.MaxSkew)
+	if c.MinDomains != 0 {
+		text += fmt.Sprintf(" minDomains=%d", c.MinDomains)
+	}
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{c.Soft, "soft"}, {c.AnyNode, "anyNode"}, {c.HonorTaints, "honorTaints"}} {
+		if flag.set {
+			text += " " + flag.name
+		}
+	}
+	return text + " " + selectorText(c.Selector)
+}
+
+func termText(t cluster.Term) string {
+	text := t.Key
+	if t.Weight != 0 {
+		text = fmt.Sprintf("%d: %s", t.Weight, text)
+	}
+	if t.AllNamespaces {
+		return text + " in=* " + selectorText(t.Selector)
+	}
+	return fmt.Sprintf("%s in=%s %s", text, strings.Join(t.Namespaces, ","), selectorText(t.Selector))
+}
+
+func selectorText(s cluster.Selector) string {
+	if s.Nothing {
+		return "{nothing}"
+	}
+	return "{" + s.Labels.String() + "}"
 }
 
 func field(b *strings.Builder, name, value string) {
