@@ -47,6 +47,9 @@ func (st *stock) accept(q *queue) *acceptance {
 	return a
 }
 
+// acceptable returns the offers that the signature accepts and that can be had now.
+func (a *acceptance) acceptable(sig int) bitset { return a.sets[a.hard[sig]] }
+
 // levels returns the offers that satisfy hard and all preferences which can be
 // met together, then those with the lightest preference given up, and so on
 // down to hard itself. A heavier preference is never given up for a lighter one.

@@ -74,6 +74,19 @@ func (s bitset) both(t bitset) bitset {
 	return out
 }
 
+// meets reports whether s and t have something in common; nil stands for everything.
+func (s bitset) meets(t bitset) bool {
+	if t == nil {
+		return s.any()
+	}
+	for i := range s {
+		if s[i]&t[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // each calls visit for every member, smallest first.
 func (s bitset) each(visit func(i int)) {
 	for i, w := range s {

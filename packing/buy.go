@@ -40,7 +40,7 @@ func (w *work) buyAll() {
 		w.buy(active)
 		for _, c := range active {
 			if w.left[c] > 0 {
-				w.stage[c]++
+				w.giveUp(c)
 			}
 		}
 	}

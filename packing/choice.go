@@ -7,6 +7,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/topology"
 )
 
 // maxVariants bounds the variants of one pool: its custom labels with several
@@ -24,6 +25,9 @@ func (p *pool) choices(types []catalog.Type, q *queue) []constraint.Labels {
 			continue
 		}
 		values := choose(p.accepts[key], q.wishesFor(key))
+		if listed := p.accepts[key]; q.spreadsOver(key) && !listed.Complement {
+			values = listed.Listed // each is a domain of its own
+		}
 		if len(values) == 0 {
 			continue // the label stays absent
 		}
@@ -50,6 +54,11 @@ func (p *pool) choices(types []catalog.Type, q *queue) []constraint.Labels {
 
 func onTypes(types []catalog.Type, key string) bool {
 	return slices.ContainsFunc(types, func(t catalog.Type) bool { _, ok := t.Labels[key]; return ok })
+}
+
+// spreadsOver reports whether some pods keep to the domains of the label.
+func (q *queue) spreadsOver(key string) bool {
+	return slices.ContainsFunc(q.book.Groups, func(g topology.Group) bool { return g.Key == key })
 }
 
 // wishesFor returns what the pods ask of a label, each demand once.

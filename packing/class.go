@@ -10,23 +10,38 @@ import (
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/topology"
 )
 
-// class is a number of pods that ask for the same thing: any one can take the
-// place of any other.
+// class is a number of units that ask for the same thing: any one can take the
+// place of any other. A unit is a pod, or several that must be on one machine (bundle).
 type class struct {
 	sig      int // index into queue.signatures
+	profile  int // index into queue.book.Profiles
 	ask      vector
 	amounts  capacity.Amounts
 	ports    []cluster.HostPort
 	priority int32
 	pods     []*cluster.Pod // sorted by name; the first ones are placed first
+	unit     int            // pods per unit, 1 or more
+	all      int            // how many units there were at first, before parts were made of it
+
+	base    int      // the class that this is a part of; itself for a whole one
+	cell    []int    // of a part: its domains, by key of the profile
+	nodes   bitset   // of a part: the nodes that are in its domains; nil: all
+	members []member // of a bundle: what a unit is made of
 
 	// stages are the accept sets to try one after the other: preferences are
 	// given up softest first, heavier pools go first.
 	stages []int
-	worth  float64 // what one pod is reckoned to cost, in billionths of a dollar per hour
+	worth  float64 // what one unit is reckoned to cost, in billionths of a dollar per hour
 }
+
+// member is a number of units of a class in each unit of a bundle.
+type member struct{ class, n int }
+
+// units returns how many units the class has.
+func (c *class) units() int { return len(c.pods) / c.unit }
 
 // signature is what pods demand of a node besides room: their classes share
 // what is worked out from it.
@@ -40,6 +55,7 @@ type signature struct {
 type queue struct {
 	classes    []class // by priority, then the larger first
 	signatures []signature
+	book       *topology.Book
 	refused    []Refusal
 	pods       int
 }
@@ -48,11 +64,12 @@ type queue struct {
 // multiplied by a number of pods.
 const absurd = math.MaxInt64 >> 24
 
-func newQueue(pods []cluster.Pod, res resources) *queue {
-	q := &queue{pods: len(pods)}
+func newQueue(s cluster.Snapshot, res resources) *queue {
+	q := &queue{pods: len(s.Pods)}
 	var key []byte
 	sigs, classes := map[string]int{}, map[string]int{}
-	for _, p := range sortedPods(pods) {
+	var wanted []topology.Wanted
+	for _, p := range sortedPods(s.Pods) {
 		if wrong := unplannable(p); wrong != "" {
 			q.refused = append(q.refused, Refusal{
 				Pod: p.ID(), Reasons: []Reason{{Code: Unplannable, Count: 1, Detail: wrong}},
@@ -66,22 +83,54 @@ func newQueue(pods []cluster.Pod, res resources) *queue {
 			sigs[string(key)] = sig
 			q.signatures = append(q.signatures, newSignature(p))
 		}
-		key = classKey(key[:0], sig, p)
+		wanted = append(wanted, topology.Wanted{Pod: p, Nodes: sig})
+	}
+	q.book = topology.NewBook(wanted, residentsOf(s.Nodes))
+	for i, p := range wanted {
+		profile := q.book.Of[i]
+		key = classKey(key[:0], p.Nodes, profile, p.Pod)
 		c, ok := classes[string(key)]
 		if !ok {
 			c = len(q.classes)
 			classes[string(key)] = c
 			q.classes = append(q.classes, class{
-				sig: sig, ask: res.of(p.Requests), amounts: p.Requests, ports: p.HostPorts, priority: p.Priority,
+				sig: p.Nodes, profile: profile, ask: res.of(p.Requests), amounts: p.Requests,
+				ports: p.HostPorts, priority: p.Priority, unit: 1,
 			})
 		}
-		q.classes[c].pods = append(q.classes[c].pods, p)
+		q.classes[c].pods = append(q.classes[c].pods, p.Pod)
 	}
 	slices.SortStableFunc(q.classes, func(a, b class) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), b.amounts.Compare(a.amounts))
 	})
+	for c := range q.classes {
+		q.classes[c].base, q.classes[c].all = c, q.classes[c].units()
+	}
 	return q
 }
+
+// residentsOf returns the kinds of pods on the nodes that keep others away, each once.
+func residentsOf(nodes []cluster.Node) []cluster.Resident {
+	order := make([]*cluster.Node, len(nodes))
+	for i := range nodes {
+		order[i] = &nodes[i]
+	}
+	slices.SortStableFunc(order, func(a, b *cluster.Node) int { return compareText(a.Name, b.Name) })
+	seen := map[*cluster.Kind]bool{}
+	var out []cluster.Resident
+	for _, n := range order {
+		for _, r := range n.Residents {
+			if len(r.Avoids) > 0 && !seen[r.Kind] {
+				seen[r.Kind] = true
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// profile returns what pods of the class ask of the places of others.
+func (q *queue) profile(c *class) *topology.Profile { return &q.book.Profiles[c.profile] }
 
 // sortedPods returns the pods by namespace, name and UID.
 func sortedPods(pods []cluster.Pod) []*cluster.Pod {
@@ -159,8 +208,8 @@ func appendRequirements(b []byte, r constraint.Requirements) []byte {
 }
 
 // classKey appends what makes two pods with one signature alike.
-func classKey(b []byte, sig int, p *cluster.Pod) []byte {
-	b = appendInt(b, sig)
+func classKey(b []byte, sig, profile int, p *cluster.Pod) []byte {
+	b = appendInt(appendInt(b, sig), profile)
 	b = appendInt(b, int(p.Priority))
 	r := p.Requests
 	for _, n := range [...]int64{r.CPU, r.Memory, r.EphemeralStorage, r.Pods} {

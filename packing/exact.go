@@ -86,6 +86,10 @@ func (e *exact) holds(offer int, takes []take) bool {
 			return false
 		}
 		m.ports = append(slices.Clip(m.ports), c.ports...)
+		if e.most(&m, t.class) < t.n {
+			return false
+		}
+		e.tally(&m.host, c, t.n)
 	}
 	return !shape.broken && m.used(e.work).fits(shape.room) && (len(e.st.poolOf(offer).least) == 0 || e.tooFew(&m) == "")
 }
@@ -128,6 +132,7 @@ func (e *exact) take(state int) bool {
 		for _, t := range m.takes {
 			c := &e.q.classes[t.class]
 			m.free.take(c.ask, t.n)
+			e.tally(&m.host, c, t.n)
 			m.worth += float64(t.n) * c.worth
 		}
 		pool, size := e.st.variantOf(offer).pool, e.st.typeOf(offer).Capacity

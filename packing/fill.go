@@ -6,6 +6,8 @@ import "cmp"
 type filler struct {
 	*work
 	near    float64 // how close to the best score an option must be; 0: near
+	here    bool    // it fills nodes that are there
+	strict  bool    // there, wishes about hosts count like demands
 	left    []int   // by class; what the filler may still place
 	options []option
 }
@@ -64,6 +66,12 @@ func (f *filler) weigh(m *machine) bool {
 		if o.left == 0 || o.fits < 1 || len(c.ports) > 0 && conflicts(c.ports, m.ports) {
 			continue
 		}
+		if most := f.most(m, o.class); most < int(o.fits) {
+			if most == 0 {
+				continue
+			}
+			o.fits = float64(most)
+		}
 		o.score = o.fits * c.worth
 		kept = append(kept, o)
 	}
@@ -107,7 +115,7 @@ func (f *filler) portion(m *machine, o *option) int {
 	if len(f.options) > 1 {
 		n = max(1, n/2)
 	}
-	n = c.ask.times(m.free, min(n, o.left))
+	n = c.ask.times(m.free, min(n, o.left, f.most(m, o.class)))
 	if len(c.ports) > 0 {
 		n = min(n, 1)
 	}
@@ -121,6 +129,7 @@ func (f *filler) add(m *machine, class, n int) {
 	c := &f.q.classes[class]
 	m.free.take(c.ask, n)
 	m.ports = append(m.ports, c.ports...)
+	f.tally(&m.host, c, n)
 	for i := range m.takes {
 		if t := &m.takes[i]; t.class == class {
 			t.n += n

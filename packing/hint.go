@@ -41,6 +41,15 @@ func (t *trial) hint() string {
 		return fmt.Sprintf("raise spec.limits.%s of NodePool %s", limit, name)
 	case MinValues:
 		return fmt.Sprintf("lower minValues of %s in NodePool %s, or let it use more instance types", best.Detail, name)
+	case TopologySpread:
+		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
+			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", best.Detail, name)
+	case PodAffinity:
+		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
+			"start those pods first, or prefer them instead of requiring them", best.Detail)
+	case PodAntiAffinity:
+		return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
+			"offer more of them, or prefer anti-affinity instead of requiring it", best.Detail)
 	case EffortSpent:
 		return "plan again: the pods that have a place now need no more work"
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/topology"
 )
 
 // rooms is what is left of the nodes that are there.
@@ -12,9 +13,21 @@ type rooms struct {
 	nodes  []*cluster.Node // those that take pods; initialized first, then joined, then by name
 	room   []vector
 	ports  [][]cluster.HostPort
+	hosts  []topology.Tally
 	labels *labelIndex
 	hard   []bitset // by signature
 	liked  []bitset // by signature: the nodes that its preferences like too
+	full   bitset   // nodes without room for anybody
+}
+
+// clone returns a copy that can be filled by itself.
+func (r *rooms) clone() *rooms {
+	out := *r
+	out.room, out.ports, out.hosts = slices.Clone(r.room), slices.Clone(r.ports), slices.Clone(r.hosts)
+	for i := range r.room {
+		out.room[i], out.ports[i], out.hosts[i] = r.room[i].clone(), slices.Clip(r.ports[i]), r.hosts[i].Clone()
+	}
+	return &out
 }
 
 func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
@@ -26,9 +39,10 @@ func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
 	}
 	slices.SortStableFunc(r.nodes, compareNodes)
 	for _, n := range r.nodes {
-		r.room = append(r.room, res.of(n.Allocatable.Sub(n.Requested)))
+		r.room = append(r.room, res.left(n.Allocatable, n.Allocatable.Sub(n.Requested)))
 		r.ports = append(r.ports, slices.Clone(n.HostPorts))
 	}
+	r.hosts = make([]topology.Tally, len(r.nodes))
 	r.labels = newLabelIndex(len(r.nodes), func(key string, add func(from, to int, value string)) {
 		for i, n := range r.nodes {
 			if value, ok := n.Labels[key]; ok {
@@ -41,6 +55,7 @@ func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
 	for i := range q.signatures {
 		r.judge(&q.signatures[i])
 	}
+	r.findFull(q)
 	return r
 }
 
@@ -98,44 +113,84 @@ func (r *rooms) tolerated(s *signature) (hard, soft bitset) {
 	return hard, soft
 }
 
-// place gives the nodes that are there to the pods: those of higher priority
-// first, then those that nothing on the market would take, then those that
-// would cost most.
-func (w *work) place(r *rooms) {
-	if len(r.nodes) == 0 {
-		return
+// findFull notes the nodes that have no room for any class.
+func (r *rooms) findFull(q *queue) {
+	r.full = newBitset(len(r.nodes))
+	var least vector
+	for c := range q.classes {
+		if ask := q.classes[c].ask; least == nil {
+			least = ask.clone()
+		} else {
+			for i := range least {
+				least[i] = min(least[i], ask[i])
+			}
+		}
 	}
-	w.appraise(w.active())
-	var waiting []int
-	for c := range w.left {
-		waiting = append(waiting, c)
-	}
-	for _, tier := range w.tiersOf(waiting) {
-		for _, sets := range [][]bitset{r.liked, r.hard} {
-			w.placeTier(r, tier, sets)
+	for i := range r.nodes {
+		if !least.fits(r.room[i]) {
+			r.full.set(i)
 		}
 	}
 }
 
-// placeTier fills the nodes in order with the classes of the tier.
-func (w *work) placeTier(r *rooms, tier []int, sets []bitset) {
-	f := filler{work: w, left: w.left}
+// place gives the nodes that are there to the pods: those of higher priority
+// first, then those that nothing on the market would take, then those that
+// would cost most.
+func (w *work) place(classes []int) {
+	if len(w.rooms.nodes) == 0 || len(classes) == 0 {
+		return
+	}
+	w.appraise(w.active())
+	for _, tier := range w.tiersOf(classes) {
+		for _, wish := range []bool{true, false} {
+			// Where the fewest pods of a spread are, may change with every pass.
+			for w.placeTier(tier, wish) && w.follows(tier) {
+			}
+		}
+	}
+}
+
+// follows reports whether room for some of the classes may have come with the pods of others.
+func (w *work) follows(classes []int) bool {
+	return slices.ContainsFunc(classes, func(c int) bool {
+		return w.left[c] > 0 && len(w.q.profile(&w.q.classes[c]).Host) > 0
+	})
+}
+
+// placeTier fills the nodes in order with the classes of the tier, where their
+// wishes are met or anywhere, and reports whether it placed any.
+func (w *work) placeTier(tier []int, wish bool) bool {
+	r, sets := w.rooms, w.rooms.hard
+	if wish {
+		sets = r.liked
+	}
+	f := filler{work: w, left: w.left, here: true, strict: wish}
+	any := false
 	for i := range r.nodes {
+		if r.full.has(i) {
+			continue
+		}
 		var among []int
 		for _, c := range tier {
-			if w.left[c] > 0 && sets[w.q.classes[c].sig].has(i) {
+			class := &w.q.classes[c]
+			if w.left[c] > 0 && sets[class.sig].has(i) && (class.nodes == nil || class.nodes.has(i)) {
 				among = append(among, c)
 			}
 		}
 		if len(among) == 0 {
 			continue
 		}
-		m := machine{offer: -1, free: r.room[i], ports: r.ports[i]}
+		m := machine{offer: -1, free: r.room[i], ports: r.ports[i], host: r.hosts[i]}
 		f.fill(&m, among)
-		r.ports[i] = m.ports
+		r.ports[i], r.hosts[i] = m.ports, m.host
 		for _, t := range m.takes {
 			w.left[t.class] -= t.n
-			w.placed = append(w.placed, placed{node: r.nodes[i].Name, class: t.class, n: t.n})
+			w.placed = append(w.placed, placed{node: i, class: t.class, n: t.n})
+			any = true
 		}
 	}
+	if any {
+		w.ground.findFewest(r, w.q.book, w.ground.counted)
+	}
+	return any
 }

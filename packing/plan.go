@@ -91,6 +91,9 @@ const (
 	NoCapacity       Code = "NoCapacity"       // EC2 is short of it now
 	LimitReached     Code = "LimitReached"     // Detail: the pool and the limit
 	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: the key
+	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the key
+	PodAffinity      Code = "PodAffinity"      // no pod that it must be near is there; Detail: the key
+	PodAntiAffinity  Code = "PodAntiAffinity"  // a pod that it must not be near is there; Detail: the key
 	Unplannable      Code = "Unplannable"      // the pod asks for what cannot be planned; Detail: what
 	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up
 )

@@ -7,19 +7,30 @@ import (
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/topology"
 )
 
 // refusals says of every pod that is left why it has no place.
 func (w *work) refusals() []Refusal {
 	out := slices.Clone(w.q.refused)
+	left := make([][]*cluster.Pod, w.whole)
 	for c := range w.q.classes {
+		p := &w.q.classes[c]
 		if w.left[c] == 0 {
+			continue
+		}
+		if p.cell != nil {
+			w.ground.census.Add(w.q.profile(p), p.cell, -w.left[c])
+		}
+		left[p.base] = append(left[p.base], p.pods[len(p.pods)-w.left[c]*p.unit:]...)
+	}
+	for c, pods := range left {
+		if len(pods) == 0 {
 			continue
 		}
 		t := w.examine(c)
 		reasons, hint := t.reasons(), t.hint()
-		pods := w.q.classes[c].pods
-		for _, p := range pods[len(pods)-w.left[c]:] {
+		for _, p := range pods {
 			out = append(out, Refusal{Pod: p.ID(), Reasons: reasons, Hint: hint})
 		}
 	}
@@ -57,6 +68,7 @@ const (
 	rankCapacity
 	rankLimit
 	rankValues
+	rankTopology
 	rankEffort
 )
 
@@ -215,7 +227,11 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 	case len(p.least) > 0 && t.alone(o) != "":
 		f.Code, f.Detail, f.rank = MinValues, t.alone(o), rankValues
 	default:
-		f.Code, f.rank = EffortSpent, rankEffort
+		f.Code, f.Detail = t.against(o)
+		f.rank = rankTopology
+		if f.Code == EffortSpent {
+			f.rank = rankEffort
+		}
 	}
 	t.add(f)
 }
@@ -226,6 +242,31 @@ func (t *trial) alone(o int) string {
 	m := machine{offer: o, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}}
 	return t.tooFew(&m)
 }
+
+// against names the rule about other pods that keeps the class off the offer;
+// without one, it is for lack of effort that it was not bought.
+func (t *trial) against(o int) (Code, string) {
+	p := t.q.profile(t.class)
+	cell := make([]int, len(p.Keys))
+	for i, key := range p.Keys {
+		cell[i] = slices.IndexFunc(t.ground.keys[key].offers, func(s bitset) bool { return s.has(o) })
+		if cell[i] < 0 {
+			return LabelMissing, key
+		}
+	}
+	rule := t.ground.census.Refusal(p, cell)
+	if rule == nil {
+		// What hosts ask is nothing that a new machine could not give, but for company.
+		i := slices.IndexFunc(p.Host, func(r topology.Rule) bool { return r.Form == topology.Near && r.Weight == 0 })
+		if i < 0 {
+			return EffortSpent, ""
+		}
+		rule = &p.Host[i]
+	}
+	return codeOf[rule.Form], t.q.book.Groups[rule.Group].Key
+}
+
+var codeOf = map[topology.Form]Code{topology.Spread: TopologySpread, topology.Near: PodAffinity, topology.Apart: PodAntiAffinity}
 
 func firstConflict(a, b []cluster.HostPort) string {
 	for _, p := range a {

@@ -13,13 +13,14 @@ import (
 
 // plan writes the work down, all but the refusals.
 func (w *work) plan() Plan {
-	p := Plan{Pods: w.q.pods, Classes: len(w.q.classes), Steps: w.steps, LowerBound: w.lowerBound()}
+	p := Plan{Pods: w.q.pods, Classes: w.whole, Steps: w.steps, LowerBound: w.lowerBound()}
 	next := make([]int, len(w.q.classes)) // by class: how many pods have been handed out
 	for _, at := range w.placed {
-		for _, pod := range w.q.classes[at.class].pods[next[at.class]:][:at.n] {
-			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: at.node})
+		c := &w.q.classes[at.class]
+		for _, pod := range c.pods[next[at.class]:][:at.n*c.unit] {
+			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: w.rooms.nodes[at.node].Name})
 		}
-		next[at.class] += at.n
+		next[at.class] += at.n * c.unit
 	}
 	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return compareText(a.Pod, b.Pod) })
 
@@ -45,7 +46,7 @@ func (w *work) lowerBound() catalog.Price {
 	count := make([]int, len(w.q.classes))
 	for _, m := range w.machines {
 		for _, t := range m.takes {
-			count[t.class] += t.n * m.copies
+			w.countBase(count, t.class, t.n*m.copies)
 		}
 	}
 	var bought []int
@@ -56,6 +57,17 @@ func (w *work) lowerBound() catalog.Price {
 	}
 	hard := func(c int) int { return w.accepts.hard[w.q.classes[c].sig] }
 	return w.least(bought, count, w.lots(bought, hard), hard).Price
+}
+
+// countBase adds n units of a class to what is bought of the classes that they are part of.
+func (w *work) countBase(count []int, class, n int) {
+	c := &w.q.classes[class]
+	if c.members == nil {
+		count[c.base] += n
+	}
+	for _, m := range c.members {
+		w.countBase(count, m.class, n*m.n)
+	}
 }
 
 // offering is a machine with what it may be bought as.
@@ -105,8 +117,10 @@ func (w *work) deal(machines []offering, next []int) [][][]string {
 		for len(seats[c]) > 0 {
 			kept := seats[c][:0]
 			for _, s := range seats[c] {
-				out[s.machine][s.copy] = append(out[s.machine][s.copy], pods[0].ID())
-				pods = pods[1:]
+				for _, pod := range pods[:w.q.classes[c].unit] {
+					out[s.machine][s.copy] = append(out[s.machine][s.copy], pod.ID())
+				}
+				pods = pods[w.q.classes[c].unit:]
 				if s.n--; s.n > 0 {
 					kept = append(kept, s)
 				}

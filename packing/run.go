@@ -134,7 +134,7 @@ func (r *run) outcome() outcome {
 		o.count += m.copies
 		o.price += float64(m.copies) * m.price
 		for _, t := range m.takes {
-			all := len(r.q.classes[t.class].pods)
+			all := r.q.classes[r.q.classes[t.class].base].all
 			o.crowded += m.copies * max(0, t.n-max(1, (all+3)/4))
 		}
 	}
@@ -182,7 +182,7 @@ func (f *filler) topUp(machines []machine, classes []int) []machine {
 
 func (m *machine) clone() machine {
 	out := *m
-	out.free, out.takes, out.ports = m.free.clone(), slices.Clone(m.takes), slices.Clip(m.ports)
+	out.free, out.takes, out.ports, out.host = m.free.clone(), slices.Clone(m.takes), slices.Clip(m.ports), m.host.Clone()
 	return out
 }
 

@@ -2,6 +2,7 @@ package packing
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
@@ -63,6 +64,14 @@ func (st *stock) shapeOf(m *model, daemons []*cluster.Daemon, have bitset) shape
 	})
 	left := m.typ.Allocatable.Sub(s.daemons)
 	s.room = st.res.of(left)
+	for i, name := range st.res {
+		if strings.HasPrefix(name, attachable) {
+			s.room[i] = plenty
+			if name == volumesOfEBS && m.typ.Volumes > 0 {
+				s.room[i] = m.typ.Volumes
+			}
+		}
+	}
 	s.broken = !left.Floor().Equal(left)
 	return s
 }

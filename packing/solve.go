@@ -22,18 +22,40 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	}
 	// 1. What is asked for, and what may be bought.
 	res := resourcesOf(s)
-	q := newQueue(s.Pods, res)
+	q := newQueue(s, res)
 	st := newStock(s, market, res, q)
 	accepts := st.accept(q)
+	rooms := newRooms(s, res, q)
+	ground := newTerrain(st, rooms, q, accepts.acceptable, s.Nodes)
 
-	// 2. The nodes that are there take what they can.
-	w := newWork(st, q, accepts, int(effort))
-	w.place(newRooms(s, res, q))
+	// 2. Pods that keep to zones, or other domains, are sent there.
+	w := newWork(st, q, accepts, rooms, ground, int(effort))
+	w.split()
+	for attempt := 1; ; attempt++ {
+		// 3. The nodes that are there take what they can.
+		w.place(w.order)
+		w.place(w.bundle())
 
-	// 3. The rest gets machines, bought together.
-	w.buyAll()
+		// 4. The rest gets machines, bought together.
+		w.buyAll()
+		w.untie()
 
-	// 4. Who is left is told why.
+		// 5. If some domain cannot have what was sent there, pods elsewhere may be too many.
+		if !w.isShort() {
+			break
+		}
+		next := w.again(rooms, ground, q)
+		if w.agrees(next) {
+			break
+		}
+		if attempt == mostAttempts || next.steps > next.effort/2 {
+			w.withdraw(next)
+			break
+		}
+		w = next
+	}
+
+	// 6. Who is left is told why.
 	plan := w.plan()
 	plan.Refusals = w.refusals()
 	return plan

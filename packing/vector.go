@@ -3,6 +3,7 @@ package packing
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
@@ -36,6 +37,27 @@ func resourcesOf(s cluster.Snapshot) resources {
 func (r resources) of(a capacity.Amounts) vector {
 	v := make(vector, len(r))
 	r.into(v, a)
+	return v
+}
+
+// volumesOfEBS is the resource that stands for volumes which the EBS driver attaches.
+const volumesOfEBS = attachable + "ebs.csi.aws.com"
+
+// attachable begins the names of resources that stand for volumes attached by a CSI driver.
+const attachable = "attachable-volumes-csi-"
+
+// plenty is the room for what nobody limits.
+const plenty = 1 << 40
+
+// left returns what is left of all as a vector. Volumes of a driver of which the
+// node does not say how many it attaches are not limited, as for kube-scheduler.
+func (r resources) left(all, left capacity.Amounts) vector {
+	v := r.of(left)
+	for i, name := range r {
+		if strings.HasPrefix(name, attachable) && all.Of(name) == 0 {
+			v[i] = plenty
+		}
+	}
 	return v
 }
 

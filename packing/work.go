@@ -7,6 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/bound"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/topology"
 )
 
 // work is a plan in the making.
@@ -15,13 +16,23 @@ type work struct {
 	q       *queue
 	accepts *acceptance
 
-	left     []int // by class: pods that have no place yet
-	stage    []int // by class: which of its stages is tried
+	rooms    *rooms         // the nodes that are there, as they fill
+	ground   *terrain       // as pods are sent to domains
+	caps     map[string]int // by part: how many pods it can have, found by an attempt before
+	narrowed map[string]int // accept sets of parts, by that of the whole
+	rates    []float64      // by accept set: price per size, -1 if not known yet
+
+	sent     map[int]int // by part: how many units were sent there
+	order    []int       // the classes by priority, then the larger first
+	left     []int       // by class: units that have no place yet
+	stage    []int       // by class: which of its stages is tried
+	lax      []bool      // by class: its wishes about hosts are given up
 	budgets  []budget
 	machines []machine
 	placed   []placed
 	proved   proof
 
+	whole  int // classes before parts and bundles were made of them
 	steps  int
 	effort int
 }
@@ -34,7 +45,7 @@ type proof struct {
 
 // placed is a number of pods of a class on a node that is there.
 type placed struct {
-	node     string
+	node     int // in rooms
 	class, n int
 }
 
@@ -45,6 +56,7 @@ type machine struct {
 	takes  []take
 	free   vector // room that is left on each
 	ports  []cluster.HostPort
+	host   topology.Tally
 	worth  float64 // of its pods, in billionths of a dollar per hour
 	price  float64 // of the cheapest offer that could host them, likewise
 }
@@ -55,10 +67,17 @@ type take struct {
 	set      int // the accept set under which the class took the offer
 }
 
-func newWork(st *stock, q *queue, a *acceptance, effort int) *work {
-	w := &work{st: st, q: q, accepts: a, effort: effort, stage: make([]int, len(q.classes))}
+// newWork begins a plan. What it alters of its arguments it copies first.
+func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort int) *work {
+	w := &work{
+		st: st, accepts: a, effort: effort, rooms: r.clone(), ground: g.fork(),
+		caps: map[string]int{}, narrowed: map[string]int{}, sent: map[int]int{},
+	}
+	own := *q
+	own.classes = slices.Clone(q.classes)
+	w.q, w.whole = &own, len(q.classes)
 	for i := range q.classes {
-		w.left = append(w.left, len(q.classes[i].pods))
+		w.left = append(w.left, q.classes[i].units())
 	}
 	for _, p := range st.pools {
 		w.budgets = append(w.budgets, p.budget.clone())
@@ -73,6 +92,21 @@ func (w *work) set(c int) int {
 		return -1
 	}
 	return stages[w.stage[c]]
+}
+
+// giveUp takes the class to the next of what it can try: the next stage, then
+// all stages again without its wishes about hosts.
+func (w *work) giveUp(c int) {
+	w.stage[c]++
+	class := &w.q.classes[c]
+	if w.stage[c] >= len(class.stages) && !w.lax[c] && w.wishes(class) {
+		w.lax[c], w.stage[c] = true, 0
+	}
+}
+
+// wishes reports whether the class would rather not be on some hosts.
+func (w *work) wishes(c *class) bool {
+	return slices.ContainsFunc(w.q.profile(c).Host, func(r topology.Rule) bool { return r.Weight > 0 })
 }
 
 // tiersOf splits classes, which are in order, by priority.
@@ -92,7 +126,7 @@ func (w *work) tiersOf(classes []int) [][]int {
 // active returns the classes with pods left that still have something to try.
 func (w *work) active() []int {
 	var out []int
-	for c := range w.q.classes {
+	for _, c := range w.order {
 		if w.left[c] > 0 && w.set(c) >= 0 {
 			out = append(out, c)
 		}
@@ -195,7 +229,7 @@ func (c *class) devices(res resources) string {
 }
 
 func isCommon(name string) bool {
-	return slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pods"}, name)
+	return slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pods"}, name) || strings.HasPrefix(name, attachable)
 }
 
 func compareText(a, b string) int { return strings.Compare(a, b) }

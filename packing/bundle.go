@@ -1,0 +1,256 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/topology"
+)
+
+// bundle ties pods together that must be on one machine: those that want to be
+// near themselves all in one unit, the others each with its share of those
+// whom they must be near. It returns the bundles, as new classes.
+func (w *work) bundle() []int {
+	from := len(w.q.classes)
+	for {
+		made := len(w.q.classes)
+		for _, c := range slices.Clone(w.order) {
+			if w.left[c] == 0 || len(w.q.classes[c].stages) == 0 || !w.q.profile(&w.q.classes[c]).Follows() {
+				continue
+			}
+			if !w.clump(c) {
+				w.attach(c)
+			}
+		}
+		// Whoever must be near a pod that has just been tied can be tied to it now.
+		if len(w.q.classes) == made {
+			break
+		}
+	}
+	var out []int
+	for c := from; c < len(w.q.classes); c++ {
+		out = append(out, c)
+	}
+	if len(out) > 0 {
+		w.arrange()
+	}
+	return out
+}
+
+// needs returns the groups over host names of which the class must be near a pod.
+func (w *work) needs(c *class) (groups []int, self bool) {
+	self = true
+	for _, r := range w.q.profile(c).Host {
+		if r.Form == topology.Near && r.Weight == 0 {
+			groups = append(groups, r.Group)
+			self = self && r.Self
+		}
+	}
+	return groups, self
+}
+
+// clump ties all pods that must be near one another and near nobody else. As
+// many as fit on one machine: the rest cannot run.
+func (w *work) clump(c int) bool {
+	groups, self := w.needs(&w.q.classes[c])
+	if !self || slices.ContainsFunc(groups, w.isSomewhere) {
+		return false
+	}
+	var members []member
+	for _, o := range w.order {
+		other := &w.q.classes[o]
+		if w.left[o] == 0 || len(other.stages) == 0 || other.members != nil {
+			continue
+		}
+		if theirs, too := w.needs(other); too && slices.Equal(theirs, groups) {
+			members = append(members, member{o, w.left[o]})
+		}
+	}
+	for len(members) > 0 {
+		if w.tie(members, 1) {
+			return true
+		}
+		members = smaller(members)
+	}
+	return true // none fits anywhere
+}
+
+// smaller leaves out about a tenth of the pods of a bundle, but one at least.
+func smaller(members []member) []member {
+	total := 0
+	for _, m := range members {
+		total += m.n
+	}
+	out := slices.Clone(members)
+	for drop := max(total/10, 1); drop > 0 && len(out) > 0; {
+		last := &out[len(out)-1]
+		n := min(drop, last.n)
+		last.n -= n
+		drop -= n
+		if last.n == 0 {
+			out = out[:len(out)-1]
+		}
+	}
+	return out
+}
+
+// isSomewhere reports whether the group counts a pod on some node: then nobody
+// may be the first.
+func (w *work) isSomewhere(group int) bool {
+	return slices.ContainsFunc(w.rooms.hosts, func(t topology.Tally) bool { return t.Matched(group) > 0 })
+}
+
+// attach ties pods to those that they must be near: to each about the same number.
+func (w *work) attach(c int) {
+	groups, _ := w.needs(&w.q.classes[c])
+	var hosts []int
+	there := 0
+	for _, o := range w.order {
+		if o != c && w.left[o] > 0 && len(w.q.classes[o].stages) > 0 && w.counts(o, groups) {
+			hosts = append(hosts, o)
+			there += w.left[o]
+		}
+	}
+	for _, o := range hosts {
+		for share := (w.left[c] + max(there, 1) - 1) / max(there, 1); share > 0 && w.left[c] > 0 && w.left[o] > 0; {
+			n := min(w.left[o], w.left[c]/share)
+			if n == 0 {
+				share = w.left[c]
+				continue
+			}
+			if !w.tie([]member{{o, 1}, {c, share}}, n) {
+				share /= 2
+			}
+		}
+		there -= w.left[o]
+	}
+}
+
+// counts reports whether all the groups count the pods of the class, or of a bundle.
+func (w *work) counts(o int, groups []int) bool {
+	c := &w.q.classes[o]
+	if c.members == nil {
+		if w.q.profile(c).Follows() {
+			return false // it has no place itself yet
+		}
+		in := w.q.profile(c).HostIn
+		return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(in, g) })
+	}
+	return slices.ContainsFunc(c.members, func(m member) bool {
+		in := w.q.profile(&w.q.classes[m.class]).HostIn
+		return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(in, g) })
+	})
+}
+
+// tie makes a class of n bundles, and reports whether some machine takes one.
+func (w *work) tie(members []member, n int) bool {
+	first := w.q.classes[members[0].class]
+	b := class{sig: first.sig, profile: topology.Plain, priority: first.priority, base: len(w.q.classes), nodes: first.nodes, all: n}
+	var amounts capacity.Amounts
+	for _, m := range members {
+		c := &w.q.classes[m.class]
+		amounts = amounts.Add(c.amounts.Times(int64(m.n)))
+		b.priority = max(b.priority, c.priority)
+		for range m.n {
+			if conflicts(c.ports, b.ports) {
+				return false
+			}
+			b.ports = append(b.ports, c.ports...)
+		}
+		if c.nodes != nil && b.nodes != nil {
+			b.nodes = b.nodes.both(c.nodes)
+		} else if b.nodes == nil {
+			b.nodes = c.nodes
+		}
+		b.unit += m.n * c.unit
+		if c.members == nil {
+			b.members = append(b.members, m)
+			continue
+		}
+		for _, inner := range c.members {
+			b.members = append(b.members, member{inner.class, inner.n * m.n})
+		}
+	}
+	b.amounts, b.ask = amounts, w.st.res.of(amounts)
+	var host topology.Tally
+	for _, m := range b.members {
+		c := &w.q.classes[m.class]
+		if host.Room(w.q.book, w.q.profile(c), topology.Limits{Together: true}) < m.n {
+			return false
+		}
+		w.tally(&host, c, m.n)
+	}
+	b.stages = w.stagesOf(&b, members)
+	if len(b.stages) == 0 && !w.anyRoom(&b) {
+		return false
+	}
+	for range n {
+		for _, m := range members {
+			c := &w.q.classes[m.class]
+			from := len(c.pods) - m.n*c.unit
+			b.pods = append(b.pods, c.pods[from:]...)
+			c.pods = c.pods[:from]
+		}
+	}
+	for _, m := range members {
+		w.left[m.class] -= m.n * n
+	}
+	w.q.classes = append(w.q.classes, b)
+	w.left, w.stage, w.lax = append(w.left, n), append(w.stage, 0), append(w.lax, false)
+	return true
+}
+
+// stagesOf returns the stages of a bundle: what all its members accept at each.
+func (w *work) stagesOf(b *class, members []member) []int {
+	most := 0
+	for _, m := range members {
+		most = max(most, len(w.q.classes[m.class].stages))
+	}
+	var out []int
+	for i := range most {
+		var both bitset
+		for _, m := range members {
+			stages := w.q.classes[m.class].stages
+			set := w.accepts.sets[stages[min(i, len(stages)-1)]]
+			if both == nil {
+				both = set.clone()
+			} else {
+				both.and(set)
+			}
+		}
+		if n := w.accepts.number(both); !slices.Contains(out, n) && w.accepts.anyHosts(both, b) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// anyRoom reports whether some node has room for a bundle.
+func (w *work) anyRoom(b *class) bool {
+	for i, room := range w.rooms.room {
+		if (b.nodes == nil || b.nodes.has(i)) && b.ask.fits(room) {
+			return true
+		}
+	}
+	return false
+}
+
+// untie gives the pods of bundles that found no place back to their classes.
+func (w *work) untie() {
+	for i := len(w.q.classes) - 1; i >= 0; i-- {
+		b := &w.q.classes[i]
+		if b.members == nil || w.left[i] == 0 {
+			continue
+		}
+		from := len(b.pods) - w.left[i]*b.unit
+		for rest := b.pods[from:]; len(rest) > 0; {
+			for _, m := range b.members {
+				c := &w.q.classes[m.class]
+				c.pods = append(slices.Clip(c.pods), rest[:m.n*c.unit]...)
+				w.left[m.class] += m.n
+				rest = rest[m.n*c.unit:]
+			}
+		}
+		b.pods, w.left[i] = b.pods[:from], 0
+	}
+}

@@ -1,0 +1,127 @@
+package packing
+
+import (
+	"maps"
+	"slices"
+)
+
+// mostAttempts bounds how often a plan is made anew because some domain could
+// not have the pods that were sent there.
+const mostAttempts = 4
+
+// isShort reports whether some domain has fewer pods than were sent there.
+func (w *work) isShort() bool {
+	for c := range w.q.classes {
+		if w.q.classes[c].cell != nil && w.left[c] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// got returns, for each part of a class that has any, how many units have a place.
+func (w *work) got() map[string]int {
+	out := map[string]int{}
+	for c := range w.q.classes {
+		p := &w.q.classes[c]
+		if n := w.all(c) - w.left[c]; p.cell != nil && n > 0 {
+			out[capKey(p.base, p.cell)] = n
+		}
+	}
+	return out
+}
+
+// all returns how many units the class has, those in bundles too.
+func (w *work) all(c int) int {
+	if w.q.classes[c].cell == nil {
+		return w.q.classes[c].units()
+	}
+	return w.sent[c]
+}
+
+// again begins the plan anew, with what this attempt has found out: no domain
+// is sent more than it could have.
+func (w *work) again(r *rooms, g *terrain, q *queue) *work {
+	next := newWork(w.st, q, w.accepts, r, g, w.effort)
+	next.steps = w.steps
+	next.caps = maps.Clone(w.caps)
+	got := w.got()
+	for c := range w.q.classes {
+		if p := &w.q.classes[c]; p.cell != nil && w.left[c] > 0 {
+			key := capKey(p.base, p.cell)
+			next.caps[key] = got[key]
+		}
+	}
+	next.split()
+	return next
+}
+
+// agrees reports whether what has a place is what other would send.
+func (w *work) agrees(other *work) bool {
+	sent := map[string]int{}
+	for c, n := range other.sent {
+		p := &other.q.classes[c]
+		sent[capKey(p.base, p.cell)] = n
+	}
+	return maps.Equal(w.got(), sent)
+}
+
+// withdraw takes pods out of the plan that other would not send to their domain:
+// they would be there only if others, who found no place, were too.
+func (w *work) withdraw(other *work) {
+	sent := map[string]int{}
+	for c, n := range other.sent {
+		p := &other.q.classes[c]
+		sent[capKey(p.base, p.cell)] = n
+	}
+	for c := range w.q.classes {
+		p := &w.q.classes[c]
+		if p.cell == nil {
+			continue
+		}
+		if n := w.all(c) - w.left[c] - sent[capKey(p.base, p.cell)]; n > 0 {
+			w.remove(c, n)
+		}
+	}
+}
+
+// remove takes n units of the class off machines, and then off nodes.
+func (w *work) remove(c, n int) {
+	for i := len(w.machines) - 1; i >= 0 && n > 0; i-- {
+		n = w.removeFrom(i, c, n)
+	}
+	w.machines = slices.DeleteFunc(w.machines, func(m machine) bool { return m.copies == 0 || len(m.takes) == 0 })
+	for i := len(w.placed) - 1; i >= 0 && n > 0; i-- {
+		if at := &w.placed[i]; at.class == c {
+			off := min(at.n, n)
+			at.n -= off
+			n -= off
+			w.left[c] += off
+		}
+	}
+}
+
+// removeFrom takes units of the class off the copies of one machine, and returns how many are still to go.
+func (w *work) removeFrom(i, c, n int) int {
+	t := slices.IndexFunc(w.machines[i].takes, func(t take) bool { return t.class == c })
+	if t < 0 {
+		return n
+	}
+	each := w.machines[i].takes[t].n
+	for _, off := range [2]int{each, n % each} {
+		copies := min(n/max(off, 1), w.machines[i].copies)
+		if off == 0 || copies == 0 {
+			continue
+		}
+		less := w.machines[i].clone()
+		less.copies = copies
+		if less.takes[t].n -= off; less.takes[t].n == 0 {
+			less.takes = slices.Delete(less.takes, t, t+1)
+		}
+		w.machines[i].copies -= copies
+		w.machines = append(w.machines, less)
+		w.left[c] += copies * off
+		n -= copies * off
+	}
+	return n
+}

@@ -1,0 +1,217 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/topology"
+)
+
+// split gives the pods of every class that keeps to the domains of a label, or
+// that others keep to, their domains: a part of the class for each. What no
+// domain may take stays with the class, which then has nothing to try.
+func (w *work) split() {
+	var waiting []int
+	for c := range w.q.classes {
+		if len(w.q.profile(&w.q.classes[c]).Keys) > 0 {
+			waiting = append(waiting, c)
+		}
+	}
+	// Who must be near others waits until they have their places.
+	for len(waiting) > 0 {
+		var again []int
+		for _, c := range waiting {
+			if !w.splitClass(c) {
+				again = append(again, c)
+			}
+		}
+		if len(again) == len(waiting) {
+			break
+		}
+		waiting = again
+	}
+	for _, c := range waiting {
+		w.q.classes[c].stages = nil
+	}
+	w.arrange()
+}
+
+// arrange puts the classes in order: by priority, then the larger first.
+func (w *work) arrange() {
+	for len(w.stage) < len(w.q.classes) {
+		w.stage, w.lax = append(w.stage, 0), append(w.lax, false)
+	}
+	w.order = w.order[:0]
+	for c := range w.q.classes {
+		w.order = append(w.order, c)
+	}
+	slices.SortStableFunc(w.order, func(a, b int) int {
+		x, y := &w.q.classes[a], &w.q.classes[b]
+		return cmp.Or(
+			cmp.Compare(y.priority, x.priority), y.amounts.Compare(x.amounts), cmp.Compare(x.base, y.base), cmp.Compare(a, b),
+		)
+	})
+}
+
+// splitClass makes the parts of a class, for as many of its pods as have a
+// domain. It reports false, having done nothing, if none has yet.
+func (w *work) splitClass(c int) bool {
+	class := w.q.classes[c]
+	profile := w.q.profile(&class)
+	places := w.places(c)
+	counts := w.ground.census.Assign(profile, class.units(), places)
+	given := 0
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		part := class
+		part.base, part.cell = c, places[i].Domains
+		part.pods = class.pods[given : given+n]
+		part.nodes = w.ground.nodesIn(profile, part.cell)
+		part.stages = w.stagesIn(&class, part.cell)
+		w.q.classes = append(w.q.classes, part)
+		w.sent[len(w.q.classes)-1] = n
+		w.left = append(w.left, n)
+		given += n
+	}
+	if given == 0 && len(places) > 0 {
+		return false
+	}
+	w.q.classes[c].pods = class.pods[given:]
+	w.q.classes[c].stages = nil
+	w.left[c] = class.units() - given
+	return true
+}
+
+// places returns the combinations of domains where pods of the class could be.
+func (w *work) places(c int) []topology.Place {
+	class := &w.q.classes[c]
+	profile := w.q.profile(class)
+	var out []topology.Place
+	for _, cell := range w.ground.cells(profile) {
+		at := topology.Place{Domains: cell, Free: w.free(class, w.ground.nodesIn(profile, cell))}
+		at.Price = math.Inf(1)
+		if stages := w.stagesIn(class, cell); len(stages) > 0 {
+			at.Most, at.Price = class.units(), w.rate(stages[0])
+		}
+		at.Most = max(at.Most, at.Free)
+		if most, ok := w.caps[capKey(c, cell)]; ok {
+			at.Most, at.Free = min(at.Most, most), min(at.Free, most)
+		}
+		if at.Most > 0 {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// mostCells bounds the combinations of domains that are looked at for one class.
+const mostCells = 20_000
+
+// cells returns the combinations of the domains of the profile's labels that
+// some offer or node has.
+func (t *terrain) cells(p *topology.Profile) [][]int {
+	type partial struct {
+		domains       []int
+		offers, nodes bitset
+	}
+	out := []partial{{}}
+	for i, key := range p.Keys {
+		f := t.keys[key]
+		var more []partial
+		for _, at := range out {
+			for d := range f.values {
+				next := partial{domains: append(slices.Clone(at.domains), d), offers: f.offers[d], nodes: f.nodes[d]}
+				if i > 0 {
+					next.offers, next.nodes = at.offers.both(f.offers[d]), at.nodes.both(f.nodes[d])
+				}
+				if (next.offers.any() || next.nodes.any()) && len(more) < mostCells {
+					more = append(more, next)
+				}
+			}
+		}
+		out = more
+	}
+	cells := make([][]int, len(out))
+	for i := range out {
+		cells[i] = out[i].domains
+	}
+	return cells
+}
+
+// nodesIn returns the nodes that are in the domains.
+func (t *terrain) nodesIn(p *topology.Profile, cell []int) bitset {
+	out := t.keys[p.Keys[0]].nodes[cell[0]]
+	for i := 1; i < len(cell); i++ {
+		out = out.both(t.keys[p.Keys[i]].nodes[cell[i]])
+	}
+	return out
+}
+
+// stagesIn returns the stages of the class as far as its offers are in the domains.
+func (w *work) stagesIn(class *class, cell []int) []int {
+	profile := w.q.profile(class)
+	var out []int
+	for _, stage := range class.stages {
+		key := stageKey(stage, profile.Keys, cell)
+		set, ok := w.narrowed[key]
+		if !ok {
+			narrow := w.accepts.sets[stage]
+			for i, d := range cell {
+				narrow = narrow.both(w.ground.keys[profile.Keys[i]].offers[d])
+			}
+			set = w.accepts.number(narrow)
+			w.narrowed[key] = set
+		}
+		if !slices.Contains(out, set) && w.accepts.anyHosts(w.accepts.sets[set], class) {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// free returns how many pods of the class have room on these nodes, about.
+func (w *work) free(class *class, nodes bitset) int {
+	n, units := 0, class.units()
+	w.rooms.hard[class.sig].both(nodes).each(func(i int) {
+		if n < units && !w.rooms.full.has(i) {
+			n += class.ask.times(w.rooms.room[i], units-n)
+		}
+	})
+	return n
+}
+
+// rate is the least that a machine of the set costs for its size.
+func (w *work) rate(set int) float64 {
+	for len(w.rates) <= set {
+		w.rates = append(w.rates, -1)
+	}
+	if w.rates[set] < 0 {
+		least := math.Inf(1)
+		w.accepts.sets[set].each(func(o int) {
+			size := w.st.typeOf(o).Allocatable
+			least = min(least, float64(w.st.offers[o].Price)/(float64(size.CPU)+float64(size.Memory)/(8<<20)+1))
+		})
+		w.rates[set] = least
+	}
+	return w.rates[set]
+}
+
+func capKey(class int, cell []int) string { return string(intsKey([]int{class}, cell)) }
+
+func stageKey(set int, keys []string, cell []int) string {
+	b := intsKey([]int{set}, cell)
+	return string(appendText(b, keys...))
+}
+
+func intsKey(lists ...[]int) []byte {
+	var b []byte
+	for _, list := range lists {
+		for _, n := range list {
+			b = appendInt(b, n)
+		}
+	}
+	return b
+}
