@@ -20,6 +20,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/price"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -40,8 +41,11 @@ const awsPatience = 30 * time.Second
 // awsAttempts is how often a call is made, unless AWS_MAX_ATTEMPTS says otherwise.
 const awsAttempts = 4
 
-// checkAWS is what to do when AWS gives no answer that can be used.
-const checkAWS = "check the network, AWS_ENDPOINT_URL and the credentials; --from embedded needs no AWS"
+// What to do when AWS gives no answer that can be used.
+const (
+	checkAWS  = "check the network, AWS_ENDPOINT_URL and the credentials"
+	doWithout = "--from embedded needs no AWS"
+)
 
 // marketFlags say where the market is looked up.
 type marketFlags struct {
@@ -159,9 +163,9 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	sold, err := ec2.ReadMarket(ctx, cfg)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, fmt.Errorf("ask AWS what %s sells: no full answer within %s; %s", cfg.Region, m.patience, checkAWS)
+		return nil, fmt.Errorf("ask AWS what %s sells: no full answer within %s; %s; %s", cfg.Region, m.patience, checkAWS, doWithout)
 	case err != nil:
-		return nil, fmt.Errorf("ask AWS what %s sells: %w; %s", cfg.Region, err, checkAWS)
+		return nil, fmt.Errorf("ask AWS what %s sells: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
 	}
 	door := price.New(price.Config{AWS: cfg, Table: table})
 	if err := door.Refresh(ctx); err != nil {
@@ -170,6 +174,16 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		return assemble(cfg.Region, sold, table, door.Book(), s), nil
 	}, nil
+}
+
+// advised returns err with one piece of advice: its own, unless it has none or it
+// is about the way to AWS while the user has named another address.
+func advised(err error, endpoint string) error {
+	f := *fault.Of(err)
+	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
+		f.Hint = checkAWS
+	}
+	return &f
 }
 
 // configure finds region and credentials.
