@@ -56,6 +56,12 @@ func (w *work) clump(c int) bool {
 	if !self || slices.ContainsFunc(groups, w.isSomewhere) {
 		return false
 	}
+	if slices.ContainsFunc(groups, func(g int) bool { return w.clumped[g] }) {
+		return true // one machine is full of them: the others cannot run
+	}
+	for _, g := range groups {
+		w.clumped[g] = true
+	}
 	var members []member
 	for _, o := range w.order {
 		other := &w.q.classes[o]

@@ -22,11 +22,12 @@ type work struct {
 	narrowed map[string]int // accept sets of parts, by that of the whole
 	rates    []float64      // by accept set: price per size, -1 if not known yet
 
-	sent     map[int]int // by part: how many units were sent there
-	order    []int       // the classes by priority, then the larger first
-	left     []int       // by class: units that have no place yet
-	stage    []int       // by class: which of its stages is tried
-	lax      []bool      // by class: its wishes about hosts are given up
+	clumped  map[int]bool // groups over host names whose pods have their one machine
+	sent     map[int]int  // by part: how many units were sent there
+	order    []int        // the classes by priority, then the larger first
+	left     []int        // by class: units that have no place yet
+	stage    []int        // by class: which of its stages is tried
+	lax      []bool       // by class: its wishes about hosts are given up
 	budgets  []budget
 	machines []machine
 	placed   []placed
@@ -71,7 +72,7 @@ type take struct {
 func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort int) *work {
 	w := &work{
 		st: st, accepts: a, effort: effort, rooms: r.clone(), ground: g.fork(),
-		caps: map[string]int{}, narrowed: map[string]int{}, sent: map[int]int{},
+		caps: map[string]int{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
 	}
 	own := *q
 	own.classes = slices.Clone(q.classes)
