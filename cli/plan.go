@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,7 +109,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []string, error) {
 	if len(p.files) == 0 {
 		objects, err := p.cluster.read(ctx)
-		return objects, nil, err
+		return objects, notesOn(objects, true), err
 	}
 	m, err := kube.ReadFiles(p.files, in)
 	if err != nil {
@@ -121,19 +119,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []
 		return kube.Objects{}, nil, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
 			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
 	}
-	return m.Objects, append(m.Notes, skipped(m)...), nil
-}
-
-// skipped says what was left out.
-func skipped(m kube.Manifests) []string {
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
-		kinds = append(kinds, fmt.Sprintf("%d %s", m.Skipped[kind], kind))
-	}
-	if len(kinds) == 0 {
-		return nil
-	}
-	return []string{"left out, for they do not matter to a plan: " + strings.Join(kinds, ", ")}
+	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), skipped(m)), nil
 }
 
 // classesOf returns what each node class wants of the market.

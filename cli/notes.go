@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/view"
+)
+
+// notesOn says what a plan for these objects takes for granted. Live: they are
+// those of a cluster, and not of a folder that may lack some.
+func notesOn(o kube.Objects, live bool) []string {
+	if live {
+		return schedulers(o.Pods, kube.Provisionable)
+	}
+	return append(schedulers(o.Pods, waits), missingVolumes(o)...)
+}
+
+// fargate is the scheduler of pods that never run on EC2: package kube leaves them out.
+const fargate = "fargate-scheduler"
+
+// schedulers says of which pods to plan for another scheduler decides where they go.
+func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
+	by := map[string][]string{}
+	for _, p := range pods {
+		if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && isToPlan(p) {
+			by[name] = append(by[name], p.Namespace+"/"+p.Name)
+		}
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		which := fmt.Sprintf("%s (%s)", view.Count(len(by[name]), "pod"), first(by[name]))
+		if name == fargate {
+			out = append(out, "left out, for Fargate runs them: "+which)
+			continue
+		}
+		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, which))
+	}
+	return out
+}
+
+// missingVolumes says which volume claims of pods are not among the manifests.
+func missingVolumes(o kube.Objects) []string {
+	given, missing := map[string]bool{}, map[string]bool{}
+	for _, c := range o.VolumeClaims {
+		given[c.Namespace+"/"+c.Name] = true
+	}
+	for _, p := range o.Pods {
+		for i := range p.Spec.Volumes {
+			source := p.Spec.Volumes[i].PersistentVolumeClaim
+			if source == nil || !waits(p) {
+				continue
+			}
+			if id := p.Namespace + "/" + source.ClaimName; !given[id] {
+				missing[id] = true
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(missing))
+	return []string{fmt.Sprintf("%s not among the manifests (%s); such a volume is taken to go wherever its pods go",
+		view.Count(len(names), "volume claim"), first(names))}
+}
+
+// waits reports whether a pod of a manifest is one to find a place for.
+func waits(p *corev1.Pod) bool { return p.Spec.NodeName == "" && !kube.IsFinished(p) }
+
+// first is the first of some names, and how many there are besides.
+func first(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
+}
+
+// skipped says what was left out.
+func skipped(m kube.Manifests) []string {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", m.Skipped[kind], kind))
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return []string{"left out, for they do not matter to a plan: " + strings.Join(kinds, ", ")}
+}
