@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +48,12 @@ func problems(object client.Object) []problem {
 		return poolProblems(v)
 	case *corev1.Node:
 		return taintProblems("spec.taints", v.Spec.Taints)
+	case *corev1.PersistentVolume:
+		return volumeProblems(v)
+	case *storagev1.StorageClass:
+		return storageProblems(v)
+	case *policyv1.PodDisruptionBudget:
+		return selectorProblems("spec.selector", v.Spec.Selector)
 	}
 	return nil
 }
@@ -121,6 +129,9 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 		}
 	}
 	out = append(out, negativeProblems(path, spec)...)
+	out = append(out, containerProblems(path, spec)...)
+	out = append(out, spreadProblems(path, spec.TopologySpreadConstraints)...)
+	out = append(out, companyProblems(path, spec.Affinity)...)
 	affinity := path + ".affinity.nodeAffinity."
 	if terms := requiredTerms(spec); terms != nil {
 		for i := range terms.NodeSelectorTerms {
