@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/joiner-sh/joiner/catalog"
 )
@@ -176,8 +177,27 @@ func (d *decoder) stream(name string, r io.Reader, named bool) {
 	case bytes.HasPrefix(data, []byte("\xFF\xFE")), bytes.HasPrefix(data, []byte("\xFE\xFF")):
 		d.fail(name, 0, "is written in UTF-16; save it as UTF-8")
 		return
+	case bytes.IndexByte(data, 0) >= 0:
+		d.fail(name, 0, "is binary, so neither YAML nor JSON; give a file with Kubernetes objects")
+		return
+	case !utf8.Valid(data):
+		d.fail(name, 1+bytes.Count(data[:firstInvalid(data)], []byte("\n")), "is not written in UTF-8; save it as UTF-8")
+		return
 	}
 	d.source(source{name: name, data: data, named: named})
+}
+
+// firstInvalid is where text stops to be UTF-8.
+func firstInvalid(data []byte) int {
+	at := 0
+	for at < len(data) {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return at
 }
 
 // plain is the cause of a file system's error without the path, which the message has already.
