@@ -46,6 +46,7 @@ func Build(f Facts, s Settings, region string) Type {
 		Labels:      labels(f, s, region),
 		Capacity:    total,
 		Allocatable: total.Sub(overhead(f, s, total)).Floor(),
+		Volumes:     attachable(f, s),
 	}
 }
 

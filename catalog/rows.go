@@ -20,6 +20,7 @@ type row struct {
 	Labels       constraint.Labels `json:"labels"`
 	Capacity     map[string]string `json:"capacity"`
 	Allocatable  map[string]string `json:"allocatable"`
+	Volumes      int64             `json:"volumes,omitempty"` // that the EBS driver attaches besides those it boots with; 0: not limited
 	Offerings    []offeringRow     `json:"offerings"`
 }
 
@@ -41,6 +42,7 @@ func Encode(c Catalog) ([]byte, error) {
 			Labels:       t.Labels,
 			Capacity:     t.Capacity.Map(),
 			Allocatable:  t.Allocatable.Map(),
+			Volumes:      t.Volumes,
 			Offerings:    []offeringRow{},
 		}
 		for _, o := range t.Offerings {
@@ -109,7 +111,10 @@ func (r row) typ() (Type, error) {
 	if total.CPU <= 0 || total.Memory <= 0 {
 		return Type{}, fmt.Errorf("capacity: cpu and memory must be more than 0")
 	}
-	t := Type{Name: r.InstanceType, Labels: r.Labels, Capacity: total, Allocatable: free}
+	if r.Volumes < 0 {
+		return Type{}, fmt.Errorf("volumes is %d, want 0 or more", r.Volumes)
+	}
+	t := Type{Name: r.InstanceType, Labels: r.Labels, Capacity: total, Allocatable: free, Volumes: r.Volumes}
 	for i, o := range r.Offerings {
 		offering, err := o.offering()
 		if err != nil {

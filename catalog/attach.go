@@ -1,0 +1,154 @@
+package catalog
+
+import (
+	"strconv"
+	"strings"
+)
+
+// attachable returns how many EBS volumes the CSI driver will say that it can
+// attach to a node of the type: what EC2 attaches, less the volumes that the node
+// boots with and, where interfaces count too, those that it has by the time the
+// driver looks.
+//
+// Source: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User
+// Guide, and how aws-ebs-csi-driver 1.5x reckons CSINode's allocatable.count
+// without --volume-attach-limit and --reserved-volume-attachments.
+func attachable(f Facts, s Settings) int64 {
+	n, shared := attachments(f)
+	n -= bootVolumes(s)
+	if shared {
+		n -= moreInterfaces(f, s)
+	}
+	return max(n, 1) // as the driver says when nothing is left
+}
+
+// attachments returns how many attachments EC2 leaves for volumes when a node
+// has one network interface, and whether further interfaces take of them.
+func attachments(f Facts) (n int64, shared bool) {
+	switch family, _, _ := strings.Cut(f.Name, "."); {
+	case f.Hypervisor == "xen":
+		return 39, false
+	case family == "p4d", family == "p4de":
+		return 28, false
+	case family == "hpc7a":
+		return 27, false
+	case isDedicated(f):
+		return dedicated(f, family), false
+	case family == "dl1", family == "trn1n", (family == "inf2" || family == "trn1") && f.Processor.VCPUs > 32:
+		return 28, true
+	case f.Name == "g5.48xlarge":
+		return 9, true
+	case f.BareMetal && family != "i3" && family != "u":
+		return 31, true
+	}
+	return 27 - localDevices(f), true
+}
+
+// isDedicated reports whether EC2 counts volumes apart from interfaces, local
+// disks and accelerators: for Nitro cards of the sixth generation, which are in
+// everything but Graviton since the seventh, and in accelerated types before.
+func isDedicated(f Facts) bool {
+	l := map[string]string{}
+	nameLabels(l, f.Name)
+	generation, err := strconv.Atoi(l[LabelGeneration])
+	if err != nil {
+		return false
+	}
+	switch l[LabelCategory] {
+	case "g", "gr", "p":
+		return generation >= 6 || generation == 5 && l[LabelCategory] == "p"
+	case "f", "trn":
+		return generation >= 2
+	}
+	return generation >= 8 || generation == 7 && f.Arch() != "arm64"
+}
+
+func dedicated(f Facts, family string) int64 {
+	cpus := f.Processor.VCPUs
+	if family == "x8aedz" {
+		cpus *= 2 // as large as others with twice the processors
+	}
+	if f.BareMetal {
+		return dedicatedMetal(f, family, cpus)
+	}
+	n := int64(128)
+	switch {
+	case cpus <= 48:
+		n = 32
+	case cpus <= 72:
+		n = 48
+	case cpus <= 96:
+		n = 64
+	case cpus <= 128:
+		n = 88
+	}
+	// Most of what these can attach are network cards.
+	if strings.HasSuffix(family, "8gn") || strings.HasPrefix(family, "p") || strings.HasPrefix(family, "trn") {
+		n = min(n, 64)
+	}
+	return n
+}
+
+func dedicatedMetal(f Facts, family string, cpus int64) int64 {
+	half := cpus <= 96
+	if strings.HasSuffix(family, "8i") {
+		half = cpus <= 192
+	}
+	switch {
+	case strings.HasSuffix(family, "8gn"):
+		return 39
+	case strings.HasSuffix(family, "8gb") && !half:
+		return 78
+	case !half:
+		return 79
+	case f.Arch() == "amd64" && strings.Contains(family, "8"):
+		return 64
+	}
+	return 39
+}
+
+// localDevices are the disks and accelerators that take attachments.
+func localDevices(f Facts) int64 {
+	var n, inference, neuron int64
+	for _, d := range f.Storage.Disks {
+		n += d.Count
+	}
+	for _, g := range f.GPUs {
+		n += g.Count
+	}
+	for _, a := range f.Inference {
+		inference += a.Count
+	}
+	for _, d := range f.Neuron { // some are listed under both names
+		neuron += d.Count
+	}
+	return n + max(inference, neuron)
+}
+
+// bootVolumes is how many volumes a node has before a pod asks for one.
+func bootVolumes(s Settings) int64 {
+	own := []string{"/dev/xvda"} // those of the image
+	switch {
+	case s.Family == Bottlerocket:
+		own = []string{"/dev/xvda", "/dev/xvdb"}
+	case familyOf(s.Family).isWindows():
+		own = []string{"/dev/sda1"}
+	}
+	devices := map[string]bool{}
+	for _, v := range s.Volumes {
+		devices[v.Device] = true
+		if v.Root || s.Family == Custom { // what the root of another's image is called is not known
+			own[0] = v.Device
+		}
+	}
+	for _, device := range own {
+		devices[device] = true
+	}
+	return int64(len(devices))
+}
+
+// moreInterfaces is how many interfaces a node has besides its first when the
+// driver looks: a spare one of the VPC CNI's, or those that the NodeClass asks for.
+func moreInterfaces(f Facts, s Settings) int64 {
+	return min(max(2, int64(len(s.Interfaces))), max(f.Network.MaxInterfaces, 1)) - 1
+}
