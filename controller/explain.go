@@ -30,7 +30,9 @@ func explain(r packing.Refusal) string {
 			fmt.Fprintf(&b, " (%d offerings)", reason.Count)
 		}
 	}
-	if r.Hint != "" {
+	// To mend what was just named is no advice.
+	what, repeats := strings.CutPrefix(r.Hint, "mend NodePool ")
+	if r.Hint != "" && !(repeats && strings.Contains(b.String(), what)) {
 		b.WriteString(". " + r.Hint)
 	}
 	return b.String()

@@ -68,6 +68,10 @@ func TestExplain(t *testing.T) {
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	got = explain(packing.Refusal{Hint: "mend NodePool a: it is broken", Reasons: []packing.Reason{{Code: packing.PoolUnusable, Detail: "a: it is broken"}}})
+	if want := "No place for the pod: PoolUnusable a: it is broken"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestRefusalSummary(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -128,10 +129,24 @@ func classProblem(class *awsv1.EC2NodeClass, live bool) string {
 		return "has changed and has not been looked at again yet"
 	case ready.Status == metav1.ConditionTrue:
 		return ""
-	case ready.Message == "":
-		return "is not ready"
 	}
-	return "is not ready: " + ready.Message
+	if why := cmp.Or(failures(class), ready.Message); why != "" {
+		return "is not ready: " + why
+	}
+	return "is not ready"
+}
+
+// failures is what the conditions of the class say that Ready stands on and that
+// are False: Ready itself only has their names.
+func failures(class *awsv1.EC2NodeClass) string {
+	var out []string
+	for _, c := range class.Status.Conditions {
+		if c.Type != karpv1.ConditionReady && c.Status == metav1.ConditionFalse &&
+			c.ObservedGeneration == class.Generation && c.Message != "" {
+			out = append(out, c.Message)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // requirementsOf returns requirements as the engine has them, keys by their present names.

@@ -179,9 +179,15 @@ func refusals(all []packing.Refusal) string {
 	var b strings.Builder
 	for _, g := range groups {
 		fmt.Fprintf(&b, "%s: %s\n  %s\n", Count(len(g.pods), "pod"), visible(some(g.pods)), visible(Sentence(g.refusal)))
-		if g.refusal.Hint != "" {
+		if g.refusal.Hint != "" && !repeats(g.refusal.Hint, Sentence(g.refusal)) {
 			fmt.Fprintf(&b, "  to do: %s\n", visible(g.refusal.Hint))
 		}
 	}
 	return b.String()
+}
+
+// repeats reports whether a hint only says that what the sentence names is to be mended.
+func repeats(hint, sentence string) bool {
+	what, ok := strings.CutPrefix(hint, "mend ")
+	return ok && strings.Contains(sentence, what)
 }
