@@ -22,6 +22,9 @@ type Demand struct {
 	Count int
 	Ask   []int64 // by resource, as in Offer.Room
 	Set   int     // index into Problem.Sets
+	// Groups are those of Problem.Caps that the pods belong to, in rising
+	// order; most pods are in none or in one.
+	Groups []int
 }
 
 // Problem is what to buy for.
@@ -29,6 +32,9 @@ type Problem struct {
 	Offers  []Offer
 	Sets    [][]int // each: indexes into Offers; an empty set contributes nothing
 	Demands []Demand
+	// Caps is, by group of pods, the most of them that one machine may hold,
+	// as anti-affinity and spread over host names have it.
+	Caps []int
 }
 
 // Answer is the bound and the prices that prove it.
@@ -55,6 +61,10 @@ type Answer struct {
 // make the sum large: first by one weight per resource for all offers, then by
 // shares for each offer. The best of all shares prove the linear relaxation, in which
 // pods are spread in fractions over machines in fractions.
+//
+// A group with a cap is one more resource, of which every machine has as much
+// as the cap, and each pod of the group takes one: where the cap is 1, a pod
+// may pay for the machine alone.
 //
 // Demands that share no offer, such as those of two architectures, never share a
 // machine: each such part is bounded by itself. And two things make small
@@ -111,7 +121,7 @@ func (p *part) alone(out *Answer) float64 {
 	least := math.Inf(1)
 	for _, o := range set {
 		offer := p.problem.Offers[o]
-		if n := times(d.Ask, offer.Room); n > 0 {
+		if n := p.problem.times(d, offer); n > 0 {
 			least = min(least, max(float64(offer.Price), 0)/n)
 		}
 	}
@@ -119,19 +129,22 @@ func (p *part) alone(out *Answer) float64 {
 		return 0 // no offer takes the pod: no plan buys for it
 	}
 	for _, o := range set {
-		out.Holds[o] = least * times(d.Ask, p.problem.Offers[o].Room)
+		out.Holds[o] = least * p.problem.times(d, p.problem.Offers[o])
 	}
 	out.Worth[p.demands[0]] = least
 	return least * float64(d.Count)
 }
 
-// times returns how often ask fits into room, at most 1e9.
-func times(ask, room []int64) float64 {
+// times returns how many pods of the demand one machine of the offer holds, at most 1e9.
+func (p *Problem) times(d Demand, o Offer) float64 {
 	n := int64(1e9)
-	for r, a := range ask {
+	for r, a := range d.Ask {
 		if a > 0 {
-			n = min(n, max(room[r], 0)/a)
+			n = min(n, max(o.Room[r], 0)/a)
 		}
+	}
+	for _, g := range d.Groups {
+		n = min(n, int64(max(p.Caps[g], 0)))
 	}
 	return float64(n)
 }
@@ -144,7 +157,7 @@ func (p *part) dearest() float64 {
 		d := p.problem.Demands[i]
 		least := math.Inf(1)
 		for _, o := range p.problem.Sets[d.Set] {
-			if offer := p.problem.Offers[o]; times(d.Ask, offer.Room) >= 1 {
+			if offer := p.problem.Offers[o]; p.problem.times(d, offer) >= 1 {
 				least = min(least, float64(offer.Price))
 			}
 		}

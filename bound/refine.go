@@ -13,7 +13,7 @@ import (
 type refinement struct {
 	part    *part
 	offers  []int       // indexes into problem.Offers: those that no other beats
-	shares  [][]float64 // by offer: of its price, by resource; they add up to 1
+	shares  [][]float64 // by offer: of its price, by resource, then by slot; they add up to 1
 	choices [][]choice  // by demand of the part: the offers with room for it
 
 	value float64     // the most that was proved
@@ -25,7 +25,14 @@ type refinement struct {
 type choice struct {
 	offer int       // index into refinement.offers
 	costs []float64 // by resource: the share of the room that the pod takes, times the price
+	slots []slot    // what it takes of the groups that it is in
 	now   float64   // what the pod pays there at present
+}
+
+// slot is the place of a group among the shares of an offer, past the resources.
+type slot struct {
+	at   int
+	cost float64 // what the pod would pay if the whole price stood for the group
 }
 
 const (
@@ -45,6 +52,9 @@ func (p *part) refine(weights []float64) *refinement {
 		r.shares = append(r.shares, shares(weights, p.problem.Offers[o]))
 	}
 	r.findChoices()
+	for _, s := range r.shares {
+		open(s, len(weights))
+	}
 	each := max(len(p.demands)*len(r.offers)*len(weights), 1)
 	rounds := min(max(roundsWork/each, leastRounds), mostRounds)
 	for n := range rounds {
@@ -67,9 +77,32 @@ func shares(weights []float64, o Offer) []float64 {
 	return out
 }
 
-// findChoices finds, for each demand, the offers of its set that have room.
+// opening is the part of an offer's price that its groups share at first.
+const opening = 0.05
+
+// open gives the slots past the resources their first shares.
+func open(s []float64, resources int) {
+	slots := len(s) - resources
+	if slots == 0 {
+		return
+	}
+	for k := range s {
+		if k < resources {
+			s[k] *= 1 - opening
+		} else {
+			s[k] = opening / float64(slots)
+		}
+	}
+}
+
+// findChoices finds, for each demand, the offers of its set that have room,
+// and gives each offer a slot for each group that may be on it.
 func (r *refinement) findChoices() {
 	p := r.part.problem
+	slotOf := make([]map[int]int, len(r.offers)) // by offer, by group
+	for i := range slotOf {
+		slotOf[i] = map[int]int{}
+	}
 	for _, i := range r.part.demands {
 		d := p.Demands[i]
 		inSet := make([]bool, len(p.Offers))
@@ -78,9 +111,20 @@ func (r *refinement) findChoices() {
 		}
 		var choices []choice
 		for at, o := range r.offers {
-			if inSet[o] && times(d.Ask, p.Offers[o].Room) >= 1 {
-				choices = append(choices, choice{offer: at, costs: costs(d.Ask, p.Offers[o])})
+			if !inSet[o] || p.times(d, p.Offers[o]) < 1 {
+				continue
 			}
+			c := choice{offer: at, costs: costs(d.Ask, p.Offers[o])}
+			for _, g := range d.Groups {
+				k, ok := slotOf[at][g]
+				if !ok {
+					k = len(r.shares[at])
+					slotOf[at][g] = k
+					r.shares[at] = append(r.shares[at], 0)
+				}
+				c.slots = append(c.slots, slot{at: k, cost: float64(p.Offers[o].Price) / float64(p.Caps[g])})
+			}
+			choices = append(choices, c)
 		}
 		r.choices = append(r.choices, choices)
 	}
@@ -130,16 +174,24 @@ func (r *refinement) price(choices []choice) float64 {
 	least := math.Inf(1)
 	for i := range choices {
 		c := &choices[i]
-		c.now = pay(r.shares[c.offer], c.costs)
+		c.now = c.pay(r.shares[c.offer])
 		least = min(least, c.now)
 	}
 	return least
 }
 
+func (c *choice) pay(shares []float64) float64 {
+	sum := pay(shares, c.costs)
+	for _, s := range c.slots {
+		sum += shares[s.at] * s.cost
+	}
+	return sum
+}
+
 func pay(shares, costs []float64) float64 {
 	sum := 0.0
-	for k, s := range shares {
-		sum += s * costs[k]
+	for k, c := range costs {
+		sum += shares[k] * c
 	}
 	return sum
 }
@@ -165,6 +217,9 @@ func lean(choices []choice, count, least, softness float64, loads [][]float64) {
 		for k, cost := range c.costs {
 			loads[c.offer][k] += count * parts[i] / total * cost
 		}
+		for _, s := range c.slots {
+			loads[c.offer][s.at] += count * parts[i] / total * s.cost
+		}
 	}
 }
 
@@ -177,7 +232,7 @@ func shift(w, load []float64) {
 	total := 0.0
 	for k := range w {
 		w[k] *= math.Pow(max(load[k]/sum, 1e-3), sharpness)
-		w[k] = max(w[k], 1e-7) // no share is nothing: it could never grow again
+		w[k] = max(w[k], 1e-6/float64(len(w))) // no share is nothing: it could never grow again
 		total += w[k]
 	}
 	for k := range w {
@@ -189,6 +244,7 @@ func shift(w, load []float64) {
 // offer that another beats is priced by the shares of that one.
 func (r *refinement) hold(out *Answer) {
 	p := r.part.problem
+	paid := r.paid()
 	for _, g := range r.part.groups {
 		for _, o := range p.Sets[g.set] {
 			if out.Holds[o] > 0 {
@@ -201,11 +257,14 @@ func (r *refinement) hold(out *Answer) {
 			}
 			most := 0.0
 			for i, d := range r.part.demands {
-				ask := p.Demands[d].Ask
-				if times(ask, p.Offers[o].Room) < 1 {
+				if p.times(p.Demands[d], p.Offers[o]) < 1 {
 					continue
 				}
-				if cost := pay(r.best[at], costs(ask, p.Offers[o])); cost > 0 {
+				cost := pay(r.best[at], costs(p.Demands[d].Ask, p.Offers[o]))
+				if by := p.Offers[r.offers[at]].Price; by > 0 {
+					cost += paid[i][at] / float64(by) * float64(p.Offers[o].Price)
+				}
+				if cost > 0 {
 					most = max(most, r.worth[i]/cost)
 				}
 			}
@@ -214,9 +273,26 @@ func (r *refinement) hold(out *Answer) {
 	}
 }
 
+// paid returns, by demand and offer, what a pod pays there for its groups.
+func (r *refinement) paid() []map[int]float64 {
+	out := make([]map[int]float64, len(r.choices))
+	for i, choices := range r.choices {
+		for _, c := range choices {
+			for _, s := range c.slots {
+				if out[i] == nil {
+					out[i] = map[int]float64{}
+				}
+				out[i][c.offer] += r.best[c.offer][s.at] * s.cost
+			}
+		}
+	}
+	return out
+}
+
 // relevant returns the offers of the part that no other beats: one that can be
 // bought wherever the other can, has at least as much room of everything, and gives more
-// of everything for its price.
+// of everything for its price. Where pods are in groups it must not cost more
+// either, for two machines hold twice as many of a group.
 func (p *part) relevant() []int {
 	member := map[int][]int{} // by offer: the groups that have it
 	for g, group := range p.groups {
@@ -225,6 +301,14 @@ func (p *part) relevant() []int {
 		}
 	}
 	offers := p.problem.Offers
+	capped := map[int]bool{} // by set: some of its pods are in groups
+	for _, i := range p.demands {
+		d := p.problem.Demands[i]
+		capped[d.Set] = capped[d.Set] || len(d.Groups) > 0
+	}
+	byGroup := func(o int) bool {
+		return slices.ContainsFunc(member[o], func(g int) bool { return capped[p.groups[g].set] })
+	}
 	all := slices.SortedFunc(maps.Keys(member), func(a, b int) int {
 		return cmp.Or(
 			slices.Compare(offers[b].Room, offers[a].Room), cmp.Compare(offers[a].Price, offers[b].Price), cmp.Compare(a, b),
@@ -233,7 +317,8 @@ func (p *part) relevant() []int {
 	var out []int
 	for _, o := range all {
 		beaten := slices.ContainsFunc(out, func(by int) bool {
-			return beats(offers[by], offers[o]) && contains(member[by], member[o])
+			return beats(offers[by], offers[o]) && contains(member[by], member[o]) &&
+				(offers[by].Price <= offers[o].Price || !byGroup(o))
 		})
 		if !beaten {
 			out = append(out, o)
