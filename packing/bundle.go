@@ -178,6 +178,7 @@ func (w *work) tie(members []member, n int) bool {
 		}
 	}
 	b.amounts, b.ask = amounts, w.st.res.of(amounts)
+	b.bulk = w.bulk(b.ask)
 	var host topology.Tally
 	for _, m := range b.members {
 		c := &w.q.classes[m.class]

@@ -11,6 +11,7 @@ type strategy struct {
 	scarce bool    // spend the pools' limits sparingly, whatever it costs
 	near   float64 // what filler.near is; 0: as usual
 	tiered bool    // higher priorities first, rather than all together
+	apart  bool    // no machine gets a large part of a class, unless nothing else will do
 }
 
 // outcome is what a strategy led to.
@@ -49,8 +50,15 @@ func (w *work) buyAll() {
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
 	lots, least := w.appraise(active)
+	// A plan that shares the classes out well and costs next to nothing more
+	// than the least cannot be beaten.
+	shared := w.try(strategy{apart: true}, active, lots)
+	if shared.price <= least*like && shared.crowded == 0 && !w.turned(shared, active) {
+		w.take(shared)
+		return
+	}
 	first := w.try(strategy{}, active, lots)
-	outcomes := []outcome{first}
+	outcomes := []outcome{shared, first}
 	for _, s := range w.strategies(first, active) {
 		if w.steps > w.effort/2 {
 			break
@@ -71,8 +79,18 @@ func (w *work) buy(active []int) {
 		}
 		best = w.improve(w.better(outcomes, active), active, lots)
 	}
-	w.machines = append(w.machines, best.machines...)
-	w.left, w.budgets = best.left, best.budgets
+	w.take(best)
+}
+
+// take makes the outcome part of the plan.
+func (w *work) take(o outcome) {
+	w.machines = append(w.machines, o.machines...)
+	w.left, w.budgets = o.left, o.budgets
+}
+
+// turned reports whether the outcome leaves pods without a place.
+func (w *work) turned(o outcome, active []int) bool {
+	return slices.ContainsFunc(active, func(c int) bool { return o.left[c] > 0 })
 }
 
 // loose is how far above the bound a plan may cost before more work is spent on it.
@@ -113,8 +131,7 @@ func (w *work) strategies(first outcome, active []int) []strategy {
 			out = append(out, strategy{cap: limit})
 		}
 	}
-	turned := func(c int) bool { return first.left[c] > 0 }
-	if !slices.ContainsFunc(active, turned) {
+	if !w.turned(first, active) {
 		return out
 	}
 	out = append(out, strategy{scarce: true})

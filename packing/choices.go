@@ -10,17 +10,15 @@ import (
 // takes about as many. The cheapest are kept, and what minValues asks for.
 const maxTypes = 60
 
-// choices returns the offers that the machine may be bought as, cheapest first.
-// Whichever is bought, all pods fit, no limit of the pool is overrun, and
-// the types, zones and ways of paying among them can be combined freely.
-func (w *work) choices(m *machine, tight bool) []int {
-	return w.fewTypes(w.candidates(m, tight), w.st.poolOf(m.offer))
+// candidates returns the offers that the machine may be bought as, cheapest
+// first, of any number of types. Whichever is bought, all pods fit, no limit of the pool is
+// overrun, and the types, zones and ways of paying among them can be combined
+// freely. A tight machine must not become larger than it was planned, in what the pool limits.
+func (w *work) candidates(m *machine, tight bool) []int {
+	return w.candidatesOf(w.survivors(m), m, tight)
 }
 
-// candidates is choices with any number of types. A tight machine must not
-// become larger than it was planned, in what the pool limits.
-func (w *work) candidates(m *machine, tight bool) []int {
-	all := w.survivors(m)
+func (w *work) candidatesOf(all bitset, m *machine, tight bool) []int {
 	var sorted []int
 	limited := w.st.poolOf(m.offer).budget.names
 	for _, o := range w.st.variantOf(m.offer).byPrice {

@@ -34,6 +34,7 @@ type class struct {
 	// stages are the accept sets to try one after the other: preferences are
 	// given up softest first, heavier pools go first.
 	stages []int
+	bulk   float64 // of what a unit asks for, to compare by
 	worth  float64 // what one unit is reckoned to cost, in billionths of a dollar per hour
 }
 

@@ -9,6 +9,7 @@ type lot struct {
 	offer int     // the cheapest
 	price float64 // in billionths of a dollar per hour
 	key   float64 // a price per worth that filling it is not expected to beat
+	mark  uint64  // which accept sets it is in: lots with the same are accepted by the same classes
 }
 
 // lots returns what these classes may buy from, each in the set that setOf gives.
@@ -36,7 +37,7 @@ func (w *work) lots(classes []int, setOf func(class int) int) []lot {
 				return marks[l.offer] == marks[o] && w.st.offers[l.offer].shape == w.st.offers[o].shape
 			}
 			if !slices.ContainsFunc(out[first:], alike) {
-				out = append(out, lot{offer: o, price: float64(w.st.offers[o].Price)})
+				out = append(out, lot{offer: o, price: float64(w.st.offers[o].Price), mark: marks[o]})
 			}
 		}
 	}

@@ -181,7 +181,7 @@ func (w *work) placeTier(tier []int, wish bool) bool {
 			continue
 		}
 		m := machine{offer: -1, free: r.room[i], ports: r.ports[i], host: r.hosts[i]}
-		f.fill(&m, among)
+		f.fill(&m, w.shelve(among))
 		r.ports[i], r.hosts[i] = m.ports, m.host
 		for _, t := range m.takes {
 			w.left[t.class] -= t.n

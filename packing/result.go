@@ -27,6 +27,7 @@ func (w *work) plan() Plan {
 	machines := w.ordered()
 	pods := w.deal(machines, next)
 	names := map[string]int{}
+	p.Machines = make([]Machine, 0, w.count())
 	for i := range machines {
 		for n := range machines[i].copies {
 			m := w.describe(&machines[i])
@@ -70,20 +71,63 @@ func (w *work) countBase(count []int, class, n int) {
 	}
 }
 
+// count returns how many machines are bought.
+func (w *work) count() int {
+	n := 0
+	for i := range w.machines {
+		n += w.machines[i].copies
+	}
+	return n
+}
+
 // offering is a machine with what it may be bought as.
 type offering struct {
 	machine
-	choices []int // offers, the cheapest first
-	draft   Machine
+	*sheet
+	draft Machine
+}
+
+// sheet is what a machine may be bought as. Machines with the same offers left share one.
+type sheet struct {
+	choices      []int // offers, the cheapest first
+	offerings    []Choice
+	requirements []constraint.Requirement
+}
+
+// sheets are the sheets by the offers that they were made from.
+type sheets map[string]*sheet
+
+// of returns the sheet of a machine.
+func (s sheets) of(w *work, m *machine, tight bool) *sheet {
+	all := w.survivors(m)
+	key := appendInt(appendInt([]byte(all.key()), w.st.models[w.st.offers[m.offer].model].variant), -1)
+	if tight {
+		key = appendInt(key, w.st.offers[m.offer].model)
+	}
+	if found, ok := s[string(key)]; ok {
+		return found
+	}
+	out := &sheet{choices: w.fewTypes(w.candidatesOf(all, m, tight), w.st.poolOf(m.offer))}
+	for _, i := range out.choices {
+		offer := w.st.offers[i]
+		out.offerings = append(out.offerings, Choice{
+			InstanceType: w.st.typeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+		})
+	}
+	v := w.st.variantOf(m.offer)
+	out.requirements = narrowed(w.st.pools[v.pool], v, out.offerings)
+	s[string(key)] = out
+	return out
 }
 
 // ordered returns the machines with their choices, the cheapest first.
 func (w *work) ordered() []offering {
 	out := make([]offering, len(w.machines))
 	tight := w.tightPools()
+	known := sheets{}
 	for i, m := range w.machines {
 		slices.SortFunc(m.takes, func(a, b take) int { return cmp.Compare(a.class, b.class) })
-		out[i] = offering{machine: m, choices: w.choices(&m, tight[w.st.variantOf(m.offer).pool])}
+		out[i] = offering{machine: m, sheet: known.of(w, &m, tight[w.st.variantOf(m.offer).pool])}
 	}
 	slices.SortStableFunc(out, func(a, b offering) int {
 		return cmp.Or(
@@ -152,13 +196,7 @@ func (w *work) describe(o *offering) Machine {
 	// Those two are not there before the node is.
 	delete(m.Labels, labelRegistered)
 	delete(m.Labels, labelInitialized)
-	for _, i := range o.choices {
-		offer := w.st.offers[i]
-		m.Offerings = append(m.Offerings, Choice{
-			InstanceType: w.st.typeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
-		})
-	}
-	m.Requirements = narrowed(p, v, m.Offerings)
+	m.Offerings, m.Requirements = o.offerings, o.requirements
 	o.draft = m
 	return m
 }
@@ -175,16 +213,12 @@ func (w *work) requests(o *offering) capacity.Amounts {
 // narrowed returns the pool's requirements with the types, zones and ways of
 // paying that are left, and the custom labels that were chosen.
 func narrowed(p *pool, v *variant, choices []Choice) []constraint.Requirement {
-	values := map[string][]string{}
-	note := func(key, value string) {
-		if !slices.Contains(values[key], value) {
-			values[key] = append(values[key], value)
-		}
-	}
+	var types, zones, ways []string
 	for _, c := range choices {
-		note(catalog.LabelInstanceType, c.InstanceType)
-		note(catalog.LabelZone, c.Zone)
-		note(catalog.LabelCapacityType, c.CapacityType)
+		types, zones, ways = append(types, c.InstanceType), append(zones, c.Zone), append(ways, c.CapacityType)
+	}
+	values := map[string][]string{
+		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
 	}
 	for key, value := range v.chosen {
 		values[key] = []string{value}
@@ -201,7 +235,7 @@ func narrowed(p *pool, v *variant, choices []Choice) []constraint.Requirement {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		slices.Sort(values[key])
 		out = append(out, constraint.Requirement{
-			Key: key, Operator: constraint.In, Values: values[key], MinValues: least[key],
+			Key: key, Operator: constraint.In, Values: slices.Compact(values[key]), MinValues: least[key],
 		})
 	}
 	slices.SortStableFunc(out, func(a, b constraint.Requirement) int {

@@ -13,11 +13,12 @@ type run struct {
 	lots     []lot
 	budgets  []budget
 	machines []machine
+	shelves  map[uint64]*shelf // by mark of lots, of the classes that are bought for
 }
 
 // try buys for the active classes by one strategy; w is not altered but for its steps.
 func (w *work) try(s strategy, active []int, lots []lot) outcome {
-	r := &run{filler: filler{work: w, near: s.near, left: slices.Clone(w.left)}, strategy: s, lots: lots}
+	r := &run{filler: filler{work: w, near: s.near, apart: s.apart, left: slices.Clone(w.left)}, strategy: s, lots: lots}
 	for _, b := range w.budgets {
 		r.budgets = append(r.budgets, b.clone())
 	}
@@ -45,13 +46,22 @@ func (r *run) buy(classes []int, limit float64) {
 		}
 	}
 	heap.Init(&lots)
-	for r.steps <= r.effort {
-		classes = slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return r.left[c] == 0 })
-		m, ok := r.next(&lots, classes)
+	r.shelves = map[uint64]*shelf{}
+	worth := 0.0 // of all that is left
+	for _, c := range classes {
+		worth += float64(r.left[c]) * r.q.classes[c].worth
+	}
+	for bought := 1; r.steps <= r.effort; bought++ {
+		m, ok := r.next(&lots, classes, worth)
 		if !ok {
 			return
 		}
-		r.apply(m)
+		worth -= r.apply(m)
+		if bought%32 == 0 {
+			for _, s := range r.shelves {
+				s.drop(r.left)
+			}
+		}
 	}
 }
 
@@ -59,17 +69,14 @@ func (r *run) buy(classes []int, limit float64) {
 // its price per worth when it was last filled; as fewer pods are left, that
 // only grows. So lots are filled anew in the order of their keys, and only
 // until no key promises better than what has been found.
-func (r *run) next(lots *lotQueue, classes []int) (machine, bool) {
+func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool) {
 	var best machine
 	var looked []lot
-	ratio, total := math.Inf(1), 0.0
-	for _, c := range classes {
-		total += float64(r.left[c]) * r.q.classes[c].worth
-	}
+	ratio := math.Inf(1)
 	for lots.Len() > 0 && (*lots)[0].key < ratio {
 		l := heap.Pop(lots).(lot)
 		cost := r.cost(l)
-		if promise := cost / total; promise >= ratio {
+		if promise := cost / max(total, 1e-300); promise >= ratio {
 			l.key = max(l.key, promise)
 			looked = append(looked, l)
 			continue
@@ -106,13 +113,19 @@ func (r *run) machine(l lot, classes []int) machine {
 	shape := &r.st.shapes[r.st.offers[l.offer].shape]
 	m := machine{offer: l.offer, copies: 1, free: shape.room.clone(), ports: slices.Clip(shape.ports)}
 	if r.budgets[r.st.variantOf(l.offer).pool].times(r.st.typeOf(l.offer).Capacity, 1) > 0 {
-		r.fill(&m, r.accepting(l.offer, classes))
+		s, ok := r.shelves[l.mark]
+		if !ok {
+			s = r.shelve(r.accepting(l.offer, classes))
+			r.shelves[l.mark] = s
+		}
+		r.fill(&m, s)
 	}
 	return m
 }
 
-// apply buys the machine as often as there are pods and budget for it.
-func (r *run) apply(m machine) {
+// apply buys the machine as often as there are pods and budget for it, and
+// returns what all those pods are worth.
+func (r *run) apply(m machine) float64 {
 	m.copies = math.MaxInt
 	for _, t := range m.takes {
 		m.copies = min(m.copies, r.left[t.class]/t.n)
@@ -125,6 +138,7 @@ func (r *run) apply(m machine) {
 	}
 	m.price = r.cheapest(&m)
 	r.machines = append(r.machines, m)
+	return m.worth * float64(m.copies)
 }
 
 func (r *run) outcome() outcome {
@@ -134,8 +148,7 @@ func (r *run) outcome() outcome {
 		o.count += m.copies
 		o.price += float64(m.copies) * m.price
 		for _, t := range m.takes {
-			all := r.q.classes[r.q.classes[t.class].base].all
-			o.crowded += m.copies * max(0, t.n-max(1, (all+3)/4))
+			o.crowded += m.copies * max(0, t.n-r.share(t.class))
 		}
 	}
 	return o
@@ -145,7 +158,7 @@ func (r *run) outcome() outcome {
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
-		if set := f.set(c); set >= 0 && f.accepts.sets[set].has(offer) {
+		if set := f.set(c); set >= 0 && f.left[c] > 0 && f.accepts.sets[set].has(offer) {
 			out = append(out, c)
 		}
 	}
@@ -156,8 +169,12 @@ func (f *filler) accepting(offer int, classes []int) []int {
 // far as there is room, and returns the machines.
 func (f *filler) topUp(machines []machine, classes []int) []machine {
 	var out []machine
+	classes = slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return f.left[c] == 0 })
+	if len(classes) == 0 {
+		return machines
+	}
 	for _, m := range machines {
-		among := f.accepting(m.offer, classes)
+		among := f.shelve(f.accepting(m.offer, classes))
 		for m.copies > 0 {
 			more := m.clone()
 			if f.fill(&more, among) == 0 {

@@ -9,11 +9,27 @@ import (
 // survivors returns the offers that could each host all pods of the machine:
 // those of its variant that every class accepts and that have the room.
 func (w *work) survivors(m *machine) bitset {
+	used, ports, v := m.used(w), m.podPorts(w.q), w.st.variantOf(m.offer)
 	out := newBitset(len(w.st.offers))
-	used, ports := m.used(w), m.podPorts(w.q)
-	for _, o := range w.st.variantOf(m.offer).byPrice {
-		if w.survives(o, m, used, ports) {
-			out.set(o)
+	if v.from == v.to {
+		return out
+	}
+	out.setRange(w.st.models[v.from].from, w.st.models[v.to-1].to)
+	for i, t := range m.takes {
+		if i == 0 || t.set != m.takes[i-1].set {
+			out.and(w.accepts.sets[t.set])
+		}
+	}
+	for _, model := range w.st.models[v.from:v.to] {
+		last, good := -1, false // the shape that was judged last: mostly all offers of a model have one
+		for o := model.from; o < model.to; o++ {
+			if shape := w.st.offers[o].shape; shape != last {
+				s := &w.st.shapes[shape]
+				last, good = shape, !s.broken && used.fits(s.room) && !conflicts(ports, s.ports)
+			}
+			if !good {
+				out.clear(o)
+			}
 		}
 	}
 	return out

@@ -61,6 +61,21 @@ func (r resources) left(all, left capacity.Amounts) vector {
 	return v
 }
 
+// weights returns how much of each resource makes as much bulk as others: a
+// core is as bulky as 4 GiB, whatever else is asked for has none.
+func (r resources) weights() []float64 {
+	out := make([]float64, len(r))
+	for i, name := range r {
+		switch name {
+		case capacity.CPU:
+			out[i] = 1e-3
+		case capacity.Memory:
+			out[i] = 1.0 / (4 << 30)
+		}
+	}
+	return out
+}
+
 func (r resources) into(v vector, a capacity.Amounts) {
 	for i, name := range r {
 		v[i] = a.Of(name)

@@ -18,6 +18,7 @@ type work struct {
 
 	rooms    *rooms         // the nodes that are there, as they fill
 	ground   *terrain       // as pods are sent to domains
+	weight   []float64      // by resource: its part in the bulk of an amount
 	caps     map[string]int // by part: how many pods it can have, found by an attempt before
 	narrowed map[string]int // accept sets of parts, by that of the whole
 	rates    []float64      // by accept set: price per size, -1 if not known yet
@@ -77,8 +78,10 @@ func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort in
 	own := *q
 	own.classes = slices.Clone(q.classes)
 	w.q, w.whole = &own, len(q.classes)
-	for i := range q.classes {
-		w.left = append(w.left, q.classes[i].units())
+	w.weight = st.res.weights()
+	for i := range own.classes {
+		own.classes[i].bulk = w.bulk(own.classes[i].ask)
+		w.left = append(w.left, own.classes[i].units())
 	}
 	for _, p := range st.pools {
 		w.budgets = append(w.budgets, p.budget.clone())

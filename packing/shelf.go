@@ -1,0 +1,148 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+)
+
+// shelf is the classes that one kind of machine accepts, in rows of classes that
+// ask for resources in about the same proportion, the larger first. To fill a
+// machine it is enough to look at the largest of each row that still fits.
+type shelf struct {
+	rows [][]int
+	dead int // classes in the rows that have nothing left
+}
+
+// mostOwn is how many classes each get a row of their own: with so few, all of
+// them are looked at.
+const mostOwn = 96
+
+func (w *work) shelve(classes []int) *shelf {
+	s := &shelf{}
+	if len(classes) <= mostOwn {
+		for _, c := range classes {
+			s.rows = append(s.rows, []int{c})
+		}
+		return s
+	}
+	rows := map[string]int{}
+	var key []byte
+	for _, c := range classes {
+		key = w.q.classes[c].direction(key[:0])
+		row, ok := rows[string(key)]
+		if !ok {
+			row = len(s.rows)
+			rows[string(key)] = row
+			s.rows = append(s.rows, nil)
+		}
+		s.rows[row] = append(s.rows[row], c)
+	}
+	for _, row := range s.rows {
+		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(w.q.classes[b].bulk, w.q.classes[a].bulk) })
+	}
+	return s
+}
+
+// direction appends the proportion of what the class asks for, in steps of half an octave.
+func (c *class) direction(b []byte) []byte {
+	first := 0.0
+	for r, n := range c.ask {
+		switch {
+		case n <= 0:
+			b = append(b, 0)
+		case first == 0:
+			first = float64(n)
+			b = append(b, 1)
+		default:
+			b = appendInt(append(b, 2), int(math.Floor(2*math.Log2(float64(n)/first)))*8+r)
+		}
+	}
+	return b
+}
+
+// drop takes out the classes that have nothing left, once they are many.
+func (s *shelf) drop(left []int) {
+	total := 0
+	for i, row := range s.rows {
+		s.rows[i] = slices.DeleteFunc(row, func(c int) bool { return left[c] == 0 })
+		total += len(s.rows[i])
+	}
+	s.rows = slices.DeleteFunc(s.rows, func(row []int) bool { return len(row) == 0 })
+	s.dead = 0
+}
+
+// cursor is a place in a row, while one machine is filled.
+type cursor struct {
+	row   []int
+	at    int
+	left  int     // of the class at the cursor: how many may still come onto the machine
+	fits  float64 // how many would fit if there were enough of them
+	score float64 // what they would be worth
+}
+
+// settle moves the cursor to the first class that may come onto the machine,
+// and reports whether there is one. Room only shrinks while a machine is
+// filled, so what was passed over need not be looked at again.
+func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
+	for ; k.at < len(k.row); k.at, k.left = k.at+1, -1 {
+		class := k.row[k.at]
+		c := &f.q.classes[class]
+		if c.bulk > bulk && len(k.row)-k.at > 8 {
+			rest := k.row[k.at:]
+			k.at += sort.Search(len(rest), func(i int) bool { return f.q.classes[rest[i]].bulk <= bulk })
+			k.left = -1
+			if k.at == len(k.row) {
+				return false
+			}
+			class = k.row[k.at]
+			c = &f.q.classes[class]
+		}
+		f.steps++
+		if k.left < 0 {
+			k.left = f.allowance(m, class)
+		}
+		if k.left == 0 {
+			continue
+		}
+		if k.fits = c.ask.share(m.free); k.fits < 1 || len(c.ports) > 0 && conflicts(c.ports, m.ports) {
+			continue
+		}
+		if most := f.most(m, class); most < math.MaxInt {
+			if most == 0 {
+				continue
+			}
+			k.fits = min(k.fits, float64(most))
+		}
+		k.score = k.fits * c.worth
+		return true
+	}
+	return false
+}
+
+// allowance is how many units of the class the machine may get: what is left,
+// and if classes are to be shared out, no more than a good part of all.
+func (f *filler) allowance(m *machine, class int) int {
+	n := f.left[class]
+	if f.apart {
+		n = min(n, f.share(class)-m.of(class))
+	}
+	return max(n, 0)
+}
+
+// share is how many units of a class one machine holds at most if it is shared out.
+func (w *work) share(class int) int {
+	all := w.q.classes[w.q.classes[class].base].all
+	return max(1, (all+3)/4)
+}
+
+// of returns how many units of the class the machine holds.
+func (m *machine) of(class int) int {
+	for i := range m.takes {
+		if m.takes[i].class == class {
+			return m.takes[i].n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,122 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// apartRule is an anti-affinity term, and who stands where at the end. No order
+// of binding makes a difference: whoever comes second of two pods that the term keeps
+// apart is turned away, by its own rule or by that of the pod that is there.
+type apartRule struct {
+	term     *cluster.Term
+	view     *view
+	standers []stander
+	byDomain map[int][]int // standers that may be in a domain
+	crowd    map[int]crowd
+}
+
+// stander is pods of one class on one place.
+type stander struct {
+	standing
+	who     string // one of them, for a sentence
+	planned bool
+	owner   bool // they have the term
+	target  bool // the term matches them
+}
+
+// crowd is who may be in one domain.
+type crowd struct{ owners, targets int }
+
+// stand notes pods for the terms that they have, and those that match them.
+func (b *book) stand(k *kind, avoids []int, s stander) {
+	for _, n := range avoids {
+		own := s
+		own.owner = true
+		_, own.target = slices.BinarySearch(k.aparts, n)
+		b.aparts[n].standers = append(b.aparts[n].standers, own)
+	}
+	for _, n := range k.aparts {
+		if !slices.Contains(avoids, n) {
+			s.target = true
+			b.aparts[n].standers = append(b.aparts[n].standers, s)
+		}
+	}
+}
+
+// gather sorts the standers by the domains that they may be in.
+func (r *apartRule) gather() {
+	r.byDomain, r.crowd = map[int][]int{}, map[int]crowd{}
+	for i, s := range r.standers {
+		for _, d := range r.view.at(s.place).domains {
+			r.byDomain[d] = append(r.byDomain[d], i)
+			c := r.crowd[d]
+			if s.owner {
+				c.owners += s.pods
+			}
+			if s.target {
+				c.targets += s.pods
+			}
+			r.crowd[d] = c
+		}
+	}
+}
+
+// judge returns a sentence for each domain in which a planned pod may come to
+// be with another that the term keeps it from.
+func (r *apartRule) judge(places []place) []string {
+	var out []string
+	for _, d := range slices.Sorted(maps.Keys(r.byDomain)) {
+		i := slices.IndexFunc(r.byDomain[d], func(i int) bool { return r.standers[i].planned && r.collides(&r.standers[i], d) })
+		if i < 0 {
+			continue
+		}
+		a := &r.standers[r.byDomain[d][i]]
+		b := r.counterpart(a, d)
+		out = append(out, fmt.Sprintf("%s on %s and %s on %s may both be in %s %s, which anti-affinity rules out",
+			a.who, places[a.place].name, b.who, places[b.place].name, r.term.Key, r.domain(d, a.place, places)))
+	}
+	return out
+}
+
+func (r *apartRule) domain(d, place int, places []place) string {
+	if r.term.Key == labelHostname {
+		return "of " + places[place].name
+	}
+	return r.view.axis.names[d]
+}
+
+// collides reports whether somebody else may be in the domain whom the term
+// keeps from one of these pods.
+func (r *apartRule) collides(s *stander, domain int) bool {
+	c := r.crowd[domain]
+	return s.owner && c.targets > itself(s.target) || s.target && c.owners > itself(s.owner)
+}
+
+// itself is how many of those who are counted the pod itself is.
+func itself(counted bool) int {
+	if counted {
+		return 1
+	}
+	return 0
+}
+
+func (r *apartRule) counterpart(s *stander, domain int) *stander {
+	for _, i := range r.byDomain[domain] {
+		o := &r.standers[i]
+		if (o != s || o.pods > 1) && (s.owner && o.target || s.target && o.owner) {
+			return o
+		}
+	}
+	return s
+}
+
+// admits reports whether a pod that has the term, or that it matches, could go
+// to a domain as things are.
+func (r *apartRule) admits(owner, target bool, domain int) bool {
+	c := r.crowd[domain]
+	return !(owner && c.targets > 0 || target && c.owners > 0)
+}

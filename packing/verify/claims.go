@@ -1,0 +1,57 @@
+package verify
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// claims checks that pods which share a volume claim without a volume end up in
+// one zone: the volume is made where the first of them goes, and a volume of EBS
+// cannot be reached from another zone.
+func (c *checker) claims() {
+	users := map[string][]int{} // by claim: places, ascending
+	for i, at := range c.places {
+		for _, p := range at.pods {
+			for _, name := range p.Volumes {
+				if list := users[name]; len(list) == 0 || list[len(list)-1] != i {
+					users[name] = append(list, i)
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(users)) {
+		zones := map[string]bool{}
+		for _, i := range users[name] {
+			c.places[i].zones(zones)
+		}
+		c.claimed[name] = zones
+		// A single machine is in one zone, whichever it is.
+		if len(users[name]) > 1 && len(zones) > 1 {
+			c.broken("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
+				c.places[users[name][0]].name, c.places[users[name][1]].name,
+				strings.Join(slices.Sorted(maps.Keys(zones)), " "))
+		}
+	}
+}
+
+// zones adds the zones that the place may be in; a node without a zone is in "".
+func (p *place) zones(to map[string]bool) {
+	if p.node != nil {
+		to[p.node.Labels[labelZone]] = true
+	}
+	for _, o := range p.offers {
+		to[o.labels[labelZone]] = true
+	}
+}
+
+// reachable reports whether a pod in that zone could use these volume claims:
+// none of them is used where another zone is possible.
+func (c *checker) reachable(claims []string, zone string) bool {
+	for _, name := range claims {
+		if zones := c.claimed[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {
+			return false
+		}
+	}
+	return true
+}

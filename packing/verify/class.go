@@ -1,0 +1,286 @@
+package verify
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// kind is what rules count of pods: those with these labels in one namespace.
+// The numbers are of the rules that count them.
+type kind struct {
+	namespace string
+	labels    constraint.Labels
+	spreads   []int
+	nears     []int
+	aparts    []int // the anti-affinity terms that match them
+}
+
+// class is pods of one kind with the same rules of their own.
+type class struct {
+	kind   int
+	pod    *cluster.Pod // one of them
+	uses   []use        // of spread rules
+	near   int          // the near rule, or -1
+	self   bool         // the near rule counts the pods themselves
+	avoids []int        // anti-affinity terms
+}
+
+// free reports whether nothing but anti-affinity ties the pods to others.
+func (c *class) free() bool { return len(c.uses) == 0 && c.near < 0 }
+
+// book is all rules between pods, each once, and who has them.
+type book struct {
+	ground *ground
+
+	kinds   []kind
+	classes []class
+	classOf map[*cluster.Pod]int
+
+	spreads []*spreadRule
+	nears   []*nearRule
+	aparts  []*apartRule
+
+	byKind, byClass, bySpread, byNear, byApart map[string]int
+	kindOf                                     map[*cluster.Kind]int
+}
+
+// newBook collects the rules of all pods and residents.
+func newBook(c *checker) *book {
+	b := &book{
+		classOf: make(map[*cluster.Pod]int, len(c.snapshot.Pods)), kindOf: map[*cluster.Kind]int{},
+		byKind: map[string]int{}, byClass: map[string]int{}, bySpread: map[string]int{}, byNear: map[string]int{}, byApart: map[string]int{},
+	}
+	relevant, named := relevantLabels(&c.snapshot)
+	b.ground = newGround(c, relevant, named)
+	for i := range c.snapshot.Pods {
+		p := &c.snapshot.Pods[i]
+		b.classOf[p] = b.class(p)
+	}
+	for i := range c.snapshot.Nodes {
+		for _, r := range c.snapshot.Nodes[i].Residents {
+			b.resident(r.Kind)
+		}
+	}
+	b.match()
+	for i := range c.snapshot.Nodes {
+		for _, r := range c.snapshot.Nodes[i].Residents {
+			b.settle(i, r)
+		}
+	}
+	return b
+}
+
+// relevantLabels returns the labels that rules between pods speak of and, as
+// spread constraints look at node affinity, those that pods with them ask for.
+// named is whether the name of a node is among the latter.
+func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
+	seen := map[string]bool{}
+	terms := func(list []cluster.Term) {
+		for i := range list {
+			seen[list[i].Key] = true
+		}
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		terms(p.Affinity)
+		terms(p.AntiAffinity)
+		spreads := hardSpreads(p)
+		for _, spread := range spreads {
+			seen[spread.Key] = true
+		}
+		if len(spreads) == 0 {
+			continue
+		}
+		for _, r := range p.Required {
+			for key := range r {
+				seen[key] = true
+				named = named || key == labelHostname
+			}
+		}
+	}
+	for i := range s.Nodes {
+		for _, r := range s.Nodes[i].Residents {
+			if r.Kind != nil {
+				terms(r.Avoids)
+			}
+		}
+	}
+	delete(seen, labelHostname)
+	return slices.Sorted(maps.Keys(seen)), named
+}
+
+func hardSpreads(p *cluster.Pod) []*cluster.Spread {
+	var out []*cluster.Spread
+	for i := range p.Spread {
+		if !p.Spread[i].Soft {
+			out = append(out, &p.Spread[i])
+		}
+	}
+	return out
+}
+
+func demanded(terms []cluster.Term) []*cluster.Term {
+	var out []*cluster.Term
+	for i := range terms {
+		if terms[i].Weight == 0 {
+			out = append(out, &terms[i])
+		}
+	}
+	return out
+}
+
+// class returns the number of the pod's class, with its rules.
+func (b *book) class(p *cluster.Pod) int {
+	spreads, near, apart := hardSpreads(p), demanded(p.Affinity), demanded(p.AntiAffinity)
+	var w identity
+	kind := b.kind(p.Namespace, p.Labels)
+	w.number(kind)
+	for _, s := range spreads {
+		w.text(s.Key)
+		w.number(s.MaxSkew)
+		w.number(s.MinDomains)
+		w.flag(s.AnyNode)
+		w.flag(s.HonorTaints)
+		w.selector(s.Selector)
+	}
+	if len(spreads) > 0 {
+		w.alternatives(p.Required)
+		w.tolerations(p.Tolerations)
+	}
+	for _, terms := range [][]*cluster.Term{near, apart} {
+		w.number(len(terms))
+		for _, t := range terms {
+			w.term(t)
+		}
+	}
+	n, ok := b.byClass[string(w)]
+	if ok {
+		return n
+	}
+	n = len(b.classes)
+	b.byClass[string(w)] = n
+	c := class{kind: kind, pod: p, uses: b.uses(p, spreads), near: b.near(near)}
+	c.self = c.near >= 0 && b.nears[c.near].counts(p.Namespace, p.Labels)
+	c.avoids = b.avoids(apart)
+	b.classes = append(b.classes, c)
+	return n
+}
+
+func (b *book) kind(namespace string, labels constraint.Labels) int {
+	var w identity
+	w.text(namespace)
+	w.labels(labels)
+	n, ok := b.byKind[string(w)]
+	if !ok {
+		n = len(b.kinds)
+		b.byKind[string(w)] = n
+		b.kinds = append(b.kinds, kind{namespace: namespace, labels: labels})
+	}
+	return n
+}
+
+// uses returns the spread constraints of the pod. A node counts for any of them
+// only if it has the labels of all.
+func (b *book) uses(p *cluster.Pod, spreads []*cluster.Spread) []use {
+	var keys []string
+	for _, s := range spreads {
+		keys = append(keys, s.Key)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	var out []use
+	for _, s := range spreads {
+		sight := sightOf(p, s, keys)
+		var w identity
+		w.text(p.Namespace)
+		w.text(s.Key)
+		w.selector(s.Selector)
+		sight.identity(&w)
+		n, ok := b.bySpread[string(w)]
+		if !ok {
+			n = len(b.spreads)
+			b.bySpread[string(w)] = n
+			b.spreads = append(b.spreads, &spreadRule{
+				key: s.Key, namespace: p.Namespace, selector: s.Selector, view: b.ground.view(s.Key, sight),
+			})
+		}
+		u := use{rule: n, maxSkew: s.MaxSkew, minDomains: s.MinDomains}
+		if s.Selector.Matches(p.Labels) {
+			u.self = 1
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+func (b *book) near(terms []*cluster.Term) int {
+	if len(terms) == 0 {
+		return -1
+	}
+	var w identity
+	for _, t := range terms {
+		w.term(t)
+	}
+	n, ok := b.byNear[string(w)]
+	if !ok {
+		n = len(b.nears)
+		b.byNear[string(w)] = n
+		r := &nearRule{terms: terms}
+		for _, t := range terms {
+			r.views = append(r.views, b.ground.bare(t.Key))
+		}
+		b.nears = append(b.nears, r)
+	}
+	return n
+}
+
+func (b *book) apart(t *cluster.Term) int {
+	var w identity
+	w.term(t)
+	n, ok := b.byApart[string(w)]
+	if !ok {
+		n = len(b.aparts)
+		b.byApart[string(w)] = n
+		b.aparts = append(b.aparts, &apartRule{term: t})
+	}
+	return n
+}
+
+// avoids returns the numbers of the anti-affinity terms, each once.
+func (b *book) avoids(terms []*cluster.Term) []int {
+	var out []int
+	for _, t := range terms {
+		out = append(out, b.apart(t))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (b *book) resident(k *cluster.Kind) {
+	if _, ok := b.kindOf[k]; ok || k == nil {
+		return
+	}
+	b.kindOf[k] = b.kind(k.Namespace, k.Labels)
+	b.avoids(demanded(k.Avoids))
+}
+
+// settle puts residents of a node where rules count them.
+func (b *book) settle(place int, r cluster.Resident) {
+	if r.Kind == nil || r.Count <= 0 {
+		return
+	}
+	k := &b.kinds[b.kindOf[r.Kind]]
+	at := standing{place: place, pods: r.Count}
+	if !r.Ending {
+		for _, n := range k.spreads {
+			b.spreads[n].residents = append(b.spreads[n].residents, at)
+		}
+	}
+	for _, n := range k.nears {
+		b.nears[n].residents = append(b.nears[n].residents, at)
+	}
+	b.stand(k, b.avoids(demanded(r.Avoids)), stander{standing: at, who: "a pod of namespace " + r.Namespace + " that is there"})
+}

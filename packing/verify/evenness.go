@@ -1,0 +1,202 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// standing is a number of pods of one kind on one place.
+type standing struct {
+	place, pods int
+}
+
+// spreadRule is what the spread constraints of pods that see the same nodes count.
+type spreadRule struct {
+	key       string
+	namespace string
+	selector  cluster.Selector
+	view      *view
+	residents []standing // the pods that it counts from the start
+}
+
+// counts reports whether the rule counts pods that are there, not being deleted,
+// with these labels in that namespace. kube-scheduler counts none for a selector
+// that is empty, though it matches the new pod.
+func (r *spreadRule) counts(namespace string, labels map[string]string) bool {
+	return namespace == r.namespace && (r.selector.Nothing || len(r.selector.Labels) > 0) && r.selector.Matches(labels)
+}
+
+// use is a spread rule as one class of pods has it.
+type use struct {
+	rule       int
+	maxSkew    int
+	minDomains int
+	self       int // 1 if the selector matches the pods themselves
+}
+
+// evenness is where the pods of a spread rule stand at one moment.
+type evenness struct {
+	*spreadRule
+	bounds *bounds
+	even   *tally        // the pods whose domain is certain
+	maybe  map[int]int   // by domain: pods that may turn out to be there
+	loose  []map[int]int // by loose set: pods by place
+	hosts  int           // leaving hosts that still count, as pods stay there
+}
+
+// evenness returns the state in which only the residents stand, with the nodes
+// that leave, or when they have gone: then they count only where pods stay.
+func (r *spreadRule) evenness(gone bool) *evenness {
+	e := &evenness{spreadRule: r, bounds: &r.view.bounds[0], maybe: map[int]int{}}
+	if gone {
+		e.bounds = &r.view.bounds[1]
+	}
+	hosts := r.key == labelHostname
+	e.even = newTally(e.bounds, hosts)
+	for range e.bounds.loose {
+		e.loose = append(e.loose, map[int]int{})
+	}
+	for _, s := range r.residents {
+		at := r.view.at(s.place)
+		if len(at.domains) == 0 || s.pods <= 0 {
+			continue
+		}
+		if d := at.domains[0]; gone && r.view.leaving(r.view.ground.faceOf[s.place]) {
+			if hosts && e.even.count[d] == 0 {
+				e.even.create(d)
+				e.hosts++
+			} else if !hosts && !e.even.domains[d] {
+				e.even.create(d)
+			}
+		}
+		e.add(s.place, s.pods)
+	}
+	return e
+}
+
+// add counts n more pods on the place, or fewer if n is negative.
+func (e *evenness) add(place, n int) {
+	r := e.view.at(place)
+	if len(r.domains) == 0 {
+		return
+	}
+	lot := e.bounds.byLot[e.view.ground.faceOf[place]]
+	if lot < 0 {
+		e.even.add(r.domains[0], n)
+		return
+	}
+	e.loose[lot][place] += n
+	for _, d := range r.domains {
+		e.maybe[d] += n
+	}
+}
+
+// excess returns the most by which one more pod on a place that reaches at could
+// break the rule, over all that machines may turn out to be, and in which
+// domain; 0 or less if it breaks nothing. place is -1 for a machine that is not in the plan.
+func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
+	for i, d := range at.domains {
+		n := e.even.count[d] + e.maybe[d] + u.self
+		skew := e.skew(n, d, place)
+		if e.fewest(d, place) < u.minDomains {
+			skew = max(skew, n)
+		}
+		if over := skew - u.maxSkew; i == 0 || over > most {
+			most, domain = over, d
+		}
+	}
+	return most, domain
+}
+
+// skew returns how much n pods in a domain are above the emptiest one, at most.
+func (e *evenness) skew(n, domain, place int) int {
+	except := -1
+	if e.even.hosts && place >= 0 || e.even.domains[domain] {
+		except = domain
+	}
+	most := 0
+	if low, ok := e.even.lowest(except); ok {
+		most = n - low
+	} else {
+		most = n - e.even.count[domain] - e.maybe[domain]
+	}
+	for l := range e.bounds.loose {
+		set := &e.bounds.loose[l]
+		if !slices.ContainsFunc(set.domains, func(d int) bool { return d != domain && !e.even.domains[d] }) {
+			continue
+		}
+		// One machine of the set comes up where nothing else is, the others elsewhere.
+		low, ok := e.fewestOf(l, place)
+		if !ok {
+			continue
+		}
+		if slices.Contains(set.domains, domain) {
+			low *= 2 // then its pods are not in our domain either
+		}
+		most = max(most, n-low)
+	}
+	return most
+}
+
+// fewestOf returns the fewest pods on a place of the loose set, leaving out one place.
+func (e *evenness) fewestOf(lot, except int) (int, bool) {
+	set, pods := &e.bounds.loose[lot], e.loose[lot]
+	places := set.places
+	if except >= 0 && e.bounds.byLot[e.view.ground.faceOf[except]] == lot {
+		places--
+	}
+	if places <= 0 {
+		return 0, false
+	}
+	low, listed := 0, 0
+	for p, n := range pods {
+		if p == except {
+			continue
+		}
+		if listed++; listed == 1 || n < low {
+			low = n
+		}
+	}
+	if listed < places {
+		return min(low, 0), true
+	}
+	return low, true
+}
+
+// fewest returns the least number of domains that there may be with a pod in
+// this one. It takes loose places to come up in domains that are there, if they can.
+func (e *evenness) fewest(domain, place int) int {
+	if e.even.hosts {
+		n := e.bounds.least + e.hosts
+		if place < 0 {
+			n++
+		}
+		return n
+	}
+	n := len(e.even.domains)
+	if !e.even.domains[domain] {
+		n++
+	}
+	for _, set := range e.bounds.loose {
+		if set.sure && !slices.ContainsFunc(set.domains, func(d int) bool { return d == domain || e.even.domains[d] }) {
+			return n + 1
+		}
+	}
+	return n
+}
+
+// restless reports whether a change of any count may let a pod pass, and not
+// only a change of the lowest.
+func (e *evenness) restless() bool { return len(e.bounds.loose) > 0 }
+
+func (e *evenness) describe(u use, domain, place int) string {
+	low, _ := e.even.lowest(-1)
+	where := e.key + " " + e.view.axis.names[domain]
+	if e.key == labelHostname {
+		where = "that host"
+	}
+	return fmt.Sprintf("spread over %s: %d pods could be in %s, %d in another domain, maxSkew is %d (minDomains %d of %d)",
+		e.key, e.even.count[domain]+e.maybe[domain]+u.self, where, low, u.maxSkew, u.minDomains, e.fewest(domain, place))
+}

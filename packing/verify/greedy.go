@@ -1,0 +1,266 @@
+package verify
+
+import "slices"
+
+// greedy binds whatever passes until everybody is bound, and reports whether
+// that worked. Pods whom nothing keeps are held back until the rest needs them.
+func (o *order) greedy() bool {
+	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[spot][]int{}
+	o.at = make([]*bucket, len(o.groups))
+	o.findFirsts()
+	var free []int
+	for _, i := range o.members {
+		if o.classes[o.groups[i].class].free() {
+			free = append(free, i)
+		} else {
+			o.queue = append(o.queue, errand{group: i})
+		}
+	}
+	for {
+		o.drain()
+		waiting := o.waitingRules()
+		switch {
+		case len(waiting) == 0:
+			o.bindAll(free)
+			return true
+		case o.release(free, waiting):
+		case len(o.until) > 0:
+			o.until = nil
+			for _, b := range o.of[rule{near: true, number: -1}] {
+				o.wake(b)
+			}
+		case o.bindAll(free):
+		default:
+			o.explain()
+			return false
+		}
+	}
+}
+
+// findFirsts finds the near rules that nobody satisfies yet and where a pod must
+// go first that asks for its own company: in a domain where nobody else would be
+// for it. Others whom the rule counts wait for that pod, or they would spoil its luck.
+func (o *order) findFirsts() {
+	o.until, o.first = map[int]bool{}, map[int]bool{}
+	supply := map[int]*nearness{} // with those bound who do not ask for company
+	for n, r := range o.near {
+		if r.pods == 0 {
+			supply[n] = o.nears[n].nearness()
+		}
+	}
+	for _, i := range o.members {
+		g := &o.groups[i]
+		c := &o.classes[g.class]
+		for _, n := range o.kinds[c.kind].nears {
+			if s := supply[n]; s != nil && c.near != n {
+				s.add(g.place, len(g.pods))
+			}
+		}
+	}
+	for _, i := range o.members {
+		g := &o.groups[i]
+		c := &o.classes[g.class]
+		s := supply[c.near]
+		if c.near < 0 || s == nil || !c.self {
+			continue
+		}
+		at := func(term int) reach { return s.views[term].at(g.place) }
+		if _, _, bad := s.misses(at, g.place, false); bad {
+			o.until[c.near], o.first[i] = true, true
+		}
+	}
+}
+
+// held returns the near rule whose first pod the group must wait for, if any.
+func (o *order) held(group int) (int, bool) {
+	if len(o.until) == 0 || o.first[group] {
+		return 0, false
+	}
+	for _, n := range o.kinds[o.classes[o.groups[group].class].kind].nears {
+		if o.until[n] && o.near[n].pods == 0 {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// drain runs all errands.
+func (o *order) drain() {
+	for len(o.queue) > 0 {
+		e := o.queue[0]
+		o.queue = o.queue[1:]
+		if e.bucket == nil {
+			o.try(e.group)
+			continue
+		}
+		b := e.bucket
+		b.queued = false
+		for len(b.groups) > 0 {
+			i := b.groups[0]
+			b.groups = b.groups[1:]
+			if o.at[i] != b {
+				continue // it waits elsewhere by now
+			}
+			if o.try(i); o.at[i] == b {
+				break
+			}
+		}
+	}
+}
+
+// try binds pods of the group until one has to wait.
+func (o *order) try(group int) {
+	o.at[group] = nil
+	for o.groups[group].left > 0 {
+		if n, held := o.held(group); held {
+			o.park(group, obstacle{rule: rule{near: true, number: -1}, domain: n, held: true})
+			return
+		}
+		if ob := o.obstacle(group); ob != nil {
+			o.park(group, *ob)
+			return
+		}
+		o.bind(group)
+	}
+}
+
+func (o *order) park(group int, ob obstacle) {
+	b := o.buckets[ob]
+	if b == nil {
+		b = &bucket{obstacle: ob}
+		o.buckets[ob] = b
+		o.of[ob.rule] = append(o.of[ob.rule], b)
+	}
+	b.groups = append(b.groups, group)
+	o.at[group] = b
+	if ob.near && !ob.held {
+		at := spot{near: ob.number, place: o.groups[group].place}
+		o.waiting[at] = append(o.waiting[at], group)
+	}
+}
+
+// bind binds one pod of the group and wakes those whom that may help.
+func (o *order) bind(group int) {
+	g := &o.groups[group]
+	k := &o.kinds[o.classes[g.class].kind]
+	before := make([]int, len(k.spreads))
+	for i, n := range k.spreads {
+		before[i] = o.spread[n].even.least
+	}
+	o.move(group, 1)
+	for i, n := range k.spreads {
+		if e := o.spread[n]; e.even.least != before[i] || e.restless() {
+			for _, b := range o.of[rule{number: n}] {
+				o.wake(b)
+			}
+		}
+	}
+	for _, n := range k.nears {
+		o.arrived(n, g.place)
+	}
+}
+
+// arrived wakes those who waited for a pod that the near rule counts.
+func (o *order) arrived(near, place int) {
+	r := o.near[near]
+	for term, v := range r.views {
+		at := v.at(place)
+		if d, ok := at.certain(); ok && r.sure[term][d] == 1 {
+			if b := o.buckets[obstacle{rule: rule{near: true, number: near}, term: term, domain: d}]; b != nil {
+				for _, i := range b.groups { // one pod helps all of them
+					o.queue = append(o.queue, errand{group: i})
+				}
+				b.groups = nil
+			}
+		}
+	}
+	at := spot{near: near, place: place}
+	for _, i := range o.waiting[at] {
+		if b := o.at[i]; b != nil && b.near && b.number == near && !b.held {
+			o.queue = append(o.queue, errand{group: i})
+			o.at[i] = nil
+		}
+	}
+	delete(o.waiting, at)
+	if b := o.buckets[obstacle{rule: rule{near: true, number: -1}, domain: near, held: true}]; b != nil {
+		for _, i := range b.groups {
+			o.queue = append(o.queue, errand{group: i})
+		}
+		b.groups = nil
+	}
+}
+
+func (o *order) wake(b *bucket) {
+	if !b.queued && len(b.groups) > 0 {
+		b.queued = true
+		o.queue = append(o.queue, errand{bucket: b})
+	}
+}
+
+// waitingRules returns what pods wait for, each with one of them.
+func (o *order) waitingRules() []*bucket {
+	var out []*bucket
+	seen := map[*bucket]bool{}
+	for _, i := range o.members {
+		if b := o.at[i]; b != nil && !seen[b] {
+			seen[b] = true
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// release binds free pods that may help those who wait, one to a place: pods in
+// the domains that have the fewest, pods that somebody wants nearby.
+func (o *order) release(free []int, waiting []*bucket) bool {
+	helped := false
+	for _, i := range free {
+		g := &o.groups[i]
+		if g.left == 0 {
+			continue
+		}
+		if _, held := o.held(i); held {
+			continue
+		}
+		if slices.ContainsFunc(waiting, func(b *bucket) bool { return o.helps(g, b) }) {
+			o.bind(i)
+			helped = true
+		}
+	}
+	return helped
+}
+
+// helps reports whether a pod of the group would bring those nearer to a place
+// who wait there.
+func (o *order) helps(g *group, b *bucket) bool {
+	k := &o.kinds[o.classes[g.class].kind]
+	if b.held {
+		return false
+	}
+	if b.near {
+		_, counted := slices.BinarySearch(k.nears, b.number)
+		return counted
+	}
+	if _, counted := slices.BinarySearch(k.spreads, b.number); !counted {
+		return false
+	}
+	e := o.spread[b.number]
+	for _, d := range e.view.at(g.place).domains {
+		if e.even.count[d] == e.even.least && d != b.domain {
+			return true
+		}
+	}
+	return false
+}
+
+// bindAll binds the free pods that are left, and reports whether there were any.
+func (o *order) bindAll(free []int) bool {
+	any := false
+	for _, i := range free {
+		for o.groups[i].left > 0 {
+			o.bind(i)
+			any = true
+		}
+	}
+	return any
+}

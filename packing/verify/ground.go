@@ -1,0 +1,304 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// ground is the places as rules between pods see them: by their labels, as far
+// as a rule speaks of them, and their taints. Places that look alike share a face.
+type ground struct {
+	relevant []string // the labels that matter, sorted; hostname is never among them
+	named    bool     // some rule's pods care for the name of a node, so every node looks different
+
+	axes    map[string]*axis
+	looks   []look
+	faces   []face
+	views   map[string]*view
+	byLook  map[string]int
+	byFace  map[string]int
+	faceOf  []int // by place
+	hostsOf []int // by place: its domain of hostname
+}
+
+// look is one node as it is, or as it could come to be.
+type look struct {
+	labels  constraint.Labels
+	taints  []constraint.Taint
+	leaving bool
+}
+
+// face is the looks that a place may have: one for a node, several for a
+// machine whose offerings differ.
+type face struct {
+	looks  []int
+	places int // how many have it
+}
+
+// axis numbers the domains of one label.
+type axis struct {
+	key   string
+	names []string // by domain
+	byVal map[string]int
+}
+
+func (a *axis) domain(value string) int {
+	n, ok := a.byVal[value]
+	if !ok {
+		n = len(a.names)
+		a.byVal[value] = n
+		a.names = append(a.names, value)
+	}
+	return n
+}
+
+// newGround looks at all places with an eye to these labels.
+func newGround(c *checker, relevant []string, named bool) *ground {
+	g := &ground{
+		relevant: relevant, named: named,
+		axes: map[string]*axis{}, views: map[string]*view{}, byLook: map[string]int{}, byFace: map[string]int{},
+	}
+	byOffer := map[int]int{}
+	hosts := g.axis(labelHostname)
+	for i := range c.places {
+		p := &c.places[i]
+		var looks []int
+		host := p.name // as no node's name has a blank in it, it is no node's
+		if p.node != nil {
+			labels := nodeLabels(p.node)
+			host = labels[labelHostname]
+			looks = []int{g.look(labels, p.node.Taints, p.node.Leaving)}
+		}
+		for _, o := range p.offers {
+			n, ok := byOffer[o.number]
+			if !ok {
+				n = g.look(o.labels, o.pool.Taints, false)
+				byOffer[o.number] = n
+			}
+			looks = append(looks, n)
+		}
+		g.faceOf = append(g.faceOf, g.face(looks))
+		g.hostsOf = append(g.hostsOf, hosts.domain(host))
+	}
+	return g
+}
+
+func (g *ground) axis(key string) *axis {
+	a := g.axes[key]
+	if a == nil {
+		a = &axis{key: key, byVal: map[string]int{}}
+		g.axes[key] = a
+	}
+	return a
+}
+
+// look returns the number of what matters of a node.
+func (g *ground) look(labels constraint.Labels, taints []constraint.Taint, leaving bool) int {
+	some := constraint.Labels{}
+	for _, key := range g.relevant {
+		if value, ok := labels[key]; ok {
+			some[key] = value
+		}
+	}
+	if g.named {
+		some[labelHostname] = labels[labelHostname]
+	}
+	var w identity
+	w.labels(some)
+	w.taints(taints)
+	w.flag(leaving)
+	n, ok := g.byLook[string(w)]
+	if !ok {
+		n = len(g.looks)
+		g.byLook[string(w)] = n
+		g.looks = append(g.looks, look{labels: some, taints: taints, leaving: leaving})
+	}
+	return n
+}
+
+func (g *ground) face(looks []int) int {
+	slices.Sort(looks)
+	looks = slices.Compact(looks)
+	var w identity
+	for _, n := range looks {
+		w.number(n)
+	}
+	n, ok := g.byFace[string(w)]
+	if !ok {
+		n = len(g.faces)
+		g.byFace[string(w)] = n
+		g.faces = append(g.faces, face{looks: looks})
+	}
+	g.faces[n].places++
+	return n
+}
+
+// sight is which nodes a rule sees: those that have all the labels, that its
+// pods' node affinity accepts, and whose taints they tolerate.
+type sight struct {
+	keys        []string
+	required    []constraint.Requirements // none: every node
+	honorTaints bool
+	tolerations []constraint.Toleration
+}
+
+// sightOf returns what a spread constraint of the pod sees.
+func sightOf(p *cluster.Pod, s *cluster.Spread, keys []string) sight {
+	out := sight{keys: keys, honorTaints: s.HonorTaints}
+	if !s.AnyNode {
+		out.required = p.Required
+	}
+	if s.HonorTaints {
+		out.tolerations = p.Tolerations
+	}
+	return out
+}
+
+func (s *sight) identity(w *identity) {
+	w.texts(s.keys)
+	w.alternatives(s.required)
+	w.flag(s.honorTaints)
+	w.tolerations(s.tolerations)
+}
+
+func (s *sight) sees(l *look) bool {
+	for _, key := range s.keys {
+		if _, ok := l.labels[key]; !ok && key != labelHostname {
+			return false
+		}
+	}
+	taints := l.taints
+	if !s.honorTaints {
+		taints = nil
+	} else if l.leaving {
+		return false // whatever its taints: it has at least that of a node that takes no pods
+	}
+	return suits(s.required, s.tolerations, l.labels, taints)
+}
+
+// reach is the domains that a place may lie in, as far as a rule sees it.
+type reach struct {
+	domains []int // ascending; none: the rule does not see the place
+	sure    bool  // it sees the place whichever offering is bought
+}
+
+// certain returns the one domain in which the place is bound to lie.
+func (r *reach) certain() (int, bool) {
+	if len(r.domains) == 1 && r.sure {
+		return r.domains[0], true
+	}
+	return 0, false
+}
+
+// view is the domains of one label as the pods of one sight see them.
+type view struct {
+	ground *ground
+	axis   *axis
+	sight  sight
+	reach  []reach // by face; for hostname the domains are left out
+	seen   []bool  // by face, for hostname: some look of it is seen
+
+	bounds [2]bounds // while leaving nodes are there, and when they have gone
+}
+
+// bounds is which domains there are.
+type bounds struct {
+	sure  map[int]bool // domains with a place that is certain to lie there; for hostname nil
+	hosts int          // for hostname: how many places may be seen
+	least int          // and how many are certain to be
+
+	loose []looseSet
+	byLot []int // by face: its loose set, or -1
+}
+
+// looseSet is places that may lie in one of several domains, or in none.
+type looseSet struct {
+	reach
+	places int
+}
+
+func (g *ground) view(key string, s sight) *view {
+	var w identity
+	w.text(key)
+	s.identity(&w)
+	if v := g.views[string(w)]; v != nil {
+		return v
+	}
+	v := &view{ground: g, axis: g.axis(key), sight: s, reach: make([]reach, len(g.faces)), seen: make([]bool, len(g.faces))}
+	for f := range g.faces {
+		v.reach[f], v.seen[f] = v.look(g.faces[f].looks)
+	}
+	v.bounds[0], v.bounds[1] = v.bound(false), v.bound(true)
+	g.views[string(w)] = v
+	return v
+}
+
+// look works out the reach of a place with these looks.
+func (v *view) look(looks []int) (r reach, seen bool) {
+	r.sure = len(looks) > 0
+	for _, n := range looks {
+		l := &v.ground.looks[n]
+		if !v.sight.sees(l) {
+			r.sure = false
+			continue
+		}
+		seen = true
+		if v.axis.key != labelHostname {
+			r.domains = append(r.domains, v.axis.domain(l.labels[v.axis.key]))
+		}
+	}
+	slices.Sort(r.domains)
+	r.domains = slices.Compact(r.domains)
+	return r, seen
+}
+
+// bound works out which domains there are, without the leaving nodes if they have gone.
+func (v *view) bound(gone bool) bounds {
+	b := bounds{sure: map[int]bool{}, byLot: make([]int, len(v.reach))}
+	for f, r := range v.reach {
+		b.byLot[f] = -1
+		face := &v.ground.faces[f]
+		if !v.seen[f] || gone && v.leaving(f) {
+			continue
+		}
+		if v.axis.key == labelHostname {
+			b.hosts += face.places
+			if r.sure {
+				b.least += face.places
+			}
+			continue
+		}
+		if d, ok := r.certain(); ok {
+			b.sure[d] = true
+			continue
+		}
+		n := slices.IndexFunc(b.loose, func(l looseSet) bool { return l.sure == r.sure && slices.Equal(l.domains, r.domains) })
+		if n < 0 {
+			n = len(b.loose)
+			b.loose = append(b.loose, looseSet{reach: r})
+		}
+		b.loose[n].places += face.places
+		b.byLot[f] = n
+	}
+	return b
+}
+
+func (v *view) leaving(face int) bool {
+	looks := v.ground.faces[face].looks
+	return len(looks) == 1 && v.ground.looks[looks[0]].leaving
+}
+
+// at returns the reach of a place.
+func (v *view) at(place int) reach {
+	f := v.ground.faceOf[place]
+	r := v.reach[f]
+	if v.axis.key == labelHostname && v.seen[f] {
+		r.domains = v.ground.hostsOf[place : place+1]
+	}
+	return r
+}
+
+// bare returns what a rule sees that asks for the label only, as (anti-)affinity does.
+func (g *ground) bare(key string) *view { return g.view(key, sight{keys: []string{key}}) }

@@ -1,0 +1,177 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// order binds the pods of one part of a plan, one by one.
+type order struct {
+	*topology
+	members []int // the groups of the part; those of strict pods first
+	spread  map[int]*evenness
+	near    map[int]*nearness
+	stuck   []string // why there is none, for a sentence each
+
+	queue   []errand
+	buckets map[obstacle]*bucket
+	of      map[rule][]*bucket // by rule: where pods wait for it
+	waiting map[spot][]int     // near rule and place: groups that a pod there would help
+	at      []*bucket          // by group of the plan: where it waits
+	until   map[int]bool       // near rules whose first pod is awaited: nobody whom they count goes before
+	first   map[int]bool       // groups that may be the first of a series
+}
+
+// rule names a spread rule or a near rule.
+type rule struct {
+	near   bool
+	number int
+}
+
+// obstacle is what keeps pods from being bound: the rule, and the domain (and
+// term of a near rule) in which they would go against it.
+type obstacle struct {
+	rule
+	term, domain int
+	held         bool // by order.until
+}
+
+type spot struct{ near, place int }
+
+// bucket is groups that wait for the same thing. When that comes about, they
+// are tried one by one, until one has to wait again.
+type bucket struct {
+	obstacle
+	groups []int
+	queued bool
+}
+
+// errand is a group to try, or else a bucket.
+type errand struct {
+	group  int
+	bucket *bucket
+}
+
+func newOrder(t *topology, groups []int, gone bool) *order {
+	o := &order{
+		topology: t, members: slices.Clone(groups), spread: map[int]*evenness{}, near: map[int]*nearness{},
+	}
+	for _, i := range groups {
+		g := &t.groups[i]
+		g.left = len(g.pods)
+		c := &t.classes[g.class]
+		k := &t.kinds[c.kind]
+		for _, u := range c.uses {
+			o.useSpread(u.rule, gone)
+		}
+		for _, n := range k.spreads {
+			o.useSpread(n, gone)
+		}
+		if c.near >= 0 {
+			o.useNear(c.near)
+		}
+		for _, n := range k.nears {
+			o.useNear(n)
+		}
+	}
+	slices.SortStableFunc(o.members, func(a, b int) int {
+		return cmp.Compare(o.looseness(a), o.looseness(b))
+	})
+	return o
+}
+
+func (o *order) useSpread(n int, gone bool) {
+	if o.spread[n] == nil {
+		o.spread[n] = o.spreads[n].evenness(gone)
+	}
+}
+
+func (o *order) useNear(n int) {
+	if o.near[n] == nil {
+		o.near[n] = o.nears[n].nearness()
+	}
+}
+
+// looseness is how long the pods can wait: those that are not counted by their
+// own rule must go before it fills up, and those with the smallest skew before others.
+func (o *order) looseness(group int) int {
+	least := 1 << 30
+	for _, u := range o.classes[o.groups[group].class].uses {
+		least = min(least, 2*u.maxSkew+u.self)
+	}
+	return least
+}
+
+// obstacle returns what keeps one more pod of the group from being bound, or nil.
+func (o *order) obstacle(group int) *obstacle {
+	g := &o.groups[group]
+	c := &o.classes[g.class]
+	for _, u := range c.uses {
+		e := o.spread[u.rule]
+		if over, d := e.excess(u, e.view.at(g.place), g.place); over > 0 {
+			return &obstacle{rule: rule{number: u.rule}, domain: d}
+		}
+	}
+	if c.near >= 0 {
+		n := o.near[c.near]
+		at := func(term int) reach { return n.views[term].at(g.place) }
+		if term, d, bad := n.misses(at, g.place, c.self); bad {
+			return &obstacle{rule: rule{near: true, number: c.near}, term: term, domain: d}
+		}
+	}
+	return nil
+}
+
+// move binds one pod of the group, or unbinds it if n is -1.
+func (o *order) move(group, n int) {
+	g := &o.groups[group]
+	k := &o.kinds[o.classes[g.class].kind]
+	g.left -= n
+	for _, r := range k.spreads {
+		o.spread[r].add(g.place, n)
+	}
+	for _, r := range k.nears {
+		o.near[r].add(g.place, n)
+	}
+}
+
+// keep notes how the rules of the part stand now.
+func (o *order) keep() {
+	for n, e := range o.spread {
+		o.spreadEnd[n] = e
+	}
+	for n, near := range o.near {
+		o.nearEnd[n] = near
+	}
+}
+
+// explain notes who is left over, and why.
+func (o *order) explain() {
+	o.stuck = nil
+	for _, i := range o.members {
+		g := &o.groups[i]
+		if g.left == 0 {
+			continue
+		}
+		ob := o.obstacle(i)
+		if ob == nil {
+			continue
+		}
+		where := o.places[g.place].name
+		if ob.near {
+			n := o.near[ob.number]
+			o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: no pod that its affinity asks for is sure to be in the same %s",
+				g, where, n.terms[ob.term].Key))
+			continue
+		}
+		c := &o.classes[g.class]
+		e := o.spread[ob.number]
+		for _, u := range c.uses {
+			if u.rule == ob.number {
+				o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: %s", g, where, e.describe(u, ob.domain, g.place)))
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package verify
+
+// tally counts pods by domain, and finds the domain that has the fewest.
+type tally struct {
+	count   map[int]int // by domain; those without pods may be missing
+	levels  map[int]int // how many domains have that many pods
+	domains map[int]bool
+	hosts   bool // the domains are hosts: those that count are domains without being listed
+	least   int  // the smallest level; 0 if there are no domains
+}
+
+// newTally counts nobody yet, in so many domains.
+func newTally(b *bounds, hosts bool) *tally {
+	t := &tally{count: map[int]int{}, levels: map[int]int{}, hosts: hosts}
+	if hosts {
+		t.levels[0] = b.hosts
+		return t
+	}
+	t.domains = make(map[int]bool, len(b.sure))
+	for d := range b.sure {
+		t.domains[d] = true
+	}
+	t.levels[0] = len(t.domains)
+	return t
+}
+
+// add counts n more pods in the domain, or fewer if n is negative.
+func (t *tally) add(domain, n int) {
+	old := t.count[domain]
+	t.count[domain] = old + n
+	t.drop(old)
+	t.levels[old+n]++
+	if old+n < t.least {
+		t.least = old + n
+	} else if t.levels[t.least] == 0 {
+		t.least, _ = t.lowest(-1)
+	}
+}
+
+// create adds a domain that was not there.
+func (t *tally) create(domain int) {
+	if !t.hosts {
+		t.domains[domain] = true
+	}
+	t.levels[0]++
+	t.least = 0
+}
+
+func (t *tally) drop(level int) {
+	if t.levels[level]--; t.levels[level] == 0 {
+		delete(t.levels, level)
+	}
+}
+
+// lowest returns the fewest pods that a domain has, leaving out one domain that
+// is there (-1: none); false if there is no other.
+func (t *tally) lowest(except int) (int, bool) {
+	own := -1
+	if except >= 0 {
+		own = t.count[except]
+	}
+	if own != t.least && t.levels[t.least] > 0 || own == t.least && t.levels[own] > 1 {
+		return t.least, true
+	}
+	most, found := 0, false
+	for level, n := range t.levels {
+		if level == own {
+			n--
+		}
+		if n > 0 && (!found || level < most) {
+			most, found = level, true
+		}
+	}
+	return most, found
+}

@@ -1,0 +1,182 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// topology holds the plan against the rules between pods.
+type topology struct {
+	*checker
+	*book
+	groups []group
+
+	// How the rules stand at the end, with everybody bound who could be.
+	spreadEnd []*evenness
+	nearEnd   []*nearness
+}
+
+// group is the pods of one class that go to one place.
+type group struct {
+	class int
+	place int
+	pods  []string
+	left  int // how many of them are not bound yet
+}
+
+func newTopology(c *checker) *topology {
+	t := &topology{checker: c, book: newBook(c)}
+	for i := range c.places {
+		first := len(t.groups)
+		for _, p := range c.places[i].pods {
+			class := t.classOf[p]
+			n := slices.IndexFunc(t.groups[first:], func(g group) bool { return g.class == class })
+			if n < 0 {
+				n = len(t.groups) - first
+				t.groups = append(t.groups, group{class: class, place: i})
+			}
+			g := &t.groups[first+n]
+			g.pods = append(g.pods, p.ID())
+			g.left++
+		}
+	}
+	for _, g := range t.groups {
+		c := &t.classes[g.class]
+		t.stand(&t.kinds[c.kind], c.avoids, stander{
+			standing: standing{place: g.place, pods: len(g.pods)}, who: "pod " + g.pods[0], planned: true,
+		})
+	}
+	for _, r := range t.spreads {
+		t.spreadEnd = append(t.spreadEnd, r.evenness(false))
+	}
+	for _, r := range t.nears {
+		t.nearEnd = append(t.nearEnd, r.nearness())
+	}
+	return t
+}
+
+// judge checks all rules between pods.
+func (t *topology) judge() {
+	for _, r := range t.aparts {
+		r.gather()
+		t.found = append(t.found, r.judge(t.places)...)
+	}
+	for i := range t.groups {
+		t.unlabelled(&t.groups[i])
+	}
+	for _, part := range t.parts() {
+		t.part(part)
+	}
+}
+
+// unlabelled notes pods on places that lack a label which their rules speak of:
+// kube-scheduler never binds them there.
+func (t *topology) unlabelled(g *group) {
+	c := &t.classes[g.class]
+	check := func(v *view, rule string) {
+		if face := t.ground.bare(v.axis.key).reach[t.ground.faceOf[g.place]]; !face.sure {
+			t.broken("pod %s on %s: its %s needs the label %s, which the node may lack", g.pods[0], t.places[g.place].name, rule, v.axis.key)
+		}
+	}
+	for _, u := range c.uses {
+		check(t.spreads[u.rule].view, "spread constraint")
+	}
+	if c.near >= 0 {
+		for _, v := range t.nears[c.near].views {
+			check(v, "affinity")
+		}
+	}
+}
+
+// part finds an order for pods that rules tie together.
+func (t *topology) part(groups []int) {
+	worlds := []bool{false}
+	if slices.ContainsFunc(t.snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving }) {
+		worlds = append(worlds, true)
+	}
+	var first []string
+	for _, gone := range worlds {
+		o := newOrder(t, groups, gone)
+		if o.greedy() || o.search() {
+			o.keep()
+			return
+		}
+		if first == nil {
+			first = o.stuck
+			o.keep()
+		}
+	}
+	t.found = append(t.found, first...)
+}
+
+// parts returns the groups that rules tie to one another, those of each part in
+// order. Groups that no order can matter to are left out.
+func (t *topology) parts() [][]int {
+	u := newUnion(len(t.spreads) + len(t.nears))
+	rules := make([][]int, len(t.classes)) // by class: spread rules, then near rules
+	for i := range t.classes {
+		c := &t.classes[i]
+		k := &t.kinds[c.kind]
+		rules[i] = slices.Clone(k.spreads)
+		for _, use := range c.uses {
+			rules[i] = append(rules[i], use.rule)
+		}
+		for _, n := range k.nears {
+			rules[i] = append(rules[i], len(t.spreads)+n)
+		}
+		if c.near >= 0 {
+			rules[i] = append(rules[i], len(t.spreads)+c.near)
+		}
+	}
+	for _, g := range t.groups {
+		for _, r := range rules[g.class] {
+			u.join(rules[g.class][0], r)
+		}
+	}
+	number := map[int]int{}
+	var out [][]int
+	for i, g := range t.groups {
+		if len(rules[g.class]) == 0 {
+			continue
+		}
+		root := u.root(rules[g.class][0])
+		n, ok := number[root]
+		if !ok {
+			n = len(out)
+			number[root] = n
+			out = append(out, nil)
+		}
+		out[n] = append(out[n], i)
+	}
+	return out
+}
+
+// union is sets of numbers that are joined bit by bit.
+type union []int
+
+func newUnion(n int) union {
+	u := make(union, n)
+	for i := range u {
+		u[i] = i
+	}
+	return u
+}
+
+func (u union) root(i int) int {
+	for u[i] != i {
+		u[i] = u[u[i]]
+		i = u[i]
+	}
+	return i
+}
+
+func (u union) join(a, b int) { u[u.root(a)] = u.root(b) }
+
+func (g *group) String() string {
+	if len(g.pods) == 1 {
+		return "pod " + g.pods[0]
+	}
+	return fmt.Sprintf("pod %s (one of %d alike)", g.pods[0], len(g.pods))
+}
