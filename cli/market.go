@@ -209,8 +209,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	}
 	cfg.Region = cmp.Or(cfg.Region, usualRegion)
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, errors.New("find AWS credentials: there are none in the environment, the AWS configuration or the instance: " +
-			"log in, set AWS_PROFILE, or use --from embedded")
+		return cfg, fmt.Errorf("find AWS credentials: %s; log in, set AWS_PROFILE, or use --from embedded", CredentialsProblem(err))
 	}
 	return cfg, nil
 }

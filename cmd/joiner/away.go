@@ -20,6 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/access"
 	"github.com/joiner-sh/joiner/ami"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
@@ -92,7 +93,8 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 		cfg.Region = out.Region
 	}
 	if _, err := cfg.Credentials.Retrieve(once); err != nil {
-		return cfg, fmt.Errorf("find AWS credentials: give the controller's service account a role (EKS Pod Identity or IRSA), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+		return cfg, fmt.Errorf("find AWS credentials: %s; give the controller's service account a role (EKS Pod Identity or IRSA), or set AWS_PROFILE, "+
+			"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", cli.CredentialsProblem(err))
 	}
 	cfg.AppID = "joiner"
 	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch)

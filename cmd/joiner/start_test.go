@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-sh/joiner/cli"
+	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/fault"
 )
 
@@ -26,9 +27,9 @@ func TestControllerRefusesToStart(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"no cluster name":   {want: "CLUSTER_NAME"},
-		"a bad setting":     {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
-		"an unknown one":    {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
+		"no cluster name": {want: "CLUSTER_NAME"},
+		"a bad setting":   {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
+		"an unknown one":  {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
 		"no way to cluster": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"},
 			want: "find the API server: there is no kubeconfig at /nowhere/at/all; set --kubeconfig (KUBECONFIG), ",
@@ -49,6 +50,21 @@ func TestControllerRefusesToStart(t *testing.T) {
 				t.Errorf("exit %d, %q; want %d and one line with %q", code, text, cli.ExitFailed, c.want)
 			}
 		})
+	}
+}
+
+// TestNoCredentials: what is missing and what to do is one line, and not the SDK's way of looking.
+func TestNoCredentials(t *testing.T) {
+	for variable, value := range map[string]string{
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none", "AWS_WEB_IDENTITY_TOKEN_FILE": "",
+	} {
+		t.Setenv(variable, value)
+	}
+	_, err := (&away{calls: &calls{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
+	want := "find AWS credentials: there are none in the environment, the AWS configuration or the instance; give the controller's service account a role "
+	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "IMDS") {
+		t.Errorf("%v, want %s…", err, want)
 	}
 }
 

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// CredentialsProblem says in one line why AWS's SDK has no credentials, of the
+// chain of errors that it gives.
+func CredentialsProblem(err error) string {
+	var call *smithy.OperationError
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "no EC2 IMDS role found"): // the last place where the SDK looks
+		return "there are none in the environment, the AWS configuration or the instance"
+	case errors.As(err, &call):
+		return fault.Sort(call.Operation(), call).Error()
+	}
+	for _, layer := range []string{"failed to refresh cached credentials, ", "failed to retrieve credentials, "} {
+		text = strings.TrimPrefix(text, layer)
+	}
+	return oneLine(text)
+}
