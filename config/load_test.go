@@ -55,6 +55,16 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestBindAddress(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		got, _, err := load("", "BIND_ADDRESS="+address)
+		if err != nil || got.BindAddress != address {
+			t.Errorf("%s: %q, %v", address, got.BindAddress, err)
+		}
+	}
+}
+
 func TestErrorsNameSettingAndFix(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,6 +79,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"not base64":         {"", "CLUSTER_CA_BUNDLE=%%", []string{"CLUSTER_CA_BUNDLE", "base64"}},
 		"percent for share":  {"", "VM_MEMORY_OVERHEAD_PERCENT=7.5", []string{"VM_MEMORY_OVERHEAD_PERCENT", "0.075"}},
 		"port out of range":  {"--metrics-port 99999", "", []string{"--metrics-port", "65535"}},
+		"a name to bind to":  {"--bind-address=localhost", "", []string{"--bind-address", `"localhost"`, "127.0.0.1"}},
 		"one port for two":   {"--metrics-port 8081", "", []string{"--metrics-port", "--health-probe-port"}},
 		"a word for a truth": {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
 		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},

@@ -40,6 +40,8 @@ type Settings struct {
 	KubeBurst int
 	// MetricsPort and ProbePort are where /metrics and /healthz, /readyz answer; 0 for nowhere.
 	MetricsPort, ProbePort int
+	// BindAddress is the IP address that both are on. Empty: all of the machine's.
+	BindAddress string
 	// Profiling serves /debug/pprof on MetricsPort.
 	Profiling bool
 	// MemoryLimit is the container's, in bytes, 90 % of which the garbage collector tries to stay under; -1 for none.

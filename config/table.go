@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -45,6 +46,7 @@ func (c *Settings) table() []setting {
 		{flag: "kube-client-burst", fallback: "300", help: "calls to the API server at once", set: count(&c.KubeBurst, 1, 1_000_000)},
 		{flag: "metrics-port", fallback: "8080", help: "port of /metrics, 0 for none", set: count(&c.MetricsPort, 0, 65535)},
 		{flag: "health-probe-port", fallback: "8081", help: "port of /healthz and /readyz, 0 for none", set: count(&c.ProbePort, 0, 65535)},
+		{flag: "bind-address", help: "IP address that both ports are on; all of the machine's when empty", set: ip(&c.BindAddress)},
 		{flag: "enable-profiling", fallback: "false", help: "serve /debug/pprof on the metrics port", isBool: true, set: yes(&c.Profiling)},
 		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
 
@@ -111,6 +113,16 @@ func address(to *string) func(string) error {
 		u, err := url.Parse(s)
 		if s != "" && (err != nil || u.Scheme == "" || u.Host == "") {
 			return errors.New("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com")
+		}
+		*to = s
+		return nil
+	}
+}
+
+func ip(to *string) func(string) error {
+	return func(s string) error {
+		if _, err := netip.ParseAddr(s); s != "" && err != nil {
+			return errors.New("want an IP address, for instance 127.0.0.1")
 		}
 		*to = s
 		return nil
