@@ -68,6 +68,9 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if settings.MemoryLimit > 0 {
 		debug.SetMemoryLimit(settings.MemoryLimit / 10 * 9)
 	}
+	if err := tryPorts(ctx, settings); err != nil {
+		return err
+	}
 	home, err := openCluster(ctx, settings, log)
 	if err != nil {
 		return err

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -158,8 +156,8 @@ func newManager(h *home, settings config.Settings) (ctrl.Manager, error) {
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         kube.CacheOptions(),
-		Metrics:                       metricsserver.Options{BindAddress: address(settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
-		HealthProbeBindAddress:        address(settings.ProbePort),
+		Metrics:                       metricsserver.Options{BindAddress: address(settings, settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
+		HealthProbeBindAddress:        address(settings, settings.ProbePort),
 		LeaderElection:                settings.LeaderElection,
 		LeaderElectionID:              settings.LeaderElectionName,
 		LeaderElectionNamespace:       namespace,
@@ -181,14 +179,6 @@ func newManager(h *home, settings config.Settings) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("set up probes: %w", err)
 	}
 	return m, nil
-}
-
-// address is where to serve a port; "0" is nowhere.
-func address(port int) string {
-	if port == 0 {
-		return "0"
-	}
-	return net.JoinHostPort("", strconv.Itoa(port))
 }
 
 func profiling(on bool) map[string]http.Handler {
