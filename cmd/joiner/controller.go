@@ -79,7 +79,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	m, err := newManager(home, settings)
+	m, err := newManager(home, settings, log)
 	if err != nil {
 		return err
 	}

@@ -143,30 +143,30 @@ func (h *home) Version(ctx context.Context) (string, error) {
 }
 
 // newManager makes the manager that holds informers, lease and servers.
-func newManager(h *home, settings config.Settings) (ctrl.Manager, error) {
+func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
 	scheme, err := kube.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
-	namespace := settings.LeaderElectionNamespace
-	if _, err := rest.InClusterConfig(); err != nil && namespace == "" {
-		namespace = "kube-system" // outside of a pod there is no namespace of ours
+	lock, err := newLease(h.config, settings, log)
+	if err != nil {
+		return nil, err
 	}
 	stop := 20 * time.Second
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         kube.CacheOptions(),
-		Metrics:                       metricsserver.Options{BindAddress: address(settings, settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
-		HealthProbeBindAddress:        address(settings, settings.ProbePort),
-		LeaderElection:                settings.LeaderElection,
-		LeaderElectionID:              settings.LeaderElectionName,
-		LeaderElectionNamespace:       namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &stop,
+		Scheme:                              scheme,
+		Cache:                               kube.CacheOptions(),
+		Metrics:                             metricsserver.Options{BindAddress: address(settings, settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
+		HealthProbeBindAddress:              address(settings, settings.ProbePort),
+		LeaderElection:                      settings.LeaderElection,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		GracefulShutdownTimeout:             &stop,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", withHint(err))
 	}
+	lock.tell(m.GetEventRecorder("joiner"))
 	synced := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
