@@ -10,9 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -43,7 +41,7 @@ Settings:
 			if err != nil {
 				return err
 			}
-			log := newLogger(cmd, settings.LogLevel)
+			log := newLogger(cmd.ErrOrStderr(), settings.LogLevel)
 			for _, n := range notes {
 				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Says)
 			}
@@ -53,15 +51,6 @@ Settings:
 			return runController(ctx, settings, log)
 		},
 	}
-}
-
-// newLogger writes JSON lines to standard error; the libraries' logs go the same way.
-func newLogger(cmd *cobra.Command, level string) *slog.Logger {
-	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is 0
-	handler := slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: least})
-	ctrl.SetLogger(logr.FromSlogHandler(quiet{handler}))
-	klog.SetSlogLogger(slog.New(quiet{handler}))
-	return slog.New(handler)
 }
 
 func runController(ctx context.Context, settings config.Settings, log *slog.Logger) error {

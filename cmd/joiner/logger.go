@@ -1,0 +1,43 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// newLogger writes JSON lines to standard error, or text if somebody looks on; the libraries' logs go the same way.
+func newLogger(to io.Writer, level string) *slog.Logger {
+	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is 0
+	handler := newHandler(to, least, isTerminal(to))
+	ctrl.SetLogger(logr.FromSlogHandler(quiet{handler}))
+	klog.SetSlogLogger(slog.New(quiet{handler}))
+	return slog.New(handler)
+}
+
+func newHandler(to io.Writer, least slog.Level, forPeople bool) slog.Handler {
+	if !forPeople {
+		return slog.NewJSONHandler(to, &slog.HandlerOptions{Level: least})
+	}
+	return slog.NewTextHandler(to, &slog.HandlerOptions{Level: least, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey && len(groups) == 0 {
+			return slog.String(a.Key, a.Value.Time().Format(time.TimeOnly))
+		}
+		return a
+	}})
+}
+
+// isTerminal reports whether w is a terminal, or another device of which nobody reads lines by program.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
