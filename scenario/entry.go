@@ -19,9 +19,14 @@ func resourceOf(word string) string {
 		return capacity.Memory
 	case "storage":
 		return capacity.EphemeralStorage
+	case "volumes":
+		return volumesOfEBS
 	}
 	return word
 }
+
+// volumesOfEBS is the resource that counts volumes which the EBS driver attaches.
+const volumesOfEBS = "attachable-volumes-csi-ebs.csi.aws.com"
 
 // wordOf is the inverse of resourceOf.
 func wordOf(resource string) string {
@@ -30,6 +35,8 @@ func wordOf(resource string) string {
 		return "mem"
 	case capacity.EphemeralStorage:
 		return "storage"
+	case volumesOfEBS:
+		return "volumes"
 	}
 	return resource
 }
@@ -165,7 +172,7 @@ func nodeAttribute(n *cluster.Node, capacities *capacity.Amounts, key, value str
 	return setAmount(&n.Allocatable, key, value)
 }
 
-func nodeDetail(n *cluster.Node, word string, args []string) error {
+func nodeDetail(n *cluster.Node, word string, args []string, rest string) error {
 	switch word {
 	case "label":
 		return setLabel(&n.Labels, args)
@@ -173,8 +180,12 @@ func nodeDetail(n *cluster.Node, word string, args []string) error {
 		return appendTaint(&n.Taints, args)
 	case "port":
 		return appendPort(&n.HostPorts, args)
+	case "resident":
+		return appendResident(&n.Residents, args)
+	case "apart":
+		return appendAvoided(n.Residents, rest)
 	}
-	return fmt.Errorf("a node has no %q: want label, taint or port", word)
+	return fmt.Errorf("a node has no %q: want label, taint, port or resident", word)
 }
 
 func parseDaemon(words []string) (cluster.Daemon, error) {
@@ -208,9 +219,11 @@ func parsePod(words []string) (cluster.Pod, int, error) {
 	for _, w := range words[1:] {
 		key, value, pair := strings.Cut(w, "=")
 		if !pair && strings.HasPrefix(key, "x") {
-			if err := setInt(&times, key[1:]); err != nil || times < 1 || times > maxTimes {
-				return p, 0, fmt.Errorf("pod %s: %q is not x and a number up to %d", p.Name, w, maxTimes)
+			n, err := parseTimes(w)
+			if err != nil {
+				return p, 0, fmt.Errorf("pod %s: %w", p.Name, err)
 			}
+			times = n
 			continue
 		}
 		if err := podAttribute(&p, key, value); err != nil {
@@ -222,6 +235,16 @@ func parsePod(words []string) (cluster.Pod, int, error) {
 
 // maxTimes bounds what one line can ask for.
 const maxTimes = 1_000_000
+
+// parseTimes reads "x3".
+func parseTimes(word string) (int, error) {
+	number, ok := strings.CutPrefix(word, "x")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n < 1 || n > maxTimes {
+		return 0, fmt.Errorf("%q is not x and a number up to %d", word, maxTimes)
+	}
+	return n, nil
+}
 
 func podAttribute(p *cluster.Pod, key, value string) error {
 	switch key {
@@ -245,6 +268,16 @@ func podDetail(p *cluster.Pod, word string, args []string, rest string) error {
 		return appendRequired(&p.Required, word, args)
 	case "prefer":
 		return appendPreference(&p.Preferred, args)
+	case "label":
+		return setLabel(&p.Labels, args)
+	case "spread":
+		return appendSpread(&p.Spread, rest)
+	case "near":
+		return appendTerm(&p.Affinity, rest, p.Namespace)
+	case "apart":
+		return appendTerm(&p.AntiAffinity, rest, p.Namespace)
+	case "volume":
+		return appendVolume(&p.Volumes, args, p.Namespace)
 	case "tolerate":
 		return appendToleration(&p.Tolerations, args)
 	case "port":
@@ -253,7 +286,7 @@ func podDetail(p *cluster.Pod, word string, args []string, rest string) error {
 		p.Unplannable = rest
 		return nil
 	}
-	return fmt.Errorf("a pod has no %q: want require, or, prefer, tolerate, port or unplannable", word)
+	return fmt.Errorf("a pod has no %q: want label, require, or, prefer, spread, near, apart, tolerate, port, volume or unplannable", word)
 }
 
 func splitName(word string) (namespace, name string) {
@@ -284,11 +317,15 @@ func narrow(to constraint.Requirements, args []string) error {
 	if err != nil {
 		return err
 	}
-	v, ok := constraint.ValuesOf(r.Operator, r.Values...)
+	return narrowBy(to, r.Key, r.Operator, r.Values...)
+}
+
+func narrowBy(to constraint.Requirements, key string, operator constraint.Operator, values ...string) error {
+	v, ok := constraint.ValuesOf(operator, values...)
 	if !ok {
-		return fmt.Errorf("nothing is %s %q", r.Operator, r.Values)
+		return fmt.Errorf("nothing is %s %q", operator, values)
 	}
-	to.Narrow(r.Key, v)
+	to.Narrow(key, v)
 	return nil
 }
 

@@ -46,6 +46,9 @@ func (p *parser) offerings(words []string) error {
 	for _, zone := range zones {
 		name, id, _ := strings.Cut(zone, "/")
 		for _, way := range strings.Split(words[2], ",") {
+			if name == "" || way == "" {
+				return fmt.Errorf("type %s: a zone or a way of paying is empty: %s %s", words[0], words[1], words[2])
+			}
 			t.Offerings = append(t.Offerings, catalog.Offering{
 				Zone: name, ZoneID: id, CapacityType: way, Price: price, Available: !a.short,
 			})
@@ -63,6 +66,7 @@ type attributes struct {
 	short    bool
 	arch     string
 	labels   constraint.Labels
+	volumes  int64
 	amounts  capacity.Amounts
 	capacity capacity.Amounts // where it differs
 }
@@ -87,6 +91,11 @@ func (a *attributes) add(word string) error {
 		a.arch = value
 		return nil
 	}
+	if resourceOf(key) == volumesOfEBS {
+		n, err := capacity.Parse(volumesOfEBS, value)
+		a.volumes = n
+		return err
+	}
 	return setAmount(&a.amounts, key, value)
 }
 
@@ -101,6 +110,7 @@ func (a *attributes) describe(t *catalog.Type, region string) {
 	for _, name := range a.capacity.Names() {
 		t.Capacity = t.Capacity.With(name, a.capacity.Of(name))
 	}
+	t.Volumes = a.volumes
 	t.Labels = usualLabels(*t, a.arch, region)
 	for key, value := range a.labels {
 		if value == "" {

@@ -21,6 +21,7 @@ func Parse(text string) (Scenario, error) {
 		}
 	}
 	p.numberPods()
+	shareKinds(p.out.Snapshot.Nodes)
 	return p.out, nil
 }
 
@@ -123,7 +124,7 @@ func (p *parser) detail(word string, args []string, rest string) error {
 	case p.section == "pools" && len(s.Pools) > 0:
 		return poolDetail(&s.Pools[len(s.Pools)-1], word, args, rest)
 	case p.section == "nodes" && len(s.Nodes) > 0:
-		return nodeDetail(&s.Nodes[len(s.Nodes)-1], word, args)
+		return nodeDetail(&s.Nodes[len(s.Nodes)-1], word, args, rest)
 	case p.section == "daemons" && len(s.Daemons) > 0:
 		return daemonDetail(&s.Daemons[len(s.Daemons)-1], word, args)
 	case p.section == "pods" && len(p.pods) > 0:

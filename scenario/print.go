@@ -102,6 +102,9 @@ func (w *writer) catalog(class string, c catalog.Catalog) {
 
 func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differing(t.Capacity, t.Allocatable)))
+	if t.Volumes != 0 {
+		w.printf(" volumes=%d", t.Volumes)
+	}
 	arch := t.Labels[catalog.LabelArch]
 	if arch != "amd64" {
 		w.printf(" arch=%s", arch)
@@ -191,6 +194,9 @@ func (w *writer) node(n cluster.Node) {
 	w.labels(n.Labels)
 	w.taints("taint", n.Taints)
 	w.tolerationsAndPorts(nil, n.HostPorts)
+	for _, r := range n.Residents {
+		w.printf("%s", residentText(*r.Kind, r.Count))
+	}
 }
 
 func (w *writer) tolerationsAndPorts(tolerations []constraint.Toleration, ports []cluster.HostPort) {
@@ -241,11 +247,14 @@ func describe(p cluster.Pod) string {
 		}
 	}
 	w.printf("\n")
+	w.labels(p.Labels)
 	w.required(p.Required)
 	for _, pref := range p.Preferred {
 		w.printf("    prefer %d %s\n", pref.Weight, strings.Join(requirementLines(pref.Requirements), " ; "))
 	}
+	w.topology(&p)
 	w.tolerationsAndPorts(p.Tolerations, p.HostPorts)
+	w.volumes(&p)
 	if p.Unplannable != "" {
 		w.printf("    unplannable %s\n", p.Unplannable)
 	}

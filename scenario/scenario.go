@@ -28,30 +28,45 @@
 //	    label topology.kubernetes.io/zone=us-east-1a
 //	    taint team=a:NoSchedule
 //	    port 8080/TCP
+//	    resident app=web,tier=front x2 ns=shop ending           pods that stay; <none> for no labels
+//	      apart app=web by kubernetes.io/hostname
 //	daemons
 //	  kube-system/logs cpu=100m mem=100Mi
 //	    tolerate *
 //	pods
 //	  web x3 cpu=1 mem=2Gi priority=10 owner=ReplicaSet/web     web-1, web-2, web-3 in namespace default
+//	    label app=web
 //	    require kubernetes.io/arch In arm64                     lines together; "or" begins an alternative
 //	    or
 //	    require topology.kubernetes.io/zone NotIn us-east-1c
 //	    prefer 10 karpenter.sh/capacity-type In spot
+//	    spread app=web over topology.kubernetes.io/zone max-skew=2 min-domains=3 soft any-node honor-taints
+//	    near app=db,tier in (a,b),!old by topology.kubernetes.io/zone weight=10 ns=data,shop
+//	    apart * by kubernetes.io/hostname ns=*
 //	    tolerate dedicated=gpu:NoSchedule
 //	    port 8080/TCP
+//	    volume data                                             a claim that others share, without a volume yet
 //	    unplannable it uses a volume that does not exist
 //	solve
 //	----
 //	buy …
 //
-// Amounts are Kubernetes quantities; mem is memory and storage is
-// ephemeral-storage. What a type offers to pods is written plainly, what it has
+// Amounts are Kubernetes quantities; mem is memory, storage is
+// ephemeral-storage, and volumes is how many volumes the EBS driver attaches. What a type offers to pods is written plainly, what it has
 // in all as capacity:cpu=2 where it differs; a label of a type that does not
 // follow from its name and amounts is label:key=value. A zone may carry its id:
 // us-east-1a/use1-az1.
 //
+// Pods are chosen as with kubectl: app=web, app!=web, tier in (a,b), tier notin
+// (a,b), app, !app, with commas between terms; * is every pod and <none> no pod. A
+// spread is over the domains of a label: max-skew is 1 unless it says otherwise,
+// soft is ScheduleAnyway, any-node is nodeAffinityPolicy Ignore, honor-taints is
+// nodeTaintsPolicy Honor. near is pod affinity and apart is anti-affinity, by the
+// domains of a label; with a weight they are wishes. They are about pods of the
+// same namespace, unless ns says which.
+//
 // Not in the format: when the snapshot was taken, creation times, UIDs, provider
-// ids, labels of pods, and the pods that would have to leave a node.
+// ids, and the pods that would have to leave a node.
 package scenario
 
 import (

@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// The selectors that are no list of terms: every pod, and no pod.
+const (
+	everyPod = "*"
+	noPod    = "<none>"
+)
+
+// parseSelector reads the selector at the front of text, written as for
+// kubectl: "app=web,tier in (a,b),!old". It returns what stands behind it.
+func parseSelector(text string) (s cluster.Selector, rest string, err error) {
+	if rest, ok := strings.CutPrefix(text, noPod); ok {
+		return cluster.Selector{Nothing: true}, rest, nil
+	}
+	if rest, ok := strings.CutPrefix(text, everyPod); ok {
+		return s, rest, nil
+	}
+	s.Labels = constraint.Requirements{}
+	for {
+		if text, err = selectorTerm(s.Labels, text); err != nil {
+			return s, "", err
+		}
+		next, more := strings.CutPrefix(skipBlanks(text), ",")
+		if !more {
+			return s, text, nil
+		}
+		text = skipBlanks(next)
+	}
+}
+
+// selectorTerm narrows to by the first term of text, and returns what stands behind it.
+func selectorTerm(to constraint.Requirements, text string) (string, error) {
+	after, absent := strings.CutPrefix(text, "!")
+	key, rest := selectorWord(after)
+	if key == "" {
+		return "", fmt.Errorf("%q is no selector: want KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY, !KEY,"+
+			" several with commas between them, or %s for every pod, %s for none", text, everyPod, noPod)
+	}
+	if absent {
+		to.Narrow(key, constraint.Missing())
+		return rest, nil
+	}
+	next := skipBlanks(rest)
+	for _, o := range []struct {
+		sign     string
+		operator constraint.Operator
+	}{{"==", constraint.In}, {"=", constraint.In}, {"!=", constraint.NotIn}, {">", constraint.Gt}, {"<", constraint.Lt}} {
+		if after, ok := strings.CutPrefix(next, o.sign); ok {
+			value, rest := selectorWord(after)
+			return rest, narrowBy(to, key, o.operator, value)
+		}
+	}
+	word, after := selectorWord(next)
+	operator, ok := map[string]constraint.Operator{"in": constraint.In, "notin": constraint.NotIn}[word]
+	list, open := strings.CutPrefix(skipBlanks(after), "(")
+	if !ok || !open {
+		return rest, narrowBy(to, key, constraint.Exists)
+	}
+	values, rest, err := selectorValues(list)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", key, word, err)
+	}
+	return rest, narrowBy(to, key, operator, values...)
+}
+
+// selectorValues reads "a,b)", and returns what stands behind it.
+func selectorValues(text string) (values []string, rest string, err error) {
+	for {
+		value, rest := selectorWord(skipBlanks(text))
+		rest = skipBlanks(rest)
+		if rest == "" || rest[0] != ',' && rest[0] != ')' {
+			return nil, "", fmt.Errorf("want values with commas between them and a closing bracket, not %q", text)
+		}
+		text = rest[1:]
+		if rest[0] == ')' && value == "" && len(values) == 0 {
+			return nil, text, nil
+		}
+		values = append(values, value)
+		if rest[0] == ')' {
+			return values, text, nil
+		}
+	}
+}
+
+// selectorWord cuts off a key or a value.
+func selectorWord(text string) (word, rest string) {
+	end := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",=!<>()", r) })
+	if end < 0 {
+		end = len(text)
+	}
+	return text[:end], text[end:]
+}
+
+func skipBlanks(text string) string { return strings.TrimLeftFunc(text, unicode.IsSpace) }
+
+// selectorText is the inverse of parseSelector.
+func selectorText(s cluster.Selector) string {
+	if s.Nothing {
+		return noPod
+	}
+	if len(s.Labels) == 0 {
+		return everyPod
+	}
+	var terms []string
+	for _, key := range s.Labels.Keys() {
+		terms = append(terms, selectorTerms(key, s.Labels[key])...)
+	}
+	return strings.Join(terms, ",")
+}
+
+// selectorTerms writes values as the terms that make them up.
+func selectorTerms(key string, v constraint.Values) []string {
+	if !v.Complement {
+		switch {
+		case v.Absent:
+			return []string{"!" + key}
+		case len(v.Listed) == 1:
+			return []string{key + "=" + v.Listed[0]}
+		}
+		return []string{key + " in (" + strings.Join(v.Listed, ",") + ")"}
+	}
+	var out []string
+	switch {
+	case len(v.Listed) == 1:
+		out = append(out, key+"!="+v.Listed[0])
+	case len(v.Listed) > 1 || v.Absent:
+		out = append(out, key+" notin ("+strings.Join(v.Listed, ",")+")")
+	}
+	if v.Min != nil {
+		out = append(out, fmt.Sprintf("%s>%d", key, *v.Min-1))
+	}
+	if v.Max != nil {
+		out = append(out, fmt.Sprintf("%s<%d", key, *v.Max+1))
+	}
+	if !v.Absent && v.Min == nil && v.Max == nil {
+		out = append(out, key)
+	}
+	return out
+}

@@ -1,0 +1,239 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// appendSpread reads "SELECTOR over KEY [max-skew=N] [min-domains=N] [soft] [any-node] [honor-taints]".
+func appendSpread(to *[]cluster.Spread, text string) error {
+	s := cluster.Spread{MaxSkew: 1}
+	options, err := selectorAndKey(&s.Selector, &s.Key, text, "over")
+	if err != nil {
+		return err
+	}
+	for _, o := range options {
+		key, value, _ := strings.Cut(o, "=")
+		switch {
+		case key == "max-skew":
+			err = setInt(&s.MaxSkew, value)
+		case key == "min-domains":
+			err = setInt(&s.MinDomains, value)
+		case o == "soft":
+			s.Soft = true
+		case o == "any-node":
+			s.AnyNode = true
+		case o == "honor-taints":
+			s.HonorTaints = true
+		default:
+			err = errors.New("want max-skew=N, min-domains=N, soft, any-node or honor-taints")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", o, err)
+		}
+	}
+	*to = append(*to, s)
+	return nil
+}
+
+// appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=*]"; without ns, it
+// is about pods of the namespace given.
+func appendTerm(to *[]cluster.Term, text, namespace string) error {
+	t := cluster.Term{Namespaces: []string{namespace}}
+	options, err := selectorAndKey(&t.Selector, &t.Key, text, "by")
+	if err != nil {
+		return err
+	}
+	for _, o := range options {
+		key, value, _ := strings.Cut(o, "=")
+		switch {
+		case key == "weight":
+			if err := setInt(&t.Weight, value); err != nil {
+				return fmt.Errorf("%s: %w", o, err)
+			}
+		case o == "ns=*":
+			t.Namespaces, t.AllNamespaces = nil, true
+		case o == "ns=":
+			t.Namespaces, t.AllNamespaces = nil, false
+		case key == "ns":
+			t.Namespaces, t.AllNamespaces = slices.Sorted(slices.Values(strings.Split(value, ","))), false
+		default:
+			return fmt.Errorf("%s: want weight=N, ns=A,B or ns=*", o)
+		}
+	}
+	*to = append(*to, t)
+	return nil
+}
+
+// selectorAndKey reads "SELECTOR over KEY" and returns the words behind it.
+func selectorAndKey(s *cluster.Selector, key *string, text, over string) ([]string, error) {
+	selector, rest, err := parseSelector(text)
+	if err != nil {
+		return nil, err
+	}
+	words := strings.Fields(rest)
+	if len(words) < 2 || words[0] != over {
+		return nil, fmt.Errorf("want SELECTOR %s KEY, and %q stands behind the selector", over, strings.TrimSpace(rest))
+	}
+	*s, *key = selector, words[1]
+	return words[2:], nil
+}
+
+// appendResident reads "LABELS [xN] [ns=NAMESPACE] [ending]", with LABELS as
+// kubectl shows them: "app=web,tier=front", or <none>.
+func appendResident(to *[]cluster.Resident, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want LABELS, and xN, ns=NAMESPACE and ending if need be")
+	}
+	r := cluster.Resident{Kind: &cluster.Kind{Namespace: defaultNamespace}, Count: 1}
+	if args[0] != noPod {
+		for _, pair := range strings.Split(args[0], ",") {
+			if err := setLabel(&r.Labels, []string{pair}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, word := range args[1:] {
+		namespace, inside := strings.CutPrefix(word, "ns=")
+		switch {
+		case inside:
+			r.Namespace = namespace
+		case word == "ending":
+			r.Ending = true
+		default:
+			n, err := parseTimes(word)
+			if err != nil {
+				return fmt.Errorf("%w, ns=NAMESPACE or ending", err)
+			}
+			r.Count = n
+		}
+	}
+	*to = append(*to, r)
+	return nil
+}
+
+// appendAvoided reads a term of the last resident.
+func appendAvoided(to []cluster.Resident, text string) error {
+	if len(to) == 0 {
+		return errors.New("apart belongs to a resident, and there is none above it")
+	}
+	kind := to[len(to)-1].Kind
+	return appendTerm(&kind.Avoids, text, kind.Namespace)
+}
+
+// shareKinds gives residents that are alike one Kind.
+func shareKinds(nodes []cluster.Node) {
+	kinds := map[string]*cluster.Kind{}
+	for i := range nodes {
+		for j := range nodes[i].Residents {
+			r := &nodes[i].Residents[j]
+			text := residentText(*r.Kind, 1)
+			if kinds[text] == nil {
+				kinds[text] = r.Kind
+			}
+			r.Kind = kinds[text]
+		}
+	}
+}
+
+// appendVolume reads NAME, of a volume claim in the pod's own namespace, or NAMESPACE/NAME.
+func appendVolume(to *[]string, args []string, namespace string) error {
+	if len(args) != 1 {
+		return errors.New("want the name of a volume claim")
+	}
+	claim := args[0]
+	if !strings.Contains(claim, "/") {
+		claim = namespace + "/" + claim
+	}
+	*to = slices.Sorted(slices.Values(append(*to, claim)))
+	return nil
+}
+
+// topology writes what the pod asks of the places of others.
+func (w *writer) topology(p *cluster.Pod) {
+	for _, s := range p.Spread {
+		w.printf("    spread %s over %s", selectorText(s.Selector), s.Key)
+		if s.MaxSkew != 1 {
+			w.printf(" max-skew=%d", s.MaxSkew)
+		}
+		if s.MinDomains != 0 {
+			w.printf(" min-domains=%d", s.MinDomains)
+		}
+		for _, flag := range []struct {
+			word string
+			set  bool
+		}{{"soft", s.Soft}, {"any-node", s.AnyNode}, {"honor-taints", s.HonorTaints}} {
+			if flag.set {
+				w.printf(" %s", flag.word)
+			}
+		}
+		w.printf("\n")
+	}
+	for _, t := range p.Affinity {
+		w.printf("    near %s\n", termText(t, p.Namespace))
+	}
+	for _, t := range p.AntiAffinity {
+		w.printf("    apart %s\n", termText(t, p.Namespace))
+	}
+}
+
+// termText writes a term of a pod in this namespace.
+func termText(t cluster.Term, namespace string) string {
+	text := selectorText(t.Selector) + " by " + t.Key
+	if t.Weight != 0 {
+		text += fmt.Sprintf(" weight=%d", t.Weight)
+	}
+	switch {
+	case t.AllNamespaces:
+		text += " ns=*"
+	case len(t.Namespaces) != 1 || t.Namespaces[0] != namespace:
+		text += " ns=" + strings.Join(t.Namespaces, ",")
+	}
+	return text
+}
+
+func (w *writer) volumes(p *cluster.Pod) {
+	for _, claim := range p.Volumes {
+		if name, own := strings.CutPrefix(claim, p.Namespace+"/"); own && !strings.Contains(name, "/") {
+			claim = name
+		}
+		w.printf("    volume %s\n", claim)
+	}
+}
+
+// residentText writes n pods of a kind over several lines.
+func residentText(k cluster.Kind, n int) string {
+	var w writer
+	w.printf("    resident %s", labelsText(k.Labels))
+	if n != 1 {
+		w.printf(" x%d", n)
+	}
+	if k.Namespace != defaultNamespace {
+		w.printf(" ns=%s", k.Namespace)
+	}
+	if k.Ending {
+		w.printf(" ending")
+	}
+	w.printf("\n")
+	for _, t := range k.Avoids {
+		w.printf("      apart %s\n", termText(t, k.Namespace))
+	}
+	return w.String()
+}
+
+func labelsText(labels constraint.Labels) string {
+	if len(labels) == 0 {
+		return noPod
+	}
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
+}
