@@ -31,6 +31,7 @@ cluster:             capacity constraint
 bound:               capacity catalog cluster constraint
 topology:            cluster constraint
 packing:             bound topology capacity catalog cluster constraint
+packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
 disruption:          capacity catalog cluster constraint packing
