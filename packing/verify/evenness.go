@@ -191,12 +191,17 @@ func (e *evenness) fewest(domain, place int) int {
 // only a change of the lowest.
 func (e *evenness) restless() bool { return len(e.bounds.loose) > 0 }
 
-func (e *evenness) describe(u use, domain, place int) string {
-	low, _ := e.even.lowest(-1)
+// describe says how one more pod on the place would break the rule.
+func (e *evenness) describe(u use, place int) string {
+	over, domain := e.excess(u, e.view.at(place), place)
 	where := e.key + " " + e.view.axis.names[domain]
-	if e.key == labelHostname {
+	if e.even.hosts {
 		where = "that host"
 	}
-	return fmt.Sprintf("spread over %s: %d pods could be in %s, %d in another domain, maxSkew is %d (minDomains %d of %d)",
-		e.key, e.even.count[domain]+e.maybe[domain]+u.self, where, low, u.maxSkew, u.minDomains, e.fewest(domain, place))
+	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the emptiest domain, there could be %d",
+		u.maxSkew, where, over+u.maxSkew)
+	if n := e.fewest(domain, place); n < u.minDomains {
+		said += fmt.Sprintf(", as there may be only %d domains of the %d that it wants", n, u.minDomains)
+	}
+	return said
 }

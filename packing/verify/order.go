@@ -169,7 +169,7 @@ func (o *order) explain() {
 		e := o.spread[ob.number]
 		for _, u := range c.uses {
 			if u.rule == ob.number {
-				o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: %s", g, where, e.describe(u, ob.domain, g.place)))
+				o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: %s", g, where, e.describe(u, g.place)))
 				break
 			}
 		}

@@ -1,0 +1,279 @@
+package verify_test
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+func minDomains(n int) func(*cluster.Spread) { return func(s *cluster.Spread) { s.MinDomains = n } }
+func anyNode(s *cluster.Spread)              { s.AnyNode = true }
+func honorTaints(s *cluster.Spread)          { s.HonorTaints = true }
+func soft(s *cluster.Spread)                 { s.Soft = true }
+func everybody(s *cluster.Spread)            { s.Selector = cluster.Selector{} }
+func nobody(s *cluster.Spread)               { s.Selector = cluster.Selector{Nothing: true} }
+func ending(r cluster.Resident) cluster.Resident {
+	k := *r.Kind
+	k.Ending = true
+	r.Kind = &k
+	return r
+}
+
+// web adds pods web-1 to web-n with the same rules.
+func (w *world) web(n int, rules ...func(*cluster.Pod)) {
+	names := []string{"web-1", "web-2", "web-3", "web-4", "web-5", "web-6"}
+	for _, name := range names[:n] {
+		w.pod(name, rules...)
+	}
+}
+
+// TestSpread: whether there is an order in which spread constraints let the pods in.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	const skewed = "cannot be bound"
+	run(t, map[string]verdict{
+		"two by two": right(func(w *world) {
+			w.web(4, spread(zone, 1, "web"))
+			w.buy("a", "web-1", "web-2")
+			w.buy("b", "web-3", "web-4")
+		}),
+		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to machine general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the emptiest domain, there could be 2", func(w *world) {
+			w.web(4, spread(zone, 1, "web"))
+			w.buy("a", "web-1", "web-2", "web-3")
+			w.buy("b", "web-4")
+		}),
+		"three and one with a skew of 2": right(func(w *world) {
+			w.web(4, spread(zone, 2, "web"))
+			w.buy("a", "web-1", "web-2", "web-3")
+			w.buy("b", "web-4")
+		}),
+		"a wish is no demand": right(func(w *world) {
+			w.web(4, spread(zone, 1, "web", soft))
+			w.buy("a", "web-1", "web-2", "web-3", "web-4")
+			w.node("n1", "b")
+		}),
+		"an empty zone counts": wrong(skewed, func(w *world) {
+			w.web(4, spread(zone, 1, "web"))
+			w.buy("a", "web-1", "web-2")
+			w.buy("b", "web-3", "web-4")
+			w.node("n1", "c")
+		}),
+		"a zone that others may open": wrong(skewed, func(w *world) {
+			w.web(4, spread(zone, 1, "web"))
+			w.pod("db-1")
+			w.buy("a", "web-1", "web-2")
+			w.buy("b", "web-3", "web-4")
+			w.buy("a b c", "db-1")
+		}),
+		"a machine for others in those zones": right(func(w *world) {
+			w.web(4, spread(zone, 1, "web"))
+			w.pod("db-1")
+			w.buy("a", "web-1", "web-2")
+			w.buy("b", "web-3", "web-4")
+			w.buy("a b", "db-1")
+		}),
+		"an undecided machine is wrong in one of its zones": wrong(skewed, func(w *world) {
+			w.web(2, spread(zone, 1, "web"))
+			w.node("n1", "a", stays("web", 1))
+			w.node("n2", "b")
+			w.buy("a b", "web-1", "web-2")
+		}),
+		"an undecided machine is right in both": right(func(w *world) {
+			w.web(1, spread(zone, 1, "web"))
+			w.node("n1", "a", stays("web", 1))
+			w.node("n2", "b", stays("web", 1))
+			w.buy("a b", "web-1")
+		}),
+		"two undecided machines in one zone": wrong(skewed, func(w *world) {
+			w.web(2, spread(zone, 1, "web"))
+			w.node("n1", "a")
+			w.node("n2", "b")
+			w.buy("a b", "web-1")
+			w.buy("a b", "web-2")
+		}),
+		"residents count": wrong(skewed, func(w *world) {
+			w.web(1, spread(zone, 1, "web"))
+			w.node("n1", "a", stays("web", 1))
+			w.node("n2", "b")
+			w.place("n1", "web-1")
+		}),
+		"residents that end do not": right(func(w *world) {
+			w.web(1, spread(zone, 1, "web"))
+			w.node("n1", "a", ending(stays("web", 1)))
+			w.node("n2", "b")
+			w.place("n1", "web-1")
+		}),
+		"other apps do not": right(func(w *world) {
+			w.web(1, spread(zone, 1, "web"))
+			w.node("n1", "a", stays("db", 5))
+			w.node("n2", "b")
+			w.place("n1", "web-1")
+		}),
+		"other namespaces do not": right(func(w *world) {
+			w.web(1, spread(zone, 1, "web"))
+			w.node("n1", "a", stays("web", 5)).Residents[0].Kind.Namespace = "other"
+			w.node("n2", "b")
+			w.place("n1", "web-1")
+		}),
+		"a selector of nothing": right(func(w *world) {
+			w.web(3, spread(zone, 1, "web", nobody))
+			w.node("n1", "a", stays("web", 5))
+			w.node("n2", "b")
+			w.place("n1", "web-1", "web-2", "web-3")
+		}),
+		"an empty selector counts nobody": right(func(w *world) {
+			w.web(3, spread(zone, 1, "web", everybody))
+			w.node("n1", "a", stays("web", 5))
+			w.node("n2", "b")
+			w.place("n1", "web-1", "web-2", "web-3")
+		}),
+		"without the label": wrong("spread constraint needs the label rack", func(w *world) {
+			w.web(1, spread("rack", 1, "web"))
+			w.buy("a", "web-1")
+		}),
+		"with the label in some offerings only": wrong("spread constraint needs the label rack", func(w *world) {
+			w.web(1, spread("rack", 1, "web"))
+			w.Market["default"].Types[0].Labels["rack"] = "r1"
+			w.buy("a", "web-1").Offerings = append(w.plan.Machines[0].Offerings, choice("large", "a", catalog.OnDemand))
+		}),
+		"by way of paying": wrong(skewed, func(w *world) {
+			w.web(4, spread(catalog.LabelCapacityType, 1, "web"))
+			w.buy("a", "web-1", "web-2", "web-3")
+			w.buy("", "web-4").Offerings = append(w.plan.Machines[1].Offerings, choice("small", "a", catalog.Spot))
+		}),
+
+		"hosts: one each": right(func(w *world) {
+			w.web(3, spread(hostname, 1, "web"))
+			w.buy("a b", "web-1")
+			w.buy("a b", "web-2")
+			w.buy("a b", "web-3")
+		}),
+		"hosts: two and none": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"))
+			w.pod("db-1")
+			w.buy("a", "web-1", "web-2")
+			w.buy("a", "db-1")
+		}),
+		"hosts: all on one": right(func(w *world) {
+			w.web(4, spread(hostname, 1, "web"))
+			w.buy("a", "web-1", "web-2", "web-3", "web-4")
+		}),
+		"hosts: one is there, empty": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"))
+			w.buy("a", "web-1", "web-2")
+			w.node("n1", "a")
+		}),
+		"hosts: one is there that the pods cannot use": right(func(w *world) {
+			w.web(2, spread(hostname, 1, "web"), selecting(zone, "b"))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a")
+		}),
+		"hosts: it counts all the same": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web", anyNode), selecting(zone, "b"))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a")
+		}),
+		"hosts: it counts by its name": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"))
+			for i := range w.Pods {
+				w.Pods[i].Required = []constraint.Requirements{{hostname: constraint.NoneOf("n2")}}
+			}
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a")
+		}),
+		"hosts: its name rules it out": right(func(w *world) {
+			w.web(2, spread(hostname, 1, "web"))
+			for i := range w.Pods {
+				w.Pods[i].Required = []constraint.Requirements{{hostname: constraint.NoneOf("n1")}}
+			}
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a")
+		}),
+		"hosts: a tainted one counts": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a").Taints = taint("x")
+		}),
+		"hosts: a tainted one does not, if taints are honoured": right(func(w *world) {
+			w.web(2, spread(hostname, 1, "web", honorTaints))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a").Taints = taint("x")
+		}),
+		"hosts: a taint that is tolerated": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web", honorTaints))
+			w.tolerate("x", 0, 1)
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a").Taints = taint("x")
+		}),
+		"hosts: a machine that may suit": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
+			w.pod("db-1")
+			w.buy("a", "web-1", "web-2")
+			w.buy("a b", "db-1")
+		}),
+		"hosts: a machine that cannot": right(func(w *world) {
+			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
+			w.pod("db-1")
+			w.buy("a", "web-1", "web-2")
+			w.buy("b c", "db-1")
+		}),
+
+		"fewer domains than there should be": wrong("as there may be only 2 domains of the 3 that it wants", func(w *world) {
+			w.web(4, spread(zone, 1, "web", minDomains(3)))
+			w.buy("a", "web-1", "web-2")
+			w.buy("b", "web-3", "web-4")
+		}),
+		"just enough domains": right(func(w *world) {
+			w.web(6, spread(zone, 1, "web", minDomains(3)))
+			w.buy("a", "web-1", "web-2")
+			w.buy("b", "web-3", "web-4")
+			w.buy("c", "web-5", "web-6")
+		}),
+		"domains that may fall together": wrong(skewed, func(w *world) {
+			w.web(4, spread(zone, 2, "web", minDomains(2)))
+			w.buy("a b", "web-1", "web-2")
+			w.buy("a b", "web-3", "web-4")
+		}),
+		"as many hosts as there should be": right(func(w *world) {
+			w.web(4, spread(hostname, 1, "web", minDomains(2)))
+			w.buy("a b", "web-1", "web-2")
+			w.buy("a b", "web-3", "web-4")
+		}),
+
+		"a leaving node is no domain for long": right(func(w *world) {
+			w.web(4, spread(hostname, 1, "web"))
+			w.node("n1", "a").Leaving = true
+			w.node("n2", "a", stays("web", 2))
+			w.buy("a", "web-1", "web-2", "web-3")
+			w.place("n2", "web-4")
+		}),
+		"pods that stay on a leaving node count": wrong(skewed, func(w *world) {
+			w.web(1, spread(zone, 1, "web"))
+			w.node("n1", "a", stays("web", 3)).Leaving = true
+			w.node("n2", "b", stays("web", 1))
+			w.buy("a", "web-1")
+		}),
+		"and keep their host a domain": wrong(skewed, func(w *world) {
+			w.web(3, spread(hostname, 1, "web"))
+			w.node("n1", "a", stays("web", 1)).Leaving = true
+			w.buy("a", "web-1", "web-2", "web-3")
+		}),
+		"a pod that moves counts where it goes": right(func(w *world) {
+			w.web(2, spread(zone, 1, "web"))
+			w.node("n1", "a").Leaving = true
+			for i := range w.Pods {
+				w.Pods[i].Node = "n1"
+			}
+			w.buy("a", "web-1")
+			w.buy("b", "web-2")
+		}),
+		"a leaving node helps to reach the number of domains while it is there": right(func(w *world) {
+			w.web(2, spread(zone, 1, "web", minDomains(2)))
+			w.node("n1", "a").Leaving = true
+			w.buy("b", "web-1")
+			w.buy("c", "web-2")
+		}),
+	})
+}
