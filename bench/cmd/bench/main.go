@@ -1,0 +1,108 @@
+// Command bench plans workloads with upstream's scheduler and with ours, side by side, and writes a report.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/side"
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/packing/verify"
+)
+
+// flags are what the command is told.
+type flags struct {
+	run    *regexp.Regexp
+	quick  bool
+	list   bool
+	out    string
+	traces string
+	budget time.Duration
+}
+
+func main() {
+	f, err := parse(os.Args[1:])
+	if err == nil {
+		err = f.bench(os.Stdout, os.Stderr)
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (flags, error) {
+	var f flags
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	pattern := set.String("run", "", "only workloads whose name matches this `REGEXP`")
+	set.BoolVar(&f.quick, "quick", false, "one run each, 20 seconds at most for upstream: to see that it works")
+	set.BoolVar(&f.list, "list", false, "print the workloads and end")
+	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; without it to standard output")
+	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; what is not there is skipped")
+	set.DurationVar(&f.budget, "budget", 25*time.Minute, "as long may all of it take: when half is over, upstream runs once a workload")
+	if err := set.Parse(args); err != nil {
+		return f, flag.ErrHelp
+	}
+	var err error
+	if f.run, err = regexp.Compile(*pattern); err != nil {
+		return f, fmt.Errorf("read -run: %w", err)
+	}
+	return f, nil
+}
+
+func (f flags) bench(out, progress io.Writer) error {
+	var rows []side.Row
+	patience := side.Usual
+	if f.quick {
+		patience = side.Quick
+	}
+	start := time.Now()
+	for _, w := range workload.All(f.traces) {
+		if !f.run.MatchString(w.Name) {
+			continue
+		}
+		if f.list {
+			fmt.Fprintf(out, "%-20s %s\n", w.Name, w.About)
+			continue
+		}
+		if time.Since(start) > f.budget/2 {
+			patience.TheirRuns = 1
+		}
+		row, err := patience.Run(w, verify.Check)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(progress, side.Line(&row))
+		rows = append(rows, row)
+	}
+	if f.list {
+		return nil
+	}
+	return f.write(out, rows)
+}
+
+// write writes the report, and the plot if there is a file to put it beside.
+func (f flags) write(out io.Writer, rows []side.Row) error {
+	if f.out == "" {
+		_, err := io.WriteString(out, side.Report(rows, ""))
+		return err
+	}
+	plot := strings.TrimSuffix(f.out, filepath.Ext(f.out)) + ".svg"
+	if err := os.WriteFile(plot, []byte(side.Growth(rows)), 0o644); err != nil {
+		return fmt.Errorf("write the plot: %w", err)
+	}
+	if err := os.WriteFile(f.out, []byte(side.Report(rows, filepath.Base(plot))), 0o644); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}

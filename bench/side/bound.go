@@ -1,0 +1,38 @@
+package side
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// boundOf returns a price that no plan can be below which places as many pods as can be placed, how many pods that
+// leaves out, and in which way the price is less than it could be.
+//
+// It is the plan's own bound where the plan refuses nobody but those who fit nowhere. Where it refuses more, it is
+// that of the pods without what they demand of each other, which can only be cheaper.
+func boundOf(s cluster.Snapshot, market catalog.Market, plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
+	if len(plan.Placements) > 0 {
+		loose = "of what is left after our placements on nodes that are there"
+	}
+	if len(plan.Refusals) == 0 {
+		return plan.LowerBound, 0, loose
+	}
+	s.Pods = slices.Clone(s.Pods)
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if strings.Contains(p.Unplannable, "not plan for yet") {
+			p.Unplannable = ""
+		}
+		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil
+	}
+	relaxed := packing.Solve(s, market, packing.Usual)
+	hopeless = len(relaxed.Refusals)
+	if len(plan.Refusals) == hopeless {
+		return plan.LowerBound, hopeless, loose
+	}
+	return relaxed.LowerBound, hopeless, "of the pods without their demands on each other"
+}

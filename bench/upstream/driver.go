@@ -1,0 +1,128 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/utils/daemonset"
+	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// Cluster is a cluster as upstream's controller would have it in memory before it plans.
+type Cluster struct {
+	store   *store
+	state   *state.Cluster
+	pools   []*v1.NodePool
+	types   map[string][]*cloudprovider.InstanceType // by pool
+	daemons []*corev1.Pod
+	pending []*corev1.Pod
+}
+
+// Load tells upstream about the cluster. The objects are not altered.
+func Load(o kube.Objects, market catalog.Market) (*Cluster, error) {
+	log.SetLogger(logging.NopLogger)
+	c := &Cluster{store: newStore(o), types: map[string][]*cloudprovider.InstanceType{}}
+	c.state = state.NewCluster(clock.RealClock{}, c.store, nil)
+	byClass := map[string][]*cloudprovider.InstanceType{}
+	for class, goods := range market {
+		byClass[class] = instanceTypes(goods)
+	}
+	for _, p := range o.Pools {
+		theirs, err := poolOf(p)
+		if err != nil {
+			return nil, err
+		}
+		c.pools = append(c.pools, theirs)
+		c.types[p.Name] = byClass[p.Spec.Template.Spec.NodeClassRef.Name]
+	}
+	nodepool.OrderByWeight(c.pools)
+	ctx := background()
+	for _, n := range o.Nodes {
+		if err := c.state.UpdateNode(ctx, n.DeepCopy()); err != nil {
+			return nil, fmt.Errorf("tell upstream of node %s: %w", n.Name, err)
+		}
+	}
+	for _, p := range o.Pods {
+		if p.Spec.NodeName == "" {
+			c.pending = append(c.pending, p)
+			continue
+		}
+		if err := c.state.UpdatePod(ctx, p); err != nil { // for its anti-affinity; the node has it already
+			return nil, fmt.Errorf("tell upstream of pod %s: %w", p.Name, err)
+		}
+	}
+	for _, d := range o.DaemonSets {
+		c.daemons = append(c.daemons, daemonset.PodForDaemonSet(d.DeepCopy()))
+	}
+	return c, nil
+}
+
+// poolOf turns our NodePool into theirs the way a manifest would travel.
+func poolOf(p any) (*v1.NodePool, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("write the pool: %w", err)
+	}
+	var out v1.NodePool
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("read the pool as upstream's: %w", err)
+	}
+	return &out, nil
+}
+
+// background is the context that upstream's controller would plan in, with the options that it has by default.
+func background() context.Context {
+	return options.ToContext(injection.WithControllerName(context.Background(), "provisioner"), &options.Options{
+		PreferencePolicy:  options.PreferencePolicyRespect,
+		MinValuesPolicy:   options.MinValuesPolicyStrict,
+		IgnoreDRARequests: true,
+		FeatureGates:      options.FeatureGates{ReservedCapacity: true},
+	})
+}
+
+// Run is one plan to be made: what must be new for each.
+type Run struct {
+	cluster   *Cluster
+	ctx       context.Context
+	scheduler *scheduling.Scheduler
+	pods      []*corev1.Pod
+}
+
+// Prepare copies the nodes, counts the pods that are there, and makes a scheduler with that many workers. Upstream's
+// controller does this for every plan too; it is not part of Solve.
+func (c *Cluster) Prepare(workers int) (*Run, error) {
+	r := &Run{cluster: c, ctx: background(), pods: slices.Clone(c.pending)}
+	opts := []scheduling.Options{
+		scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(workers),
+		scheduling.MinValuesPolicy(options.MinValuesPolicyStrict),
+	}
+	nodes := c.state.DeepCopyNodes().Active()
+	topology, err := scheduling.NewTopology(r.ctx, c.store, c.state, nodes, c.pools, c.types, r.pods, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("count upstream's topology: %w", err)
+	}
+	daemons := make([]*corev1.Pod, 0, len(c.daemons))
+	for _, d := range c.daemons {
+		daemons = append(daemons, d.DeepCopy())
+	}
+	r.scheduler = scheduling.NewScheduler(r.ctx, c.store, c.pools, c.state, nodes, topology, c.types, daemons,
+		events.NewRecorder(&record.FakeRecorder{}), clock.RealClock{}, nil, nil, opts...)
+	return r, nil
+}

@@ -1,0 +1,70 @@
+package upstream
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// learn tells upstream which labels EC2 defines, as its AWS provider does when it is loaded.
+var learn = sync.OnceFunc(func() {
+	v1.WellKnownLabels.Insert(awsv1.WellKnownLabels()...)
+	cloudprovider.ReservationIDLabel = awsv1.LabelCapacityReservationID
+})
+
+// instanceTypes returns the types as the AWS provider would give them to the scheduler: the same labels, allocatable
+// amounts, offerings and prices. A label that a type lacks is said not to exist.
+func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
+	learn()
+	out := make([]*cloudprovider.InstanceType, 0, len(c.Types))
+	for _, t := range c.Types {
+		out = append(out, instanceType(t))
+	}
+	return out
+}
+
+func instanceType(t catalog.Type) *cloudprovider.InstanceType {
+	out := &cloudprovider.InstanceType{
+		Name:     t.Name,
+		Capacity: kube.Quantities(t.Capacity),
+		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: kube.Quantities(t.Capacity.Sub(t.Allocatable))},
+	}
+	offered := map[string][]string{}
+	for _, o := range t.Offerings {
+		reqs := scheduling.NewRequirements(
+			scheduling.NewRequirement(cloudprovider.ReservationIDLabel, corev1.NodeSelectorOpDoesNotExist),
+			scheduling.NewRequirement(awsv1.LabelCapacityReservationType, corev1.NodeSelectorOpDoesNotExist),
+			scheduling.NewRequirement(awsv1.LabelCapacityReservationInterruptible, corev1.NodeSelectorOpDoesNotExist),
+		)
+		for key, value := range o.Labels() {
+			reqs.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
+			if !slices.Contains(offered[key], value) {
+				offered[key] = append(offered[key], value)
+			}
+		}
+		out.Offerings = append(out.Offerings, &cloudprovider.Offering{
+			Requirements: reqs, Price: o.Price.Dollars(), Available: o.Available,
+		})
+	}
+	out.Requirements = scheduling.NewRequirements()
+	for _, key := range awsv1.WellKnownLabels() {
+		switch value, has := t.Labels[key]; {
+		case key == v1.NodePoolLabelKey: // the pool says so, not the type
+		case has:
+			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
+		case len(offered[key]) > 0:
+			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, offered[key]...))
+		default:
+			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// maxOfferings is how many offerings of a machine go to EC2: as many as ours keep.
+const maxOfferings = 60
+
+// ErrLate says that upstream was stopped before it had a plan for all pods.
+var ErrLate = errors.New("stopped: it took too long")
+
+// Results is what Solve returned.
+type Results struct {
+	scheduling.Results
+	cluster *Cluster
+	pods    int
+}
+
+// Solve makes the plan, within the time. A Run is good for one Solve.
+func (r *Run) Solve(limit time.Duration) (Results, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, limit)
+	defer cancel()
+	results, err := r.scheduler.Solve(ctx, r.pods)
+	out := Results{Results: results, cluster: r.cluster, pods: len(r.cluster.pending)}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return out, ErrLate
+	}
+	return out, err
+}
+
+// Plan returns the results as a plan of ours: each machine with its cheapest offerings, as they would go to EC2.
+func (r Results) Plan(market catalog.Market) (packing.Plan, error) {
+	plan := packing.Plan{Pods: r.pods}
+	truncated := r.TruncateInstanceTypes(background(), scheduling.MaxInstanceTypes)
+	for i, claim := range truncated.NewNodeClaims {
+		m, err := machine(claim, market, i+1)
+		if err != nil {
+			return plan, err
+		}
+		plan.Machines = append(plan.Machines, m)
+		plan.Price += m.Price()
+	}
+	slices.SortStableFunc(plan.Machines, func(a, b packing.Machine) int { return cmp.Compare(a.Price(), b.Price()) })
+	for _, n := range r.ExistingNodes {
+		for _, p := range n.Pods {
+			plan.Placements = append(plan.Placements, packing.Placement{Pod: p.Namespace + "/" + p.Name, Node: n.Name()})
+		}
+	}
+	slices.SortFunc(plan.Placements, func(a, b packing.Placement) int { return cmp.Compare(a.Pod, b.Pod) })
+	for p, err := range r.PodErrors {
+		plan.Refusals = append(plan.Refusals, packing.Refusal{
+			Pod: p.Namespace + "/" + p.Name, Reasons: []packing.Reason{{Code: "Upstream", Count: 1, Detail: err.Error()}},
+		})
+	}
+	slices.SortFunc(plan.Refusals, func(a, b packing.Refusal) int { return cmp.Compare(a.Pod, b.Pod) })
+	return plan, nil
+}
+
+func machine(claim *scheduling.NodeClaim, market catalog.Market, n int) (packing.Machine, error) {
+	class := claim.Spec.NodeClassRef.Name
+	m := packing.Machine{
+		Name: fmt.Sprintf("%s-%d", claim.NodePoolName, n), Pool: claim.NodePoolName, NodeClass: class,
+		Requests: kube.Amounts(claim.Spec.Resources.Requests), Labels: claim.Labels,
+	}
+	for _, t := range claim.Spec.Taints {
+		m.Taints = append(m.Taints, constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)})
+	}
+	for _, p := range claim.Pods {
+		m.Pods = append(m.Pods, p.Namespace+"/"+p.Name)
+	}
+	slices.Sort(m.Pods)
+	m.Offerings = offerings(claim)
+	if len(m.Offerings) == 0 {
+		return m, fmt.Errorf("read upstream's plan: machine %s has nothing to be bought as", m.Name)
+	}
+	return m, nil
+}
+
+// offerings are what the claim could be bought as, cheapest first.
+func offerings(claim *scheduling.NodeClaim) []packing.Choice {
+	var out []packing.Choice
+	for _, t := range claim.InstanceTypeOptions {
+		for _, o := range t.Offerings.Available() {
+			if !claim.Requirements.IsCompatible(o.Requirements, karpscheduling.AllowUndefinedWellKnownLabels) {
+				continue
+			}
+			out = append(out, packing.Choice{
+				InstanceType: t.Name, Zone: o.Zone(), CapacityType: o.CapacityType(),
+				Price: catalog.Price(math.Round(o.Price * float64(catalog.Dollar))),
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b packing.Choice) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.InstanceType, b.InstanceType),
+			cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	})
+	return out[:min(len(out), maxOfferings)]
+}

@@ -1,0 +1,79 @@
+package workload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// all changes each deployment alike.
+func all(ds []deployment, change func(n int, d *deployment)) []deployment {
+	for n := range ds {
+		change(n, &ds[n])
+	}
+	return ds
+}
+
+// siblings selects the pods of the deployment.
+func (d *deployment) siblings() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: d.name}}
+}
+
+// spread asks that its pods lie evenly over the values of key.
+func (d *deployment) spread(key string, skew int32) {
+	d.template.TopologySpreadConstraints = append(d.template.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+		MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.siblings(),
+	})
+}
+
+// apart asks that no two of its pods share a value of key.
+func (d *deployment) apart(key string) {
+	a := d.affinity()
+	a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: key, LabelSelector: d.siblings()},
+	}}
+}
+
+// together asks that all of its pods share one value of key.
+func (d *deployment) together(key string) {
+	a := d.affinity()
+	a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: key, LabelSelector: d.siblings()},
+	}}
+}
+
+// onlyOn asks for a node with the label.
+func (d *deployment) onlyOn(key, value string) {
+	if d.template.NodeSelector == nil {
+		d.template.NodeSelector = map[string]string{}
+	}
+	d.template.NodeSelector[key] = value
+}
+
+// rather prefers a node with the label.
+func (d *deployment) rather(weight int32, key, value string) {
+	a := d.affinity()
+	if a.NodeAffinity == nil {
+		a.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(
+		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{
+			Weight: weight,
+			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
+			}},
+		})
+}
+
+// tolerate lets its pods onto nodes with the taint.
+func (d *deployment) tolerate(key, value string) {
+	d.template.Tolerations = append(d.template.Tolerations, corev1.Toleration{
+		Key: key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffectNoSchedule,
+	})
+}
+
+func (d *deployment) affinity() *corev1.Affinity {
+	if d.template.Affinity == nil {
+		d.template.Affinity = &corev1.Affinity{}
+	}
+	return d.template.Affinity
+}

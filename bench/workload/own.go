@@ -1,0 +1,115 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// ownMarket is what upstream's benchmark of its scheduler can buy: 400 types,
+// the n-th with n cores, 2n GiB and room for 10n pods, of which the kubelet keeps
+// a tenth of a core and 10 MiB; spot in two zones, on demand in three, all at
+// the same price, which is that of the resources.
+func ownMarket() catalog.Market {
+	var out []catalog.Type
+	for n := int64(1); n <= 400; n++ {
+		name := fmt.Sprintf("fake-it-%03d", n)
+		full := capacity.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
+		price := catalog.Price(n)*catalog.Dollar/10 + catalog.Price(2*n<<30/10)
+		t := catalog.Type{
+			Name: name, Capacity: full, Allocatable: full.Sub(capacity.Amounts{CPU: 100, Memory: 10 << 20}),
+			Labels: constraint.Labels{
+				catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux",
+				catalog.LabelCPU: strconv.FormatInt(n, 10),
+			},
+		}
+		var offerings []catalog.Offering
+		for i, zone := range []string{"test-zone-1", "test-zone-2", "test-zone-3"} {
+			offerings = append(offerings, catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Price: price, Available: true})
+			if i < 2 {
+				offerings = append(offerings, catalog.Offering{Zone: zone, CapacityType: catalog.Spot, Price: price, Available: true})
+			}
+		}
+		out = append(out, t.WithOfferings(offerings))
+	}
+	return marketOf(out)
+}
+
+// The requests that upstream's benchmark draws from.
+var (
+	ownMillis = []int64{100, 250, 500, 1000, 1500}
+	ownMiB    = []int64{100, 256, 512, 1024, 2048, 4096}
+)
+
+// ownMix returns the pods of upstream's benchmark: fifths without constraints,
+// spread over zones, spread over hosts, with affinity to their like by zone, and
+// with anti-affinity to all their like by host. Each pod draws its own requests and
+// its label, one of seven; who is spread draws once more whom to be spread with.
+func ownMix(count int) []*corev1.Pod {
+	d := dice(42)
+	letter := func() string { return string(rune('a' + d.IntN(7))) }
+	pick := func(from []int64) int64 { return from[d.IntN(len(from))] }
+	fifth := count / 5
+	var out []*corev1.Pod
+	add := func(n int, kind string, change func(*deployment)) {
+		for i := range n {
+			one := newDeployment(fmt.Sprintf("%s-%05d", kind, i), 1, pick(ownMillis), pick(ownMiB))
+			one.labels = map[string]string{"my-label": letter()}
+			change(&one)
+			pod := one.pods()[0]
+			pod.OwnerReferences = nil
+			out = append(out, pod)
+		}
+	}
+	spreadOver := func(key string) func(*deployment) {
+		return func(d *deployment) {
+			d.template.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"my-label": letter()}},
+			}}
+		}
+	}
+	plain := func(*deployment) {}
+	add(fifth, "generic", plain)
+	add(fifth, "zone", spreadOver(corev1.LabelTopologyZone))
+	add(fifth, "host", spreadOver(corev1.LabelHostname))
+	add(fifth, "near", func(d *deployment) {
+		d.labels = map[string]string{"my-affinity": letter()}
+		d.affinity().PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: d.labels}},
+		}}
+	})
+	add(fifth, "apart", func(d *deployment) {
+		d.labels = map[string]string{labelApp: "nginx"}
+		d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: d.labels}},
+		}}
+	})
+	add(count-len(out), "rest", plain)
+	return out
+}
+
+// ownPreferences returns the pods of upstream's benchmark of preferences: alike,
+// they would rather be in one zone, rather each on a host of its own, and rather each
+// in a zone of its own, of which there are only three.
+func ownPreferences(count int) []*corev1.Pod {
+	d := newDeployment("picky", count, 500, 1024)
+	d.rather(1, corev1.LabelTopologyZone, "test-zone-1")
+	rather := func(weight int32, key string) corev1.WeightedPodAffinityTerm {
+		return corev1.WeightedPodAffinityTerm{
+			Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: d.siblings()},
+		}
+	}
+	d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			rather(10, corev1.LabelTopologyZone), rather(1, corev1.LabelHostname),
+		},
+	}
+	return d.pods()
+}

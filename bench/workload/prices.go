@@ -1,0 +1,90 @@
+package workload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// How many pods and deployments the rows on the real catalog have.
+const pricedPods, pricedDeployments = 5000, 250
+
+func pricedMix() []deployment { return mixed(pricedPods, pricedDeployments, 5) }
+
+// prices are the rows on us-east-1 as it is, on demand.
+func prices() []Workload {
+	row := func(name, about string, kind Kind, s func() setup) Workload {
+		return Workload{Name: name, About: about, Group: Prices, Kind: kind, Build: func() (Case, error) { return s().build() }}
+	}
+	each := func(change func(int, *deployment)) func() setup {
+		return func() setup { return realSetup(all(pricedMix(), change)) }
+	}
+	return []Workload{
+		row("thousand", "1,000 pods in 50 deployments, plain", Free, func() setup { return realSetup(mixed(1000, 50, 4)) }),
+		row("plain", "5,000 pods in 250 deployments, plain", Free, func() setup { return realSetup(pricedMix()) }),
+		row("usual-pool", "the same from families c, m, r above generation 2, as in Karpenter's guide", Free, func() setup {
+			s := realSetup(pricedMix())
+			s.pools = []*karpv1.NodePool{pool(poolName, append(usual(), intel(), onDemand())...)}
+			return s
+		}),
+		row("small-machines", "the same on machines of at most 32 vCPUs", Free, func() setup {
+			s := realSetup(pricedMix())
+			s.pools = []*karpv1.NodePool{pool(poolName, intel(), onDemand(), small())}
+			return s
+		}),
+		row("spread", "the same, each deployment spread over zones", Constrained, each(func(_ int, d *deployment) {
+			d.spread(corev1.LabelTopologyZone, 1)
+		})),
+		row("anti-affinity", "the same, each with anti-affinity by host", Constrained, each(apartByHost)),
+		row("zone-affinity", "the same, each within one zone", Constrained, each(func(_ int, d *deployment) {
+			d.together(corev1.LabelTopologyZone)
+		})),
+		row("architectures", "the same, a third each for amd64, arm64, either", Free, func() setup { return withArchs(pricedMix()) }),
+		row("daemonsets", "the same, with six DaemonSets", Free, func() setup {
+			s := realSetup(pricedMix())
+			s.daemons = daemonSets()
+			return s
+		}),
+		row("existing-250", "the same onto 250 nodes that are nearly full", Free, func() setup {
+			s := realSetup(pricedMix())
+			s.nodes, s.running = 250, light(16_000, 400, "old", 13)
+			return s
+		}),
+		row("everything", "all of this at once, two pools, taints, preferences", Constrained, everything),
+	}
+}
+
+// withArchs lets a third of the deployments run on amd64, a third on arm64, the rest on either.
+func withArchs(ds []deployment) setup {
+	s := realSetup(all(ds, func(n int, d *deployment) {
+		if n%3 < 2 {
+			d.onlyOn(corev1.LabelArchStable, []string{"amd64", "arm64"}[n%3])
+		}
+	}))
+	s.pools = []*karpv1.NodePool{pool(poolName, bothArchs(), onDemand())}
+	return s
+}
+
+// everything has it all: demands of all kinds, two architectures, DaemonSets,
+// nodes that are there, and a pool with a taint for a tenth of the deployments.
+func everything() setup {
+	s := withArchs(nil)
+	s.pending = all(pricedMix(), func(n int, d *deployment) {
+		mixedDemands(n, d)
+		if n%10 == 7 {
+			d.tolerate("team", "data")
+			d.onlyOn("team", "data")
+		}
+		if n%10 == 8 {
+			d.rather(10, catalog.LabelCategory, "m")
+		}
+	})
+	data := pool("data", bothArchs(), onDemand())
+	data.Spec.Template.Labels = map[string]string{"team": "data"}
+	data.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "team", Value: "data", Effect: corev1.TaintEffectNoSchedule}}
+	s.pools = append(s.pools, data)
+	s.daemons = daemonSets()
+	s.nodes, s.running, s.apart = 100, light(5000, 200, "old", 14), true
+	return s
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// roundTypes is how many types the market of the speed rows has.
+const roundTypes = 700
+
+// speed are the rows of the design's table of speeds.
+func speed() []Workload {
+	build := func(pending func() []deployment) func() (Case, error) {
+		return func() (Case, error) { return roundSetup(roundTypes, pending()).build() }
+	}
+	return []Workload{
+		{
+			Name: "identical-50000", About: "50,000 identical pods", Group: Speed, Aim: Aim{Ratio: 500},
+			Build: build(func() []deployment { return identical(50_000) }),
+		},
+		{
+			Name: "plain-10000", About: "10,000 pods in 500 deployments, plain", Group: Speed, Aim: Aim{Ratio: 300},
+			Build: build(func() []deployment { return broad(10_000, 500, 1) }),
+		},
+		{
+			Name: "spread-10000", About: "10,000 pods in 500 deployments, each spread over zones and hosts", Group: Speed, Kind: Constrained,
+			Aim:   Aim{Ratio: 100},
+			Build: build(func() []deployment { return all(broad(10_000, 500, 1), zonesAndHosts) }),
+		},
+		{
+			Name: "apart-10000", About: "10,000 pods in 500 deployments, each with anti-affinity by host", Group: Speed, Kind: Constrained,
+			Aim:   Aim{Ratio: 100},
+			Build: build(func() []deployment { return all(broad(10_000, 500, 1), apartByHost) }),
+		},
+		{
+			Name: "onto-1000-plain", About: "5,000 pods onto 1,000 nodes with 30,000 pods, plain", Group: Speed,
+			Build: func() (Case, error) { return onto(false).build() },
+		},
+		{
+			Name: "onto-1000-mixed", About: "5,000 pods onto 1,000 nodes with 30,000 pods, mixed constraints", Group: Speed, Kind: Constrained,
+			Aim:   Aim{Ratio: 50},
+			Build: func() (Case, error) { return onto(true).build() },
+		},
+		{
+			Name: "mixed-100000", About: "100,000 pods in 5,000 deployments, 1,000 types, mixed constraints", Group: Speed, Kind: Constrained,
+			Build:    func() (Case, error) { return roundSetup(1000, all(broad(100_000, 5000, 3), mixedDemands)).build() },
+			OursOnly: true,
+			Aim:      Aim{Seconds: 5, Bytes: 1 << 30},
+		},
+	}
+}
+
+func identical(n int) []deployment {
+	return []deployment{newDeployment("web", n, 250, 512)}
+}
+
+func zonesAndHosts(_ int, d *deployment) {
+	d.spread(corev1.LabelTopologyZone, 1)
+	d.spread(corev1.LabelHostname, 1)
+}
+
+func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
+
+// mixedDemands gives every deployment one of the demands that real ones have.
+func mixedDemands(n int, d *deployment) {
+	switch n % 10 {
+	case 0:
+		d.spread(corev1.LabelTopologyZone, 1)
+	case 1:
+		zonesAndHosts(n, d)
+	case 2:
+		apartByHost(n, d)
+	case 3:
+		d.together(corev1.LabelTopologyZone)
+	case 4:
+		d.onlyOn(corev1.LabelArchStable, "arm64")
+	case 5:
+		d.rather(50, corev1.LabelTopologyZone, threeZones[n/10%len(threeZones)].Name)
+	case 6:
+		d.spread(corev1.LabelTopologyZone, 2)
+		d.onlyOn(corev1.LabelArchStable, "amd64")
+	}
+}
+
+// onto is 5,000 pods and 1,000 nodes on which 30,000 pods run, with room left.
+func onto(constrained bool) setup {
+	s := roundSetup(roundTypes, light(5000, 250, "new", 11))
+	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)
+	if constrained {
+		s.apart = true
+		s.pending = all(s.pending, mixedDemands)
+		s.running = all(s.running, func(n int, d *deployment) {
+			if n%10 == 2 {
+				apartByHost(n, d)
+			}
+		})
+	}
+	return s
+}
+
+// light returns deployments that ask for a third of what mixed ones do.
+func light(pods, deployments int, name string, seed uint64) []deployment {
+	out := mixed(pods, deployments, seed)
+	d := dice(seed + 1)
+	for n := range out {
+		milli := millis[d.IntN(9)]
+		mib := max(milli*ratios[d.IntN(len(ratios))]/1000, 64) + int64(d.IntN(128))
+		out[n] = newDeployment(fmt.Sprintf("%s-%04d", name, n), out[n].replicas, milli, mib)
+	}
+	return out
+}

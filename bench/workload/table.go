@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"fmt"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// All returns all workloads, in the order of the report. Traces are read from
+// the folder when they are built.
+func All(traces string) []Workload {
+	out := speed()
+	for _, n := range []int{1000, 5000, 10_000} {
+		out = append(out, Workload{
+			Name: fmt.Sprintf("own-%d", n), About: fmt.Sprintf("upstream's own mix, %s pods", thousands(n)), Group: Own, Kind: Constrained,
+			Build: func() (Case, error) { return own(n).build() },
+		})
+	}
+	out = append(out, Workload{
+		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Own,
+		Build: func() (Case, error) {
+			s := own(0)
+			s.pods = ownPreferences(4000)
+			return s.build()
+		},
+	})
+	out = append(out, prices()...)
+	for _, t := range []struct {
+		name, about string
+		gpus        bool
+	}{{"openb-cpu", "1,088 tasks of Alibaba's trace, without GPUs", false}, {"openb-all", "all 8,152 tasks of the trace, one to eight GPUs for most", true}} {
+		out = append(out, Workload{
+			Name: t.name, About: t.about, Group: Traces,
+			Build: func() (Case, error) {
+				pods, err := openb(traces, t.gpus)
+				if err != nil {
+					return Case{}, err
+				}
+				s := realSetup(nil)
+				s.pods = pods
+				return s.build()
+			},
+		})
+	}
+	return append(out, sizes()...)
+}
+
+// own is upstream's benchmark, with so many pods.
+func own(pods int) setup {
+	return setup{
+		market: func() (catalog.Market, error) { return ownMarket(), nil },
+		pools:  []*karpv1.NodePool{pool(poolName)},
+		pods:   ownMix(pods),
+	}
+}
+
+// sweep are the sizes of the sweep; upstream is asked as long as it answers in five minutes.
+var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
+
+// upstreamSweep is the last size that upstream plans within five minutes.
+const upstreamSweep = 20_000
+
+// sizes are the rows of the sweep: plain pods of 500 deployments, and of
+// deployments of 20 pods, so that the classes grow with the pods.
+func sizes() []Workload {
+	var out []Workload
+	for _, n := range sweep {
+		out = append(out, Workload{
+			Name: fmt.Sprintf("fixed-%d", n), About: fmt.Sprintf("%s pods in 500 deployments", thousands(n)), Group: Sizes,
+			Build:    func() (Case, error) { return roundSetup(roundTypes, broad(n, 500, 1)).build() },
+			OursOnly: n > upstreamSweep,
+		})
+	}
+	for _, n := range sweep {
+		out = append(out, Workload{
+			Name: fmt.Sprintf("growing-%d", n), About: fmt.Sprintf("%s pods in %s deployments", thousands(n), thousands(n/20)), Group: Sizes,
+			Build:    func() (Case, error) { return roundSetup(roundTypes, broad(n, n/20, 1)).build() },
+			OursOnly: true,
+		})
+	}
+	for _, n := range sweep {
+		out = append(out, Workload{
+			Name: fmt.Sprintf("constrained-%d", n), About: fmt.Sprintf("%s pods in 500 deployments, mixed constraints", thousands(n)),
+			Group: Sizes, Kind: Constrained,
+			Build:    func() (Case, error) { return roundSetup(roundTypes, all(broad(n, 500, 1), mixedDemands)).build() },
+			OursOnly: true,
+		})
+	}
+	return out
+}
+
+// thousands writes 10000 as 10,000.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}

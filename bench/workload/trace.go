@@ -1,0 +1,69 @@
+package workload
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// ErrMissing says that a workload needs a file that is not there.
+var ErrMissing = errors.New("its file is not there")
+
+// traceFile is Alibaba's trace of a production GPU cluster, 2023.
+const traceFile = "openb_pod_list_default.csv"
+
+// openb returns the pods of the trace in folder: one for each of its rows, or
+// for each that asks for no GPU. A shared GPU counts as one.
+func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
+	path := filepath.Join(folder, traceFile)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: %w", path, ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the trace: %w", err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	var out []*corev1.Pod
+	for _, row := range rows[1:] {
+		pod, err := podOfRow(row)
+		if err != nil {
+			return nil, fmt.Errorf("read %s, %s: %w", path, row[0], err)
+		}
+		if _, has := pod.Spec.Containers[0].Resources.Requests[catalog.ResourceNVIDIA]; gpus || !has {
+			out = append(out, pod)
+		}
+	}
+	return out, nil
+}
+
+// podOfRow reads name, cpu_milli, memory_mib, num_gpu of a row; the rest does not matter to a plan.
+func podOfRow(row []string) (*corev1.Pod, error) {
+	var n [3]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(row[1+i], 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	d := newDeployment(row[0], 1, n[0], n[1])
+	if n[2] > 0 {
+		d.template.Containers[0].Resources.Requests[catalog.ResourceNVIDIA] = *resource.NewQuantity(n[2], resource.DecimalSI)
+	}
+	pod := d.pod(0)
+	pod.Name, pod.OwnerReferences = row[0], nil
+	return pod, nil
+}
