@@ -107,6 +107,7 @@ func known() kinds {
 	return kinds{
 		core.WithKind("Pod"):                      func() client.Object { return &corev1.Pod{} },
 		core.WithKind("Node"):                     func() client.Object { return &corev1.Node{} },
+		core.WithKind("Namespace"):                func() client.Object { return &corev1.Namespace{} },
 		core.WithKind("PersistentVolumeClaim"):    func() client.Object { return &corev1.PersistentVolumeClaim{} },
 		core.WithKind("PersistentVolume"):         func() client.Object { return &corev1.PersistentVolume{} },
 		apps.WithKind("Deployment"):               func() client.Object { return &appsv1.Deployment{} },
@@ -116,6 +117,7 @@ func known() kinds {
 		batch.WithKind("Job"):                     func() client.Object { return &batchv1.Job{} },
 		batch.WithKind("CronJob"):                 func() client.Object { return &batchv1.CronJob{} },
 		storage.WithKind("StorageClass"):          func() client.Object { return &storagev1.StorageClass{} },
+		storage.WithKind("CSINode"):               func() client.Object { return &storagev1.CSINode{} },
 		policy.WithKind("PodDisruptionBudget"):    func() client.Object { return &policyv1.PodDisruptionBudget{} },
 		karpv1.GroupVersion.WithKind("NodePool"):  func() client.Object { return &karpv1.NodePool{} },
 		karpv1.GroupVersion.WithKind("NodeClaim"): func() client.Object { return &karpv1.NodeClaim{} },
@@ -227,6 +229,10 @@ func (d *decoder) keep(object client.Object) {
 		o.Pods = append(o.Pods, v)
 	case *corev1.Node:
 		o.Nodes = append(o.Nodes, v)
+	case *corev1.Namespace:
+		o.Namespaces = append(o.Namespaces, v)
+	case *storagev1.CSINode:
+		o.CSINodes = append(o.CSINodes, v)
 	case *corev1.PersistentVolumeClaim:
 		o.VolumeClaims = append(o.VolumeClaims, v)
 	case *corev1.PersistentVolume:
@@ -251,7 +257,7 @@ func (d *decoder) keep(object client.Object) {
 // isNamespaced reports whether objects of the kind live in namespaces.
 func isNamespaced(object client.Object) bool {
 	switch object.(type) {
-	case *corev1.Node, *corev1.PersistentVolume, *storagev1.StorageClass,
+	case *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode,
 		*karpv1.NodePool, *karpv1.NodeClaim, *awsv1.EC2NodeClass:
 		return false
 	}

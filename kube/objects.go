@@ -29,6 +29,11 @@ type Objects struct {
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
 	Budgets        []*policyv1.PodDisruptionBudget
+	Namespaces     []*corev1.Namespace
+	CSINodes       []*storagev1.CSINode
+
+	// Groups are what pods belong to; they are read only where View.Usual asks for them.
+	Groups Groups
 }
 
 // View says from where the objects are looked at.
@@ -44,6 +49,13 @@ type View struct {
 	// Market says how large a claim may become that has no machine yet; nil: as
 	// large as what its pods ask for.
 	Market catalog.Market
+
+	// Usual are the cluster's default spread constraints, for pods that have none of their own.
+	Usual UsualSpread
+
+	// WithoutWishes leaves out what pods merely prefer: soft spread constraints,
+	// preferred affinities (PREFERENCE_POLICY=Ignore).
+	WithoutWishes bool
 }
 
 // Snapshot returns the cluster as a value. It is a pure function of the objects and the view.

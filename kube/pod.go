@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -88,7 +89,8 @@ func needsPlace(pod *corev1.Pod) bool {
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
 }
 
-// podValue returns the pod as the engine sees it.
+// podValue returns the pod as the engine sees it. Demands that cannot be read make
+// it Unplannable; all that can be read is there nevertheless.
 func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 	out := cluster.Pod{
 		Namespace:   pod.Namespace,
@@ -97,44 +99,31 @@ func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 		Owner:       ownerOf(pod),
 		Labels:      pod.Labels,
 		Requests:    Requests(pod),
-		Preferred:   preferred(&pod.Spec),
 		Tolerations: tolerations(pod.Spec.Tolerations),
 		HostPorts:   hostPorts(&pod.Spec),
 		Priority:    priorityOf(pod),
 		Created:     pod.CreationTimestamp.Time,
 	}
+	if !around.withoutWishes {
+		out.Preferred = preferred(&pod.Spec)
+	}
+	others := topologyOf(pod, around)
+	out.Spread, out.Affinity, out.AntiAffinity = others.spread, others.near, others.apart
 	out.Required, out.Unplannable = required(&pod.Spec)
 	if out.Unplannable == "" {
 		out.Required, out.Unplannable = around.volumes.places(pod, out.Required)
 	}
-	if out.Unplannable == "" {
-		out.Unplannable = notBuilt(&pod.Spec)
-	}
+	out.Unplannable = cmp.Or(out.Unplannable, others.wrong, devices(&pod.Spec))
 	return out
 }
 
-// notBuilt names the first hard demand that this version cannot plan for. What
-// is only preferred (ScheduleAnyway, preferred pod affinity) is left to kube-scheduler.
-func notBuilt(spec *corev1.PodSpec) string {
-	for i := range spec.TopologySpreadConstraints {
-		if c := &spec.TopologySpreadConstraints[i]; c.WhenUnsatisfiable != corev1.ScheduleAnyway {
-			return fmt.Sprintf("it must be spread over %s (whenUnsatisfiable: DoNotSchedule),"+
-				" which this version does not plan for yet", c.TopologyKey)
-		}
+// devices says that the pod asks for devices in the way that this version cannot plan for.
+func devices(spec *corev1.PodSpec) string {
+	if len(spec.ResourceClaims) == 0 {
+		return ""
 	}
-	if a := spec.Affinity; a != nil {
-		if p := a.PodAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			return "it has a required pod affinity, which this version does not plan for yet"
-		}
-		if p := a.PodAntiAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			return "it has a required pod anti-affinity, which this version does not plan for yet"
-		}
-	}
-	if len(spec.ResourceClaims) > 0 {
-		return fmt.Sprintf("it asks for devices by resource claim %s, which this version does not plan for yet",
-			spec.ResourceClaims[0].Name)
-	}
-	return ""
+	return fmt.Sprintf("it asks for devices by resource claim %s, which this version does not plan for yet",
+		spec.ResourceClaims[0].Name)
 }
 
 // ownerOf is the pod's controller as "ReplicaSet/web-5d4f", empty if it has none.

@@ -29,6 +29,10 @@ type Reader struct {
 	Live client.Reader
 	// Ledger holds the claims that the Writer made; nil: none.
 	Ledger *Ledger
+
+	// Usual and WithoutWishes are the View's.
+	Usual         UsualSpread
+	WithoutWishes bool
 }
 
 // Snapshot returns the cluster as it is at now. The market, which may be nil,
@@ -38,7 +42,7 @@ func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Mar
 	if err != nil {
 		return cluster.Snapshot{}, err
 	}
-	view := View{Now: now, Live: true, Market: market}
+	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, WithoutWishes: r.WithoutWishes}
 	if r.Ledger != nil {
 		var overdue []*karpv1.NodeClaim
 		objects.Claims, overdue = r.Ledger.merge(now, objects.Claims)
@@ -63,10 +67,13 @@ func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 		volumes   corev1.PersistentVolumeList
 		storages  storagev1.StorageClassList
 		budgets   policyv1.PodDisruptionBudgetList
+		spaces    corev1.NamespaceList
+		drivers   storagev1.CSINodeList
 		inventory = []client.ObjectList{
 			// Nodes before pods: a pod that is bound in between counts as pending, and
 			// what is bought too much is seen; the other way its room would be given away twice.
 			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
+			&spaces, &drivers,
 		}
 	)
 	for _, list := range inventory {
@@ -84,7 +91,13 @@ func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 	out.Volumes = pointers(volumes.Items)
 	out.StorageClasses = pointers(storages.Items)
 	out.Budgets = pointers(budgets.Items)
-	return out, nil
+	out.Namespaces = pointers(spaces.Items)
+	out.CSINodes = pointers(drivers.Items)
+	var err error
+	if !r.Usual.IsZero() {
+		out.Groups, err = r.groups(ctx)
+	}
+	return out, err
 }
 
 // dropGone asks the server about claims that the cache should show and does not.

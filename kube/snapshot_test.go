@@ -117,6 +117,12 @@ func shuffle(o *Objects) {
 	mix(r, o.Volumes)
 	mix(r, o.StorageClasses)
 	mix(r, o.Budgets)
+	mix(r, o.Namespaces)
+	mix(r, o.CSINodes)
+	mix(r, o.Groups.Services)
+	mix(r, o.Groups.ReplicaSets)
+	mix(r, o.Groups.StatefulSets)
+	mix(r, o.Groups.Controllers)
 }
 
 func mix[T any](r *rand.Rand, list []T) {

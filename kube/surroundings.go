@@ -1,20 +1,26 @@
 package kube
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joiner-sh/joiner/cluster"
-)
-
-// surroundings are what a pod's demands refer to besides the pod itself: volumes
-// by name. They are made once per snapshot.
+// surroundings are what a pod's demands refer to besides the pod itself. They are
+// made once per snapshot, or when one of the objects they rest on changes: volume
+// claims, volumes, storage classes, namespaces and, where there are default spread
+// constraints, what pods belong to.
 type surroundings struct {
-	volumes volumes
+	volumes       volumes
+	namespaces    *namespaces
+	usual         UsualSpread
+	groups        *groups // nil without usual
+	withoutWishes bool
 }
 
 func surroundingsOf(o Objects, view View) surroundings {
-	return surroundings{volumes: volumesOf(o, view.Live)}
+	out := surroundings{
+		volumes:       volumesOf(o, view.Live),
+		namespaces:    namespacesOf(o, view.Live),
+		usual:         view.Usual,
+		withoutWishes: view.WithoutWishes,
+	}
+	if !view.Usual.IsZero() {
+		out.groups = groupsOf(o.Groups)
+	}
+	return out
 }
-
-// avoids are the pod's required anti-affinity terms.
-func avoids(_ *corev1.Pod, _ surroundings) []cluster.Term { return nil }

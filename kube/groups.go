@@ -1,0 +1,112 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Groups are the objects that select pods, from which kube-scheduler makes the
+// selector of its default spread constraints.
+type Groups struct {
+	Services     []*corev1.Service
+	Controllers  []*corev1.ReplicationController
+	ReplicaSets  []*appsv1.ReplicaSet
+	StatefulSets []*appsv1.StatefulSet
+}
+
+// groups reads what View.Usual needs.
+func (r *Reader) groups(ctx context.Context) (Groups, error) {
+	var (
+		services    corev1.ServiceList
+		controllers corev1.ReplicationControllerList
+		replicas    appsv1.ReplicaSetList
+		stateful    appsv1.StatefulSetList
+	)
+	for _, list := range []client.ObjectList{&services, &controllers, &replicas, &stateful} {
+		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Groups{}, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	return Groups{pointers(services.Items), pointers(controllers.Items), pointers(replicas.Items), pointers(stateful.Items)}, nil
+}
+
+// groups finds what selects a pod.
+type groups struct {
+	// services by namespace and one pair of their selector, "key=value": a pod
+	// that a Service selects has that label.
+	services map[string]map[string][]*corev1.Service
+	owners   map[string]*metav1.LabelSelector // by "namespace/Kind/name"
+}
+
+func groupsOf(g Groups) *groups {
+	out := &groups{services: map[string]map[string][]*corev1.Service{}, owners: map[string]*metav1.LabelSelector{}}
+	for _, s := range g.Services {
+		if len(s.Spec.Selector) == 0 {
+			continue // it selects nothing
+		}
+		first := slices.Min(slices.Collect(maps.Keys(s.Spec.Selector)))
+		in := out.services[s.Namespace]
+		if in == nil {
+			in = map[string][]*corev1.Service{}
+			out.services[s.Namespace] = in
+		}
+		pair := first + "=" + s.Spec.Selector[first]
+		in[pair] = append(in[pair], s)
+	}
+	for _, c := range g.Controllers {
+		out.owners[ownerKey(c.Namespace, "ReplicationController", c.Name)] = &metav1.LabelSelector{MatchLabels: c.Spec.Selector}
+	}
+	for _, s := range g.ReplicaSets {
+		out.owners[ownerKey(s.Namespace, "ReplicaSet", s.Name)] = s.Spec.Selector
+	}
+	for _, s := range g.StatefulSets {
+		out.owners[ownerKey(s.Namespace, "StatefulSet", s.Name)] = s.Spec.Selector
+	}
+	return out
+}
+
+// selector returns what the Services that select the pod and its controller select
+// together; false if there is neither. Of each Service it takes the labels alone,
+// which the pod has too, so that the order of Services does not matter.
+func (g *groups) selector(pod *corev1.Pod) (cluster.Selector, bool) {
+	reqs := constraint.Requirements{}
+	services := g.services[pod.Namespace]
+	for key, value := range pod.Labels {
+		for _, s := range services[key+"="+value] {
+			if !selects(s.Spec.Selector, pod.Labels) {
+				continue
+			}
+			for k, v := range s.Spec.Selector {
+				reqs.Narrow(k, constraint.OneOf(v))
+			}
+		}
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		if found, ok := g.owners[ownerKey(pod.Namespace, owner.Kind, owner.Name)]; ok {
+			own, wrong := selectorOf(found)
+			if wrong == "" && !own.Nothing {
+				reqs = reqs.And(own.Labels)
+			}
+		}
+	}
+	return cluster.Selector{Labels: reqs}, len(reqs) > 0
+}
+
+func selects(selector, labels map[string]string) bool {
+	for key, value := range selector {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}

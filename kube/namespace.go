@@ -1,0 +1,81 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// namespaces finds those that a selector selects. It remembers what it found, so
+// it is not for use at the same time.
+type namespaces struct {
+	labels map[string]constraint.Labels // by name
+	found  map[string][]string          // by the selector's text
+	single map[string][]string          // a namespace by itself, made once
+}
+
+// namespacesOf returns the namespaces. Every one has the label that the API
+// server puts on it, its name. Manifests often come without the Namespaces they
+// are for: those that their pods live in are there nevertheless, with that label
+// and no other.
+func namespacesOf(o Objects, live bool) *namespaces {
+	out := &namespaces{labels: map[string]constraint.Labels{}, found: map[string][]string{}, single: map[string][]string{}}
+	for _, n := range o.Namespaces {
+		labels := n.Labels
+		if labels[corev1.LabelMetadataName] != n.Name {
+			labels = maps.Clone(labels)
+			if labels == nil {
+				labels = constraint.Labels{}
+			}
+			labels[corev1.LabelMetadataName] = n.Name
+		}
+		out.labels[n.Name] = labels
+	}
+	if live {
+		return out
+	}
+	for _, pod := range o.Pods {
+		if _, ok := out.labels[pod.Namespace]; !ok {
+			out.labels[pod.Namespace] = constraint.Labels{corev1.LabelMetadataName: pod.Namespace}
+		}
+	}
+	return out
+}
+
+// selected returns the names of the namespaces that the selector selects, sorted.
+func (n *namespaces) selected(selector cluster.Selector) []string {
+	text := selector.Labels.String()
+	if found, ok := n.found[text]; ok {
+		return found
+	}
+	var found []string
+	for name, labels := range n.labels {
+		if selector.Matches(labels) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	n.found[text] = found
+	return found
+}
+
+// alone returns the one namespace, always the same list.
+func (n *namespaces) alone(name string) []string {
+	if list, ok := n.single[name]; ok {
+		return list
+	}
+	list := []string{name}
+	n.single[name] = list
+	return list
+}
+
+// sortedNames returns the names sorted, each once.
+func sortedNames(names []string) []string {
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
