@@ -34,6 +34,9 @@ func Run(args []string) (code int, ok bool) {
 	case "kube-scheduler":
 		program = func() *cobra.Command { return scheduler.NewSchedulerCommand() }
 	case process.GuardArg:
+		if len(args) != 2 {
+			return 0, false // somebody typed it
+		}
 		process.Guard(args[1], os.Stdin)
 		return 0, true
 	default:
