@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,10 +17,16 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/component"
 	"github.com/joiner-sh/joiner/lab/demo"
 	"github.com/joiner-sh/joiner/lab/process"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitFailed   = 1 // it was tried, and did not come about
+	exitBadInput = 2 // the command line says what cannot be
 )
 
 func main() {
@@ -29,70 +37,39 @@ func main() {
 	klog.SetLogger(klog.Logger{})
 	ctrl.SetLogger(klog.Logger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root().ExecuteContext(ctx)
-	interrupted := ctx.Err() != nil
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	switch {
-	case err == nil, interrupted && errors.Is(err, context.Canceled):
-	default:
-		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
-		os.Exit(1)
-	}
+	os.Exit(code)
 }
 
-func root() *cobra.Command {
+// run runs the command that args name, and returns the exit code.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	begun := false
+	cmd := root(&begun)
+	cmd.SetArgs(args)
+	cmd.SetOut(out)
+	cmd.SetErr(errs)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil, ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return exitOK
+	case begun:
+		fmt.Fprintf(errs, "lab: %v\n", err)
+		return exitFailed
+	}
+	fmt.Fprintf(errs, "lab: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	return exitBadInput
+}
+
+// root returns the command lab. It notes in begun that a command line was understood.
+func root(begun *bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lab", Short: "A Kubernetes control plane beside an emulated AWS, on this machine",
 		SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
 	cmd.AddCommand(up(), kubeconfig(), showDemo())
 	return cmd
-}
-
-func up() *cobra.Command {
-	var o lab.Options
-	var joiner string
-	var lifelike bool
-	cmd := &cobra.Command{
-		Use: "up", Short: "start a lab, print how to reach it, and keep it until Ctrl-C", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Step = func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) }
-			if lifelike {
-				o.Pace = lab.Lifelike()
-			}
-			return keepUp(cmd, o, joiner)
-		},
-	}
-	cmd.Flags().StringVar(&o.Cluster, "cluster", "lab", "name of the EKS cluster")
-	cmd.Flags().StringVar(&o.Region, "region", "us-east-1", "AWS region; one of the embedded catalog")
-	cmd.Flags().StringVar(&o.AuthMode, "authentication-mode", "", "CONFIG_MAP, API or API_AND_CONFIG_MAP")
-	cmd.Flags().StringVar(&joiner, "joiner", "", "also run this joiner program as the controller")
-	cmd.Flags().BoolVar(&lifelike, "lifelike", false, "let machines and pods take some time, as in life")
-	return cmd
-}
-
-func keepUp(cmd *cobra.Command, o lab.Options, joiner string) error {
-	ctx := cmd.Context()
-	l, err := lab.Start(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if joiner != "" {
-		if _, err := l.RunController(ctx, joiner); err != nil {
-			return err
-		}
-	}
-	for _, variable := range l.Environment() {
-		fmt.Fprintln(cmd.OutOrStdout(), "export "+variable)
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "The lab is up. Ctrl-C ends it and removes %s\n", l.Home)
-	select {
-	case err := <-l.Failed():
-		return err
-	case <-ctx.Done():
-		return nil
-	}
 }
 
 func kubeconfig() *cobra.Command {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestBadInput: what is wrong with a command line is one line and exit code 2, and nothing is started.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"down":                         `unknown command "down" for "lab"`,
+		"guard":                        `unknown command "guard" for "lab"`,
+		"up now":                       `unknown command "now" for "lab up"`,
+		"up --colour red":              "unknown flag: --colour",
+		"up --cluster my/lab":          `--cluster "my/lab" is no name that EKS takes: use `,
+		"up --cluster=":                `--cluster "" is no name that EKS takes`,
+		"up --cluster -x":              `--cluster "-x" is no name that EKS takes`,
+		"up --authentication-mode aws": `--authentication-mode "aws" is unknown: use CONFIG_MAP, API or API_AND_CONFIG_MAP`,
+		"up --region mars-north-1":     `--region: region "mars-north-1" is not in the embedded table`,
+		"up --joiner /nowhere/joiner":  "--joiner: exec: \"/nowhere/joiner\": stat /nowhere/joiner: no such file or directory; build one with: go build",
+		"up --cluster " + longName + " --lifelike": "is no name that EKS takes",
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), strings.Fields(args), &out, &errs)
+		if text := errs.String(); code != exitBadInput || out.Len() > 0 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "lab: ") || !strings.Contains(text, want) {
+			t.Errorf("lab %s: exit %d, %q, %q; want %d and one line with %s", args, code, out.String(), text, exitBadInput, want)
+		}
+	}
+}
+
+var longName = strings.Repeat("x", 101)
+
+// TestQuoted: a shell reads what is printed as it was meant.
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"KUBECONFIG=/tmp/lab-1/kubeconfig": "KUBECONFIG=/tmp/lab-1/kubeconfig",
+		"URL=http://127.0.0.1:1":           "URL=http://127.0.0.1:1",
+		"A=/tmp/my lab/it's $HOME":         `A='/tmp/my lab/it'\''s $HOME'`,
+	} {
+		got := quoted(variable)
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		name, value, _ := strings.Cut(variable, "=")
+		said, err := exec.Command("sh", "-c", "export "+got+`; printf %s "$`+name+`"`).Output()
+		if err != nil || string(said) != value {
+			t.Errorf("a shell reads %q (%v), want %q", said, err, value)
+		}
+	}
+}
+
+// TestFirstManifest: nothing is left to fill in.
+func TestFirstManifest(t *testing.T) {
+	t.Parallel()
+	text := first("123")
+	for _, want := range []string{"role: KarpenterNodeRole\n", `karpenter.sh/discovery: "123"` + "\n", "kind: NodePool\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q", want)
+		}
+	}
+	if strings.Contains(text, "$") {
+		t.Errorf("something is not filled in:\n%s", text)
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+//go:embed first.yaml
+var firstManifest string
+
+// welcome says how to begin: what the account holds, and a manifest that uses it.
+func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
+	path := filepath.Join(l.Home, "first.yaml")
+	if err := os.WriteFile(path, []byte(first(l.Cluster)), 0o600); err != nil {
+		return fmt.Errorf("write the first manifest: %w", err)
+	}
+	fmt.Fprintf(w, "The lab is up. Ctrl-C ends it and removes %s\n\n", l.Home)
+	fmt.Fprintf(w, "Nodes may have the role %s. Subnets and security groups have the tag karpenter.sh/discovery: %s\n", lab.NodeRole, l.Cluster)
+	if l.AuthMode == world.AuthAPI {
+		fmt.Fprintf(w, "This cluster does not read aws-auth. To let the role in:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
+			l.Cluster, l.RoleARN(lab.NodeRole))
+	}
+	if !isControlled {
+		fmt.Fprintf(w, "To run a controller, with the variables above:\n  CLUSTER_NAME=%s BIND_ADDRESS=127.0.0.1 joiner controller\n", l.Cluster)
+	}
+	fmt.Fprintf(w, "To begin, with a node class, a NodePool and three pods:\n  kubectl apply -f %s\n", strings.TrimPrefix(quoted("="+path), "="))
+	return nil
+}
+
+// first is the manifest to begin with, for the cluster of that name.
+func first(cluster string) string {
+	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${CLUSTER}", cluster).Replace(firstManifest)
+}
