@@ -18,7 +18,8 @@ type Type struct {
 	Labels       map[string]string `json:"labels"`
 	Capacity     map[string]string `json:"capacity"`
 	Allocatable  map[string]string `json:"allocatable"`
-	Offerings    []TypeOffering    `json:"offerings"` // cheapest first
+	Volumes      int64             `json:"volumes,omitempty"` // that can be attached for pods; 0: without limit
+	Offerings    []TypeOffering    `json:"offerings"`         // cheapest first
 }
 
 // TypeOffering is one way to buy the type.
@@ -37,7 +38,7 @@ func CatalogOf(c catalog.Catalog) []Type {
 	for _, t := range c.Types {
 		row := Type{
 			InstanceType: t.Name, Labels: t.Labels, Capacity: t.Capacity.Map(), Allocatable: t.Allocatable.Map(),
-			Offerings: []TypeOffering{},
+			Volumes: t.Volumes, Offerings: []TypeOffering{},
 		}
 		for _, o := range t.Offerings {
 			row.Offerings = append(row.Offerings, TypeOffering{
@@ -74,7 +75,10 @@ func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 }
 
 func (t Type) read() (catalog.Type, error) {
-	out := catalog.Type{Name: t.InstanceType, Labels: maps.Clone(t.Labels)}
+	out := catalog.Type{Name: t.InstanceType, Labels: maps.Clone(t.Labels), Volumes: t.Volumes}
+	if t.Volumes < 0 {
+		return out, fmt.Errorf("volumes: %d is negative", t.Volumes)
+	}
 	if out.Labels == nil {
 		out.Labels = map[string]string{}
 	}

@@ -197,6 +197,7 @@ func TestCatalogRefused(t *testing.T) {
 		`[{}]`: "entry 1 has no instanceType",
 		`[{"instanceType": "a"}, {"instanceType": "a"}]`:                   "type a is there twice",
 		`[{"instanceType": "a", "capacity": {"cpu": "lots"}}]`:             `type a: capacity: read quantity "lots" of cpu`,
+		`[{"instanceType": "a", "volumes": -1}]`:                           "type a: volumes: -1 is negative",
 		`[{"instanceType": "a", "offerings": [{"capacityType": "spot"}]}]`: "type a: an offering needs zone",
 	} {
 		var types []view.Type
