@@ -37,6 +37,9 @@ func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
 			return outcome{}, false
 		}
 	}
+	if w.steps+e.states*(len(lots)+e.states/2) > w.effort {
+		return outcome{}, false
+	}
 	e.price(lots)
 	e.split()
 	all := e.states - 1

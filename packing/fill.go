@@ -1,6 +1,9 @@
 package packing
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // filler fills machines with pods of the classes that are left.
 type filler struct {
@@ -9,6 +12,8 @@ type filler struct {
 	here    bool    // it fills nodes that are there
 	strict  bool    // there, wishes about hosts count like demands
 	apart   bool    // no machine gets a large part of a class
+	careful bool    // it tries more than one way to fill a machine
+	barred  int     // a class that does not come onto the machine, plus one; 0: none
 	left    []int   // by class; what the filler may still place
 	cursors []cursor
 }
@@ -44,6 +49,62 @@ func (f *filler) fill(m *machine, s *shelf) float64 {
 	}
 	m.worth += worth
 	return worth
+}
+
+// carefully betters a machine that has been filled as usual: other balances of
+// size and proportion are tried first, then each class of the best is left out for once.
+func (f *filler) carefully(m *machine, empty machine, s *shelf) {
+	usual := f.near
+	for _, f.near = range [...]float64{0.8, 0.99} {
+		try := empty.clone()
+		if f.fill(&try, s); try.worth > m.worth {
+			*m = try
+		}
+	}
+	f.near = usual
+	for f.swap(m, empty, s) {
+	}
+}
+
+// swap takes one pod, or all, of some class off the machine and fills it again
+// with others, if that is worth more.
+func (f *filler) swap(m *machine, empty machine, s *shelf) bool {
+	for _, t := range m.takes {
+		for i, off := range [2]int{1, t.n} {
+			if i > 0 && off == 1 {
+				continue
+			}
+			if try := f.without(m, empty, t.class, off, s); try.worth > m.worth*(1+1e-9) {
+				*m = try
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// without returns the machine with so many pods of a class exchanged for others.
+func (f *filler) without(m *machine, empty machine, class, off int, s *shelf) machine {
+	try := empty.clone()
+	for _, t := range m.takes {
+		n := t.n
+		if t.class == class {
+			n -= off
+		}
+		if n > 0 {
+			f.add(&try, t.class, n)
+			try.worth += float64(n) * f.q.classes[t.class].worth
+			f.left[t.class] -= n
+		}
+	}
+	kept := slices.Clone(try.takes)
+	f.barred = class + 1
+	f.fill(&try, s)
+	f.barred = 0
+	for _, t := range kept {
+		f.left[t.class] += t.n
+	}
+	return try
 }
 
 // weigh looks anew at the best class of each row, and drops the rows that have

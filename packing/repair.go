@@ -13,7 +13,7 @@ var reopened = [...]float64{32, 16, 8, 4, 2}
 // pods fill gaps in the others, and buys for the rest again; as long as that
 // makes the whole cheaper.
 func (w *work) improve(o outcome, classes []int, lots []lot) outcome {
-	r := &run{filler: filler{work: w, near: o.strategy.near, apart: o.strategy.apart, left: o.left}, strategy: o.strategy, lots: lots, budgets: o.budgets, machines: o.machines}
+	r := &run{filler: filler{work: w, near: o.strategy.near, careful: o.strategy.careful, apart: o.strategy.apart, left: o.left}, strategy: o.strategy, lots: lots, budgets: o.budgets, machines: o.machines}
 	price := r.total()
 	for _, parts := range reopened {
 		for r.steps <= r.effort/2 {
@@ -32,7 +32,7 @@ func (w *work) improve(o outcome, classes []int, lots []lot) outcome {
 // machines, which cost that much together, and of two at least.
 func (r *run) reopen(amount float64, classes []int) *run {
 	again := &run{
-		filler: filler{work: r.work, near: r.near, apart: r.apart, left: slices.Clone(r.left)}, strategy: r.strategy, lots: r.lots,
+		filler: filler{work: r.work, near: r.near, careful: r.careful, apart: r.apart, left: slices.Clone(r.left)}, strategy: r.strategy, lots: r.lots,
 	}
 	for _, b := range r.budgets {
 		again.budgets = append(again.budgets, b.clone())
@@ -53,10 +53,7 @@ func (r *run) reopen(amount float64, classes []int) *run {
 		}
 	}
 	again.machines = again.topUp(again.machines, classes)
-	again.buy(classes, r.strategy.cap)
-	if r.strategy.cap > 0 {
-		again.buy(classes, 0)
-	}
+	again.buy(classes)
 	return again
 }
 

@@ -14,11 +14,12 @@ type run struct {
 	budgets  []budget
 	machines []machine
 	shelves  map[uint64]*shelf // by mark of lots, of the classes that are bought for
+	known    map[int]machine   // by offer: its machine when it was filled last
 }
 
 // try buys for the active classes by one strategy; w is not altered but for its steps.
 func (w *work) try(s strategy, active []int, lots []lot) outcome {
-	r := &run{filler: filler{work: w, near: s.near, apart: s.apart, left: slices.Clone(w.left)}, strategy: s, lots: lots}
+	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: slices.Clone(w.left)}, strategy: s, lots: lots}
 	for _, b := range w.budgets {
 		r.budgets = append(r.budgets, b.clone())
 	}
@@ -28,25 +29,17 @@ func (w *work) try(s strategy, active []int, lots []lot) outcome {
 	}
 	for _, tier := range tiers {
 		r.machines = r.topUp(r.machines, tier)
-		r.buy(tier, s.cap)
-		if s.cap > 0 {
-			r.buy(tier, 0) // what no machine under the cap can hold
-		}
+		r.buy(tier)
 	}
 	return r.outcome()
 }
 
 // buy buys the machine that gives most for its money, and again, until none
-// takes a pod. No machine is dearer than limit, unless that is 0.
-func (r *run) buy(classes []int, limit float64) {
-	var lots lotQueue
-	for _, l := range r.lots {
-		if limit == 0 || l.price <= limit {
-			lots = append(lots, l)
-		}
-	}
+// takes a pod.
+func (r *run) buy(classes []int) {
+	lots := lotQueue(slices.Clone(r.lots))
 	heap.Init(&lots)
-	r.shelves = map[uint64]*shelf{}
+	r.shelves, r.known = map[uint64]*shelf{}, map[int]machine{}
 	worth := 0.0 // of all that is left
 	for _, c := range classes {
 		worth += float64(r.left[c]) * r.q.classes[c].worth
@@ -67,8 +60,8 @@ func (r *run) buy(classes []int, limit float64) {
 
 // next returns the machine with the lowest price per worth. A lot's key was
 // its price per worth when it was last filled; as fewer pods are left, that
-// only grows. So lots are filled anew in the order of their keys, and only
-// until no key promises better than what has been found.
+// only grows, and stays as long as the same machine can be bought again. So lots are
+// looked at in the order of their keys, until no key promises better than what has been found.
 func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool) {
 	var best machine
 	var looked []lot
@@ -81,9 +74,13 @@ func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool)
 			looked = append(looked, l)
 			continue
 		}
-		m := r.machine(l, classes)
-		if m.worth == 0 {
-			continue // it takes none of those that are left
+		m, ok := r.known[l.offer]
+		if !ok || !r.repeats(&m) {
+			m = r.machine(l, classes, cost, ratio)
+			if m.worth == 0 {
+				continue // it takes none of those that are left
+			}
+			r.known[l.offer] = m
 		}
 		l.key = cost / m.worth
 		looked = append(looked, l)
@@ -97,6 +94,17 @@ func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool)
 	return best, len(best.takes) > 0
 }
 
+// repeats reports whether the machine can be bought again as it is.
+func (r *run) repeats(m *machine) bool {
+	short := func(t take) bool { return r.left[t.class] < t.n }
+	return !slices.ContainsFunc(m.takes, short) && r.affords(m.offer)
+}
+
+// affords reports whether the limits allow one more machine of the offer.
+func (r *run) affords(offer int) bool {
+	return r.budgets[r.st.variantOf(offer).pool].times(r.st.typeOf(offer).Capacity, 1) > 0
+}
+
 // cost is what a machine of the lot is reckoned to cost: its price, or, when
 // limits are scarce, the share it takes of what is left of them, and then its price.
 func (r *run) cost(l lot) float64 {
@@ -108,17 +116,25 @@ func (r *run) cost(l lot) float64 {
 	return price + priceless*r.budgets[pool].share(r.st.typeOf(l.offer).Capacity)
 }
 
-// machine fills a machine of the lot with pods of the classes.
-func (r *run) machine(l lot, classes []int) machine {
+// promising is how much more for its money a machine may give when it is filled with care.
+const promising = 0.92
+
+// machine fills a machine of the lot with pods of the classes; with care, if
+// it might then have a lower price per worth than ratio.
+func (r *run) machine(l lot, classes []int, cost, ratio float64) machine {
 	shape := &r.st.shapes[r.st.offers[l.offer].shape]
 	m := machine{offer: l.offer, copies: 1, free: shape.room.clone(), ports: slices.Clip(shape.ports)}
-	if r.budgets[r.st.variantOf(l.offer).pool].times(r.st.typeOf(l.offer).Capacity, 1) > 0 {
+	if r.affords(l.offer) {
 		s, ok := r.shelves[l.mark]
 		if !ok {
 			s = r.shelve(r.accepting(l.offer, classes))
 			r.shelves[l.mark] = s
 		}
+		empty := m.clone()
 		r.fill(&m, s)
+		if r.careful && m.worth > 0 && cost/m.worth*promising < ratio {
+			r.carefully(&m, empty, s)
+		}
 	}
 	return m
 }

@@ -100,6 +100,9 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 			c = &f.q.classes[class]
 		}
 		f.steps++
+		if class+1 == f.barred {
+			continue
+		}
 		if k.left < 0 {
 			k.left = f.allowance(m, class)
 		}
