@@ -100,7 +100,7 @@ func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
 	for i, d := range at.domains {
 		n := e.even.count[d] + e.maybe[d] + u.self
 		skew := e.skew(n, d, place)
-		if e.fewest(d, place) < u.minDomains {
+		if e.fewest(d) < u.minDomains {
 			skew = max(skew, n)
 		}
 		if over := skew - u.maxSkew; i == 0 || over > most {
@@ -167,13 +167,9 @@ func (e *evenness) fewestOf(lot, except int) (int, bool) {
 
 // fewest returns the least number of domains that there may be with a pod in
 // this one. It takes loose places to come up in domains that are there, if they can.
-func (e *evenness) fewest(domain, place int) int {
+func (e *evenness) fewest(domain int) int {
 	if e.even.hosts {
-		n := e.bounds.least + e.hosts
-		if place < 0 {
-			n++
-		}
-		return n
+		return e.bounds.least + e.hosts
 	}
 	n := len(e.even.domains)
 	if !e.even.domains[domain] {
@@ -200,7 +196,7 @@ func (e *evenness) describe(u use, place int) string {
 	}
 	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the emptiest domain, there could be %d",
 		u.maxSkew, where, over+u.maxSkew)
-	if n := e.fewest(domain, place); n < u.minDomains {
+	if n := e.fewest(domain); n < u.minDomains {
 		said += fmt.Sprintf(", as there may be only %d domains of the %d that it wants", n, u.minDomains)
 	}
 	return said

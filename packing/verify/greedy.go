@@ -6,7 +6,6 @@ import "slices"
 // that worked. Pods whom nothing keeps are held back until the rest needs them.
 func (o *order) greedy() bool {
 	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[spot][]int{}
-	o.at = make([]*bucket, len(o.groups))
 	o.findFirsts()
 	var free []int
 	for _, i := range o.members {
@@ -30,6 +29,7 @@ func (o *order) greedy() bool {
 				o.wake(b)
 			}
 		case o.bindAll(free):
+		case o.retry():
 		default:
 			o.explain()
 			return false
@@ -98,10 +98,10 @@ func (o *order) drain() {
 		for len(b.groups) > 0 {
 			i := b.groups[0]
 			b.groups = b.groups[1:]
-			if o.at[i] != b {
+			if o.groups[i].waits != b {
 				continue // it waits elsewhere by now
 			}
-			if o.try(i); o.at[i] == b {
+			if o.try(i); o.groups[i].waits == b {
 				break
 			}
 		}
@@ -110,7 +110,7 @@ func (o *order) drain() {
 
 // try binds pods of the group until one has to wait.
 func (o *order) try(group int) {
-	o.at[group] = nil
+	o.groups[group].waits = nil
 	for o.groups[group].left > 0 {
 		if n, held := o.held(group); held {
 			o.park(group, obstacle{rule: rule{near: true, number: -1}, domain: n, held: true})
@@ -132,7 +132,7 @@ func (o *order) park(group int, ob obstacle) {
 		o.of[ob.rule] = append(o.of[ob.rule], b)
 	}
 	b.groups = append(b.groups, group)
-	o.at[group] = b
+	o.groups[group].waits = b
 	if ob.near && !ob.held {
 		at := spot{near: ob.number, place: o.groups[group].place}
 		o.waiting[at] = append(o.waiting[at], group)
@@ -176,9 +176,9 @@ func (o *order) arrived(near, place int) {
 	}
 	at := spot{near: near, place: place}
 	for _, i := range o.waiting[at] {
-		if b := o.at[i]; b != nil && b.near && b.number == near && !b.held {
+		if b := o.groups[i].waits; b != nil && b.near && b.number == near && !b.held {
 			o.queue = append(o.queue, errand{group: i})
-			o.at[i] = nil
+			o.groups[i].waits = nil
 		}
 	}
 	delete(o.waiting, at)
@@ -202,12 +202,24 @@ func (o *order) waitingRules() []*bucket {
 	var out []*bucket
 	seen := map[*bucket]bool{}
 	for _, i := range o.members {
-		if b := o.at[i]; b != nil && !seen[b] {
+		if b := o.groups[i].waits; b != nil && !seen[b] {
 			seen[b] = true
 			out = append(out, b)
 		}
 	}
 	return out
+}
+
+// retry tries all who wait once more, and reports whether that was of any use:
+// nobody is called stuck for having been woken too seldom.
+func (o *order) retry() bool {
+	bound := false
+	for _, i := range o.members {
+		before := o.groups[i].left
+		o.try(i)
+		bound = bound || o.groups[i].left < before
+	}
+	return bound
 }
 
 // release binds free pods that may help those who wait, one to a place: pods in

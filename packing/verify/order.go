@@ -18,7 +18,6 @@ type order struct {
 	buckets map[obstacle]*bucket
 	of      map[rule][]*bucket // by rule: where pods wait for it
 	waiting map[spot][]int     // near rule and place: groups that a pod there would help
-	at      []*bucket          // by group of the plan: where it waits
 	until   map[int]bool       // near rules whose first pod is awaited: nobody whom they count goes before
 	first   map[int]bool       // groups that may be the first of a series
 }
@@ -59,7 +58,7 @@ func newOrder(t *topology, groups []int, gone bool) *order {
 	}
 	for _, i := range groups {
 		g := &t.groups[i]
-		g.left = len(g.pods)
+		g.left, g.waits = len(g.pods), nil
 		c := &t.classes[g.class]
 		k := &t.kinds[c.kind]
 		for _, u := range c.uses {

@@ -3,15 +3,14 @@ package verify
 import (
 	"fmt"
 	"slices"
-
-	"github.com/joiner-sh/joiner/cluster"
 )
 
 // topology holds the plan against the rules between pods.
 type topology struct {
 	*checker
 	*book
-	groups []group
+	groups  []group
+	leaving bool // some node is
 
 	// How the rules stand at the end, with everybody bound who could be.
 	spreadEnd []*evenness
@@ -23,11 +22,13 @@ type group struct {
 	class int
 	place int
 	pods  []string
-	left  int // how many of them are not bound yet
+	left  int     // how many of them are not bound yet
+	waits *bucket // for what, if they do
 }
 
 func newTopology(c *checker) *topology {
 	t := &topology{checker: c, book: newBook(c)}
+	t.leaving = slices.ContainsFunc(c.places, func(p place) bool { return p.node != nil && p.node.Leaving })
 	for i := range c.places {
 		first := len(t.groups)
 		for _, p := range c.places[i].pods {
@@ -93,7 +94,7 @@ func (t *topology) unlabelled(g *group) {
 // part finds an order for pods that rules tie together.
 func (t *topology) part(groups []int) {
 	worlds := []bool{false}
-	if slices.ContainsFunc(t.snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving }) {
+	if t.leaving {
 		worlds = append(worlds, true)
 	}
 	var first []string

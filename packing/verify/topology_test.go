@@ -275,5 +275,26 @@ func TestSpread(t *testing.T) {
 			w.buy("b", "web-1")
 			w.buy("c", "web-2")
 		}),
+		"it does not, if taints are honoured": wrong("of the 2 that it wants", func(w *world) {
+			w.web(2, spread(zone, 1, "web", minDomains(2), honorTaints))
+			w.node("n1", "a").Leaving = true
+			w.buy("b", "web-1", "web-2")
+		}),
+		"a leaving host with pods, besides an empty host": wrong(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"))
+			w.node("n1", "a", stays("web", 1)).Leaving = true
+			w.node("n2", "a")
+			w.buy("a", "web-1", "web-2")
+		}),
+		"an undecided machine takes its pods along into a domain of its own": right(func(w *world) {
+			w.web(3, spread(zone, 1, "web"))
+			w.buy("a b", "web-1")
+			w.buy("a", "web-2", "web-3")
+		}),
+		"an undecided machine is a domain more, wherever it is": right(func(w *world) {
+			w.web(4, spread(zone, 1, "web", minDomains(2)))
+			w.buy("a b", "web-1", "web-2")
+			w.buy("c", "web-3", "web-4")
+		}),
 	})
 }
