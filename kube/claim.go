@@ -55,7 +55,7 @@ func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, erro
 			Taints:                 taintObjects(m.Taints),
 			StartupTaints:          taintObjects(m.StartupTaints),
 			Requirements:           requirements,
-			Resources:              karpv1.ResourceRequirements{Requests: Quantities(m.Requests)},
+			Resources:              karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(m.Requests))},
 			NodeClassRef:           ref.DeepCopy(),
 			TerminationGracePeriod: spec.TerminationGracePeriod,
 			ExpireAfter:            spec.ExpireAfter,

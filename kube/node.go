@@ -28,6 +28,7 @@ type nodeView struct {
 	mostCapacity capacity.Amounts
 
 	residents residents
+	attached  map[attachment]bool // the volumes that its pods use
 }
 
 // nodesOf pairs claims with Nodes by the machine's provider id. What has no

@@ -68,6 +68,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 		daemons: daemonsOf(o.DaemonSets, o.Pods),
 		nodes:   nodesOf(o.Claims, o.Nodes, view.Market),
 	}
+	limitVolumes(b.nodes, o.CSINodes, view.Market)
 	b.index()
 	for _, pod := range o.Pods {
 		b.place(pod)
@@ -89,6 +90,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Claim, y.Claim))
 	})
 	slices.SortFunc(out.Pods, byPodID)
+	keepShared(&out)
 	return out
 }
 

@@ -104,6 +104,10 @@ func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 		Priority:    priorityOf(pod),
 		Created:     pod.CreationTimestamp.Time,
 	}
+	if all := around.volumes.attachments(pod); len(all) > 0 {
+		out.Requests = counted(out.Requests, all, all)
+	}
+	out.Volumes = around.volumes.sharable(pod)
 	if !around.withoutWishes {
 		out.Preferred = preferred(&pod.Spec)
 	}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 )
@@ -99,12 +98,6 @@ func (r residents) values() []cluster.Resident {
 		out[i] = cluster.Resident{Kind: &one.Kind, Count: r[one]}
 	}
 	return out
-}
-
-// uses counts what the pod takes of the node's room.
-func (n *nodeView) uses(_ *builder, _ *corev1.Pod, requests capacity.Amounts, ports []cluster.HostPort) {
-	n.value.Requested = n.value.Requested.Add(requests)
-	n.value.HostPorts = mergePorts(n.value.HostPorts, ports)
 }
 
 // settles counts a pod among those that stay on the node.

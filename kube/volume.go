@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/constraint"
 )
@@ -17,10 +18,14 @@ type volumes struct {
 	volumes map[string]*corev1.PersistentVolume
 	classes map[string]*storagev1.StorageClass
 	usual   string // the default storage class, empty if there is none
+
+	limited map[string]bool   // the drivers that may say how many volumes a node takes
+	single  map[string]string // claims for one pod at a time, to the pod that has each
 }
 
 func volumesOf(o Objects, live bool) volumes {
 	out := volumes{
+		limited: map[string]bool{driverEBS: true},
 		live:    live,
 		claims:  make(map[string]*corev1.PersistentVolumeClaim, len(o.VolumeClaims)),
 		volumes: make(map[string]*corev1.PersistentVolume, len(o.Volumes)),
@@ -44,18 +49,24 @@ func volumesOf(o Objects, live bool) volumes {
 			out.usual = c.Name
 		}
 	}
+	for _, limits := range attachLimits(o.CSINodes) {
+		for _, e := range limits.Extended {
+			out.limited[strings.TrimPrefix(e.Name, attachable)] = true
+		}
+	}
+	out.single = ownersOf(o)
 	return out
 }
 
 // places returns the alternatives that the pod's volumes leave of the ones it
 // has, or a sentence on why it cannot be planned.
-func (v volumes) places(pod *corev1.Pod, alternatives []constraint.Requirements) ([]constraint.Requirements, string) {
+func (v *volumes) places(pod *corev1.Pod, alternatives []constraint.Requirements) ([]constraint.Requirements, string) {
 	for i := range pod.Spec.Volumes {
 		name := claimName(pod, &pod.Spec.Volumes[i])
 		if name == "" {
 			continue
 		}
-		where, why := v.claimPlaces(pod.Namespace, name)
+		where, why := v.claimPlaces(pod, name, pod.Spec.Volumes[i].Ephemeral != nil)
 		if why != "" {
 			return nil, why
 		}
@@ -81,8 +92,9 @@ func claimName(pod *corev1.Pod, volume *corev1.Volume) string {
 }
 
 // claimPlaces returns where the claim's volume is or may come to be; nil: anywhere.
-func (v volumes) claimPlaces(namespace, name string) ([]constraint.Requirements, string) {
-	claim, ok := v.claims[namespace+"/"+name]
+func (v *volumes) claimPlaces(pod *corev1.Pod, name string, own bool) ([]constraint.Requirements, string) {
+	id := pod.Namespace + "/" + name
+	claim, ok := v.claims[id]
 	switch {
 	case !ok && v.live:
 		return nil, fmt.Sprintf("its volume claim %s does not exist", name)
@@ -92,22 +104,46 @@ func (v volumes) claimPlaces(namespace, name string) ([]constraint.Requirements,
 		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
 	case claim.Status.Phase == corev1.ClaimLost:
 		return nil, fmt.Sprintf("the volume of its claim %s is lost", name)
-	case claim.Spec.VolumeName != "":
+	case own && v.live && !metav1.IsControlledBy(claim, pod):
+		return nil, fmt.Sprintf("volume claim %s, which would be made for it, is there and is not its own", name)
+	}
+	if user := v.single[id]; user != "" && user != pod.Namespace+"/"+pod.Name {
+		return nil, fmt.Sprintf("its volume claim %s is for one pod at a time (ReadWriteOncePod), and pod %s comes first", name, user)
+	}
+	if claim.Spec.VolumeName != "" {
 		return v.boundPlaces(claim)
 	}
-	class := v.usual
-	switch {
-	case claim.Spec.StorageClassName != nil:
-		class = *claim.Spec.StorageClassName
-	case class == "" && !v.live:
+	class := v.classOf(claim)
+	if class == "" && claim.Spec.StorageClassName == nil && !v.live {
 		return nil, "" // the default class is not among the manifests
 	}
-	return v.unboundPlaces(claim.Name, class)
+	return v.unboundPlaces(claim, class)
 }
 
-func (v volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]constraint.Requirements, string) {
+// classOf is the name of the claim's storage class, empty if it has none.
+func (v *volumes) classOf(claim *corev1.PersistentVolumeClaim) string {
+	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return v.usual // the API server will write it on the claim
+}
+
+// Annotations of volume claims.
+const (
+	annotationBound    = "pv.kubernetes.io/bind-completed"    // claim and volume know each other
+	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being made for a pod on this node
+)
+
+func (v *volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]constraint.Requirements, string) {
 	volume, ok := v.volumes[claim.Spec.VolumeName]
+	_, complete := claim.Annotations[annotationBound]
 	switch {
+	case !complete && v.live:
+		return nil, fmt.Sprintf("its volume claim %s is not bound to volume %s yet: kube-scheduler waits for it",
+			claim.Name, claim.Spec.VolumeName)
 	case !ok && v.live:
 		return nil, fmt.Sprintf("volume %s of its claim %s does not exist", claim.Spec.VolumeName, claim.Name)
 	case !ok:
@@ -153,21 +189,26 @@ func volumeAffinity(volume *corev1.PersistentVolume) ([]constraint.Requirements,
 // noProvisioner is the provisioner of storage classes whose volumes are made by hand, on the disks of nodes.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
-func (v volumes) unboundPlaces(claim, name string) ([]constraint.Requirements, string) {
+func (v *volumes) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]constraint.Requirements, string) {
 	class, ok := v.classes[name]
+	node := claim.Annotations[annotationSelected]
 	switch {
 	case name == "":
-		return nil, fmt.Sprintf("its volume claim %s is not bound and has no storage class", claim)
+		return nil, fmt.Sprintf("its volume claim %s is not bound and has no storage class", claim.Name)
 	case !ok && v.live:
-		return nil, fmt.Sprintf("storage class %s of its volume claim %s does not exist", name, claim)
+		return nil, fmt.Sprintf("storage class %s of its volume claim %s does not exist", name, claim.Name)
 	case !ok:
 		return nil, ""
-	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
+	case !waits(class):
 		return nil, fmt.Sprintf("its volume claim %s is not bound yet, and storage class %s binds at once:"+
-			" kube-scheduler waits for it", claim, name)
+			" kube-scheduler waits for it", claim.Name, name)
 	case class.Provisioner == noProvisioner:
 		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already"+
-			" (storage class %s provisions none)", claim, name)
+			" (storage class %s provisions none)", claim.Name, name)
+	case node != "":
+		return []constraint.Requirements{{corev1.LabelHostname: constraint.OneOf(node)}}, ""
+	case len(class.AllowedTopologies) == 0:
+		return nil, ""
 	}
 	var out []constraint.Requirements
 	for _, term := range class.AllowedTopologies {
@@ -179,5 +220,13 @@ func (v volumes) unboundPlaces(claim, name string) ([]constraint.Requirements, s
 			out = append(out, reqs)
 		}
 	}
+	if len(out) == 0 {
+		return nil, fmt.Sprintf("allowedTopologies of storage class %s, which its volume claim %s has, allow nothing", name, claim.Name)
+	}
 	return out, ""
+}
+
+// waits reports whether volumes of the class are made where their first pod goes.
+func waits(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }

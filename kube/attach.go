@@ -1,0 +1,168 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// attachable begins the names of the resources that stand for volumes attached
+// by a CSI driver: one piece for each volume. Nodes that do not say how many they
+// take have none of it, and take any number.
+const attachable = "attachable-volumes-csi-"
+
+// The EBS driver, and what its volumes were called before there was CSI.
+const (
+	driverEBS = "ebs.csi.aws.com"
+	inTreeEBS = "kubernetes.io/aws-ebs"
+)
+
+// attachment is a volume that must be attached to a node.
+type attachment struct {
+	driver string
+	volume string // what the driver calls it; "namespace/name" of its claim until it is made
+}
+
+// attachments returns the volumes of the pod that a driver with a limit attaches,
+// each once. Of what is not there nothing is known, and nothing counted.
+func (v *volumes) attachments(pod *corev1.Pod) []attachment {
+	var out []attachment
+	for i := range pod.Spec.Volumes {
+		name := claimName(pod, &pod.Spec.Volumes[i])
+		if name == "" {
+			continue
+		}
+		claim, ok := v.claims[pod.Namespace+"/"+name]
+		if !ok {
+			continue
+		}
+		if a := v.attachment(claim); v.limited[a.driver] && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (v *volumes) attachment(claim *corev1.PersistentVolumeClaim) attachment {
+	if volume, ok := v.volumes[claim.Spec.VolumeName]; ok {
+		switch source := &volume.Spec.PersistentVolumeSource; {
+		case source.CSI != nil:
+			return attachment{source.CSI.Driver, source.CSI.VolumeHandle}
+		case source.AWSElasticBlockStore != nil: // "vol-1" or "aws://us-east-1a/vol-1"
+			id := source.AWSElasticBlockStore.VolumeID
+			return attachment{driverEBS, id[strings.LastIndexByte(id, '/')+1:]}
+		}
+		return attachment{}
+	}
+	class, ok := v.classes[v.classOf(claim)]
+	if !ok {
+		return attachment{}
+	}
+	driver := class.Provisioner
+	if driver == inTreeEBS {
+		driver = driverEBS
+	}
+	return attachment{driver, claim.Namespace + "/" + claim.Name}
+}
+
+// counted returns the amounts with the number of volumes for each driver in all,
+// of which only those are counted that are in some.
+func counted(a capacity.Amounts, all, some []attachment) capacity.Amounts {
+	for _, one := range all {
+		a = a.With(attachable+one.driver, 0)
+	}
+	for _, one := range some {
+		name := attachable + one.driver
+		a = a.With(name, a.Of(name)+1)
+	}
+	return a
+}
+
+// withoutVolumes returns the amounts without volumes: no Node ever reports such a
+// resource, and a claim that asked for it would wait for it for ever.
+func withoutVolumes(a capacity.Amounts) capacity.Amounts {
+	for _, e := range a.Extended {
+		if strings.HasPrefix(e.Name, attachable) {
+			a = a.With(e.Name, 0)
+		}
+	}
+	return a
+}
+
+// uses counts what the pod takes of the node's room. A volume that several pods
+// of the node use is attached once.
+func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests capacity.Amounts, ports []cluster.HostPort) {
+	if all := b.around.volumes.attachments(pod); len(all) > 0 {
+		fresh := slices.DeleteFunc(slices.Clone(all), func(a attachment) bool { return n.attached[a] })
+		if n.attached == nil {
+			n.attached = map[attachment]bool{}
+		}
+		for _, a := range fresh {
+			n.attached[a] = true
+		}
+		requests = counted(requests, all, fresh)
+	}
+	n.value.Requested = n.value.Requested.Add(requests)
+	n.value.HostPorts = mergePorts(n.value.HostPorts, ports)
+}
+
+// attachLimits returns, by node, how many volumes each driver attaches.
+func attachLimits(nodes []*storagev1.CSINode) map[string]capacity.Amounts {
+	out := make(map[string]capacity.Amounts, len(nodes))
+	for _, n := range nodes {
+		var a capacity.Amounts
+		for i := range n.Spec.Drivers {
+			d := &n.Spec.Drivers[i]
+			if d.Allocatable != nil && d.Allocatable.Count != nil && *d.Allocatable.Count > 0 {
+				a = a.With(attachable+d.Name, int64(*d.Allocatable.Count))
+			}
+		}
+		out[n.Name] = a
+	}
+	return out
+}
+
+// limitVolumes tells the nodes how many volumes they take: what their drivers say
+// or, of a node whose EBS driver has not spoken yet, what its type is known for.
+func limitVolumes(nodes []nodeView, drivers []*storagev1.CSINode, market catalog.Market) {
+	limits := attachLimits(drivers)
+	for i := range nodes {
+		n := &nodes[i].value
+		said := limits[n.Name]
+		for _, e := range said.Extended {
+			n.Allocatable = n.Allocatable.With(e.Name, e.Value)
+		}
+		if n.Claim == "" || n.Initialized || said.Of(attachable+driverEBS) != 0 {
+			continue
+		}
+		if most := volumesOfType(&nodes[i], market); most > 0 {
+			n.Allocatable = n.Allocatable.With(attachable+driverEBS, most)
+		}
+	}
+}
+
+// volumesOfType is how many volumes the node's type takes, or the least of the
+// types that its claim may become; 0 if that is not known.
+func volumesOfType(n *nodeView, market catalog.Market) int64 {
+	if n.value.ProviderID == "" {
+		least := int64(0)
+		for i, t := range offeredTypes(n.claim, market) {
+			if i == 0 || t.Volumes < least {
+				least = t.Volumes
+			}
+		}
+		return least
+	}
+	types := market[n.value.NodeClass].Types
+	i, ok := slices.BinarySearchFunc(types, n.value.Labels[catalog.LabelInstanceType], byTypeName)
+	if !ok {
+		return 0
+	}
+	return types[i].Volumes
+}
