@@ -16,6 +16,7 @@ type filler struct {
 	barred  int     // a class that does not come onto the machine, plus one; 0: none
 	left    []int   // by class; what the filler may still place
 	cursors []cursor
+	begun   bool // the machine held something before it was filled
 }
 
 // near is how close to the best score a class usually must be for its size
@@ -29,7 +30,7 @@ const near = 0.95
 // the worth of what it added. Classes that do not accept the machine must not
 // be on the shelf.
 func (f *filler) fill(m *machine, s *shelf) float64 {
-	f.cursors = f.cursors[:0]
+	f.cursors, f.begun = f.cursors[:0], len(m.takes) > 0
 	for _, row := range s.rows {
 		f.cursors = append(f.cursors, cursor{row: row, left: -1})
 	}
@@ -51,9 +52,16 @@ func (f *filler) fill(m *machine, s *shelf) float64 {
 	return worth
 }
 
+// fewClasses is up to how many classes a machine holds for it to pay to exchange
+// one for another: on machines of many, a gap is a small part of the whole.
+const fewClasses = 12
+
 // carefully betters a machine that has been filled as usual: other balances of
 // size and proportion are tried first, then each class of the best is left out for once.
 func (f *filler) carefully(m *machine, empty machine, s *shelf) {
+	if len(m.takes) > fewClasses {
+		return
+	}
 	usual := f.near
 	for _, f.near = range [...]float64{0.8, 0.99} {
 		try := empty.clone()
@@ -62,7 +70,7 @@ func (f *filler) carefully(m *machine, empty machine, s *shelf) {
 		}
 	}
 	f.near = usual
-	for f.swap(m, empty, s) {
+	for len(m.takes) <= fewClasses && f.swap(m, empty, s) {
 	}
 }
 

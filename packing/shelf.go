@@ -129,7 +129,11 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 func (f *filler) allowance(m *machine, class int) int {
 	n := f.left[class]
 	if f.apart {
-		n = min(n, f.share(class)-m.of(class))
+		most := f.share(class)
+		if f.begun {
+			most -= m.of(class)
+		}
+		n = min(n, most)
 	}
 	return max(n, 0)
 }
