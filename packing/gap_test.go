@@ -7,6 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
 )
 
 // TestGap holds plans for unconstrained mixes to 8 % of the bound on average,
@@ -56,6 +57,9 @@ func testGap(t *testing.T, market catalog.Market) {
 			plan := packing.Solve(s, market, packing.Usual)
 			if len(plan.Refusals) > 0 {
 				t.Fatalf("%d pods refused", len(plan.Refusals))
+			}
+			if broken := verify.Check(s, market, plan); len(broken) > 0 {
+				t.Fatalf("%d rules broken, the first: %s", len(broken), broken[0])
 			}
 			gap := float64(plan.Price)/float64(plan.LowerBound) - 1
 			sum += gap

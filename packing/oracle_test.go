@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
 )
 
 // worstRatio is how much more than the best a plan for a few pods may cost: as
@@ -82,10 +83,8 @@ func partPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) fl
 	best := math.Inf(1)
 	for _, t := range market["default"].Types {
 		for _, o := range t.Offerings {
-			probe := verifier{snapshot: s, market: market}
-			m := packing.Machine{Name: "probe"}
-			probe.choice(m, s.Pools[0], packing.Choice{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price}, pods)
-			if len(probe.found) == 0 {
+			c := packing.Choice{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price}
+			if verify.Fits(s, market, s.Pools[0].Name, c, pods) {
 				best = min(best, float64(o.Price))
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,7 @@ func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, market := drawSnapshot(t), drawMarket(t)
 		plan := packing.Solve(s, market, packing.Usual)
-		for _, broken := range verify(s, market, plan) {
+		for _, broken := range verify.Check(s, market, plan) {
 			t.Error(broken)
 		}
 		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)

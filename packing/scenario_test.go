@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
 	"github.com/joiner-sh/joiner/scenario"
 )
 
@@ -40,7 +41,7 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%s tells no story", file)
 			}
 			plan := packing.Solve(s.Snapshot, s.Market, s.Effort)
-			for _, broken := range verify(s.Snapshot, s.Market, plan) {
+			for _, broken := range verify.Check(s.Snapshot, s.Market, plan) {
 				t.Error(broken)
 			}
 			shuffled := packing.Solve(shuffle(s.Snapshot), shuffleMarket(s.Market), s.Effort)
