@@ -18,9 +18,11 @@ help: ## this list
 demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
 	@bin/lab demo --joiner bin/joiner $(if $(KEEP),--keep)
 
-.PHONY: bin/joiner bin/lab
+.PHONY: bin/joiner bin/lab bin/bench
 bin/joiner:
 	@mkdir -p bin && hack/build bin/joiner . ./cmd/joiner
+bin/bench:
+	@mkdir -p bin && hack/build bin/bench bench ./cmd/bench
 bin/lab:
 	@mkdir -p bin && hack/build bin/lab lab ./cmd/lab -ldflags '$(LAB_LDFLAGS)'
 
@@ -36,7 +38,8 @@ e2e: bin/joiner bin/lab ## the tests in the lab: a real control plane, an emulat
 	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: bench
-bench: bin/joiner ## benchmarks: the engine; the controller with 500 pods in the lab (wants a calm machine)
+bench: bin/joiner bin/bench ## benchmarks: beside upstream, to docs/benchmarks.md (20 minutes); the engine; the lab with 500 pods (wants a calm machine)
+	@bin/bench -o docs/benchmarks.md
 	@go test -run '^$$' -bench . -benchmem ./packing/...
 	@LAB_TIMED=1 JOINER_BINARY=$(CURDIR)/bin/joiner $(LAB_TEST) -run '^TestFiveHundredPods$$' -v .
 

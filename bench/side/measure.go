@@ -13,9 +13,9 @@ import (
 type Sample struct {
 	Seconds   float64
 	CPU       float64 // seconds of processor time, of all threads, the garbage collector's included
-	Allocated uint64 // bytes, in all
-	Objects   uint64 // pieces, in all
-	Peak      uint64 // bytes that the process had from the system at its fullest, what it planned for included
+	Allocated uint64  // bytes, in all
+	Objects   uint64  // pieces, in all
+	Peak      uint64  // bytes that the process had from the system at its fullest, what it planned for included
 }
 
 // samplingEvery is how often memory is looked at during a run.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/joiner-sh/joiner/bench/upstream"
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
@@ -52,7 +51,9 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 		}
 		snapshot = c.Objects.Snapshot(c.View())
 	}
-	return row, p.theirs(&row, c, snapshot, check)
+	t := theirs{patience: p, c: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
+	row.Theirs = t.out
+	return row, t.run()
 }
 
 // ours makes our plans, and returns what they were made for.
@@ -76,13 +77,14 @@ func (p Patience) ours(row *Row, c workload.Case, check Check) cluster.Snapshot 
 	}
 	o.Sample, o.Runs = median(samples), len(samples)
 	o.read(plan)
-	o.check(check, snapshot, c.Market, plan)
+	o.judge(check, snapshot, c.Market, plan)
 	row.Classes = plan.Classes
 	row.Bound, row.Hopeless, row.Loose = boundOf(snapshot, c.Market, plan)
 	return snapshot
 }
 
-func (o *Outcome) check(check Check, s cluster.Snapshot, market catalog.Market, plan packing.Plan) {
+// judge notes what the checker says.
+func (o *Outcome) judge(check Check, s cluster.Snapshot, market catalog.Market, plan packing.Plan) {
 	if check == nil {
 		return
 	}
@@ -96,85 +98,3 @@ func (o *Outcome) check(check Check, s cluster.Snapshot, market catalog.Market, 
 
 // maxViolations is how many are kept of a row.
 const maxViolations = 1000
-
-// theirs makes upstream's plans: with one worker, which is what its controller has by default, with five, then with
-// the quicker of the two until there are enough.
-func (p Patience) theirs(row *Row, c workload.Case, snapshot cluster.Snapshot, check Check) error {
-	row.Theirs = &Outcome{Pods: c.Pending}
-	o := row.Theirs
-	var loaded *upstream.Cluster
-	var err error
-	load := measure(func() { loaded, err = upstream.Load(c.Objects, c.Market) })
-	if err != nil {
-		return err
-	}
-	_ = load // it follows the cluster as it changes: not part of a plan
-	samples := map[int][]Sample{}
-	for _, workers := range []int{1, 5, 0, 0} {
-		if workers == 0 {
-			workers = quicker(samples)
-		}
-		if len(samples[1])+len(samples[5]) >= max(p.TheirRuns, 1) {
-			break
-		}
-		limit := p.Theirs
-		if workers == 5 { // of interest only if they are quicker
-			limit = min(limit, time.Duration(1.2*samples[1][0].Seconds*float64(time.Second))+time.Second)
-		}
-		sample, late, err := p.once(o, loaded, workers, limit, c.Market, snapshot, check)
-		switch {
-		case err != nil:
-			return err
-		case late && len(samples[1]) == 0: // not even once
-			o.Late, o.Sample, o.Runs, o.Workers = true, sample, 1, workers
-			return nil
-		case late:
-			continue
-		}
-		samples[workers] = append(samples[workers], sample)
-		if sample.Seconds > p.Slow.Seconds() {
-			break
-		}
-	}
-	o.Workers = quicker(samples)
-	o.Sample, o.Runs = median(samples[o.Workers]), len(samples[1])+len(samples[5])
-	return nil
-}
-
-// quicker is the number of workers with which upstream took less.
-func quicker(samples map[int][]Sample) int {
-	if len(samples[5]) > 0 && median(samples[5]).Seconds < median(samples[1]).Seconds {
-		return 5
-	}
-	return 1
-}
-
-// once makes one plan of upstream's; late says that it was stopped.
-func (p Patience) once(o *Outcome, loaded *upstream.Cluster, workers int, limit time.Duration, market catalog.Market,
-	snapshot cluster.Snapshot, check Check,
-) (Sample, bool, error) {
-	var run *upstream.Run
-	var err error
-	o.Prepare = measure(func() { run, err = loaded.Prepare(workers) }).Seconds
-	if err != nil {
-		return Sample{}, false, err
-	}
-	var results upstream.Results
-	sample := measure(func() { results, err = run.Solve(limit) })
-	late := errors.Is(err, upstream.ErrLate)
-	if err != nil && !late {
-		return sample, false, err
-	}
-	if late && o.Runs+o.Machines+o.Placed > 0 {
-		return sample, true, nil // there is a complete plan already
-	}
-	plan, err := results.Plan(market)
-	if err != nil {
-		return sample, late, err
-	}
-	o.read(plan)
-	if !late {
-		o.check(check, snapshot, market, plan)
-	}
-	return sample, late, nil
-}

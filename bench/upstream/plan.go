@@ -44,11 +44,11 @@ func (r *Run) Solve(limit time.Duration) (Results, error) {
 }
 
 // Plan returns the results as a plan of ours: each machine with its cheapest offerings, as they would go to EC2.
-func (r Results) Plan(market catalog.Market) (packing.Plan, error) {
+func (r Results) Plan() (packing.Plan, error) {
 	plan := packing.Plan{Pods: r.pods}
 	truncated := r.TruncateInstanceTypes(background(), scheduling.MaxInstanceTypes)
 	for i, claim := range truncated.NewNodeClaims {
-		m, err := machine(claim, market, i+1)
+		m, err := machine(claim, i+1)
 		if err != nil {
 			return plan, err
 		}
@@ -71,7 +71,7 @@ func (r Results) Plan(market catalog.Market) (packing.Plan, error) {
 	return plan, nil
 }
 
-func machine(claim *scheduling.NodeClaim, market catalog.Market, n int) (packing.Machine, error) {
+func machine(claim *scheduling.NodeClaim, n int) (packing.Machine, error) {
 	class := claim.Spec.NodeClassRef.Name
 	m := packing.Machine{
 		Name: fmt.Sprintf("%s-%d", claim.NodePoolName, n), Pool: claim.NodePoolName, NodeClass: class,
@@ -101,7 +101,7 @@ func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 			}
 			out = append(out, packing.Choice{
 				InstanceType: t.Name, Zone: o.Zone(), CapacityType: o.CapacityType(),
-				Price: catalog.Price(math.Round(o.Price * float64(catalog.Dollar))),
+				Price: priceOf(o.Price),
 			})
 		}
 	}
@@ -110,4 +110,9 @@ func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 			cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	})
 	return out[:min(len(out), maxOfferings)]
+}
+
+// priceOf turns dollars back into the integer that they were made from.
+func priceOf(dollars float64) catalog.Price {
+	return catalog.Price(math.Round(dollars * float64(catalog.Dollar)))
 }

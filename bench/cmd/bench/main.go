@@ -49,7 +49,7 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.list, "list", false, "print the workloads and end")
 	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; without it to standard output")
 	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; what is not there is skipped")
-	set.DurationVar(&f.budget, "budget", 25*time.Minute, "as long may all of it take: when half is over, upstream runs once a workload")
+	set.DurationVar(&f.budget, "budget", 20*time.Minute, "as `LONG` may all of it take: when half is over, upstream runs once a workload")
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
 	}

@@ -1,0 +1,174 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
+)
+
+// build returns the workload with so many of the pods that wait.
+func build(t *testing.T, name string, pods int) workload.Case {
+	t.Helper()
+	for _, w := range workload.All("") {
+		if w.Name != name {
+			continue
+		}
+		c, err := w.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []*corev1.Pod
+		c.Pending = 0
+		for _, p := range c.Objects.Pods {
+			if p.Spec.NodeName != "" || c.Pending < pods {
+				kept = append(kept, p)
+			}
+			if p.Spec.NodeName == "" && c.Pending < pods {
+				c.Pending++
+			}
+		}
+		c.Objects.Pods = kept
+		return c
+	}
+	t.Fatalf("there is no workload %s", name)
+	return workload.Case{}
+}
+
+// TestSameTypes wants upstream to see exactly what our solver sees: labels, amounts, offerings, prices.
+func TestSameTypes(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"plain-10000", "thousand", "own-1000"} {
+		for _, goods := range build(t, name, 1).Market {
+			theirs := instanceTypes(goods)
+			if len(theirs) != len(goods.Types) {
+				t.Fatalf("%s: %d types, want %d", name, len(theirs), len(goods.Types))
+			}
+			for i, ours := range goods.Types {
+				if got := kube.Amounts(theirs[i].Allocatable()); !got.Equal(ours.Allocatable) {
+					t.Fatalf("%s leaves %+v to pods, want %+v", ours.Name, got, ours.Allocatable)
+				}
+				labels := constraint.Labels{}
+				for key, r := range theirs[i].Requirements {
+					if _, ok := ours.Labels[key]; ok && r.Len() == 1 {
+						labels[key] = r.Any()
+					}
+				}
+				if diff := cmp.Diff(ours.Labels, labels); diff != "" {
+					t.Fatalf("labels of %s (-want +got):\n%s", ours.Name, diff)
+				}
+				var offerings []catalog.Offering
+				for _, o := range theirs[i].Offerings {
+					offerings = append(offerings, catalog.Offering{
+						Zone: o.Zone(), ZoneID: o.Requirements.Get(catalog.LabelZoneID).Any(), CapacityType: o.CapacityType(),
+						Price: priceOf(o.Price), Available: o.Available,
+					})
+				}
+				want := ours.WithOfferings(ours.Offerings).Offerings
+				for i := range want {
+					if want[i].ZoneID == "" {
+						want[i].ZoneID = offerings[i].ZoneID // upstream answers with anything where nothing is said
+					}
+				}
+				if diff := cmp.Diff(want, offerings); diff != "" {
+					t.Fatalf("offerings of %s (-want +got):\n%s", ours.Name, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestPlanHolds drives upstream over a plain workload and one with nodes, DaemonSets, two pools, taints and
+// constraints, and lets the checker look: a fault of the driver would show as a broken rule.
+func TestPlanHolds(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"thousand", "daemonsets", "everything"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := build(t, name, 150)
+			before := text(t, c.Objects)
+			plan := solve(t, c, 1)
+			placed := len(plan.Placements)
+			for _, m := range plan.Machines {
+				placed += len(m.Pods)
+			}
+			if placed != c.Pending || len(plan.Refusals) > 0 || plan.Pods != c.Pending {
+				t.Errorf("%d of %d pods have a place, %d are refused", placed, c.Pending, len(plan.Refusals))
+			}
+			for _, wrong := range verify.Check(c.Objects.Snapshot(c.View()), c.Market, plan) {
+				t.Error(wrong)
+			}
+			if text(t, c.Objects) != before {
+				t.Error("the objects were altered")
+			}
+		})
+	}
+}
+
+// TestNodesAreSeen wants upstream to use the room on nodes that are there, and no more than that.
+func TestNodesAreSeen(t *testing.T) {
+	t.Parallel()
+	c := build(t, "onto-1000-plain", 50)
+	plan := solve(t, c, 5)
+	if len(plan.Placements) != 50 || len(plan.Machines) > 0 {
+		t.Errorf("%d pods on nodes and %d machines, want all 50 on nodes", len(plan.Placements), len(plan.Machines))
+	}
+	full := build(t, "existing-250", 150)
+	if plan := solve(t, full, 1); len(plan.Machines) == 0 {
+		t.Errorf("nothing is bought for %d pods, though the nodes are full", full.Pending)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	c := build(t, "plain", 5000)
+	run := prepare(t, c, 1)
+	if _, err := run.Solve(time.Millisecond); !errors.Is(err, ErrLate) {
+		t.Errorf("stopped at once: %v, want %v", err, ErrLate)
+	}
+}
+
+func solve(t *testing.T, c workload.Case, workers int) packing.Plan {
+	t.Helper()
+	results, err := prepare(t, c, workers).Solve(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := results.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func prepare(t *testing.T, c workload.Case, workers int) *Run {
+	t.Helper()
+	loaded, err := Load(c.Objects, c.Market)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := loaded.Prepare(workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func text(t *testing.T, o kube.Objects) string {
+	t.Helper()
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

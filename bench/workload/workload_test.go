@@ -1,0 +1,171 @@
+package workload_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+func named(t *testing.T, folder, name string) workload.Workload {
+	t.Helper()
+	for _, w := range workload.All(folder) {
+		if w.Name == name {
+			return w
+		}
+	}
+	t.Fatalf("there is no workload %s", name)
+	return workload.Workload{}
+}
+
+func build(t *testing.T, name string) workload.Case {
+	t.Helper()
+	c, err := named(t, "", name).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, w := range workload.All("") {
+		if seen[w.Name] {
+			t.Errorf("two workloads are called %s", w.Name)
+		}
+		seen[w.Name] = true
+	}
+}
+
+// TestSameEveryTime builds cases twice: without that, runs could not be compared.
+func TestSameEveryTime(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"thousand", "own-1000", "everything"} {
+		a, b := build(t, name), build(t, name)
+		if diff := cmp.Diff(a.Objects, b.Objects); diff != "" {
+			t.Errorf("%s differs from one time to the next: %s", name, diff)
+		}
+		if diff := cmp.Diff(a.Market, b.Market); diff != "" {
+			t.Errorf("%s: its market differs from one time to the next: %s", name, diff)
+		}
+	}
+}
+
+// TestNodesHold looks whether what runs before the plan is a cluster that could be.
+func TestNodesHold(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct{ pending, running, nodes int }{
+		"onto-1000-mixed": {5000, 30_000, 1000},
+		"onto-1000-plain": {5000, 30_000, 1000},
+		"existing-250":    {5000, 8000, 250}, // as far as they fit
+	} {
+		c := build(t, name)
+		room := map[string]capacity.Amounts{}
+		for _, n := range c.Objects.Nodes {
+			room[n.Name] = kube.Amounts(n.Status.Allocatable)
+		}
+		if len(room) != want.nodes {
+			t.Errorf("%s has %d nodes, want %d", name, len(room), want.nodes)
+		}
+		pending, running := 0, 0
+		for _, p := range c.Objects.Pods {
+			if p.Spec.NodeName == "" {
+				pending++
+				continue
+			}
+			running++
+			ask := kube.Requests(p)
+			if !ask.Fits(room[p.Spec.NodeName]) {
+				t.Fatalf("%s: node %s is overfull", name, p.Spec.NodeName)
+			}
+			room[p.Spec.NodeName] = room[p.Spec.NodeName].Sub(ask)
+		}
+		if pending != want.pending || pending != c.Pending || running < want.running {
+			t.Errorf("%s has %d pods that wait (it says %d) and %d that run, want %d and %d or more",
+				name, pending, c.Pending, running, want.pending, want.running)
+		}
+	}
+}
+
+func TestDeploymentsStandApart(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range build(t, "onto-1000-mixed").Objects.Pods {
+		if a := p.Spec.Affinity; p.Spec.NodeName == "" || a == nil || a.PodAntiAffinity == nil {
+			continue
+		}
+		key := p.Spec.NodeName + " " + p.Labels["app"]
+		if seen[key] {
+			t.Fatalf("two pods that may not meet run on one node: %s", key)
+		}
+		seen[key] = true
+	}
+	if len(seen) == 0 {
+		t.Error("no pod that runs has anti-affinity")
+	}
+}
+
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	const rows = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,15360,0,0\nb,6000,12288,2,1000\n"
+	if err := os.WriteFile(filepath.Join(folder, "openb_pod_list_default.csv"), []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := named(t, folder, "openb-all").Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu, err := named(t, folder, "openb-cpu").Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.Pending != 2 || cpu.Pending != 1 || cpu.Objects.Pods[0].Name != "a" {
+		t.Fatalf("of two rows, one with GPUs, %d and %d were read", all.Pending, cpu.Pending)
+	}
+	for _, p := range all.Objects.Pods {
+		if p.Name != "b" {
+			continue
+		}
+		want := capacity.Amounts{CPU: 6000, Memory: 12288 << 20, Pods: 1}.With("nvidia.com/gpu", 2)
+		if got := kube.Requests(p); !got.Equal(want) {
+			t.Errorf("b asks for %+v, want %+v", got, want)
+		}
+	}
+	if _, err := named(t, t.TempDir(), "openb-all").Build(); !errors.Is(err, workload.ErrMissing) {
+		t.Errorf("without the file: %v, want %v", err, workload.ErrMissing)
+	}
+}
+
+// TestOwnMix counts the fifths.
+func TestOwnMix(t *testing.T) {
+	t.Parallel()
+	got := map[string]int{}
+	for _, p := range build(t, "own-1000").Objects.Pods {
+		switch a := p.Spec.Affinity; {
+		case len(p.Spec.TopologySpreadConstraints) > 0:
+			got["spread "+p.Spec.TopologySpreadConstraints[0].TopologyKey]++
+		case a != nil && a.PodAffinity != nil:
+			got["near "+a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey]++
+		case a != nil && a.PodAntiAffinity != nil:
+			got["apart "+a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey]++
+		default:
+			got["plain"]++
+		}
+	}
+	want := map[string]int{
+		"plain": 200, "spread " + corev1.LabelTopologyZone: 200, "spread " + corev1.LabelHostname: 200,
+		"near " + corev1.LabelTopologyZone: 200, "apart " + corev1.LabelHostname: 200,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
