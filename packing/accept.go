@@ -42,7 +42,11 @@ func (st *stock) accept(q *queue) *acceptance {
 				plain[c.sig] = sets
 			}
 		}
+		c.hard, c.first = a.hard[c.sig], -1
 		c.stages = slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.anyHosts(a.sets[set], c) })
+		if len(c.stages) > 0 {
+			c.first = c.stages[0]
+		}
 	}
 	return a
 }

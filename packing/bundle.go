@@ -74,6 +74,7 @@ func (w *work) clump(c int) bool {
 	}
 	for len(members) > 0 {
 		if w.tie(members, 1) {
+			w.q.classes[len(w.q.classes)-1].forced = true
 			return true
 		}
 		members = smaller(members)
@@ -188,6 +189,7 @@ func (w *work) tie(members []member, n int) bool {
 		w.tally(&host, c, m.n)
 	}
 	b.stages = w.stagesOf(&b, members)
+	b.hard, b.first = w.hardOf(members), -1
 	if len(b.stages) == 0 && !w.anyRoom(&b) {
 		return false
 	}
@@ -230,6 +232,15 @@ func (w *work) stagesOf(b *class, members []member) []int {
 		}
 	}
 	return out
+}
+
+// hardOf returns the accept set of a bundle that no preference narrows.
+func (w *work) hardOf(members []member) int {
+	both := w.accepts.sets[w.q.classes[members[0].class].hard].clone()
+	for _, m := range members[1:] {
+		both.and(w.accepts.sets[w.q.classes[m.class].hard])
+	}
+	return w.accepts.number(both)
 }
 
 // anyRoom reports whether some node has room for a bundle.

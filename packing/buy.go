@@ -64,7 +64,7 @@ func (w *work) buy(active []int) {
 		}
 		o := w.try(s, active, lots)
 		outcomes = append(outcomes, o)
-		if o.price <= least*like && o.crowded == 0 && !w.turned(o, active) {
+		if o.price <= least*good && o.crowded == 0 && !w.turned(o, active) {
 			w.take(o)
 			return
 		}
@@ -75,7 +75,7 @@ func (w *work) buy(active []int) {
 		}
 	}
 	best := w.better(outcomes, active, least)
-	if best.price > least*like && w.steps < polish {
+	if best.price > least*good && w.steps < polish {
 		cheapest := slices.MinFunc(outcomes, func(a, b outcome) int {
 			return cmp.Or(w.compareLeft(a.left, b.left, active), cmp.Compare(a.price, b.price))
 		})
@@ -83,6 +83,9 @@ func (w *work) buy(active []int) {
 	}
 	w.take(best)
 }
+
+// good is how far above the bound a plan may cost and be taken without looking for a better one.
+const good = 1.025
 
 // polish is how many steps a plan may have taken for machines to be bought anew.
 const polish = 40_000_000

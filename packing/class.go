@@ -30,6 +30,10 @@ type class struct {
 	cell    []int    // of a part: its domains, by key of the profile
 	nodes   bitset   // of a part: the nodes that are in its domains; nil: all
 	members []member // of a bundle: what a unit is made of
+	forced  bool     // of a bundle: no plan could put its pods on more than one machine
+
+	hard  int // the accept set that no preference narrows, of what can be had now
+	first int // the first of the stages that it had before parts were made of it
 
 	// stages are the accept sets to try one after the other: preferences are
 	// given up softest first, heavier pools go first.

@@ -37,19 +37,49 @@ func (f *filler) fill(m *machine, s *shelf) float64 {
 	f.steps += len(s.rows)
 	worth := 0.0
 	for f.weigh(m) {
-		k := &f.cursors[f.choose()]
-		class := k.row[k.at]
-		n := f.portion(m, k)
-		if n == 0 {
-			k.at, k.left = k.at+1, -1
-			continue
-		}
-		f.add(m, class, n)
-		k.left -= n
-		worth += float64(n) * f.q.classes[class].worth
+		worth += f.takeRow(m, &f.cursors[f.choose()])
 	}
 	m.worth += worth
 	return worth
+}
+
+// takeRow adds pods of the class at the cursor; if it has fewer than would do,
+// those of the next in the row, which are much alike, make up for it. It
+// returns what they are worth.
+func (f *filler) takeRow(m *machine, k *cursor) float64 {
+	worth := 0.0
+	first := f.q.classes[k.row[k.at]].bulk
+	for want := f.want(k); want > 0; {
+		class := k.row[k.at]
+		c := &f.q.classes[class]
+		n := f.portion(m, k, want)
+		if n > 0 {
+			f.add(m, class, n)
+			k.left -= n
+			want -= n
+			worth += float64(n) * c.worth
+		}
+		if want == 0 {
+			break
+		}
+		k.at, k.left = k.at+1, -1
+		if !f.settle(k, m, first) || f.q.classes[k.row[k.at]].bulk < alike*first {
+			break
+		}
+	}
+	return worth
+}
+
+// alike is how much of the bulk of one class another must have to stand in for it.
+const alike = 0.7
+
+// want returns how many pods like those at the cursor to add at once.
+func (f *filler) want(k *cursor) int {
+	n := int(min(k.fits, 1e6))
+	if len(f.cursors) > 1 {
+		n = max(1, n/2)
+	}
+	return n
 }
 
 // fewClasses is up to how many classes a machine holds for it to pay to exchange
@@ -158,15 +188,11 @@ func (f *filler) choose() int {
 	return best
 }
 
-// portion returns how many pods of the class at the cursor to add at once.
-func (f *filler) portion(m *machine, k *cursor) int {
+// portion returns how many of so many pods of the class at the cursor can be added.
+func (f *filler) portion(m *machine, k *cursor, n int) int {
 	class := k.row[k.at]
 	c := &f.q.classes[class]
-	n := int(k.fits)
-	if len(f.cursors) > 1 {
-		n = max(1, n/2)
-	}
-	n = c.ask.times(m.free, min(n, k.left))
+	n = c.ask.times(m.free, min(n, k.left, f.most(m, class)))
 	if len(c.ports) > 0 {
 		n = min(n, 1)
 	}

@@ -14,10 +14,18 @@ type lot struct {
 
 // lots returns what these classes may buy from, each in the set that setOf gives.
 func (w *work) lots(classes []int, setOf func(class int) int) []lot {
+	sets := make([]int, len(classes))
+	for i, c := range classes {
+		sets[i] = setOf(c)
+	}
+	return w.lotsIn(sets)
+}
+
+// lotsIn returns what is in at least one of the accept sets.
+func (w *work) lotsIn(sets []int) []lot {
 	marks := make([]uint64, len(w.st.offers)) // which of the sets an offer is in, hashed
 	seen := map[int]bool{}
-	for _, c := range classes {
-		n := setOf(c)
+	for _, n := range sets {
 		if seen[n] {
 			continue
 		}

@@ -41,36 +41,6 @@ func (w *work) plan() Plan {
 	return p
 }
 
-// lowerBound is that of the pods on machines, whatever their preferences and
-// the weights of the pools.
-func (w *work) lowerBound() catalog.Price {
-	count := make([]int, len(w.q.classes))
-	for _, m := range w.machines {
-		for _, t := range m.takes {
-			w.countBase(count, t.class, t.n*m.copies)
-		}
-	}
-	var bought []int
-	for c, n := range count {
-		if n > 0 {
-			bought = append(bought, c)
-		}
-	}
-	hard := func(c int) int { return w.accepts.hard[w.q.classes[c].sig] }
-	return w.least(bought, count, w.lots(bought, hard), hard).Price
-}
-
-// countBase adds n units of a class to what is bought of the classes that they are part of.
-func (w *work) countBase(count []int, class, n int) {
-	c := &w.q.classes[class]
-	if c.members == nil {
-		count[c.base] += n
-	}
-	for _, m := range c.members {
-		w.countBase(count, m.class, n*m.n)
-	}
-}
-
 // count returns how many machines are bought.
 func (w *work) count() int {
 	n := 0

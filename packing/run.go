@@ -58,6 +58,10 @@ func (r *run) buy(classes []int) {
 	}
 }
 
+// closeTo is by how much a machine may be dearer for its worth than the best that
+// is conceivable, and be bought without a look at the rest.
+const closeTo = 1.003
+
 // next returns the machine with the lowest price per worth. A lot's key was
 // its price per worth when it was last filled; as fewer pods are left, that
 // only grows, and stays as long as the same machine can be bought again. So lots are
@@ -66,7 +70,7 @@ func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool)
 	var best machine
 	var looked []lot
 	ratio := math.Inf(1)
-	for lots.Len() > 0 && (*lots)[0].key < ratio {
+	for lots.Len() > 0 && (*lots)[0].key*closeTo < ratio {
 		l := heap.Pop(lots).(lot)
 		cost := r.cost(l)
 		if promise := cost / max(total, 1e-300); promise >= ratio {

@@ -112,11 +112,8 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if k.fits = c.ask.share(m.free); k.fits < 1 || len(c.ports) > 0 && conflicts(c.ports, m.ports) {
 			continue
 		}
-		if most := f.most(m, class); most < math.MaxInt {
-			if most == 0 {
-				continue
-			}
-			k.fits = min(k.fits, float64(most))
+		if f.most(m, class) == 0 {
+			continue
 		}
 		k.score = k.fits * c.worth
 		return true

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -41,8 +40,8 @@ type work struct {
 
 // proof is a bound that was worked out, and for what.
 type proof struct {
-	classes, count, sets []int
-	answer               bound.Answer
+	demands []demand
+	answer  bound.Answer
 }
 
 // placed is a number of pods of a class on a node that is there.
@@ -133,89 +132,6 @@ func (w *work) active() []int {
 	for _, c := range w.order {
 		if w.left[c] > 0 && w.set(c) >= 0 {
 			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// appraise sets what a pod of each class with pods left is worth: its share of
-// the least that all of them together can cost. What nothing on the market
-// takes is worth more than anything: a node that is there is its only chance.
-// It returns the lots of the active classes, and that least.
-func (w *work) appraise(active []int) ([]lot, float64) {
-	lots := w.lots(active, w.set)
-	answer := w.least(active, w.left, lots, w.set)
-	for c := range w.q.classes {
-		w.q.classes[c].worth = priceless
-	}
-	for i, c := range active {
-		w.q.classes[c].worth = max(answer.Worth[i], w.q.classes[c].size())
-	}
-	for i := range lots {
-		l := &lots[i]
-		l.key = l.price / max(answer.Holds[i], 1e-9)
-	}
-	return lots, float64(answer.Price)
-}
-
-// priceless is more than any real pod is worth: a million dollars per hour.
-const priceless = 1e6 * float64(catalog.Dollar)
-
-// size is a worth for pods that cost nothing, so that they too are placed, the
-// larger first: a billionth of a dollar for a thousand cores.
-func (c *class) size() float64 {
-	return (float64(c.amounts.CPU) + float64(c.amounts.Memory)/(4<<20) + 1) * 1e-6
-}
-
-// least returns the lower bound for count pods of these classes, each buying
-// from the lots in the accept set that setOf gives.
-func (w *work) least(classes, count []int, lots []lot, setOf func(class int) int) bound.Answer {
-	sought := proof{classes: slices.Clone(classes)}
-	for _, c := range classes {
-		sought.count, sought.sets = append(sought.count, count[c]), append(sought.sets, setOf(c))
-	}
-	if p := w.proved; slices.Equal(p.classes, sought.classes) && slices.Equal(p.count, sought.count) &&
-		slices.Equal(p.sets, sought.sets) {
-		return p.answer
-	}
-	p := bound.Problem{Offers: make([]bound.Offer, len(lots))}
-	for i, l := range lots {
-		p.Offers[i] = bound.Offer{Price: w.st.offers[l.offer].Price, Room: w.st.room(l.offer)}
-	}
-	type key struct {
-		set     int
-		devices string
-	}
-	sets := map[key]int{}
-	for _, c := range classes {
-		class := &w.q.classes[c]
-		k := key{setOf(c), class.devices(w.st.res)}
-		s, ok := sets[k]
-		if !ok {
-			s = len(p.Sets)
-			sets[k] = s
-			p.Sets = append(p.Sets, w.offering(class, w.accepts.sets[k.set], lots))
-		}
-		p.Demands = append(p.Demands, bound.Demand{Count: count[c], Ask: class.ask, Set: s})
-	}
-	sought.answer = bound.Least(p)
-	w.proved = sought
-	return sought.answer
-}
-
-// offering returns the lots in the set that have all the devices which the class asks for.
-func (w *work) offering(c *class, set bitset, lots []lot) []int {
-	var out []int
-	for i, l := range lots {
-		if !set.has(l.offer) {
-			continue
-		}
-		room, enough := w.st.room(l.offer), true
-		for r := range c.ask {
-			enough = enough && (c.ask[r] <= 0 || room[r] > 0)
-		}
-		if enough {
-			out = append(out, i)
 		}
 	}
 	return out

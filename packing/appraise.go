@@ -1,0 +1,178 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/bound"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// demand is a number of units that can be bought for from one accept set, as
+// the bound sees them.
+type demand struct{ class, set, n int }
+
+// demandOf returns the class and the accept set that stand for a class in the
+// bound. Parts of a class that could be in any domain count as the whole: it is the
+// plan that chose the domains, and the bound holds for all plans.
+func (w *work) demandOf(c int) (class, set int) {
+	p := &w.q.classes[c]
+	if whole := &w.q.classes[p.base]; p.cell != nil && w.stage[c] == 0 && whole.first == whole.hard {
+		return p.base, whole.hard
+	}
+	return c, w.set(c)
+}
+
+// gather adds n units to the demands.
+func gather(demands map[demand]int, class, set, n int) {
+	if n > 0 {
+		demands[demand{class: class, set: set}] += n
+	}
+}
+
+func sortedDemands(demands map[demand]int) []demand {
+	out := make([]demand, 0, len(demands))
+	for d, n := range demands {
+		d.n = n
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b demand) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.set, b.set)) })
+	return out
+}
+
+// appraise sets what a unit of each class with any left is worth: its share of
+// the least that all of them together can cost. What nothing on the market
+// takes is worth more than anything: a node that is there is its only chance.
+// It returns the lots of the active classes, and that least.
+func (w *work) appraise(active []int) ([]lot, float64) {
+	gathered := map[demand]int{}
+	for _, c := range active {
+		class, set := w.demandOf(c)
+		gather(gathered, class, set, w.left[c])
+	}
+	demands := sortedDemands(gathered)
+	answer, lots := w.least(demands)
+	worth := map[demand]float64{}
+	for i, d := range demands {
+		d.n = 0
+		worth[d] = answer.Worth[i]
+	}
+	for c := range w.q.classes {
+		w.q.classes[c].worth = priceless
+	}
+	for _, c := range active {
+		class, set := w.demandOf(c)
+		w.q.classes[c].worth = max(worth[demand{class: class, set: set}], w.q.classes[c].size())
+	}
+	holds := make([]float64, len(w.st.models))
+	for i, l := range lots {
+		m := w.st.offers[l.offer].model
+		holds[m] = max(holds[m], answer.Holds[i])
+	}
+	out := w.lots(active, w.set)
+	for i := range out {
+		l := &out[i]
+		l.key = l.price / max(holds[w.st.offers[l.offer].model], 1e-9)
+	}
+	return out, float64(answer.Price)
+}
+
+// priceless is more than any real pod is worth: a million dollars per hour.
+const priceless = 1e6 * float64(catalog.Dollar)
+
+// size is a worth for pods that cost nothing, so that they too are placed, the
+// larger first: a billionth of a dollar for a thousand cores.
+func (c *class) size() float64 {
+	return (float64(c.amounts.CPU) + float64(c.amounts.Memory)/(4<<20) + 1) * 1e-6
+}
+
+// lowerBound is that of the pods on machines, whatever their preferences and
+// the weights of the pools.
+func (w *work) lowerBound() catalog.Price {
+	gathered := map[demand]int{}
+	for _, m := range w.machines {
+		for _, t := range m.takes {
+			w.gatherBase(gathered, t.class, t.n*m.copies)
+		}
+	}
+	answer, _ := w.least(sortedDemands(gathered))
+	return answer.Price
+}
+
+// gatherBase adds what n units of a class are parts of, or made of. Pods that
+// no plan could put on more than one machine stay together.
+func (w *work) gatherBase(gathered map[demand]int, class, n int) {
+	c := &w.q.classes[class]
+	if c.members == nil || c.forced {
+		base := &w.q.classes[c.base]
+		gather(gathered, c.base, base.hard, n)
+		return
+	}
+	for _, m := range c.members {
+		w.gatherBase(gathered, m.class, n*m.n)
+	}
+}
+
+// least returns the lower bound for the demands, and the lots that it reckoned with.
+func (w *work) least(demands []demand) (bound.Answer, []lot) {
+	sets := make([]int, len(demands))
+	for i, d := range demands {
+		sets[i] = d.set
+	}
+	lots := w.lotsIn(sets)
+	if slices.Equal(w.proved.demands, demands) {
+		return w.proved.answer, lots
+	}
+	p := bound.Problem{Offers: make([]bound.Offer, len(lots))}
+	for i, l := range lots {
+		p.Offers[i] = bound.Offer{Price: w.st.offers[l.offer].Price, Room: w.st.room(l.offer)}
+	}
+	type key struct {
+		set     int
+		devices string
+	}
+	numbers, groups := map[key]int{}, map[int]int{}
+	for _, d := range demands {
+		class := &w.q.classes[d.class]
+		k := key{d.set, class.devices(w.st.res)}
+		s, ok := numbers[k]
+		if !ok {
+			s = len(p.Sets)
+			numbers[k] = s
+			p.Sets = append(p.Sets, w.offering(class, w.accepts.sets[d.set], lots))
+		}
+		need := bound.Demand{Count: d.n, Ask: class.ask, Set: s}
+		if most, group := w.q.profile(class).Cap(); most < math.MaxInt {
+			g, ok := groups[group]
+			if !ok {
+				g = len(p.Caps)
+				groups[group] = g
+				p.Caps = append(p.Caps, most)
+			}
+			p.Caps[g] = max(p.Caps[g], most)
+			need.Groups = []int{g}
+		}
+		p.Demands = append(p.Demands, need)
+	}
+	w.proved = proof{demands: demands, answer: bound.Least(p)}
+	return w.proved.answer, lots
+}
+
+// offering returns the lots in the set that have all the devices which the class asks for.
+func (w *work) offering(c *class, set bitset, lots []lot) []int {
+	var out []int
+	for i, l := range lots {
+		if !set.has(l.offer) {
+			continue
+		}
+		room, enough := w.st.room(l.offer), true
+		for r := range c.ask {
+			enough = enough && (c.ask[r] <= 0 || room[r] > 0)
+		}
+		if enough {
+			out = append(out, i)
+		}
+	}
+	return out
+}
