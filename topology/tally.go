@@ -69,6 +69,8 @@ type Limits struct {
 	Fewest func(group int) int
 	// Strict: wishes count like demands.
 	Strict bool
+	// Together: the pods that these must be near come with them.
+	Together bool
 }
 
 // Room returns how many more pods of the profile the machine may take: 0 if
@@ -95,7 +97,7 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 				room = min(room, 1)
 			}
 		case Near:
-			if e.matched == 0 && r.Weight == 0 {
+			if e.matched == 0 && r.Weight == 0 && !l.Together {
 				return 0
 			}
 		}
