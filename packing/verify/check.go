@@ -71,7 +71,8 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 		snapshot: s, market: market,
 		pools: map[string]*cluster.Pool{}, types: map[typeName]*catalog.Type{},
 		pods: make(map[string]*cluster.Pod, len(s.Pods)), given: make(map[string]int, len(s.Pods)),
-		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{}, demands: map[string]int{}, offers: map[offerName]*offer{},
+		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{},
+		demands: map[string]int{}, offers: map[offerName]*offer{},
 	}
 	for i := range s.Pools {
 		c.pools[s.Pools[i].Name] = &s.Pools[i]

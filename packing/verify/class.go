@@ -51,7 +51,8 @@ type book struct {
 func newBook(c *checker) *book {
 	b := &book{
 		classOf: make(map[*cluster.Pod]int, len(c.snapshot.Pods)), kindOf: map[*cluster.Kind]int{},
-		byKind: map[string]int{}, byClass: map[string]int{}, bySpread: map[string]int{}, byNear: map[string]int{}, byApart: map[string]int{},
+		byKind: map[string]int{}, byClass: map[string]int{}, bySpread: map[string]int{},
+		byNear: map[string]int{}, byApart: map[string]int{},
 	}
 	relevant, named := relevantLabels(&c.snapshot)
 	b.ground = newGround(c, relevant, named)
@@ -282,5 +283,7 @@ func (b *book) settle(place int, r cluster.Resident) {
 	for _, n := range k.nears {
 		b.nears[n].residents = append(b.nears[n].residents, at)
 	}
-	b.stand(k, b.avoids(demanded(r.Avoids)), stander{standing: at, who: "a pod of namespace " + r.Namespace + " that is there"})
+	b.stand(k, b.avoids(demanded(r.Avoids)), stander{
+		standing: at, who: "a pod of namespace " + r.Namespace + " that is there",
+	})
 }

@@ -80,7 +80,8 @@ func (c *checker) promises(m *packing.Machine, pool *cluster.Pool, offers []*off
 		values, _ := constraint.ValuesOf(r.Operator, r.Values...)
 		asks := constraint.Requirements{r.Key: values}
 		if i := slices.IndexFunc(offers, func(o *offer) bool { return !asks.Accepts(o.labels) }); i >= 0 {
-			c.broken("machine %s requires %s %s %v, which rules out its own offering %s", m.Name, r.Key, r.Operator, r.Values, offers[i])
+			c.broken("machine %s requires %s %s %v, which rules out its own offering %s",
+				m.Name, r.Key, r.Operator, r.Values, offers[i])
 		}
 	}
 }

@@ -79,7 +79,9 @@ func (c *checker) offer(pool *cluster.Pool, extra constraint.Labels, name string
 	return o
 }
 
-func newOffer(s cluster.Snapshot, typ *catalog.Type, pool *cluster.Pool, extra constraint.Labels, choice packing.Choice) *offer {
+func newOffer(
+	s cluster.Snapshot, typ *catalog.Type, pool *cluster.Pool, extra constraint.Labels, choice packing.Choice,
+) *offer {
 	if typ == nil {
 		return nil
 	}
@@ -137,7 +139,8 @@ func (o *offer) object() {
 	for _, r := range o.pool.Requirements {
 		values, ok := constraint.ValuesOf(r.Operator, r.Values...)
 		if !ok || !(constraint.Requirements{r.Key: values}).Accepts(o.labels) {
-			o.wrong = append(o.wrong, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q", r.Key, r.Operator, r.Values, o.labels[r.Key]))
+			o.wrong = append(o.wrong, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q",
+				r.Key, r.Operator, r.Values, o.labels[r.Key]))
 		}
 	}
 }
@@ -175,7 +178,9 @@ func (c *checker) accepts(o *offer, demand int) bool {
 }
 
 // suits reports whether pods with these demands may run on a node with these labels and taints.
-func suits(required []constraint.Requirements, tolerations []constraint.Toleration, labels constraint.Labels, taints []constraint.Taint) bool {
+func suits(
+	required []constraint.Requirements, tolerations []constraint.Toleration, labels constraint.Labels, taints []constraint.Taint,
+) bool {
 	if _, bad := constraint.Untolerated(taints, tolerations); bad {
 		return false
 	}

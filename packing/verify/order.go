@@ -160,7 +160,8 @@ func (o *order) explain() {
 		where := o.places[g.place].name
 		if ob.near {
 			n := o.near[ob.number]
-			o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: no pod that its affinity asks for is sure to be in the same %s",
+			o.stuck = append(o.stuck, fmt.Sprintf(
+				"%s cannot be bound to %s in any order: no pod that its affinity asks for is sure to be in the same %s",
 				g, where, n.terms[ob.term].Key))
 			continue
 		}
@@ -168,7 +169,8 @@ func (o *order) explain() {
 		e := o.spread[ob.number]
 		for _, u := range c.uses {
 			if u.rule == ob.number {
-				o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: %s", g, where, e.describe(u, g.place)))
+				o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: %s",
+					g, where, e.describe(u, g.place)))
 				break
 			}
 		}

@@ -34,7 +34,8 @@ func (c *checker) refusals(list []packing.Refusal, t *topology) {
 			// Limits and minValues stand between a pool and what it could buy, which one attempt does not show.
 			buys := !names(refusal, packing.LimitReached, packing.MinValues)
 			if where := r.room(p, buys); where != "" {
-				c.broken("pod %s is refused (%s %s), but %s would take it", refusal.Pod, refusal.Reasons[0].Code, refusal.Reasons[0].Detail, where)
+				first := refusal.Reasons[0]
+				c.broken("pod %s is refused (%s %s), but %s would take it", refusal.Pod, first.Code, first.Detail, where)
 			}
 		}
 	}

@@ -78,7 +78,8 @@ func (t *topology) unlabelled(g *group) {
 	c := &t.classes[g.class]
 	check := func(v *view, rule string) {
 		if face := t.ground.bare(v.axis.key).reach[t.ground.faceOf[g.place]]; !face.sure {
-			t.broken("pod %s on %s: its %s needs the label %s, which the node may lack", g.pods[0], t.places[g.place].name, rule, v.axis.key)
+			t.broken("pod %s on %s: its %s needs the label %s, which the node may lack",
+				g.pods[0], t.places[g.place].name, rule, v.axis.key)
 		}
 	}
 	for _, u := range c.uses {
