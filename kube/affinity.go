@@ -30,6 +30,9 @@ func required(spec *corev1.PodSpec) ([]constraint.Requirements, string) {
 		}
 		return []constraint.Requirements{base}, ""
 	}
+	if n := len(terms.NodeSelectorTerms); n > maxAlternatives {
+		return nil, fmt.Sprintf("its required node affinity has %d terms, more than %d", n, maxAlternatives)
+	}
 	var out []constraint.Requirements
 	why := "its required node affinity has no term that says anything, which no node satisfies"
 	for i := range terms.NodeSelectorTerms {
@@ -70,8 +73,8 @@ func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constr
 		e := &term.MatchExpressions[i]
 		values, ok := nodeValues(e)
 		if !ok {
-			return nil, fmt.Sprintf("its node affinity has a term that no node can satisfy: %s %s %q",
-				e.Key, e.Operator, e.Values)
+			return nil, "its node affinity has a term that no node can satisfy: " +
+				expression(e.Key, string(e.Operator), e.Values)
 		}
 		out.Narrow(stableKey(e.Key), values)
 	}
@@ -79,8 +82,12 @@ func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constr
 }
 
 // nodeValues returns what a node selector requirement accepts; false if
-// Kubernetes would not understand it. Gte and Lte are operators of NodePools only.
+// Kubernetes would not understand it, or if it is absurdly long. Gte and Lte are
+// operators of NodePools only.
 func nodeValues(e *corev1.NodeSelectorRequirement) (constraint.Values, bool) {
+	if len(e.Values) > maxValues {
+		return constraint.Values{}, false
+	}
 	switch e.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(e.Values) == 0 {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -42,11 +43,14 @@ func (v *volumes) attachments(pod *corev1.Pod) []attachment {
 		if !ok {
 			continue
 		}
-		if a := v.attachment(claim); v.limited[a.driver] && !slices.Contains(out, a) {
+		if a := v.attachment(claim); v.limited[a.driver] {
 			out = append(out, a)
 		}
 	}
-	return out
+	slices.SortFunc(out, func(a, b attachment) int {
+		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.volume, b.volume))
+	})
+	return slices.Compact(out)
 }
 
 func (v *volumes) attachment(claim *corev1.PersistentVolumeClaim) attachment {

@@ -30,6 +30,9 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod) (cluster.Daemon, boo
 	if like == nil {
 		like = podOf(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
+	if absurd(like) != "" {
+		return cluster.Daemon{}, false // no node takes it, and none would be bought for anybody if it had to
+	}
 	return cluster.Daemon{
 		Namespace:   set.Namespace,
 		Name:        set.Name,

@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,8 +118,17 @@ func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 	if out.Unplannable == "" {
 		out.Required, out.Unplannable = around.volumes.places(pod, out.Required)
 	}
-	out.Unplannable = cmp.Or(out.Unplannable, others.wrong, devices(&pod.Spec))
+	out.Unplannable = sentence(cmp.Or(absurd(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
 	return out
+}
+
+// sentence makes one line, of bounded length, of a text with names in it that may be anything.
+func sentence(text string) string {
+	const most = 1000
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return oneLine(text)
 }
 
 // devices says that the pod asks for devices in the way that this version cannot plan for.

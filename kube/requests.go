@@ -2,6 +2,7 @@ package kube
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,6 +47,55 @@ func Requests(pod *corev1.Pod) capacity.Amounts {
 	total := overrideByPod(sum.Max(peak), pod, refused).Add(requested(pod.Spec.Overhead))
 	total.Pods = 1
 	return total
+}
+
+// absurd names the first request that no pod can mean: the API server refuses what
+// is below zero, and no machine has the rest. Empty for nearly all pods.
+func absurd(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if why := absurdList(c.Resources.Requests); why != "" {
+			return fmt.Sprintf("its containers[%d].resources.requests.%s", i, why)
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if why := absurdList(c.Resources.Requests); why != "" {
+			return fmt.Sprintf("its initContainers[%d].resources.requests.%s", i, why)
+		}
+	}
+	if pod.Spec.Resources != nil {
+		if why := absurdList(pod.Spec.Resources.Requests); why != "" {
+			return "its resources.requests." + why
+		}
+	}
+	if why := absurdList(pod.Spec.Overhead); why != "" {
+		return "its overhead." + why
+	}
+	return ""
+}
+
+func absurdList(list corev1.ResourceList) string {
+	worst := ""
+	for name, q := range list {
+		most := int64(maxAmount)
+		if name == corev1.ResourceCPU {
+			most /= 1000
+		}
+		why := ""
+		switch {
+		case q.Sign() < 0:
+			why = "less than nothing"
+		case q.CmpInt64(most) > 0:
+			why = "more than any machine has"
+		default:
+			continue
+		}
+		if text := fmt.Sprintf("%.100s is %s, %s", name, q.String(), why); worst == "" || text < worst {
+			worst = text
+		}
+	}
+	return worst
 }
 
 func isSidecar(c *corev1.Container) bool {

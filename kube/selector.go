@@ -95,12 +95,20 @@ func narrowedBy(s cluster.Selector, keys []string, labels constraint.Labels, sam
 
 // expression words a requirement, short even where it has thousands of values.
 func expression(key, operator string, values []string) string {
-	const most = 3
-	text := strings.TrimSpace(fmt.Sprintf("%.100q %.100q", key, operator))
+	const most = 8
+	text := word(key) + " " + word(operator)
 	if len(values) > most {
 		return fmt.Sprintf("%s with %d values", text, len(values))
 	}
-	return fmt.Sprintf("%s %.300q", text, values)
+	return fmt.Sprintf("%s %.100q", text, values)
+}
+
+// word is the text as it is if it could be a label's name, else in quotes.
+func word(text string) string {
+	if isLabelKey(text) {
+		return text
+	}
+	return fmt.Sprintf("%.100q", text)
 }
 
 func quoted(labels map[string]string) string {

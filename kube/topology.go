@@ -44,8 +44,15 @@ func topologyOf(pod *corev1.Pod, around surroundings) topology {
 	return out
 }
 
+// maxTerms is how many spread constraints, or terms of an affinity, a pod may
+// have. Real pods have a handful.
+const maxTerms = 64
+
 // spreads reads the pod's own spread constraints.
 func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
+	if n := len(pod.Spec.TopologySpreadConstraints); n > maxTerms {
+		return nil, fmt.Sprintf("its topologySpreadConstraints are %d, more than %d", n, maxTerms)
+	}
 	var out []cluster.Spread
 	for i := range pod.Spec.TopologySpreadConstraints {
 		c := &pod.Spec.TopologySpreadConstraints[i]
@@ -109,6 +116,9 @@ func policy(field string, value *corev1.NodeInclusionPolicy, other corev1.NodeIn
 // demands cannot be read there are none, as for kube-scheduler.
 func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
 	pod *corev1.Pod, spaces *namespaces) ([]cluster.Term, string) {
+	if n := len(required) + len(preferred); n > maxTerms {
+		return nil, fmt.Sprintf("its %s has %d terms, more than %d", kind, n, maxTerms)
+	}
 	var out, wishes []cluster.Term
 	for i := range required {
 		term, wrong := podTerm(&required[i], pod, spaces)
