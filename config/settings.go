@@ -25,6 +25,9 @@ type Settings struct {
 	// BatchIdle is how long no new pending pod may appear before a plan is made; BatchMax the longest wait in all.
 	BatchIdle, BatchMax time.Duration
 
+	// SchedulerConfig is a text with the cluster's default topology spread constraints, YAML or JSON: kube.ReadUsualSpread.
+	SchedulerConfig string
+
 	// MemoryOverheadPercent is the share of an instance's memory that never reaches its nodes: 0.075.
 	MemoryOverheadPercent float64
 	// ReservedENIs are network interfaces of each instance that the VPC CNI keeps from pods.

@@ -36,6 +36,8 @@ func (c *Settings) table() []setting {
 		{flag: "batch-idle-duration", fallback: "1s", help: "plan when no new pending pod has appeared for this long", set: period(&c.BatchIdle, 0)},
 		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: period(&c.BatchMax, 0)},
 
+		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler, YAML or JSON", set: text(&c.SchedulerConfig)},
+
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask for prices, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
@@ -79,7 +81,6 @@ func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"interruption-queue":                  {"", "interruption messages are not read yet; spot interruptions end nodes without notice"},
 		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
-		"scheduler-config":                    {"", "default topology spread constraints are not planned with yet"},
 		"preference-policy":                   {"Respect", "preferences are always respected where they can be"},
 		"min-values-policy":                   {"Strict", "minValues are always strict"},
 		"feature-gates":                       {"", "gated features are not built yet"},

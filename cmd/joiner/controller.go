@@ -60,6 +60,10 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err := tryPorts(ctx, settings); err != nil {
 		return err
 	}
+	usual, err := kube.ReadUsualSpread(settings.SchedulerConfig)
+	if err != nil {
+		return fmt.Errorf("setting --scheduler-config (SCHEDULER_CONFIG): %w", err)
+	}
 	home, err := openCluster(ctx, settings, log)
 	if err != nil {
 		return err
@@ -76,7 +80,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	loops := wire(parts{settings: settings, home: home, away: away, manager: m, metrics: numbers, log: log})
+	loops := wire(parts{settings: settings, usual: usual, home: home, away: away, manager: m, metrics: numbers, log: log})
 	if err := loops.Add(ctx, m); err != nil {
 		return fmt.Errorf("start the loops: %w", err)
 	}
@@ -106,6 +110,7 @@ func commit() string {
 // parts is what the loops are made from.
 type parts struct {
 	settings config.Settings
+	usual    kube.UsualSpread
 	home     *home
 	away     *away
 	manager  ctrl.Manager
@@ -118,7 +123,7 @@ func wire(p parts) controller.Loops {
 	var (
 		cache     = p.manager.GetClient() // reads from the informers
 		ledger    = &kube.Ledger{}
-		reader    = &kube.Reader{Cache: cache, Live: p.manager.GetAPIReader(), Ledger: ledger}
+		reader    = &kube.Reader{Cache: cache, Live: p.manager.GetAPIReader(), Ledger: ledger, Usual: p.usual}
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
 		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
