@@ -94,7 +94,11 @@ func (g *groups) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		if found, ok := g.owners[ownerKey(pod.Namespace, owner.Kind, owner.Name)]; ok {
 			own, wrong := selectorOf(found)
-			if wrong == "" && !own.Nothing {
+			switch {
+			case wrong != "" || own.Nothing:
+			case owner.Kind == "ReplicationController":
+				maps.Copy(reqs, own.Labels) // its labels replace those of the Services
+			default:
 				reqs = reqs.And(own.Labels)
 			}
 		}
