@@ -82,7 +82,7 @@ func absurdList(list corev1.ResourceList) string {
 		if name == corev1.ResourceCPU {
 			most /= 1000
 		}
-		why := ""
+		var why string
 		switch {
 		case q.Sign() < 0:
 			why = "less than nothing"

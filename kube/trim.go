@@ -1,6 +1,7 @@
 package kube
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -36,6 +37,10 @@ func Trim(object any) (any, error) {
 		v.Status.EphemeralContainerStatuses = nil
 	case *corev1.Node:
 		v.Status.Images = nil
+	case *appsv1.ReplicaSet: // of which there are ten for each Deployment
+		v.Spec.Template = corev1.PodTemplateSpec{}
+	case *appsv1.StatefulSet:
+		v.Spec.Template, v.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
 	}
 	return object, nil
 }

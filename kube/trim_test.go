@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -51,6 +52,16 @@ func TestTrim(t *testing.T) {
 	if pod.ManagedFields != nil || pod.Annotations[lastApplied] != "" || pod.Annotations["kept"] != "x" ||
 		pod.Spec.Containers[0].Env != nil || pod.Spec.Volumes[0].ConfigMap != nil {
 		t.Errorf("not trimmed: %+v", pod)
+	}
+	set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template: corev1.PodTemplateSpec{Spec: pod.Spec},
+	}}
+	if _, err := Trim(set); err != nil {
+		t.Fatal(err)
+	}
+	if set.Spec.Template.Spec.Containers != nil || set.Spec.Selector.MatchLabels["app"] != "web" {
+		t.Errorf("not trimmed: %+v", set)
 	}
 	if _, err := Trim("what no accessor knows"); err != nil {
 		t.Error(err)
