@@ -51,8 +51,18 @@ func (st *stock) accept(q *queue) *acceptance {
 	return a
 }
 
-// acceptable returns the offers that the signature accepts and that can be had now.
-func (a *acceptance) acceptable(sig int) bitset { return a.sets[a.hard[sig]] }
+// buyable returns a function that tells whether a machine for some pod with the signature
+// can be bought among the offers.
+func (a *acceptance) buyable(q *queue) func(sig int, offers bitset) bool {
+	classes := make([][]int, len(q.signatures))
+	for c := range q.classes {
+		classes[q.classes[c].sig] = append(classes[q.classes[c].sig], c)
+	}
+	return func(sig int, offers bitset) bool {
+		among := a.sets[a.hard[sig]].both(offers)
+		return slices.ContainsFunc(classes[sig], func(c int) bool { return a.anyHosts(among, &q.classes[c]) })
+	}
+}
 
 // levels returns the offers that satisfy hard and all preferences which can be
 // met together, then those with the lightest preference given up, and so on

@@ -15,7 +15,7 @@ func (w *work) bundle() []int {
 	for {
 		made := len(w.q.classes)
 		for _, c := range slices.Clone(w.order) {
-			if w.left[c] == 0 || len(w.q.classes[c].stages) == 0 || !w.q.profile(&w.q.classes[c]).Follows() {
+			if w.left[c] == 0 || !w.q.profile(&w.q.classes[c]).Follows() {
 				continue
 			}
 			if !w.clump(c) {
@@ -59,13 +59,10 @@ func (w *work) clump(c int) bool {
 	if slices.ContainsFunc(groups, func(g int) bool { return w.clumped[g] }) {
 		return true // one machine is full of them: the others cannot run
 	}
-	for _, g := range groups {
-		w.clumped[g] = true
-	}
 	var members []member
 	for _, o := range w.order {
 		other := &w.q.classes[o]
-		if w.left[o] == 0 || len(other.stages) == 0 || other.members != nil {
+		if w.left[o] == 0 || other.members != nil {
 			continue
 		}
 		if theirs, too := w.needs(other); too && slices.Equal(theirs, groups) {
@@ -75,6 +72,9 @@ func (w *work) clump(c int) bool {
 	for len(members) > 0 {
 		if w.tie(members, 1) {
 			w.q.classes[len(w.q.classes)-1].forced = true
+			for _, g := range groups {
+				w.clumped[g] = true
+			}
 			return true
 		}
 		members = smaller(members)
@@ -104,8 +104,11 @@ func smaller(members []member) []member {
 // isSomewhere reports whether the group counts a pod on some node: then nobody
 // may be the first.
 func (w *work) isSomewhere(group int) bool {
-	return slices.ContainsFunc(w.rooms.hosts, func(t topology.Tally) bool { return t.Matched(group) > 0 })
+	return w.ground.away[group] || slices.ContainsFunc(w.rooms.hosts, func(t topology.Tally) bool { return t.Matched(group) > 0 })
 }
+
+// isTaken reports whether pods of the group have a host, so that others must go there too.
+func (w *work) isTaken(group int) bool { return w.clumped[group] || w.isSomewhere(group) }
 
 // attach ties pods to those that they must be near: to each about the same number.
 func (w *work) attach(c int) {
@@ -215,6 +218,9 @@ func (w *work) stagesOf(b *class, members []member) []int {
 	for _, m := range members {
 		most = max(most, len(w.q.classes[m.class].stages))
 	}
+	if slices.ContainsFunc(members, func(m member) bool { return len(w.q.classes[m.class].stages) == 0 }) {
+		return nil // no machine can be bought for some of them
+	}
 	var out []int
 	for i := range most {
 		var both bitset
@@ -259,6 +265,12 @@ func (w *work) untie() {
 		b := &w.q.classes[i]
 		if b.members == nil || w.left[i] == 0 {
 			continue
+		}
+		if b.forced {
+			groups, _ := w.needs(&w.q.classes[b.members[0].class])
+			for _, g := range groups {
+				delete(w.clumped, g)
+			}
 		}
 		from := len(b.pods) - w.left[i]*b.unit
 		for rest := b.pods[from:]; len(rest) > 0; {

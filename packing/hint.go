@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/topology"
 )
 
 // hint names the smallest change that would help: what would mend the cause
@@ -41,19 +42,30 @@ func (t *trial) hint() string {
 		return fmt.Sprintf("raise spec.limits.%s of NodePool %s", limit, name)
 	case MinValues:
 		return fmt.Sprintf("lower minValues of %s in NodePool %s, or let it use more instance types", best.Detail, name)
-	case TopologySpread:
-		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
-			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", best.Detail, name)
-	case PodAffinity:
-		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
-			"start those pods first, or prefer them instead of requiring them", best.Detail)
-	case PodAntiAffinity:
-		return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
-			"offer more of them, or prefer anti-affinity instead of requiring it", best.Detail)
+	case TopologySpread, PodAffinity, PodAntiAffinity:
+		return t.companyHint(best)
 	case EffortSpent:
 		return "plan again: the pods that have a place now need no more work"
 	}
 	return ""
+}
+
+// companyHint says what would let the pod be where others are, or are not.
+func (t *trial) companyHint(f *finding) string {
+	if f.Detail != topology.Hostname && len(t.ground.keys[f.Detail].values) == 0 {
+		return fmt.Sprintf("its rule about other pods goes by the label %s, which no node and no NodePool has: "+
+			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.Detail, f.pool.Name)
+	}
+	switch f.Code {
+	case TopologySpread:
+		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
+			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.Detail, f.pool.Name)
+	case PodAffinity:
+		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
+			"start those pods first, or prefer them instead of requiring them", f.Detail)
+	}
+	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
+		"offer more of them, or prefer anti-affinity instead of requiring it", f.Detail)
 }
 
 // furthest returns the finding of the highest rank, the most frequent one among equals; nil if there is none.

@@ -29,7 +29,7 @@ func (f *filler) most(m *machine, class int) int {
 func (f *filler) limits(class int) topology.Limits {
 	l := topology.Limits{Strict: !f.lax[class]}
 	if f.here {
-		l.Fewest, l.Strict = func(group int) int { return f.ground.fewest[group] }, f.strict
+		l.Fewest, l.Strict = f.ground.fewestOf, f.strict
 	}
 	return l
 }

@@ -32,7 +32,7 @@ func (w *work) split() {
 		waiting = again
 	}
 	for _, c := range waiting {
-		w.q.classes[c].stages = nil
+		w.strand(c)
 	}
 	w.arrange()
 }
@@ -70,7 +70,7 @@ func (w *work) splitClass(c int) bool {
 		part.base, part.cell = c, places[i].Domains
 		part.pods = class.pods[given : given+n]
 		part.nodes = w.ground.nodesIn(profile, part.cell)
-		part.stages = w.stagesIn(&class, part.cell)
+		part.stages, _ = w.stagesIn(&class, part.cell)
 		w.q.classes = append(w.q.classes, part)
 		w.sent[len(w.q.classes)-1] = n
 		w.left = append(w.left, n)
@@ -80,9 +80,14 @@ func (w *work) splitClass(c int) bool {
 		return false
 	}
 	w.q.classes[c].pods = class.pods[given:]
-	w.q.classes[c].stages = nil
 	w.left[c] = class.units() - given
+	w.strand(c)
 	return true
+}
+
+// strand notes that what is left of the class may go nowhere.
+func (w *work) strand(c int) {
+	w.q.classes[c].stages, w.q.classes[c].nodes = nil, newBitset(len(w.rooms.nodes))
 }
 
 // places returns the combinations of domains where pods of the class could be.
@@ -93,8 +98,8 @@ func (w *work) places(c int) []topology.Place {
 	for _, cell := range w.ground.cells(profile) {
 		at := topology.Place{Domains: cell, Free: w.free(class, w.ground.nodesIn(profile, cell))}
 		at.Price = math.Inf(1)
-		if stages := w.stagesIn(class, cell); len(stages) > 0 {
-			at.Most, at.Price = class.units(), w.rate(stages[0])
+		if stages, rank := w.stagesIn(class, cell); len(stages) > 0 {
+			at.Most, at.Price, at.Rank = class.units(), w.rate(stages[0]), rank
 		}
 		at.Most = max(at.Most, at.Free)
 		if most, ok := w.caps[capKey(c, cell)]; ok {
@@ -122,7 +127,7 @@ func (t *terrain) cells(p *topology.Profile) [][]int {
 		f := t.keys[key]
 		var more []partial
 		for _, at := range out {
-			for d := range f.values {
+			for d := range f.offers {
 				next := partial{domains: append(slices.Clone(at.domains), d), offers: f.offers[d], nodes: f.nodes[d]}
 				if i > 0 {
 					next.offers, next.nodes = at.offers.both(f.offers[d]), at.nodes.both(f.nodes[d])
@@ -150,11 +155,11 @@ func (t *terrain) nodesIn(p *topology.Profile, cell []int) bitset {
 	return out
 }
 
-// stagesIn returns the stages of the class as far as its offers are in the domains.
-func (w *work) stagesIn(class *class, cell []int) []int {
+// stagesIn returns the stages of the class as far as its offers are in the
+// domains, and how many stages it has before the first of them.
+func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 	profile := w.q.profile(class)
-	var out []int
-	for _, stage := range class.stages {
+	for i, stage := range class.stages {
 		key := stageKey(stage, profile.Keys, cell)
 		set, ok := w.narrowed[key]
 		if !ok {
@@ -166,10 +171,13 @@ func (w *work) stagesIn(class *class, cell []int) []int {
 			w.narrowed[key] = set
 		}
 		if !slices.Contains(out, set) && w.accepts.anyHosts(w.accepts.sets[set], class) {
+			if len(out) == 0 {
+				rank = i
+			}
 			out = append(out, set)
 		}
 	}
-	return out
+	return out, rank
 }
 
 // free returns how many pods of the class have room on these nodes, about.

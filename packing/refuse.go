@@ -65,10 +65,10 @@ const (
 	rankTaint
 	rankLabel
 	rankRoom
+	rankTopology
 	rankCapacity
 	rankLimit
 	rankValues
-	rankTopology
 	rankEffort
 )
 
@@ -212,6 +212,7 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 	shape := &t.st.shapes[t.st.offers[o].shape]
 	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom, room: shape.room}
 	lacking := t.class.ask.lacking(shape.room)
+	topological, key := t.against(o)
 	limit := b.tightest(t.st.typeOf(o).Capacity)
 	switch {
 	case shape.broken:
@@ -220,6 +221,8 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 		f.Code, f.Detail = TooSmall, t.st.res[lacking]
 	case conflicts(t.class.ports, shape.ports):
 		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.ports, shape.ports)
+	case topological != "":
+		f.Code, f.Detail, f.rank = topological, key, rankTopology
 	case !t.st.offers[o].Available:
 		f.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
@@ -227,11 +230,7 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 	case len(p.least) > 0 && t.alone(o) != "":
 		f.Code, f.Detail, f.rank = MinValues, t.alone(o), rankValues
 	default:
-		f.Code, f.Detail = t.against(o)
-		f.rank = rankTopology
-		if f.Code == EffortSpent {
-			f.rank = rankEffort
-		}
+		f.Code, f.rank = EffortSpent, rankEffort
 	}
 	t.add(f)
 }
@@ -243,25 +242,20 @@ func (t *trial) alone(o int) string {
 	return t.tooFew(&m)
 }
 
-// against names the rule about other pods that keeps the class off the offer;
-// without one, it is for lack of effort that it was not bought.
+// against names the rule about other pods that keeps the class off the offer, if there is one.
 func (t *trial) against(o int) (Code, string) {
 	p := t.q.profile(t.class)
 	cell := make([]int, len(p.Keys))
 	for i, key := range p.Keys {
 		cell[i] = slices.IndexFunc(t.ground.keys[key].offers, func(s bitset) bool { return s.has(o) })
-		if cell[i] < 0 {
-			return LabelMissing, key
-		}
 	}
 	rule := t.ground.census.Refusal(p, cell)
 	if rule == nil {
-		// What hosts ask is nothing that a new machine could not give, but for company.
-		i := slices.IndexFunc(p.Host, func(r topology.Rule) bool { return r.Form == topology.Near && r.Weight == 0 })
-		if i < 0 {
-			return EffortSpent, ""
+		// A new machine gives all that is asked of a host, but for company.
+		if groups, self := t.needs(t.class); len(groups) > 0 && (!self || slices.ContainsFunc(groups, t.isTaken)) {
+			return PodAffinity, topology.Hostname
 		}
-		rule = &p.Host[i]
+		return "", ""
 	}
 	return codeOf[rule.Form], t.q.book.Groups[rule.Group].Key
 }

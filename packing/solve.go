@@ -26,7 +26,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	st := newStock(s, market, res, q)
 	accepts := st.accept(q)
 	rooms := newRooms(s, res, q)
-	ground := newTerrain(st, rooms, q, accepts.acceptable, s.Nodes)
+	ground := newTerrain(st, rooms, q, accepts.buyable(q), s.Nodes)
 
 	// 2. Pods that keep to zones, or other domains, are sent there.
 	w := newWork(st, q, accepts, rooms, ground, int(effort))
@@ -54,6 +54,8 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		}
 		w = next
 	}
+
+	w.audit(ground)
 
 	// 6. Who is left is told why.
 	plan := w.plan()

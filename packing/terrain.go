@@ -13,21 +13,22 @@ import (
 type terrain struct {
 	keys    map[string]*field
 	census  *topology.Census
-	counted []bitset    // by group: the nodes whose pods count; nil: all
-	fewest  map[int]int // by group over host names, of a spread: the pods on the node that has the fewest
+	counted []bitset         // by group: the nodes whose pods count; nil: all
+	away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
+	fewest  map[int]scarcity // by group over host names, of a spread
 }
 
 // field is the domains of one label.
 type field struct {
 	values []string // sorted
-	offers []bitset // by value: the offers that have it
-	nodes  []bitset // by value: the nodes that have it, by number in rooms
-	at     []int    // by node: its domain, -1 without the label
+	offers []bitset // by value: the offers that have it; last, those without the label
+	nodes  []bitset // by value: the nodes that have it, by number in rooms; last, those without the label
+	at     []int    // by node: its domain, the number of values without the label
 }
 
 // newTerrain looks at the ground; it notes the residents of nodes in rooms.hosts.
-func newTerrain(st *stock, r *rooms, q *queue, hard func(sig int) bitset, nodes []cluster.Node) *terrain {
-	t := &terrain{keys: map[string]*field{}, fewest: map[int]int{}}
+func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bitset) bool, nodes []cluster.Node) *terrain {
+	t := &terrain{keys: map[string]*field{}, fewest: map[int]scarcity{}, away: map[int]bool{}}
 	domains := map[string]int{}
 	for i := range q.book.Groups {
 		key := q.book.Groups[i].Key
@@ -41,7 +42,7 @@ func newTerrain(st *stock, r *rooms, q *queue, hard func(sig int) bitset, nodes 
 	if len(q.book.Groups) == 0 {
 		return t
 	}
-	counted := t.countable(st, r, q, hard)
+	counted := t.countable(r, q, buyable)
 	t.counted = counted
 	for i, n := range r.nodes {
 		t.settle(q.book, n, counted, i, &r.hosts[i])
@@ -59,7 +60,7 @@ func newField(offers, nodes *keyIndex, sizeOffers, sizeNodes int) *field {
 	f := &field{at: make([]int, sizeNodes)}
 	f.values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.values, nodes.values))))
 	for i := range f.at {
-		f.at[i] = -1
+		f.at[i] = len(f.values)
 	}
 	pick := func(k *keyIndex, value string, size int) bitset {
 		if i, ok := slices.BinarySearch(k.values, value); ok {
@@ -72,13 +73,14 @@ func newField(offers, nodes *keyIndex, sizeOffers, sizeNodes int) *field {
 		f.nodes = append(f.nodes, pick(nodes, value, sizeNodes))
 		f.nodes[d].each(func(i int) { f.at[i] = d })
 	}
+	f.offers, f.nodes = append(f.offers, offers.absent), append(f.nodes, nodes.absent)
 	return f
 }
 
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
 // all), and tells the census which domains do: those with such a node,
 // and those where a machine for the owner can be bought.
-func (t *terrain) countable(st *stock, r *rooms, q *queue, hard func(sig int) bitset) []bitset {
+func (t *terrain) countable(r *rooms, q *queue, buyable func(sig int, offers bitset) bool) []bitset {
 	out := make([]bitset, len(q.book.Groups))
 	for n := range q.book.Groups {
 		g := &q.book.Groups[n]
@@ -101,9 +103,8 @@ func (t *terrain) countable(st *stock, r *rooms, q *queue, hard func(sig int) bi
 		}
 		f := t.keys[g.Key]
 		counted := make([]bool, len(f.values))
-		buyable := hard(g.Nodes)
 		for d := range f.values {
-			counted[d] = f.nodes[d].meets(out[n]) || buyable.meets(f.offers[d])
+			counted[d] = f.nodes[d].meets(out[n]) || buyable(g.Nodes, f.offers[d])
 		}
 		t.census.Count(n, counted)
 	}
@@ -122,9 +123,11 @@ func (t *terrain) settle(b *topology.Book, n *cluster.Node, counted []bitset, nu
 			if group.Key == topology.Hostname {
 				if tally != nil {
 					tally.Resident(g, resident.Count)
+				} else {
+					t.away[g] = true
 				}
-			} else if d := t.domain(group.Key, n, number); d >= 0 {
-				t.census.Resident(g, d, resident.Count)
+			} else {
+				t.census.Resident(g, t.domain(group.Key, n, number), resident.Count)
 			}
 		}
 		for i := range resident.Avoids {
@@ -136,14 +139,14 @@ func (t *terrain) settle(b *topology.Book, n *cluster.Node, counted []bitset, nu
 				if tally != nil {
 					tally.Owner(g, resident.Count)
 				}
-			} else if d := t.domain(key, n, number); d >= 0 {
-				t.census.Owner(g, d, resident.Count)
+			} else {
+				t.census.Owner(g, t.domain(key, n, number), resident.Count)
 			}
 		}
 	}
 }
 
-// domain returns the node's domain of a label, -1 if it has none that matters.
+// domain returns the node's domain of a label.
 func (t *terrain) domain(key string, n *cluster.Node, number int) int {
 	f := t.keys[key]
 	if number >= 0 {
@@ -152,7 +155,18 @@ func (t *terrain) domain(key string, n *cluster.Node, number int) int {
 	if d, ok := slices.BinarySearch(f.values, n.Labels[key]); ok {
 		return d
 	}
-	return -1
+	return len(f.values)
+}
+
+// scarcity is the pods of a group on the node that has the fewest, of so many nodes.
+type scarcity struct{ pods, nodes int }
+
+// fewestOf is scarcity.pods as a rule sees it that asks for so many nodes.
+func (t *terrain) fewestOf(group, minDomains int) int {
+	if f := t.fewest[group]; f.nodes >= minDomains {
+		return f.pods
+	}
+	return 0
 }
 
 // findFewest finds the node that has the fewest pods, for the spreads over host names.
@@ -161,23 +175,22 @@ func (t *terrain) findFewest(r *rooms, b *topology.Book, counted []bitset) {
 		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
 			continue
 		}
-		fewest := -1
+		f := scarcity{pods: -1}
 		for i := range r.nodes {
 			if counted[g] != nil && !counted[g].has(i) {
 				continue
 			}
-			if n := r.hosts[i].Matched(g); fewest < 0 || n < fewest {
-				fewest = n
-			}
-			if fewest == 0 {
-				break
+			f.nodes++
+			if n := r.hosts[i].Matched(g); f.pods < 0 || n < f.pods {
+				f.pods = n
 			}
 		}
-		t.fewest[g] = max(fewest, 0)
+		f.pods = max(f.pods, 0)
+		t.fewest[g] = f
 	}
 }
 
 // fork returns a terrain whose census can be added to by itself.
 func (t *terrain) fork() *terrain {
-	return &terrain{keys: t.keys, census: t.census.Clone(), counted: t.counted, fewest: maps.Clone(t.fewest)}
+	return &terrain{keys: t.keys, census: t.census.Clone(), counted: t.counted, away: t.away, fewest: maps.Clone(t.fewest)}
 }

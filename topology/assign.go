@@ -6,19 +6,22 @@ import "container/heap"
 type Place struct {
 	Domains []int // by key of the profile
 	Most    int   // no more than so many have room, or can be bought for
+	Rank    int   // lower goes first, as far as demands and wishes allow
 	Free    int   // so many have room on what is there already: they go there first
 	Price   float64
 }
 
 // Assign says how many of n pods of a profile go to each place, and notes them
-// in the census. It keeps to every demand, and to wishes as far as it can;
-// among the places that will do it takes those with free room first, then those
-// with the fewest pods of the spreads, then the cheap ones. Pods that may go
-// nowhere are in none of the counts.
+// in the census. It keeps to every demand. Among the places that will do it takes
+// those with free room first, for that is where kube-scheduler will put the
+// pods; then those that meet the wishes, then the lower ranks, then those with the fewest
+// pods of the spreads, then the cheap ones. Pods that may go nowhere are in none of the counts.
 func (c *Census) Assign(p *Profile, n int, places []Place) []int {
-	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places))}
+	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
 	for _, r := range p.Domain {
 		a.single = a.single || r.Form == Spread || r.Form == Apart && r.Self
+		a.gather = a.gather || r.Form == Near && r.Weight == 0
+		a.even = a.even || r.Self && r.Form != Apart
 	}
 	for i := range places {
 		if places[i].Most > 0 {
@@ -49,13 +52,16 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 			continue
 		}
 		k, d := &c.counts[r.Group], domains[r.key]
+		if r.Form != Apart && k.nowhere(d) {
+			return r
+		}
 		switch r.Form {
 		case Spread:
 			if k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
 				return r
 			}
 		case Near:
-			if k.matched[d] == 0 && !(r.Self && c.first(p)) {
+			if k.matched[d] == 0 && !(r.Volume && k.total == 0) && !(r.Self && !r.Volume && c.first(p)) {
 				return r
 			}
 		case Apart:
@@ -72,7 +78,7 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 func (c *Census) first(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
-		if r.Form == Near && r.Weight == 0 && (!r.Self || c.counts[r.Group].total > 0) {
+		if r.Form == Near && r.Weight == 0 && !r.Volume && (!r.Self || c.counts[r.Group].total > 0) {
 			return false
 		}
 	}
@@ -103,7 +109,10 @@ type assignment struct {
 	profile *Profile
 	places  []Place
 	counts  []int // by place
+	all     int   // how many pods there were at first
 	single  bool  // every pod changes what is best for the next
+	gather  bool  // all must go to one domain
+	even    bool  // where many have been sent, others go elsewhere if all else is equal
 	queue   placeQueue
 	aside   []int // places that would not do when they were looked at
 }
@@ -143,19 +152,25 @@ func (a *assignment) pass(n int) int {
 // placeEntry is a place with what decides how good it is at the moment.
 type placeEntry struct {
 	place   int
-	penalty int  // the weights of the wishes that it does not meet
+	small   bool // not all have room there, who must stay together
 	full    bool // it has no free room
-	pods    int  // of the groups of the spreads
+	penalty int  // the weights of the wishes that it does not meet
+	rank    int
+	pods    int // of the groups of the spreads
 	price   float64
 	load    int // pods sent to its domains so far
 }
 
 func (e *placeEntry) before(f *placeEntry) bool {
 	switch {
-	case e.penalty != f.penalty:
-		return e.penalty < f.penalty
+	case e.small != f.small:
+		return f.small
 	case e.full != f.full:
 		return f.full
+	case e.penalty != f.penalty:
+		return e.penalty < f.penalty
+	case e.rank != f.rank:
+		return e.rank < f.rank
 	case e.pods != f.pods:
 		return e.pods < f.pods
 	case e.price != f.price:
@@ -168,11 +183,14 @@ func (e *placeEntry) before(f *placeEntry) bool {
 
 func (a *assignment) entry(i int) placeEntry {
 	at := &a.places[i]
-	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price}
+	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank}
+	e.small = a.gather && at.Most < a.all
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
 		k, d := &a.census.counts[r.Group], at.Domains[r.key]
 		switch {
+		case k.nowhere(d):
+			e.penalty += r.Weight * one(r.Form != Apart)
 		case r.Form == Spread:
 			e.pods += k.matched[d]
 			if r.Weight > 0 && k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
@@ -183,6 +201,9 @@ func (a *assignment) entry(i int) placeEntry {
 		}
 	}
 	for j, key := range a.profile.Keys {
+		if !a.even {
+			break
+		}
 		e.load += a.census.load[key][at.Domains[j]]
 	}
 	return e

@@ -56,6 +56,9 @@ type Rule struct {
 	// MaxSkew and MinDomains are those of a Spread.
 	MaxSkew, MinDomains int
 	Weight              int // 0: a demand; else a wish, the heavier the more it counts
+	// Volume: the group is the pods that share a volume yet to be made. Its
+	// first may go anywhere, whatever else the pod must be near.
+	Volume bool
 
 	key int // of a Domain rule: index into Profile.Keys
 }
@@ -161,7 +164,7 @@ func (b *Book) rules(p Wanted) []Rule {
 		g := Group{Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
 		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
 		r := Rule{Group: b.number(g), Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
-		r.Self = s.Selector.Matches(p.Labels)
+		r.Self = len(s.Selector.Labels) > 0 && s.Selector.Matches(p.Labels)
 		if s.Soft {
 			r.Weight = 1
 		}
@@ -185,7 +188,7 @@ func (b *Book) rules(p Wanted) []Rule {
 	}
 	for _, v := range p.Volumes {
 		r := b.rule(p, volumeGroup(v), 0)
-		r.Self = true
+		r.Self, r.Volume = true, true
 		out = append(out, r)
 	}
 	return out
@@ -239,7 +242,9 @@ func (b *Book) index() {
 		anchor, nothing := "", false
 		for i := range g.terms {
 			s := &g.terms[i].Selector
-			nothing = nothing || s.Nothing
+			// An empty selector matches every pod, but kube-scheduler counts none of
+			// them for a spread (podtopologyspread, countPodsMatchSelector).
+			nothing = nothing || s.Nothing || g.Form == Spread && len(s.Labels) == 0
 			for _, key := range s.Labels.Keys() {
 				keys[key] = true
 				if value, ok := s.Labels[key].Single(); ok && anchor == "" {

@@ -21,11 +21,13 @@ type count struct {
 }
 
 // NewCensus returns an empty census. domains says how many domains each label
-// has; a label that is missing has none.
+// has; a label that is missing has none. Besides them there is always one more,
+// with the highest number: being nowhere, on a node without the label. Nobody counts
+// who is there.
 func NewCensus(b *Book, domains map[string]int) *Census {
 	c := &Census{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
 	for key, n := range domains {
-		c.load[key] = make([]int, n)
+		c.load[key] = make([]int, n+1)
 	}
 	for i := range c.counts {
 		g := &b.Groups[i]
@@ -34,8 +36,8 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 		}
 		n := domains[g.Key]
 		k := &c.counts[i]
-		k.matched, k.owners, k.counted = make([]int, n), make([]int, n), make([]bool, n)
-		for d := range k.counted {
+		k.matched, k.owners, k.counted = make([]int, n+1), make([]int, n+1), make([]bool, n+1)
+		for d := range n {
 			k.counted[d] = true
 		}
 		k.recount()
@@ -60,7 +62,7 @@ func (c *Census) Clone() *Census {
 // Count says which domains matter for the fewest pods of a Spread group: those
 // with a node that the owner of the rule accepts. Without it, all do.
 func (c *Census) Count(group int, domains []bool) {
-	c.counts[group].counted = domains
+	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
 }
 
@@ -68,7 +70,7 @@ func (c *Census) Count(group int, domains []bool) {
 func (c *Census) Resident(group, domain, n int) { c.counts[group].add(domain, n) }
 
 // Owner notes n pods with a required anti-affinity to the group.
-func (c *Census) Owner(group, domain, n int) { c.counts[group].owners[domain] += n }
+func (c *Census) Owner(group, domain, n int) { c.counts[group].own(domain, n) }
 
 // Add notes n pods of a profile in a place; n may be negative.
 func (c *Census) Add(p *Profile, domains []int, n int) {
@@ -80,7 +82,7 @@ func (c *Census) Add(p *Profile, domains []int, n int) {
 	for i := range p.Domain {
 		r := &p.Domain[i]
 		if r.Form == Apart && r.Weight == 0 {
-			c.counts[r.Group].owners[domains[r.key]] += n
+			c.counts[r.Group].own(domains[r.key], n)
 		}
 	}
 	for i, key := range p.Keys {
@@ -91,7 +93,19 @@ func (c *Census) Add(p *Profile, domains []int, n int) {
 // Total returns how many pods the group counts, wherever they are.
 func (c *Census) Total(group int) int { return c.counts[group].total }
 
+// nowhere reports whether the domain is none.
+func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }
+
+func (k *count) own(domain, n int) {
+	if !k.nowhere(domain) {
+		k.owners[domain] += n
+	}
+}
+
 func (k *count) add(domain, n int) {
+	if k.nowhere(domain) {
+		return
+	}
 	before := k.matched[domain]
 	k.matched[domain] += n
 	k.total += n

@@ -65,8 +65,9 @@ func (t *Tally) Owner(group, n int) { t.at(group).owners += n }
 // Limits says how Room judges.
 type Limits struct {
 	// Fewest is the number of pods of a group on the node that has the fewest.
-	// Nil: 0, for there can always be a new machine without any.
-	Fewest func(group int) int
+	// With fewer nodes than minDomains it is 0. Nil: 0, for there can always be a
+	// new machine without any.
+	Fewest func(group, minDomains int) int
 	// Strict: wishes count like demands.
 	Strict bool
 	// Together: the pods that these must be near come with them.
@@ -109,14 +110,14 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 		case b.Groups[g].Form == Apart:
 			return 0
 		case b.Groups[g].Form == Spread && e.most > 0:
-			room = min(room, max(e.most+l.fewest(g)-e.matched, 0))
+			room = min(room, max(e.most+l.fewest(g, 0)-e.matched, 0))
 		}
 	}
 	return max(room, 0)
 }
 
 func spreadRoom(matched int, r *Rule, l Limits) int {
-	most := r.MaxSkew + l.fewest(r.Group) - matched
+	most := r.MaxSkew + l.fewest(r.Group, r.MinDomains) - matched
 	if r.Self {
 		return max(most, 0)
 	}
@@ -126,11 +127,11 @@ func spreadRoom(matched int, r *Rule, l Limits) int {
 	return math.MaxInt
 }
 
-func (l Limits) fewest(group int) int {
+func (l Limits) fewest(group, minDomains int) int {
 	if l.Fewest == nil {
 		return 0
 	}
-	return l.Fewest(group)
+	return l.Fewest(group, minDomains)
 }
 
 // Cap returns the most pods of the profile that any machine may take by a
