@@ -15,6 +15,7 @@ type Sample struct {
 	CPU       float64 // seconds of processor time, of all threads, the garbage collector's included
 	Allocated uint64  // bytes, in all
 	Objects   uint64  // pieces, in all
+	Before    uint64  // bytes that the process had from the system before: mostly what it plans for
 	Peak      uint64  // bytes that the process had from the system at its fullest, what it planned for included
 }
 
@@ -26,6 +27,7 @@ func measure(f func()) Sample {
 	runtime.GC()
 	debug.FreeOSMemory()
 	stop, peak := make(chan struct{}), make(chan uint64)
+	held := resident()
 	go watch(stop, peak)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -36,7 +38,7 @@ func measure(f func()) Sample {
 	runtime.ReadMemStats(&after)
 	close(stop)
 	return Sample{
-		Seconds: seconds, CPU: cpu, Peak: <-peak,
+		Seconds: seconds, CPU: cpu, Before: held, Peak: <-peak,
 		Allocated: after.TotalAlloc - before.TotalAlloc, Objects: after.Mallocs - before.Mallocs,
 	}
 }
@@ -77,7 +79,7 @@ func resident() uint64 {
 func median(samples []Sample) Sample {
 	var out Sample
 	for _, s := range samples {
-		out.Peak = max(out.Peak, s.Peak)
+		out.Before, out.Peak = max(out.Before, s.Before), max(out.Peak, s.Peak)
 	}
 	out.Seconds = middle(samples, func(s Sample) float64 { return s.Seconds })
 	out.CPU = middle(samples, func(s Sample) float64 { return s.CPU })

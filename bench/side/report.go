@@ -26,7 +26,8 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
 * **bound**: no plan can cost less. **gap**: how far above it the plan is. Upstream's plans differ from run to run; its
   price is that of its cheapest plan, each machine at the cheapest offering it could become.
 * **plan** is the verdict of our checker (packing/verify), which shares no code with the solver. It wants the rules between
-  pods kept whichever of its offerings each machine becomes.
+  pods kept whichever of its offerings each machine becomes, in some order of binding. Where rules tie very many pods
+  together it may miss that order, so a plan may be called wrong that is right, but never the other way round.
 
 ## What the design asks
 
@@ -45,6 +46,9 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", t.title, t.about)
 		if t.group == workload.Sizes && plot != "" {
 			fmt.Fprintf(&b, "![time and memory by number of pods](%s)\n\n", plot)
+		}
+		if t.group == workload.Sizes {
+			b.WriteString(growth(group))
 		}
 		b.WriteString(Markdown(group))
 	}
@@ -67,37 +71,4 @@ func version() string {
 		}
 	}
 	return "(version not known)"
-}
-
-// Growth draws time and memory of the rows whose sizes grow.
-func Growth(rows []Row) string {
-	time := Plot{Title: "time of a plan", Below: "pods", Left: "seconds"}
-	memory := Plot{Title: "memory allocated for a plan", Below: "pods", Left: "MiB"}
-	for _, s := range []struct {
-		prefix, name, color string
-		theirs              bool
-	}{
-		{"fixed-", "upstream, 500 deployments", "#c0392b", true},
-		{"fixed-", "joiner, 500 deployments", "#1f618d", false},
-		{"growing-", "joiner, deployments of 20 pods", "#229954", false},
-		{"constrained-", "joiner, 500 deployments with mixed constraints", "#7d3c98", false},
-	} {
-		seconds, mib := Series{Name: s.name, Color: s.color}, Series{Name: s.name, Color: s.color}
-		for i := range rows {
-			r := &rows[i]
-			o := &r.Ours
-			if s.theirs {
-				o = r.Theirs
-			}
-			if !strings.HasPrefix(r.Workload.Name, s.prefix) || r.Skipped != "" || o == nil || o.Late || o.Refused > r.Hopeless {
-				continue
-			}
-			seconds.X, seconds.Y = append(seconds.X, float64(o.Pods)), append(seconds.Y, o.Seconds)
-			mib.X, mib.Y = append(mib.X, float64(o.Pods)), append(mib.Y, float64(o.Allocated)/(1<<20))
-		}
-		if len(seconds.X) > 0 {
-			time.Series, memory.Series = append(time.Series, seconds), append(memory.Series, mib)
-		}
-	}
-	return SVG(time, memory)
 }

@@ -18,6 +18,9 @@ type Patience struct {
 	Theirs    time.Duration // one run of upstream takes no longer
 	TheirRuns int           // complete runs of upstream: the best price counts
 	Slow      time.Duration // a run that takes this long is not repeated
+
+	// Watch is called before our runs of a workload, and what it returns after them; nil: nobody watches.
+	Watch func(workload string) (func(), error)
 }
 
 // Usual is what make bench has; Quick looks only whether everything works.
@@ -41,7 +44,11 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 		return row, fmt.Errorf("build %s: %w", w.Name, err)
 	}
 	row.Pods = c.Pending
-	snapshot := p.ours(&row, c, check)
+	stop, err := p.watch(w.Name)
+	if err != nil {
+		return row, err
+	}
+	snapshot := p.ours(&row, c, check, stop)
 	if w.OursOnly {
 		return row, nil
 	}
@@ -56,8 +63,15 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 	return row, t.run()
 }
 
-// ours makes our plans, and returns what they were made for.
-func (p Patience) ours(row *Row, c workload.Case, check Check) cluster.Snapshot {
+func (p Patience) watch(name string) (func(), error) {
+	if p.Watch == nil {
+		return func() {}, nil
+	}
+	return p.Watch(name)
+}
+
+// ours makes our plans, calls ready when they are made, and returns what they were made for.
+func (p Patience) ours(row *Row, c workload.Case, check Check, ready func()) cluster.Snapshot {
 	o := &row.Ours
 	o.Pods = c.Pending
 	var snapshot cluster.Snapshot
@@ -72,6 +86,7 @@ func (p Patience) ours(row *Row, c workload.Case, check Check) cluster.Snapshot 
 		samples = append(samples, s)
 		spent += s.Seconds
 	}
+	ready()
 	if len(samples) > 1 {
 		samples = samples[1:]
 	}

@@ -138,13 +138,14 @@ func (r *Row) notes() []string {
 // and what comes before.
 func Detail(rows []Row) string {
 	var b strings.Builder
-	b.WriteString("| workload | joiner: runs | cpu | snapshot | upstream: runs | workers | cpu | scheduler |\n" +
-		"|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| workload | joiner: runs | cpu | snapshot | memory before | upstream: runs | workers | cpu | scheduler |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, r := range rows {
 		if r.Skipped != "" {
 			continue
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %s s | %s s |", r.Workload.Name, r.Ours.Runs, seconds(r.Ours.CPU), seconds(r.Ours.Prepare))
+		fmt.Fprintf(&b, "| `%s` | %d | %s s | %s s | %s |", r.Workload.Name, r.Ours.Runs, seconds(r.Ours.CPU), seconds(r.Ours.Prepare),
+			bytes(r.Ours.Before))
 		if t := r.Theirs; t != nil {
 			fmt.Fprintf(&b, " %d | %d | %s s | %s s |\n", t.Runs, t.Workers, seconds(t.CPU), seconds(t.Prepare))
 		} else {

@@ -32,6 +32,7 @@ type Kind int
 const (
 	Free        Kind = iota // pods without constraints among each other: within 3 % of the bound
 	Constrained             // with spread, affinity or anti-affinity: within 8 %
+	Wishing                 // with wishes that cost money, which no bound knows of
 )
 
 // Workload is one row of the benchmark.
@@ -62,10 +63,13 @@ type Aim struct {
 	Bytes   uint64  // peak of the process, at most
 }
 
-// MostGap is how far above the bound a plan may be, in percent.
+// MostGap is how far above the bound a plan may be, in percent; 0 if that says nothing.
 func (k Kind) MostGap() float64 {
-	if k == Constrained {
+	switch k {
+	case Constrained:
 		return 8
+	case Wishing:
+		return 0
 	}
 	return 3
 }

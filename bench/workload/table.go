@@ -18,7 +18,7 @@ func All(traces string) []Workload {
 		})
 	}
 	out = append(out, Workload{
-		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Own,
+		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Own, Kind: Wishing,
 		Build: func() (Case, error) {
 			s := own(0)
 			s.pods = ownPreferences(4000)
@@ -59,7 +59,7 @@ func own(pods int) setup {
 var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 
 // upstreamSweep is the last size that upstream plans within five minutes.
-const upstreamSweep = 20_000
+const upstreamSweep = 50_000
 
 // sizes are the rows of the sweep: plain pods of 500 deployments, and of
 // deployments of 20 pods, so that the classes grow with the pods.

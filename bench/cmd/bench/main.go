@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/pprof"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ type flags struct {
 	list   bool
 	out    string
 	traces string
+	folder string // for profiles
 	budget time.Duration
 }
 
@@ -49,6 +51,7 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.list, "list", false, "print the workloads and end")
 	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; without it to standard output")
 	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; what is not there is skipped")
+	set.StringVar(&f.folder, "profile", "", "write a profile of our runs of each workload into this `FOLDER`")
 	set.DurationVar(&f.budget, "budget", 20*time.Minute, "as `LONG` may all of it take: when half is over, upstream runs once a workload")
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
@@ -65,6 +68,9 @@ func (f flags) bench(out, progress io.Writer) error {
 	patience := side.Usual
 	if f.quick {
 		patience = side.Quick
+	}
+	if f.folder != "" {
+		patience.Watch = f.profile
 	}
 	start := time.Now()
 	for _, w := range workload.All(f.traces) {
@@ -105,4 +111,19 @@ func (f flags) write(out io.Writer, rows []side.Row) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// profile samples the processor until what it returns is called.
+func (f flags) profile(workload string) (func(), error) {
+	file, err := os.Create(filepath.Join(f.folder, workload+".pprof"))
+	if err != nil {
+		return nil, fmt.Errorf("write the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, fmt.Errorf("sample the processor: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		file.Close()
+	}, nil
 }
