@@ -25,7 +25,7 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 		if !isLabelKey(key) || !isLabelValue(value) {
 			return cluster.Selector{}, fmt.Sprintf(".matchLabels has %s, which no label can be", quoted(s.MatchLabels))
 		}
-		reqs.Narrow(key, constraint.OneOf(value))
+		reqs.Narrow(key, just(value))
 	}
 	for i := range s.MatchExpressions {
 		e := &s.MatchExpressions[i]
@@ -65,32 +65,26 @@ func selected(e *metav1.LabelSelectorRequirement) (constraint.Values, bool) {
 	return constraint.Values{}, false
 }
 
-// narrowedBy returns the selector narrowed, by each key that the pod's labels
-// have, to those that have the same value, or to those that have not. A selector
-// of nothing stays one.
-func narrowedBy(s cluster.Selector, keys []string, labels constraint.Labels, same bool) cluster.Selector {
+// just accepts the one value: constraint.OneOf, without sorting.
+func just(value string) constraint.Values { return constraint.Values{Listed: []string{value}} }
+
+// narrowSelector leaves of what the selector selects, for each key that the pod's labels
+// have, what has the same value, or what has not. A selector of nothing stays one.
+// It alters s, which must be nobody else's.
+func narrowSelector(s *cluster.Selector, keys []string, labels constraint.Labels, same bool) {
 	if s.Nothing {
-		return s
+		return
 	}
-	var more constraint.Requirements
 	for _, key := range keys {
 		value, ok := labels[key]
-		if !ok {
-			continue
-		}
-		if more == nil {
-			more = constraint.Requirements{}
-		}
-		if same {
-			more.Narrow(key, constraint.OneOf(value))
-		} else {
-			more.Narrow(key, constraint.NoneOf(value))
+		switch {
+		case !ok:
+		case same:
+			s.Labels.Narrow(key, just(value))
+		default:
+			s.Labels.Narrow(key, constraint.NoneOf(value))
 		}
 	}
-	if more == nil {
-		return s
-	}
-	return cluster.Selector{Labels: s.Labels.And(more)}
 }
 
 // expression words a requirement, short even where it has thousands of values.

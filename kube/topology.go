@@ -96,7 +96,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels constraint.Labels) (clu
 	if out.Selector, wrong = selectorOf(c.LabelSelector); wrong != "" {
 		return out, ".labelSelector" + wrong
 	}
-	out.Selector = narrowedBy(out.Selector, c.MatchLabelKeys, labels, true)
+	narrowSelector(&out.Selector, c.MatchLabelKeys, labels, true)
 	if len(out.Selector.Labels) == 0 {
 		// One without any demand would match every pod, but kube-scheduler counts none for it.
 		out.Selector = cluster.Selector{Nothing: true}
@@ -156,8 +156,8 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *namespaces) (cl
 		return out, ".labelSelector" + wrong
 	}
 	// The API server has merged these into the selector of a pod that it has taken; a template has them as they are.
-	out.Selector = narrowedBy(out.Selector, t.MatchLabelKeys, pod.Labels, true)
-	out.Selector = narrowedBy(out.Selector, t.MismatchLabelKeys, pod.Labels, false)
+	narrowSelector(&out.Selector, t.MatchLabelKeys, pod.Labels, true)
+	narrowSelector(&out.Selector, t.MismatchLabelKeys, pod.Labels, false)
 	switch {
 	case len(t.Namespaces) == 0 && t.NamespaceSelector == nil:
 		out.Namespaces = spaces.alone(pod.Namespace)
