@@ -157,8 +157,24 @@ func unplannable(p *cluster.Pod) string {
 	if p.Unplannable != "" {
 		return p.Unplannable
 	}
-	for _, name := range p.Requests.Names() {
-		switch n := p.Requests.Of(name); {
+	r := &p.Requests
+	for _, n := range [...]int64{r.CPU, r.Memory, r.EphemeralStorage, r.Pods} {
+		if n < 0 || n > absurd {
+			return absurdity(r)
+		}
+	}
+	for i := range r.Extended {
+		if n := r.Extended[i].Value; n < 0 || n > absurd {
+			return absurdity(r)
+		}
+	}
+	return ""
+}
+
+// absurdity names the first amount that nobody could mean.
+func absurdity(r *capacity.Amounts) string {
+	for _, name := range r.Names() {
+		switch n := r.Of(name); {
 		case n < 0:
 			return fmt.Sprintf("it asks for a negative amount of %s", name)
 		case n > absurd:

@@ -18,14 +18,23 @@
 // turned to (acceptance). Offers that make no difference to any class of the
 // moment are one lot; its cheapest stands for all.
 //
-// The lower bound (package bound) prices each pod. Filling a machine is then a
-// matter of worth per price: nodes that are there are filled first (place), then
+// Rules among pods (package topology) come first: pods that keep to zones, or to
+// the domains of any other label, are sent there (split), as parts of their
+// class that accept only what is in the domain. Rules about hosts are judged machine by
+// machine as it fills; pods that must share a machine travel as one unit (bundle).
+// If a domain cannot have what was sent there, the plan is made anew with that
+// known (again), and what relied on it is taken out (withdraw, audit).
+//
+// The lower bound (package bound) prices each pod (appraise). Filling a machine is
+// then a matter of worth per price: nodes that are there are filled first (place), then
 // the lot is bought, again and again, whose filled machine gives most worth for its
-// money (run.buy), as many copies at once as the counts allow. So the work grows with
-// classes, not with pods. Several strategies are tried (strategies, variations)
-// and the worst machines bought anew (improve); of plans that cost about the
-// same the one wins that crowds fewest pods of a class onto one machine. A handful of
-// pods is solved exactly instead (exactly).
+// money (run.buy), as many copies at once as the counts allow. A machine is filled from a
+// shelf: rows of classes of one proportion, of which only the largest that fits
+// is looked at. So the work grows with classes, not with pods. The first try
+// shares every class out over machines; if its price is close to the bound it is the plan.
+// Otherwise machines are filled with care (carefully) and the worst are bought anew (improve);
+// of plans that cost about the same the one wins that crowds fewest pods of a class onto
+// one machine. A handful of pods is solved exactly (exactly).
 //
 // Each machine keeps every offer that could host its pods (choices), cheapest
 // first. Pods that are left are held against every offer, step by step, to say

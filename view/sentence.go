@@ -71,6 +71,12 @@ func counted(r packing.Reason) string {
 		return fmt.Sprintf("%s exceed the %s limit of NodePool %s", n, limit, pool)
 	case packing.MinValues:
 		return fmt.Sprintf("%s leave fewer values of %s than minValues asks for", n, r.Detail)
+	case packing.TopologySpread:
+		return fmt.Sprintf("on %s its spread over %s would be too uneven", n, labelName(r.Detail))
+	case packing.PodAffinity:
+		return fmt.Sprintf("%s would be in no %s with a pod that it must be near", n, labelName(r.Detail))
+	case packing.PodAntiAffinity:
+		return fmt.Sprintf("%s would be in a %s with a pod that it must not be near", n, labelName(r.Detail))
 	case packing.EffortSpent:
 		return fmt.Sprintf("%s were not looked at, for the plan had taken too much work", n)
 	}
@@ -94,6 +100,8 @@ func labelName(key string) string {
 		return "instance type"
 	case catalog.LabelFamily:
 		return "instance family"
+	case "kubernetes.io/hostname":
+		return "node"
 	}
 	return key
 }
