@@ -116,38 +116,43 @@ func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests capacity.Amounts, 
 	n.value.HostPorts = mergePorts(n.value.HostPorts, ports)
 }
 
-// attachLimits returns, by node, how many volumes each driver attaches.
-func attachLimits(nodes []*storagev1.CSINode) map[string]capacity.Amounts {
-	out := make(map[string]capacity.Amounts, len(nodes))
+// driversOf returns what drivers say of nodes, by the name of the Node.
+func driversOf(nodes []*storagev1.CSINode) map[string]*storagev1.CSINode {
+	out := make(map[string]*storagev1.CSINode, len(nodes))
 	for _, n := range nodes {
-		var a capacity.Amounts
-		for i := range n.Spec.Drivers {
-			d := &n.Spec.Drivers[i]
-			if d.Allocatable != nil && d.Allocatable.Count != nil && *d.Allocatable.Count > 0 {
-				a = a.With(attachable+d.Name, int64(*d.Allocatable.Count))
-			}
-		}
-		out[n.Name] = a
+		out[n.Name] = n
 	}
 	return out
 }
 
-// limitVolumes tells the nodes how many volumes they take: what their drivers say
+// attachLimits returns how many volumes each of the node's drivers attaches. The
+// drivers may be nil: nothing is known of them yet.
+func attachLimits(drivers *storagev1.CSINode) capacity.Amounts {
+	var a capacity.Amounts
+	if drivers == nil {
+		return a
+	}
+	for i := range drivers.Spec.Drivers {
+		d := &drivers.Spec.Drivers[i]
+		if d.Allocatable != nil && d.Allocatable.Count != nil && *d.Allocatable.Count > 0 {
+			a = a.With(attachable+d.Name, int64(*d.Allocatable.Count))
+		}
+	}
+	return a
+}
+
+// limitVolumes tells the node how many volumes it takes: what its drivers say
 // or, of a node whose EBS driver has not spoken yet, what its type is known for.
-func limitVolumes(nodes []nodeView, drivers []*storagev1.CSINode, market catalog.Market) {
-	limits := attachLimits(drivers)
-	for i := range nodes {
-		n := &nodes[i].value
-		said := limits[n.Name]
-		for _, e := range said.Extended {
-			n.Allocatable = n.Allocatable.With(e.Name, e.Value)
-		}
-		if n.Claim == "" || n.Initialized || said.Of(attachable+driverEBS) != 0 {
-			continue
-		}
-		if most := volumesOfType(&nodes[i], market); most > 0 {
-			n.Allocatable = n.Allocatable.With(attachable+driverEBS, most)
-		}
+func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
+	v, said := &n.value, attachLimits(drivers)
+	for _, e := range said.Extended {
+		v.Allocatable = v.Allocatable.With(e.Name, e.Value)
+	}
+	if v.Claim == "" || v.Initialized || said.Of(attachable+driverEBS) != 0 {
+		return
+	}
+	if most := volumesOfType(n, market); most > 0 {
+		v.Allocatable = v.Allocatable.With(attachable+driverEBS, most)
 	}
 }
 

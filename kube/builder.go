@@ -2,9 +2,11 @@ package kube
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/cluster"
@@ -19,27 +21,20 @@ type builder struct {
 	kinds   *podKinds
 	budgets budgets
 	daemons []cluster.Daemon
-	nodes   []nodeView
+	nodes   []*nodeView
 	pods    []cluster.Pod
 
-	byName  map[string]int // index into nodes, by the name of the Node
+	byName  map[string]*nodeView // by the name of the Node
 	planned planned
-	running map[runningOn]bool // DaemonSets that have their pod on a node
 }
 
-// runningOn is a DaemonSet on a node.
-type runningOn struct {
-	node            int
-	namespace, name string
-}
-
+// index finds nodes for pods. It is for the whole of nodes.
 func (b *builder) index() {
-	b.byName = make(map[string]int, len(b.nodes))
+	b.byName = make(map[string]*nodeView, len(b.nodes))
 	b.planned = plannedOn(b.nodes, b.view.Now)
-	b.running = map[runningOn]bool{}
-	for i := range b.nodes {
-		if n := b.nodes[i].node; n != nil {
-			b.byName[n.Name] = i
+	for _, n := range b.nodes {
+		if n.node != nil {
+			b.byName[n.node.Name] = n
 		}
 	}
 }
@@ -67,63 +62,83 @@ func isGated(pod *corev1.Pod) bool {
 }
 
 func (b *builder) bound(pod *corev1.Pod) {
-	i, ok := b.byName[pod.Spec.NodeName]
-	if !ok {
-		return // its Node is gone, and soon it will be too
-	}
-	n := &b.nodes[i]
-	if !needsPlace(pod) {
-		n.uses(b, pod, Requests(pod), hostPorts(&pod.Spec))
-		n.settles(b.kindOfBound(pod))
-		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "DaemonSet" {
-			b.running[runningOn{i, pod.Namespace, ref.Name}] = true
+	n, ok := b.byName[pod.Spec.NodeName]
+	switch {
+	case !ok: // its Node is gone, and soon it will be too
+	case !needsPlace(pod):
+		n.keep(b, pod)
+	default:
+		value := podValue(pod, b.around)
+		if n.carry(b, pod, &value) {
+			value.Node = n.value.Name
+			b.needs(pod, value)
 		}
-		return
 	}
-	value := podValue(pod, b.around)
-	n.uses(b, pod, value.Requests, value.HostPorts)
-	n.value.Pods = append(n.value.Pods, value)
-	if n.going && !IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
-		value.Node = n.value.Name
-		b.needs(pod, value)
-		return
-	}
-	n.settles(b.kindOf(&value, pod.DeletionTimestamp != nil))
 }
 
 // needs gives the pod to the claim that was made for it (see AnnotationPods), or
-// else puts it among those that need a place. It is among the pods of the claim's
-// node too, or a node that just became ready would look empty, and be removed,
-// before kube-scheduler has bound to it what it was bought for.
+// else puts it among those that need a place.
 func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
-	i, ok := b.planned.of(&value, b.nodes)
-	if !ok {
-		b.pods = append(b.pods, value)
+	if i, ok := b.planned.of(&value, b.nodes); ok {
+		b.nodes[i].await(b, pod, &value)
 		return
 	}
-	n := &b.nodes[i]
-	n.uses(b, pod, value.Requests, value.HostPorts)
-	n.settles(b.kindOf(&value, false)) // where it comes from it may be ending, here it is not
-	n.value.Pods = append(n.value.Pods, value)
+	b.pods = append(b.pods, value)
 }
 
-// expectDaemons counts the DaemonSet pods that each node has yet to get.
-func (b *builder) expectDaemons() {
-	for i := range b.nodes {
-		n := &b.nodes[i].value
-		labels := n.Labels
-		if !n.Initialized {
-			labels = asInitialized(labels)
-		}
-		for d := range b.daemons {
-			daemon := &b.daemons[d]
-			if b.running[runningOn{i, daemon.Namespace, daemon.Name}] || !goesOn(daemon, n.Taints, labels) {
-				continue
-			}
-			n.Requested = n.Requested.Add(daemon.Requests)
-			n.HostPorts = mergePorts(n.HostPorts, daemon.HostPorts)
-		}
+// keep counts a pod that is bound to the node and comes and goes with it.
+func (n *nodeView) keep(b *builder, pod *corev1.Pod) {
+	n.uses(b, pod, Requests(pod), hostPorts(&pod.Spec))
+	n.settles(b.kindOfBound(pod))
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "DaemonSet" {
+		n.running = append(n.running, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name})
 	}
+}
+
+// carry counts a pod that is bound to the node and would need a place without it.
+// It reports whether the pod needs one now, because the node is on its way out.
+func (n *nodeView) carry(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
+	n.uses(b, pod, value.Requests, value.HostPorts)
+	n.value.Pods = append(n.value.Pods, *value)
+	if n.going && !IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
+		return true
+	}
+	n.settles(b.kindOf(value, pod.DeletionTimestamp != nil))
+	return false
+}
+
+// await counts a pod that is not on the node yet, which was bought for it. It is
+// among the pods of the node, or a node that just became ready would look empty,
+// and be removed, before kube-scheduler has bound to it what it was bought for.
+func (n *nodeView) await(b *builder, pod *corev1.Pod, value *cluster.Pod) {
+	n.uses(b, pod, value.Requests, value.HostPorts)
+	n.settles(b.kindOf(value, false)) // where it comes from it may be ending, here it is not
+	n.value.Pods = append(n.value.Pods, *value)
+}
+
+// total returns the node as the engine sees it, when all of its pods are counted:
+// with the DaemonSet pods that it has yet to get. The view stays as it is.
+func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
+	out := n.value
+	labels := out.Labels
+	if !out.Initialized {
+		labels = asInitialized(labels)
+	}
+	for i := range daemons {
+		d := &daemons[i]
+		if slices.Contains(n.running, types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) || !goesOn(d, out.Taints, labels) {
+			continue
+		}
+		out.Requested = out.Requested.Add(d.Requests)
+		out.HostPorts = mergePorts(out.HostPorts, d.HostPorts)
+	}
+	return out
+}
+
+// sort puts what the node has in the order that it always has, when all of its pods are counted.
+func (n *nodeView) sort() {
+	sortPods(n.value.Pods)
+	n.value.Residents = n.residents.values()
 }
 
 // asInitialized returns the labels with the two that a node gets on its way:

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
@@ -65,25 +66,14 @@ func daemonTolerations(spec *corev1.PodSpec) []constraint.Toleration {
 	return out
 }
 
-// daemonsOf returns the DaemonSets as values, sorted by namespace and name.
-func daemonsOf(sets []*appsv1.DaemonSet, pods []*corev1.Pod) []cluster.Daemon {
-	newest := map[string]*corev1.Pod{} // by UID of the DaemonSet
-	for _, pod := range pods {
-		ref := metav1.GetControllerOfNoCopy(pod)
-		if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {
-			continue
-		}
-		old := newest[string(ref.UID)]
-		if old == nil || old.CreationTimestamp.Before(&pod.CreationTimestamp) ||
-			old.CreationTimestamp.Equal(&pod.CreationTimestamp) && pod.Name > old.Name {
-			newest[string(ref.UID)] = pod
-		}
-	}
+// daemonsOf returns the DaemonSets as values, sorted by namespace and name, each
+// by its newest pod where there is one.
+func daemonsOf(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod) []cluster.Daemon {
 	var out []cluster.Daemon
 	for _, set := range sets {
 		var like *corev1.Pod
 		if set.UID != "" {
-			like = newest[string(set.UID)]
+			like = newest[set.UID]
 		}
 		if d, ok := daemonValue(set, like); ok {
 			out = append(out, d)
@@ -93,6 +83,33 @@ func daemonsOf(sets []*appsv1.DaemonSet, pods []*corev1.Pod) []cluster.Daemon {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// newestOf returns the newest pod of each DaemonSet.
+func newestOf(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
+	newest := map[types.UID]*corev1.Pod{}
+	for _, pod := range pods {
+		if set, ok := daemonOf(pod); ok && isNewer(pod, newest[set]) {
+			newest[set] = pod
+		}
+	}
+	return newest
+}
+
+// daemonOf returns the UID of the DaemonSet whose next pods will be as this one
+// is; false if there is none.
+func daemonOf(pod *corev1.Pod) (types.UID, bool) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {
+		return "", false
+	}
+	return ref.UID, true
+}
+
+// isNewer reports whether a was made after b, which may be nil.
+func isNewer(a, b *corev1.Pod) bool {
+	return b == nil || cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace)) > 0
 }
 
 // goesOn reports whether the DaemonSet puts a pod on a node with these taints and labels.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -28,17 +30,24 @@ type nodeView struct {
 	mostCapacity capacity.Amounts
 
 	residents residents
-	attached  map[attachment]bool // the volumes that its pods use
+	running   []types.NamespacedName // the DaemonSets that have their pod on it
+	attached  map[attachment]bool    // the volumes that its pods use
 }
 
-// nodesOf pairs claims with Nodes by the machine's provider id. What has no
-// counterpart is a node of its own. The result is in no particular order.
-func nodesOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node, market catalog.Market) []nodeView {
+// pair is a claim with its Node; either may be missing.
+type pair struct {
+	claim *karpv1.NodeClaim
+	node  *corev1.Node
+}
+
+// pairsOf pairs claims with Nodes by the machine's provider id. What has no
+// counterpart is a pair by itself. The result is in no particular order.
+func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	byProvider := make(map[string]*corev1.Node, len(nodes))
-	byName := make(map[string]*corev1.Node)
+	byName := map[string]*corev1.Node{}
 	for _, n := range nodes {
 		if n.Spec.ProviderID == "" {
-			byName[n.Name] = n
+			byName[n.Name] = n // in manifests, and where a Node lost its provider id
 			continue
 		}
 		// Two Nodes of one machine are a mistake of somebody's; the first by name stands for it, always.
@@ -46,27 +55,47 @@ func nodesOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node, market catalog.Ma
 			byProvider[n.Spec.ProviderID] = n
 		}
 	}
-	out := make([]nodeView, 0, len(claims)+len(nodes))
-	paired := make(map[*corev1.Node]bool, len(claims))
+	nodeOf := func(c *karpv1.NodeClaim) *corev1.Node {
+		if n := byProvider[c.Status.ProviderID]; n != nil || c.Status.NodeName == "" {
+			return n
+		}
+		return byName[c.Status.NodeName]
+	}
+	// And so are two claims with one Node; the oldest has it.
+	claimOf := make(map[*corev1.Node]*karpv1.NodeClaim, len(claims))
 	for _, c := range claims {
-		node := byProvider[c.Status.ProviderID]
-		if node == nil && c.Status.NodeName != "" {
-			node = byName[c.Status.NodeName] // in manifests, and where a Node lost its provider id
+		n := nodeOf(c)
+		if old := claimOf[n]; n != nil && (old == nil || byAge(c, old) < 0) {
+			claimOf[n] = c
 		}
-		if node != nil && paired[node] {
-			node = nil
+	}
+	out := make([]pair, 0, len(claims)+len(nodes))
+	for _, c := range claims {
+		n := nodeOf(c)
+		if claimOf[n] != c {
+			n = nil
 		}
-		if node != nil {
-			paired[node] = true
-		}
-		out = append(out, claimView(c, node, market))
+		out = append(out, pair{c, n})
 	}
 	for _, n := range nodes {
-		if !paired[n] {
-			out = append(out, foreignView(n))
+		if claimOf[n] == nil {
+			out = append(out, pair{nil, n})
 		}
 	}
 	return out
+}
+
+// view is the pair as a node that no pods are on. The drivers, by name of the
+// Node, say how many volumes it takes.
+func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market) nodeView {
+	var v nodeView
+	if p.claim == nil {
+		v = foreignView(p.node)
+	} else {
+		v = claimView(p.claim, p.node, market)
+	}
+	v.limitVolumes(drivers[v.value.Name], market)
+	return v
 }
 
 // foreignView is a Node without a claim: of a node group, of Fargate, or one

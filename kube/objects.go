@@ -58,42 +58,56 @@ type View struct {
 	WithoutWishes bool
 }
 
-// Snapshot returns the cluster as a value. It is a pure function of the objects and the view.
+// Snapshot returns the cluster as a value. It is a pure function of the objects
+// and the view, and says what is right; state comes to the same by steps.
 func (o Objects) Snapshot(view View) cluster.Snapshot {
 	b := builder{
 		view:    view,
 		around:  surroundingsOf(o, view),
 		kinds:   &podKinds{},
 		budgets: budgetsOf(o.Budgets),
-		daemons: daemonsOf(o.DaemonSets, o.Pods),
-		nodes:   nodesOf(o.Claims, o.Nodes, view.Market),
+		nodes:   nodesOf(o, view.Market),
 	}
-	limitVolumes(b.nodes, o.CSINodes, view.Market)
 	b.index()
 	for _, pod := range o.Pods {
 		b.place(pod)
 	}
-	b.expectDaemons()
 	out := cluster.Snapshot{
 		Taken:   view.Now,
 		Pools:   poolsOf(o, view.Live, b.nodes),
 		Nodes:   make([]cluster.Node, 0, len(b.nodes)),
-		Daemons: b.daemons,
+		Daemons: daemonsOf(o.DaemonSets, newestOf(o.Pods)),
 		Pods:    b.pods,
 	}
-	for i := range b.nodes {
-		slices.SortFunc(b.nodes[i].value.Pods, byPodID)
-		b.nodes[i].value.Residents = b.nodes[i].residents.values()
-		out.Nodes = append(out.Nodes, b.nodes[i].value)
+	for _, n := range b.nodes {
+		n.sort()
+		out.Nodes = append(out.Nodes, n.total(out.Daemons))
 	}
-	slices.SortFunc(out.Nodes, func(x, y cluster.Node) int {
-		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Claim, y.Claim))
-	})
-	slices.SortFunc(out.Pods, byPodID)
-	keepShared(&out)
+	slices.SortFunc(out.Nodes, func(a, b cluster.Node) int { return byNodeID(&a, &b) })
+	sortPods(out.Pods)
+	keepShared(out.Pods, usersOf(&out))
 	return out
 }
 
-func byPodID(a, b cluster.Pod) int {
+func nodesOf(o Objects, market catalog.Market) []*nodeView {
+	drivers := driversOf(o.CSINodes)
+	pairs := pairsOf(o.Claims, o.Nodes)
+	out := make([]*nodeView, len(pairs))
+	for i, p := range pairs {
+		view := p.view(drivers, market)
+		out[i] = &view
+	}
+	return out
+}
+
+func byNodeID(a, b *cluster.Node) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Claim, b.Claim))
+}
+
+func byPodID(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func sortPods(pods []cluster.Pod) {
+	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/cluster"
@@ -56,18 +57,19 @@ func awaitsPods(claim *karpv1.NodeClaim, now time.Time) bool {
 }
 
 // planned finds the node that a pod is planned for.
-type planned map[string]int // "namespace/name" → index into nodes
+type planned map[types.NamespacedName]int // index into nodes, by pod
 
-func plannedOn(nodes []nodeView, now time.Time) planned {
+func plannedOn(nodes []*nodeView, now time.Time) planned {
 	out := planned{}
-	for i := range nodes {
-		c := nodes[i].claim
-		if c == nil || nodes[i].value.Leaving || !awaitsPods(c, now) {
+	for i, n := range nodes {
+		if n.claim == nil || n.value.Leaving || !awaitsPods(n.claim, now) {
 			continue
 		}
-		for pod := range strings.SplitSeq(c.Annotations[AnnotationPods], ",") {
+		for id := range strings.SplitSeq(n.claim.Annotations[AnnotationPods], ",") {
+			namespace, name, _ := strings.Cut(id, "/")
+			pod := types.NamespacedName{Namespace: namespace, Name: name}
 			// The newest claim is the one that counts, should there be several.
-			if old, ok := out[pod]; !ok || byAge(nodes[old].claim, c) < 0 {
+			if old, ok := out[pod]; !ok || byAge(nodes[old].claim, n.claim) < 0 {
 				out[pod] = i
 			}
 		}
@@ -81,8 +83,8 @@ func byAge(a, b *karpv1.NodeClaim) int {
 
 // of returns the node that the pod is planned for. A pod that is younger than
 // the claim is another one that got the name since.
-func (p planned) of(pod *cluster.Pod, nodes []nodeView) (int, bool) {
-	i, ok := p[pod.ID()]
+func (p planned) of(pod *cluster.Pod, nodes []*nodeView) (int, bool) {
+	i, ok := p[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if !ok || pod.Created.After(nodes[i].value.Created) {
 		return 0, false
 	}

@@ -18,14 +18,14 @@ import (
 
 // poolsOf returns the pools as values, sorted by name, with the capacity of
 // nodes counted where they belong.
-func poolsOf(o Objects, live bool, nodes []nodeView) []cluster.Pool {
+func poolsOf(o Objects, live bool, nodes []*nodeView) []cluster.Pool {
 	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
 	for _, c := range o.Classes {
 		classes[c.Name] = c
 	}
 	usage, count := map[string]capacity.Amounts{}, map[string]int{}
-	for i := range nodes {
-		if n := &nodes[i]; n.value.Pool != "" && !n.going {
+	for _, n := range nodes {
+		if n.value.Pool != "" && !n.going {
 			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity.Floor())
 			count[n.value.Pool]++
 		}

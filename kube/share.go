@@ -32,8 +32,18 @@ func (v *volumes) sharable(pod *corev1.Pod) []string {
 
 // keepShared takes from the pods that need a place the claims which no other pod
 // uses: they bind nobody to anybody, and would make every pod of a StatefulSet
-// one of its kind. Pods of nodes count as users too. It alters the pods of s.
-func keepShared(s *cluster.Snapshot) {
+// one of its kind. Users are counted by claim. It alters the pods.
+func keepShared(pods []cluster.Pod, users map[string]int) {
+	alone := func(claim string) bool { return users[claim] < 2 }
+	for i := range pods {
+		if pod := &pods[i]; slices.ContainsFunc(pod.Volumes, alone) {
+			pod.Volumes = slices.DeleteFunc(slices.Clone(pod.Volumes), alone)
+		}
+	}
+}
+
+// usersOf counts the pods that use each claim: those that need a place, and those of nodes.
+func usersOf(s *cluster.Snapshot) map[string]int {
 	users := map[string]int{}
 	for i := range s.Pods {
 		count(users, s.Pods[i].Volumes)
@@ -43,15 +53,7 @@ func keepShared(s *cluster.Snapshot) {
 			count(users, s.Nodes[i].Pods[j].Volumes)
 		}
 	}
-	if len(users) == 0 {
-		return
-	}
-	alone := func(claim string) bool { return users[claim] < 2 }
-	for i := range s.Pods {
-		if pod := &s.Pods[i]; slices.ContainsFunc(pod.Volumes, alone) {
-			pod.Volumes = slices.DeleteFunc(slices.Clone(pod.Volumes), alone)
-		}
-	}
+	return users
 }
 
 func count(users map[string]int, claims []string) {

@@ -49,8 +49,8 @@ func volumesOf(o Objects, live bool) volumes {
 			out.usual = c.Name
 		}
 	}
-	for _, limits := range attachLimits(o.CSINodes) {
-		for _, e := range limits.Extended {
+	for _, n := range o.CSINodes {
+		for _, e := range attachLimits(n).Extended {
 			out.limited[strings.TrimPrefix(e.Name, attachable)] = true
 		}
 	}
