@@ -22,10 +22,22 @@ type Sample struct {
 // samplingEvery is how often memory is looked at during a run.
 const samplingEvery = 5 * time.Millisecond
 
-// measure runs f once, in a heap without waste from before.
+// measure runs f once, in a heap without waste from before. All memory that is free goes back to the system first, so
+// that Peak is f's own; f then has to fetch its memory anew.
 func measure(f func()) Sample {
+	debug.FreeOSMemory() // collects garbage too
+	return run(f)
+}
+
+// again runs f once more, in the memory of the run before, as a controller does that goes on and on. Peak says nothing.
+func again(f func()) Sample {
 	runtime.GC()
-	debug.FreeOSMemory()
+	s := run(f)
+	s.Before, s.Peak = 0, 0
+	return s
+}
+
+func run(f func()) Sample {
 	stop, peak := make(chan struct{}), make(chan uint64)
 	held := resident()
 	go watch(stop, peak)

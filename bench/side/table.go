@@ -138,8 +138,8 @@ func (r *Row) notes() []string {
 // and what comes before.
 func Detail(rows []Row) string {
 	var b strings.Builder
-	b.WriteString("| workload | joiner: runs | cpu | snapshot | memory before | upstream: runs | workers | cpu | scheduler |\n" +
-		"|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| workload | joiner: runs | cpu | snapshot | memory before | upstream: runs | workers | cpu | scheduler | ratio of cpu |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, r := range rows {
 		if r.Skipped != "" {
 			continue
@@ -147,9 +147,13 @@ func Detail(rows []Row) string {
 		fmt.Fprintf(&b, "| `%s` | %d | %s s | %s s | %s |", r.Workload.Name, r.Ours.Runs, seconds(r.Ours.CPU), seconds(r.Ours.Prepare),
 			bytes(r.Ours.Before))
 		if t := r.Theirs; t != nil {
-			fmt.Fprintf(&b, " %d | %d | %s s | %s s |\n", t.Runs, t.Workers, seconds(t.CPU), seconds(t.Prepare))
+			ratio := "" // for a pod, as in the other table
+			if r.Ours.CPU > 0 {
+				ratio = times(t.CPU / float64(t.Pods) / (r.Ours.CPU / float64(r.Ours.Pods)))
+			}
+			fmt.Fprintf(&b, " %d | %d | %s s | %s s | %s |\n", t.Runs, t.Workers, seconds(t.CPU), seconds(t.Prepare), ratio)
 		} else {
-			b.WriteString(" | | | |\n")
+			b.WriteString(" | | | | |\n")
 		}
 	}
 	return b.String()
