@@ -23,8 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write what the engine says into the s
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) < 40 {
-		t.Fatalf("found %d scenarios (%v), want at least 40", len(files), err)
+	if err != nil || len(files) < 200 {
+		t.Fatalf("found %d scenarios (%v), want at least 200", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
