@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	got, notes, err := load("")
 	want := Settings{
-		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, MemoryOverheadPercent: 0.075,
+		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MemoryOverheadPercent: 0.075,
 		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",

@@ -27,6 +27,8 @@ type Settings struct {
 
 	// SchedulerConfig is a text with the cluster's default topology spread constraints, YAML or JSON: kube.ReadUsualSpread.
 	SchedulerConfig string
+	// PreferencePolicy is Respect, or Ignore: then what pods merely prefer is not planned for.
+	PreferencePolicy string
 
 	// MemoryOverheadPercent is the share of an instance's memory that never reaches its nodes: 0.075.
 	MemoryOverheadPercent float64

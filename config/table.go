@@ -38,6 +38,8 @@ func (c *Settings) table() []setting {
 
 		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler, YAML or JSON", set: text(&c.SchedulerConfig)},
 
+		{flag: "preference-policy", fallback: "Respect", help: "Respect what pods prefer, or Ignore it", set: oneOf(&c.PreferencePolicy, "Respect", "Ignore")},
+
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask for prices, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
@@ -81,7 +83,6 @@ func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"interruption-queue":                  {"", "interruption messages are not read yet; spot interruptions end nodes without notice"},
 		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
-		"preference-policy":                   {"Respect", "preferences are always respected where they can be"},
 		"min-values-policy":                   {"Strict", "minValues are always strict"},
 		"feature-gates":                       {"", "gated features are not built yet"},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},

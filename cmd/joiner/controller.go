@@ -121,9 +121,12 @@ type parts struct {
 // wire connects doors and loops. Who needs whom can be read here and nowhere else.
 func wire(p parts) controller.Loops {
 	var (
-		cache     = p.manager.GetClient() // reads from the informers
-		ledger    = &kube.Ledger{}
-		reader    = &kube.Reader{Cache: cache, Live: p.manager.GetAPIReader(), Ledger: ledger, Usual: p.usual}
+		cache  = p.manager.GetClient() // reads from the informers
+		ledger = &kube.Ledger{}
+		reader = &kube.Reader{
+			Cache: cache, Live: p.manager.GetAPIReader(), Ledger: ledger,
+			Usual: p.usual, WithoutWishes: p.settings.PreferencePolicy == "Ignore",
+		}
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
 		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
