@@ -44,16 +44,25 @@ func (w *work) all(c int) int {
 func (w *work) again(r *rooms, g *terrain, q *queue) *work {
 	next := newWork(w.st, q, w.accepts, r, g, w.effort)
 	next.steps = w.steps
-	next.caps = maps.Clone(w.caps)
+	next.caps, next.eased = maps.Clone(w.caps), maps.Clone(w.eased)
 	got := w.got()
 	for c := range w.q.classes {
 		if p := &w.q.classes[c]; p.cell != nil && w.left[c] > 0 {
+			if w.limited() && w.wishes(p) && !w.eased[p.base] {
+				next.eased[p.base] = true // a limit is spent on wishes: pods come first
+				continue
+			}
 			key := capKey(p.base, p.cell)
 			next.caps[key] = got[key]
 		}
 	}
 	next.split()
 	return next
+}
+
+// limited reports whether some pool has limits.
+func (w *work) limited() bool {
+	return slices.ContainsFunc(w.budgets, func(b budget) bool { return !b.unlimited() })
 }
 
 // agrees reports whether what has a place is what other would send.

@@ -40,7 +40,8 @@ func (w *work) split() {
 // arrange puts the classes in order: by priority, then the larger first.
 func (w *work) arrange() {
 	for len(w.stage) < len(w.q.classes) {
-		w.stage, w.lax = append(w.stage, 0), append(w.lax, false)
+		c := len(w.stage)
+		w.stage, w.lax = append(w.stage, 0), append(w.lax, w.eased[w.q.classes[c].base])
 	}
 	w.order = w.order[:0]
 	for c := range w.q.classes {

@@ -19,6 +19,7 @@ type work struct {
 	ground   *terrain       // as pods are sent to domains
 	weight   []float64      // by resource: its part in the bulk of an amount
 	caps     map[string]int // by part: how many pods it can have, found by an attempt before
+	eased    map[int]bool   // by whole class: an attempt before found no place for some with their wishes about hosts
 	narrowed map[string]int // accept sets of parts, by that of the whole
 	rates    []float64      // by accept set: price per size, -1 if not known yet
 
@@ -72,7 +73,7 @@ type take struct {
 func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort int) *work {
 	w := &work{
 		st: st, accepts: a, effort: effort, rooms: r.clone(), ground: g.fork(),
-		caps: map[string]int{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
+		caps: map[string]int{}, eased: map[int]bool{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
 	}
 	own := *q
 	own.classes = slices.Clone(q.classes)
