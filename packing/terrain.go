@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -42,17 +43,16 @@ func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bits
 	if len(q.book.Groups) == 0 {
 		return t
 	}
-	counted := t.countable(r, q, buyable)
-	t.counted = counted
+	t.counted = t.countable(r, q, buyable)
 	for i, n := range r.nodes {
-		t.settle(q.book, n, counted, i, &r.hosts[i])
+		t.settle(q, n, i, &r.hosts[i])
 	}
 	for i := range nodes {
 		if nodes[i].Leaving { // who stays there still counts in its zone
-			t.settle(q.book, &nodes[i], counted, -1, nil)
+			t.settle(q, &nodes[i], -1, nil)
 		}
 	}
-	t.findFewest(r, q.book, counted)
+	t.findFewest(r, q.book, t.counted)
 	return t
 }
 
@@ -113,11 +113,12 @@ func (t *terrain) countable(r *rooms, q *queue, buyable func(sig int, offers bit
 
 // settle notes the residents of a node: in the census by domain, in the tally
 // by host. number is -1 for a node that takes no pods.
-func (t *terrain) settle(b *topology.Book, n *cluster.Node, counted []bitset, number int, tally *topology.Tally) {
+func (t *terrain) settle(q *queue, n *cluster.Node, number int, tally *topology.Tally) {
+	b := q.book
 	for _, resident := range n.Residents {
 		for _, g := range b.GroupsOf(resident.Namespace, resident.Labels) {
 			group := &b.Groups[g]
-			if group.Form == topology.Spread && (resident.Ending || counted[g] != nil && (number < 0 || !counted[g].has(number))) {
+			if group.Form == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
 				continue
 			}
 			if group.Key == topology.Hostname {
@@ -144,6 +145,20 @@ func (t *terrain) settle(b *topology.Book, n *cluster.Node, counted []bitset, nu
 			}
 		}
 	}
+}
+
+// counts reports whether the pods of a node count for the group of a spread.
+func (t *terrain) counts(q *queue, group int, n *cluster.Node, number int) bool {
+	if number >= 0 {
+		return t.counted[group] == nil || t.counted[group].has(number)
+	}
+	g := &q.book.Groups[group]
+	if g.HonorTaints {
+		return false // a node that takes no pods has a taint that says so
+	}
+	required := q.signatures[g.Nodes].required
+	accepts := func(reqs constraint.Requirements) bool { return reqs.Accepts(n.Labels) }
+	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }
 
 // domain returns the node's domain of a label.
