@@ -7,7 +7,6 @@ import (
 
 // strategy is one way to go about buying.
 type strategy struct {
-	cap     float64 // no machine dearer than this, unless nothing else will do; 0: no cap
 	scarce  bool    // spend the pools' limits sparingly, whatever it costs
 	near    float64 // what filler.near is; 0: as usual
 	careful bool    // more work for each machine
@@ -109,9 +108,6 @@ func (w *work) take(o outcome) {
 func (w *work) turned(o outcome, active []int) bool {
 	return slices.ContainsFunc(active, func(c int) bool { return o.left[c] > 0 })
 }
-
-// loose is how far above the bound a plan may cost before more work is spent on it.
-const loose = 1.02
 
 // like is how much more a plan may cost than the cheapest to be judged by other things.
 const like = 1.02

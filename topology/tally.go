@@ -86,22 +86,7 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 		if r.Weight > 0 && !l.Strict {
 			continue
 		}
-		e := t.of(r.Group)
-		switch r.Form {
-		case Spread:
-			room = min(room, spreadRoom(e.matched, r, l))
-		case Apart:
-			if e.matched > 0 {
-				return 0
-			}
-			if r.Self {
-				room = min(room, 1)
-			}
-		case Near:
-			if e.matched == 0 && r.Weight == 0 && !l.Together {
-				return 0
-			}
-		}
+		room = min(room, ownRoom(t.of(r.Group).matched, r, l))
 	}
 	for _, g := range p.HostIn {
 		e := t.of(g)
@@ -114,6 +99,21 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 		}
 	}
 	return max(room, 0)
+}
+
+// ownRoom is how many pods their own rule lets onto a machine where its group
+// counts so many.
+func ownRoom(matched int, r *Rule, l Limits) int {
+	none := r.Form == Apart && matched > 0 || r.Form == Near && matched == 0 && r.Weight == 0 && !l.Together
+	switch {
+	case none:
+		return 0
+	case r.Form == Spread:
+		return spreadRoom(matched, r, l)
+	case r.Form == Apart && r.Self:
+		return 1
+	}
+	return math.MaxInt
 }
 
 func spreadRoom(matched int, r *Rule, l Limits) int {

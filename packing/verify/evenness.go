@@ -116,11 +116,9 @@ func (e *evenness) skew(n, domain, place int) int {
 	if e.even.hosts && place >= 0 || e.even.domains[domain] {
 		except = domain
 	}
-	most := 0
+	most := n - e.even.count[domain] - e.maybe[domain]
 	if low, ok := e.even.lowest(except); ok {
 		most = n - low
-	} else {
-		most = n - e.even.count[domain] - e.maybe[domain]
 	}
 	for l := range e.bounds.loose {
 		set := &e.bounds.loose[l]
