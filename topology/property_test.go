@@ -1,0 +1,348 @@
+package topology
+
+import (
+	flags "flag"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+func TestMain(m *testing.M) {
+	flags.Parse()
+	// What failed is printed: it needs no file.
+	_ = flags.Set("rapid.nofailfile", "true")
+	os.Exit(m.Run())
+}
+
+// TestAssignProperties gives places to pods of one to three kinds, one kind
+// after the other, among pods that are there, and holds the counts against an
+// independent reading of the rules: the pods can come one by one, in some
+// order, with no rule broken; those who are left could go nowhere; no place has
+// more than it takes; and the same again comes to the same.
+func TestAssignProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var there []standing
+		for range rapid.IntRange(0, 3).Draw(t, "residents") {
+			there = append(there, standing{drawPod(t, false), drawZone(t), drawWay(t), rapid.IntRange(1, 2).Draw(t, "n")})
+		}
+		var kinds []cluster.Pod
+		for range rapid.IntRange(1, 3).Draw(t, "kinds") {
+			kinds = append(kinds, drawPod(t, true))
+		}
+		cells := drawCells(t)
+		counted := drawCounted(t)
+		book, census := prepare(kinds, there, counted)
+		judge := &judge{counted: counted}
+		for _, s := range there {
+			for range s.n {
+				judge.placed = append(judge.placed, placed{&s.pod, map[string]string{Zone: s.zone, capacityType: s.way}})
+			}
+		}
+		for i := range kinds {
+			p := &book.Profiles[book.Of[i]]
+			n := rapid.IntRange(0, 7).Draw(t, "pods")
+			places := drawPlaces(t, p, cells)
+			otherBook, other := prepare(kinds, there, counted)
+			for j := range i { // an equal past, by another book
+				at := &otherBook.Profiles[otherBook.Of[j]]
+				for _, q := range judge.placed {
+					if q.pod == &kinds[j] {
+						other.Add(at, domainsOf(at, q.node), 1)
+					}
+				}
+			}
+			before := census.Clone()
+			counts := census.Assign(p, n, places)
+			if again := before.Assign(p, n, places); !slices.Equal(counts, again) {
+				t.Fatalf("kind %d: %v, and then %v", i, counts, again)
+			}
+			other.Assign(&otherBook.Profiles[otherBook.Of[i]], n, places)
+			if !reflect.DeepEqual(other.counts, census.counts) {
+				t.Fatalf("kind %d: another book of the same pods comes to\n%+v, not\n%+v", i, other.counts, census.counts)
+			}
+			judge.check(t, &kinds[i], n, places, cells, counts)
+		}
+	})
+}
+
+// prepare makes the book and census of the kinds.
+func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Book, *Census) {
+	book := bookOf(avoiding(there), kinds...)
+	census := NewCensus(book, domains)
+	for g := range book.Groups {
+		if book.Groups[g].Form == Spread {
+			census.Count(g, counted[book.Groups[g].Key])
+		}
+	}
+	settle(census, book, there)
+	return book, census
+}
+
+// placed is a pod on a node, of which only labels matter; "" is no label.
+type placed struct {
+	pod  *cluster.Pod
+	node map[string]string
+}
+
+// judge reads the rules of pods as they are written, one pod at a time.
+type judge struct {
+	placed  []placed
+	counted map[string][]bool // by label and domain: it matters for the fewest pods
+}
+
+// check holds counts against the rules, and leaves the pods where they are.
+func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells []map[string]string, counts []int) {
+	total := 0
+	for i, got := range counts {
+		total += got
+		if got < 0 || got > max(places[i].Most, 0) {
+			t.Fatalf("%d pods in place %d, which takes %d", got, i, places[i].Most)
+		}
+	}
+	if total > n {
+		t.Fatalf("%d places for %d pods", total, n)
+	}
+	if !j.order(pod, cells, slices.Clone(counts), map[string]bool{}) {
+		t.Fatalf("%+v: no order leads to %v", *pod, counts)
+	}
+	for i, got := range counts {
+		if total < n && got < places[i].Most && j.admits(pod, cells[i]) {
+			t.Fatalf("%+v: %d of %d have a place (%v), but %v takes one more", *pod, total, n, counts, cells[i])
+		}
+	}
+}
+
+// order looks for an order in which the pods can come, and puts them there.
+func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
+	key := fmt.Sprint(left)
+	if failed[key] {
+		return false
+	}
+	done := true
+	for i := range left {
+		if left[i] == 0 {
+			continue
+		}
+		done = false
+		if !j.admits(pod, cells[i]) {
+			continue
+		}
+		j.placed = append(j.placed, placed{pod, cells[i]})
+		left[i]--
+		if j.order(pod, cells, left, failed) {
+			return true
+		}
+		left[i]++
+		j.placed = j.placed[:len(j.placed)-1]
+	}
+	failed[key] = !done
+	return done
+}
+
+func (j *judge) admits(pod *cluster.Pod, node map[string]string) bool {
+	for i := range pod.Spread {
+		if s := &pod.Spread[i]; !s.Soft && !j.spreads(pod, s, node) {
+			return false
+		}
+	}
+	for i := range pod.AntiAffinity {
+		if t := &pod.AntiAffinity[i]; t.Weight == 0 && slices.ContainsFunc(j.placed, func(q placed) bool { return meets(t, q.pod, q.node, node) }) {
+			return false
+		}
+	}
+	for _, q := range j.placed {
+		for i := range q.pod.AntiAffinity {
+			if t := &q.pod.AntiAffinity[i]; t.Weight == 0 && meets(t, pod, q.node, node) {
+				return false
+			}
+		}
+	}
+	return j.near(pod, node) && j.volumes(pod, node)
+}
+
+// meets reports whether the term counts the pod, and both nodes are in one domain of it.
+func meets(t *cluster.Term, pod *cluster.Pod, a, b map[string]string) bool {
+	return t.Matches(pod.Namespace, pod.Labels) && a[t.Key] != "" && a[t.Key] == b[t.Key]
+}
+
+func (j *judge) spreads(pod *cluster.Pod, s *cluster.Spread, node map[string]string) bool {
+	if node[s.Key] == "" {
+		return false
+	}
+	counts := func(p *cluster.Pod) bool {
+		return len(s.Selector.Labels) > 0 && p.Namespace == pod.Namespace && s.Selector.Matches(p.Labels)
+	}
+	pods := map[string]int{}
+	for _, q := range j.placed {
+		if counts(q.pod) {
+			pods[q.node[s.Key]]++
+		}
+	}
+	fewest, number := -1, 0
+	for name, d := range numbers {
+		if isOf(s.Key, name) && j.counted[s.Key][d] {
+			number++
+			if n := pods[name]; fewest < 0 || n < fewest {
+				fewest = n
+			}
+		}
+	}
+	if fewest < 0 || number < s.MinDomains {
+		fewest = 0
+	}
+	after := pods[node[s.Key]]
+	if counts(pod) {
+		after++
+	}
+	return after-fewest <= s.MaxSkew
+}
+
+// isOf reports whether the name is a domain of the label.
+func isOf(key, name string) bool { return (key == Zone) == (len(name) == 1) }
+
+func (j *judge) near(pod *cluster.Pod, node map[string]string) bool {
+	var required []cluster.Term
+	for _, t := range pod.Affinity {
+		if t.Weight == 0 {
+			required = append(required, t)
+		}
+	}
+	all := func(p *cluster.Pod) bool {
+		return !slices.ContainsFunc(required, func(t cluster.Term) bool { return !t.Matches(p.Namespace, p.Labels) })
+	}
+	company, somewhere := true, false
+	for _, t := range required {
+		if node[t.Key] == "" {
+			return false
+		}
+		here := false
+		for _, q := range j.placed {
+			if all(q.pod) && q.node[t.Key] != "" {
+				somewhere = true
+				here = here || q.node[t.Key] == node[t.Key]
+			}
+		}
+		company = company && here
+	}
+	return company || !somewhere && all(pod)
+}
+
+// volumes: pods with a claim in common are in one zone.
+func (j *judge) volumes(pod *cluster.Pod, node map[string]string) bool {
+	for _, claim := range pod.Volumes {
+		if node[Zone] == "" {
+			return false
+		}
+		for _, q := range j.placed {
+			if slices.Contains(q.pod.Volumes, claim) && q.node[Zone] != "" && q.node[Zone] != node[Zone] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func drawZone(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"a", "b", "c", "a", "b", "c", ""}).Draw(t, "zone")
+}
+
+func drawWay(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"spot", "od", "spot", "od", ""}).Draw(t, "way")
+}
+
+// drawCounted draws the domains that matter for the fewest pods of spreads.
+func drawCounted(t *rapid.T) map[string][]bool {
+	out := map[string][]bool{}
+	for _, key := range []string{Zone, capacityType} {
+		for range domains[key] {
+			out[key] = append(out[key], rapid.IntRange(0, 5).Draw(t, "counted") > 0)
+		}
+	}
+	return out
+}
+
+func drawPod(t *rapid.T, rules bool) cluster.Pod {
+	p := pod(rapid.SampledFrom([]string{"web", "db"}).Draw(t, "app"))
+	p.Namespace = rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "namespace")
+	p.AntiAffinity = drawTerms(t, "away")
+	if !rules {
+		return p
+	}
+	p.Affinity = drawTerms(t, "near")
+	for range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(t, "spreads") {
+		p.Spread = append(p.Spread, cluster.Spread{
+			Key: drawKey(t), MaxSkew: rapid.IntRange(1, 2).Draw(t, "maxSkew"), Selector: drawSelector(t),
+			MinDomains: rapid.IntRange(0, 3).Draw(t, "minDomains"), Soft: rapid.IntRange(0, 3).Draw(t, "soft") == 0,
+		})
+	}
+	if rapid.IntRange(0, 4).Draw(t, "volume") == 0 {
+		p.Volumes = []string{rapid.SampledFrom([]string{"default/data", "default/logs"}).Draw(t, "claim")}
+	}
+	return p
+}
+
+func drawTerms(t *rapid.T, what string) []cluster.Term {
+	var out []cluster.Term
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, what) {
+		term := cluster.Term{Key: drawKey(t), Namespaces: []string{"default"}, Selector: drawSelector(t)}
+		if rapid.IntRange(0, 3).Draw(t, "wish") == 0 {
+			term.Weight = rapid.IntRange(1, 3).Draw(t, "weight")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "everywhere") == 0 {
+			term.Namespaces, term.AllNamespaces = nil, true
+		}
+		out = append(out, term)
+	}
+	return out
+}
+
+func drawKey(t *rapid.T) string {
+	return rapid.SampledFrom([]string{Zone, Zone, capacityType}).Draw(t, "key")
+}
+
+func drawSelector(t *rapid.T) cluster.Selector {
+	switch rapid.IntRange(0, 7).Draw(t, "selector") {
+	case 0:
+		return cluster.Selector{}
+	case 1:
+		return cluster.Selector{Nothing: true}
+	}
+	return apps(rapid.SampledFrom([]string{"web", "db"}).Draw(t, "of"))
+}
+
+// drawCells draws nodes by their labels.
+func drawCells(t *rapid.T) []map[string]string {
+	var out []map[string]string
+	for range rapid.IntRange(1, 5).Draw(t, "places") {
+		out = append(out, map[string]string{Zone: drawZone(t), capacityType: drawWay(t)})
+	}
+	return out
+}
+
+func drawPlaces(t *rapid.T, p *Profile, cells []map[string]string) []Place {
+	var out []Place
+	for _, cell := range cells {
+		at := Place{
+			Domains: domainsOf(p, cell), Most: rapid.IntRange(0, 7).Draw(t, "most"),
+			Rank: rapid.IntRange(0, 1).Draw(t, "rank"), Price: float64(rapid.IntRange(0, 2).Draw(t, "price")),
+		}
+		at.Free = rapid.IntRange(0, at.Most).Draw(t, "free")
+		out = append(out, at)
+	}
+	return out
+}
+
+func domainsOf(p *Profile, node map[string]string) []int {
+	out := make([]int, len(p.Keys))
+	for i, key := range p.Keys {
+		out[i] = number(key, node[key])
+	}
+	return out
+}
