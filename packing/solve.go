@@ -40,7 +40,15 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		w.buyAll()
 		w.untie()
 
-		// 5. If some domain cannot have what was sent there, pods elsewhere may be too many.
+		// 5. Machines that are bought may stand where spreads had not counted on any, and if
+		// some domain cannot have what was sent there, pods elsewhere may be too many.
+		if found := w.foresee(ground); found != nil {
+			ground = found
+			if attempt < mostAttempts && w.steps <= w.effort/2 {
+				w = w.again(rooms, ground, q)
+				continue
+			}
+		}
 		if !w.isShort() {
 			break
 		}

@@ -15,6 +15,8 @@ type terrain struct {
 	keys    map[string]*field
 	census  *topology.Census
 	counted []bitset         // by group: the nodes whose pods count; nil: all
+	domains [][]bool         // by group of a spread, not over host names: the domains that count
+	bare    map[int]bool     // groups over host names of which some machine will have no pod
 	away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
 	fewest  map[int]scarcity // by group over host names, of a spread
 }
@@ -29,7 +31,7 @@ type field struct {
 
 // newTerrain looks at the ground; it notes the residents of nodes in rooms.hosts.
 func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bitset) bool, nodes []cluster.Node) *terrain {
-	t := &terrain{keys: map[string]*field{}, fewest: map[int]scarcity{}, away: map[int]bool{}}
+	t := &terrain{keys: map[string]*field{}, fewest: map[int]scarcity{}, away: map[int]bool{}, bare: map[int]bool{}}
 	domains := map[string]int{}
 	for i := range q.book.Groups {
 		key := q.book.Groups[i].Key
@@ -43,6 +45,7 @@ func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bits
 	if len(q.book.Groups) == 0 {
 		return t
 	}
+	t.domains = make([][]bool, len(q.book.Groups))
 	t.counted = t.countable(r, q, buyable)
 	for i, n := range r.nodes {
 		t.settle(q, n, i, &r.hosts[i])
@@ -106,6 +109,7 @@ func (t *terrain) countable(r *rooms, q *queue, buyable func(sig int, offers bit
 		for d := range f.values {
 			counted[d] = f.nodes[d].meets(out[n]) || buyable(g.Nodes, f.offers[d])
 		}
+		t.domains[n] = counted
 		t.census.Count(n, counted)
 	}
 	return out
@@ -178,7 +182,7 @@ type scarcity struct{ pods, nodes int }
 
 // fewestOf is scarcity.pods as a rule sees it that asks for so many nodes.
 func (t *terrain) fewestOf(group, minDomains int) int {
-	if f := t.fewest[group]; f.nodes >= minDomains {
+	if f := t.fewest[group]; f.nodes >= minDomains && !t.bare[group] {
 		return f.pods
 	}
 	return 0
@@ -207,5 +211,7 @@ func (t *terrain) findFewest(r *rooms, b *topology.Book, counted []bitset) {
 
 // fork returns a terrain whose census can be added to by itself.
 func (t *terrain) fork() *terrain {
-	return &terrain{keys: t.keys, census: t.census.Clone(), counted: t.counted, away: t.away, fewest: maps.Clone(t.fewest)}
+	out := *t
+	out.census, out.fewest = t.census.Clone(), maps.Clone(t.fewest)
+	return &out
 }
