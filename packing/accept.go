@@ -24,11 +24,13 @@ func (st *stock) accept(q *queue) *acceptance {
 		}
 		a.weights[len(a.weights)-1].setRange(p.from, p.to)
 	}
+	have := st.withinLimits()
+	have.and(st.available)
 	plain := make([][]int, len(q.signatures)) // stages of signatures without preferences: all their classes have the same
 	for _, s := range q.signatures {
 		hard := st.labels.satisfyingOne(s.required)
 		hard.and(st.tolerated(s.tolerations))
-		hard.and(st.available)
+		hard.and(have)
 		a.hard = append(a.hard, a.number(hard))
 	}
 	for i := range q.classes {
@@ -49,6 +51,19 @@ func (st *stock) accept(q *queue) *acceptance {
 		}
 	}
 	return a
+}
+
+// withinLimits returns the offers of which at least one more machine may be bought.
+func (st *stock) withinLimits() bitset {
+	out := newBitset(len(st.offers))
+	for _, p := range st.pools {
+		for o := p.from; o < p.to; o++ {
+			if p.budget.tightest(st.typeOf(o).Capacity) == "" {
+				out.set(o)
+			}
+		}
+	}
+	return out
 }
 
 // buyable returns a function that tells whether a machine for some pod with the signature
