@@ -34,7 +34,7 @@ func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 		if n -= moved; moved == 0 || len(a.aside) == 0 {
 			break
 		}
-		// What was out of the question may have become possible: the fewest pods may be more now.
+		// What was out of the question may have become possible by pods of this kind being there.
 		for _, i := range a.aside {
 			heap.Push(&a.queue, a.entry(i))
 		}
@@ -139,7 +139,11 @@ func (a *assignment) pass(n int) int {
 		if a.single {
 			step = 1
 		}
+		low := a.fewest()
 		a.census.Add(a.profile, a.places[i].Domains, step)
+		if a.fewest() != low {
+			a.lookAgain()
+		}
 		a.counts[i] += step
 		given += step
 		if a.counts[i] < a.places[i].Most {
@@ -147,6 +151,30 @@ func (a *assignment) pass(n int) int {
 		}
 	}
 	return given
+}
+
+// lookAgain puts the places in order anew: where the fewest pods are more now,
+// what was out of the question may be possible, and a wish met.
+func (a *assignment) lookAgain() {
+	for i := range a.queue.entries {
+		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
+	}
+	for _, at := range a.aside {
+		a.queue.entries = append(a.queue.entries, a.entry(at))
+	}
+	a.aside = a.aside[:0]
+	heap.Init(&a.queue)
+}
+
+// fewest adds up, over the spreads of the profile, the pods in the domains that have the fewest.
+func (a *assignment) fewest() int {
+	sum := 0
+	for i := range a.profile.Domain {
+		if r := &a.profile.Domain[i]; r.Form == Spread {
+			sum += a.census.counts[r.Group].low
+		}
+	}
+	return sum
 }
 
 // placeEntry is a place with what decides how good it is at the moment.

@@ -109,6 +109,10 @@ type Book struct {
 	loose   []int            // groups without such a label
 	labels  []string         // the keys that selectors look at
 	seen    map[string][]int // groups by what they see of a pod
+	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
+	// whether pods with another demand on nodes can be on any of them.
+	accepts map[int][]constraint.Requirements
+	apartOf map[[2]int]bool
 }
 
 // Plain is the number of the profile of pods that neither ask nor matter.
@@ -120,6 +124,7 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 	b := &Book{
 		Profiles: []Profile{{}}, Of: make([]int, len(pods)),
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
+		accepts: map[int][]constraint.Requirements{}, apartOf: map[[2]int]bool{},
 	}
 	rules := make([][]Rule, len(pods)) // nil for pods without
 	any := false
@@ -141,7 +146,7 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 	profiles := map[string]int{"": Plain}
 	var key []byte
 	for i, p := range pods {
-		in := b.GroupsOf(p.Namespace, p.Labels)
+		in := b.where(b.GroupsOf(p.Namespace, p.Labels), p)
 		if len(p.Volumes) > 0 {
 			in = b.withVolumes(in, p.Volumes)
 		}
@@ -164,6 +169,9 @@ func (b *Book) rules(p Wanted) []Rule {
 		g := Group{Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
 		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
 		r := Rule{Group: b.number(g), Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
+		if !s.AnyNode {
+			b.accepts[r.Group] = p.Required
+		}
 		r.Self = len(s.Selector.Labels) > 0 && s.Selector.Matches(p.Labels)
 		if s.Soft {
 			r.Weight = 1
@@ -294,6 +302,34 @@ func (b *Book) GroupsOf(namespace string, labels constraint.Labels) []int {
 	slices.Sort(out)
 	b.seen[string(key)] = out
 	return out
+}
+
+// where leaves out the spreads whose owners accept no node on which the pod can
+// be: it is never counted by them.
+func (b *Book) where(in []int, p Wanted) []int {
+	away := func(n int) bool {
+		g := &b.Groups[n]
+		return g.Form == Spread && !g.AnyNode && g.Nodes != p.Nodes && b.isAway(n, p)
+	}
+	if !slices.ContainsFunc(in, away) {
+		return in
+	}
+	return slices.DeleteFunc(slices.Clone(in), away)
+}
+
+// isAway reports whether the pod and the owner of a spread can be on no node both.
+func (b *Book) isAway(group int, p Wanted) bool {
+	key := [2]int{group, p.Nodes}
+	away, ok := b.apartOf[key]
+	if !ok {
+		theirs := b.accepts[group]
+		away = len(theirs) > 0 && len(p.Required) > 0
+		for _, x := range theirs {
+			away = away && !slices.ContainsFunc(p.Required, func(y constraint.Requirements) bool { return x.Conflict(y) == "" })
+		}
+		b.apartOf[key] = away
+	}
+	return away
 }
 
 func (b *Book) withVolumes(in []int, claims []string) []int {

@@ -35,6 +35,9 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 			continue
 		}
 		n := domains[g.Key]
+		if n == 0 {
+			c.load[g.Key] = make([]int, 1)
+		}
 		k := &c.counts[i]
 		k.matched, k.owners, k.counted = make([]int, n+1), make([]int, n+1), make([]bool, n+1)
 		for d := range n {

@@ -1,0 +1,66 @@
+package topology
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// TestLooksAgain sends pods to the best place again as soon as the others have
+// caught up with it, not when all others are worse than refused.
+func TestLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(places []Place){
+		"free room": func(p []Place) { p[0].Free = 9 },
+		"rank":      func(p []Place) { p[1].Rank, p[2].Rank = 1, 1 },
+	} {
+		places := []Place{{Domains: []int{0}, Most: 9, Price: 3}, {Domains: []int{1}, Most: 9, Price: 1}, {Domains: []int{2}, Most: 9, Price: 1}}
+		set(places)
+		b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
+		if got, want := NewCensus(b, domains).Assign(&b.Profiles[1], 4, places), []int{2, 1, 1}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestWishesAreMetAgain: a soft spread that had to give way is kept again once the others have caught up.
+func TestWishesAreMetAgain(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil, pod("web", spread(Zone, 1, "web", soft)))
+	got := NewCensus(b, domains).Assign(&b.Profiles[1], 5, []Place{
+		{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9, Rank: 1}, {Domains: []int{2}, Most: 9, Rank: 2},
+	})
+	if want := []int{2, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestNobodyIsCountedWhereTheOwnerCannotBe: pods of the same app that only run on
+// other nodes than the spread's owner accepts are not counted, as kube-scheduler has it.
+func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
+	t.Parallel()
+	arch := func(value string) []constraint.Requirements {
+		return []constraint.Requirements{{"kubernetes.io/arch": constraint.OneOf(value)}}
+	}
+	owner, other := pod("web", spread(Zone, 1, "web")), pod("web")
+	owner.Required, other.Required = arch("amd64"), arch("arm64")
+	b := NewBook([]Wanted{{&owner, 0}, {&other, 1}}, nil)
+	c := NewCensus(b, map[string]int{Zone: 2})
+	if p := &b.Profiles[b.Of[1]]; len(p.In) > 0 {
+		t.Errorf("it counts: %v", p.In)
+	}
+	got := c.Assign(&b.Profiles[b.Of[0]], 4, []Place{{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9}})
+	if want := []int{2, 2}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestLabelThatNobodyHas has no domain but being nowhere.
+func TestLabelThatNobodyHas(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil, pod("web", away(about(Zone, "web"))))
+	if got := NewCensus(b, nil).Assign(&b.Profiles[1], 1, []Place{{Domains: []int{0}, Most: 1}}); got[0] != 1 {
+		t.Errorf("%v, want it there", got)
+	}
+}
