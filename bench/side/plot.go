@@ -3,6 +3,7 @@ package side
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -22,8 +23,8 @@ type Plot struct {
 
 // The size of a panel and what is left around it, in pixels.
 const (
-	panelWidth, panelHeight                        = 560.0, 400.0
-	marginLeft, marginRight, marginTop, marginFoot = 70.0, 20.0, 40.0, 50.0
+	panelWidth, panelHeight                        = 560.0, 460.0
+	marginLeft, marginRight, marginTop, marginFoot = 70.0, 30.0, 40.0, 130.0
 )
 
 // SVG draws the panels side by side.
@@ -42,10 +43,11 @@ func SVG(plots ...Plot) string {
 	return b.String()
 }
 
-// axis maps decades to pixels.
-type axis struct{ low, high, from, to float64 } // low, high: whole decades
+// axis maps numbers to pixels.
+type axis struct{ low, high, from, to float64 } // low, high: logarithms to the base ten
 
-func newAxis(values []float64, from, to float64) axis {
+// newAxis reaches over all values; whole says that it begins and ends with a power of ten.
+func newAxis(values []float64, whole bool, from, to float64) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		low, high = min(low, math.Log10(v)), max(high, math.Log10(v))
@@ -53,8 +55,24 @@ func newAxis(values []float64, from, to float64) axis {
 	if math.IsInf(low, 1) {
 		low, high = 0, 1
 	}
-	low, high = math.Floor(low), math.Ceil(high)
-	return axis{low, max(high, low+1), from, to}
+	if whole || high-low < 0.1 {
+		low, high = math.Floor(low), max(math.Ceil(high), math.Floor(low)+1)
+	}
+	return axis{low, high, from, to}
+}
+
+// ticks are the powers of ten on the axis, and their double and fivefold if fine.
+func (a axis) ticks(fine bool) []float64 {
+	var out []float64
+	for d := math.Floor(a.low); d <= a.high; d++ {
+		for _, m := range []float64{1, 2, 5} {
+			v := m * math.Pow(10, d)
+			if (m == 1 || fine) && math.Log10(v) > a.low-1e-9 && math.Log10(v) < a.high+1e-9 {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 func (a axis) at(v float64) float64 {
@@ -67,27 +85,27 @@ func (p Plot) draw(b *strings.Builder) {
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)
 	}
 	right, foot := panelWidth-marginRight, panelHeight-marginFoot
-	x, y := newAxis(xs, marginLeft, right), newAxis(ys, foot, marginTop)
+	x, y := newAxis(xs, false, marginLeft, right), newAxis(ys, true, foot, marginTop)
 
 	text := func(px, py float64, anchor, what string) {
 		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", px, py, anchor, what)
 	}
-	for d := x.low; d <= x.high; d++ {
-		px := x.at(math.Pow(10, d))
+	for _, v := range x.ticks(true) {
+		px := x.at(v)
 		fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", px, marginTop, px, foot)
-		text(px, foot+16, "middle", decade(d))
+		text(px, foot+16, "middle", label(v))
 	}
-	for d := y.low; d <= y.high; d++ {
-		py := y.at(math.Pow(10, d))
+	for _, v := range y.ticks(false) {
+		py := y.at(v)
 		fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", marginLeft, py, right, py)
-		text(marginLeft-6, py+4, "end", decade(d))
+		text(marginLeft-6, py+4, "end", label(v))
 	}
 	text((marginLeft+right)/2, 20, "middle", p.Title)
-	text((marginLeft+right)/2, panelHeight-12, "middle", p.Below)
+	text((marginLeft+right)/2, foot+34, "middle", p.Below)
 	fmt.Fprintf(b, "<text transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", (marginTop+foot)/2, p.Left)
 	for i, s := range p.Series {
 		s.draw(b, x, y)
-		top := marginTop + 18*float64(i) + 14
+		top := foot + 60 + 18*float64(i)
 		fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"4\" fill=\"%s\"/>\n", marginLeft+10, top-6, s.Color)
 		text(marginLeft+30, top, "start", s.Name)
 	}
@@ -107,10 +125,10 @@ func (s Series) draw(b *strings.Builder, x, y axis) {
 	fmt.Fprintf(b, "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", strings.Join(points, " "), s.Color, dash)
 }
 
-// decade writes 10 to the d: 0.01, 1, 1,000.
-func decade(d float64) string {
-	if d < 0 {
-		return fmt.Sprintf("%.*f", int(-d), math.Pow(10, d))
+// label writes a tick: 0.01, 1, 20,000.
+func label(v float64) string {
+	if v < 1 {
+		return strconv.FormatFloat(v, 'g', 1, 64)
 	}
-	return thousands(int(math.Pow(10, d)))
+	return thousands(int(math.Round(v)))
 }
