@@ -65,7 +65,7 @@ func (w *work) clump(c int) bool {
 		if w.left[o] == 0 || other.members != nil {
 			continue
 		}
-		if theirs, too := w.needs(other); too && slices.Equal(theirs, groups) {
+		if theirs, too := w.needs(other); too && slices.Equal(theirs, groups) && w.fitsAlone(other) {
 			members = append(members, member{o, w.left[o]})
 		}
 	}
@@ -80,6 +80,19 @@ func (w *work) clump(c int) bool {
 		members = smaller(members)
 	}
 	return true // none fits anywhere
+}
+
+// fitsAlone reports whether a machine or a node could take a pod of the class.
+func (w *work) fitsAlone(c *class) bool {
+	return len(c.stages) > 0 || w.anyRoom(c.ask, w.nodesOf(c))
+}
+
+// nodesOf returns the nodes that pods of the class accept.
+func (w *work) nodesOf(c *class) bitset {
+	if c.nodes == nil {
+		return w.rooms.hard[c.sig]
+	}
+	return w.rooms.hard[c.sig].both(c.nodes)
 }
 
 // smaller leaves out about a tenth of the pods of a bundle, but one at least.
@@ -155,7 +168,7 @@ func (w *work) counts(o int, groups []int) bool {
 // tie makes a class of n bundles, and reports whether some machine takes one.
 func (w *work) tie(members []member, n int) bool {
 	first := w.q.classes[members[0].class]
-	b := class{sig: first.sig, profile: topology.Plain, priority: first.priority, base: len(w.q.classes), nodes: first.nodes, all: n}
+	b := class{sig: first.sig, profile: topology.Plain, priority: first.priority, base: len(w.q.classes), nodes: w.nodesOf(&first), all: n}
 	var amounts capacity.Amounts
 	for _, m := range members {
 		c := &w.q.classes[m.class]
@@ -167,11 +180,7 @@ func (w *work) tie(members []member, n int) bool {
 			}
 			b.ports = append(b.ports, c.ports...)
 		}
-		if c.nodes != nil && b.nodes != nil {
-			b.nodes = b.nodes.both(c.nodes)
-		} else if b.nodes == nil {
-			b.nodes = c.nodes
-		}
+		b.nodes = b.nodes.both(w.nodesOf(c))
 		b.unit += m.n * c.unit
 		if c.members == nil {
 			b.members = append(b.members, m)
@@ -193,7 +202,7 @@ func (w *work) tie(members []member, n int) bool {
 	}
 	b.stages = w.stagesOf(&b, members)
 	b.hard, b.first = w.hardOf(members), -1
-	if len(b.stages) == 0 && !w.anyRoom(&b) {
+	if len(b.stages) == 0 && !w.anyRoom(b.ask, b.nodes) {
 		return false
 	}
 	for range n {
@@ -249,14 +258,11 @@ func (w *work) hardOf(members []member) int {
 	return w.accepts.number(both)
 }
 
-// anyRoom reports whether some node has room for a bundle.
-func (w *work) anyRoom(b *class) bool {
-	for i, room := range w.rooms.room {
-		if (b.nodes == nil || b.nodes.has(i)) && b.ask.fits(room) {
-			return true
-		}
-	}
-	return false
+// anyRoom reports whether one of the nodes has so much room.
+func (w *work) anyRoom(ask vector, nodes bitset) bool {
+	any := false
+	nodes.each(func(i int) { any = any || ask.fits(w.rooms.room[i]) })
+	return any
 }
 
 // untie gives the pods of bundles that found no place back to their classes.
