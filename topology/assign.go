@@ -1,6 +1,9 @@
 package topology
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // Place is somewhere pods of a profile may go.
 type Place struct {
@@ -15,7 +18,8 @@ type Place struct {
 // in the census. It keeps to every demand. Among the places that will do it takes
 // those with free room first, for that is where kube-scheduler will put the
 // pods; then those that meet the wishes, then the lower ranks, then those with the fewest
-// pods of the spreads, then the cheap ones. Pods that may go nowhere are in none of the counts.
+// pods of wished spreads, then the cheap ones, then those with the fewest pods of demanded
+// spreads: how uneven they may be is what the demand says. Pods that may go nowhere are in none of the counts.
 func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
 	for _, r := range p.Domain {
@@ -184,7 +188,9 @@ type placeEntry struct {
 	full    bool // it has no free room
 	penalty int  // the weights of the wishes that it does not meet
 	rank    int
-	pods    int // of the groups of the spreads
+	wished  int // pods of the groups of wished spreads
+	step    int // of the price, so that nobody goes uneven for a trifle
+	pods    int // of the groups of demanded spreads
 	price   float64
 	load    int // pods sent to its domains so far
 }
@@ -199,6 +205,10 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return e.penalty < f.penalty
 	case e.rank != f.rank:
 		return e.rank < f.rank
+	case e.wished != f.wished:
+		return e.wished < f.wished
+	case e.step != f.step:
+		return e.step < f.step
 	case e.pods != f.pods:
 		return e.pods < f.pods
 	case e.price != f.price:
@@ -211,7 +221,7 @@ func (e *placeEntry) before(f *placeEntry) bool {
 
 func (a *assignment) entry(i int) placeEntry {
 	at := &a.places[i]
-	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank}
+	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank, step: priceStep(at.Price)}
 	e.small = a.gather && at.Most < a.all
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
@@ -219,9 +229,11 @@ func (a *assignment) entry(i int) placeEntry {
 		switch {
 		case k.nowhere(d):
 			e.penalty += r.Weight * one(r.Form != Apart)
-		case r.Form == Spread:
+		case r.Form == Spread && r.Weight == 0:
 			e.pods += k.matched[d]
-			if r.Weight > 0 && k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
+		case r.Form == Spread:
+			e.wished += k.matched[d]
+			if k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
 		case r.Weight > 0 && (r.Form == Apart) == (k.matched[d] > 0):
@@ -235,6 +247,17 @@ func (a *assignment) entry(i int) placeEntry {
 		e.load += a.census.load[key][at.Domains[j]]
 	}
 	return e
+}
+
+// priceStep numbers the prices in steps of a tenth.
+func priceStep(price float64) int {
+	switch {
+	case price <= 0:
+		return math.MinInt
+	case math.IsInf(price, 1):
+		return math.MaxInt
+	}
+	return int(math.Floor(math.Log(price) / math.Log(1.1)))
 }
 
 // placeQueue is a heap of places, the best first.
