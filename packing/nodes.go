@@ -141,13 +141,30 @@ func (w *work) place(classes []int) {
 		return
 	}
 	w.appraise(w.active())
-	for _, tier := range w.tiersOf(classes) {
-		for _, wish := range []bool{true, false} {
-			// Where the fewest pods of a spread are, may change with every pass.
-			for w.placeTier(tier, wish) && w.follows(tier) {
+	for before := -1; before < len(w.placed); {
+		before = len(w.placed)
+		for _, tier := range w.tiersOf(classes) {
+			for _, wish := range []bool{true, false} {
+				// Where the fewest pods of a spread are, may change with every pass.
+				for w.placeTier(tier, wish) && w.follows(tier) {
+				}
 			}
 		}
+		if classes = w.following(); len(classes) == 0 {
+			return // whoever must be near pods of lower priority comes after them
+		}
 	}
+}
+
+// following returns the classes with pods left that must be on a machine with certain others.
+func (w *work) following() []int {
+	var out []int
+	for _, c := range w.order {
+		if w.left[c] > 0 && w.q.profile(&w.q.classes[c]).Follows() {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // follows reports whether room for some of the classes may have come with the pods of others.

@@ -35,6 +35,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		// 3. The nodes that are there take what they can.
 		w.place(w.order)
 		w.place(w.bundle())
+		w.place(w.following())
 
 		// 4. The rest gets machines, bought together.
 		w.buyAll()
