@@ -7,12 +7,19 @@ import (
 	"github.com/joiner-sh/joiner/topology"
 )
 
+// arrivals is what the machines of a plan change for rules about other pods.
+type arrivals struct {
+	*work
+	turns []bitset // by machine: the offers that it may turn out to be
+}
+
 // foresee returns the ground as rules about other pods will find it once the
 // machines of the plan are there: a machine makes its domain count, and is
 // a host without any pods of a spread, whoever it was bought for. It returns nil
 // if the plan reckoned with all of that.
 func (w *work) foresee(ground *terrain) *terrain {
-	domains, hosts := w.newDomains(), w.newHosts()
+	a := &arrivals{work: w}
+	domains, hosts := a.newDomains(), a.newHosts()
 	if len(domains) == 0 && len(hosts) == 0 {
 		return nil
 	}
@@ -31,23 +38,27 @@ func (w *work) foresee(ground *terrain) *terrain {
 
 // newDomains returns, by group of a spread, which domains count, for those groups of which more do
 // than the plan reckoned with.
-func (w *work) newDomains() map[int][]bool {
+func (a *arrivals) newDomains() map[int][]bool {
 	out := map[int][]bool{}
-	var coming bitset
-	for g := range w.q.book.Groups {
-		if !w.q.book.Groups[g].Hard || !slices.Contains(w.ground.domains[g], false) {
+	var coming bitset // of all machines
+	for g := range a.q.book.Groups {
+		counted := a.ground.domains[g]
+		if !a.q.book.Groups[g].Hard || !slices.Contains(counted, false) {
 			continue
 		}
 		if coming == nil {
-			coming = w.coming()
+			coming = newBitset(len(a.st.offers))
+			for i := range a.machines {
+				coming.or(a.turn(i))
+			}
 		}
-		seen := coming.both(w.sees(g))
-		for d, set := range w.ground.keys[w.q.book.Groups[g].Key].offers[:len(w.ground.domains[g])] {
-			if w.ground.domains[g][d] || !seen.meets(set) {
+		seen := coming.both(a.sees(g))
+		for d, set := range a.ground.keys[a.q.book.Groups[g].Key].offers[:len(counted)] {
+			if counted[d] || !seen.meets(set) {
 				continue
 			}
 			if out[g] == nil {
-				out[g] = slices.Clone(w.ground.domains[g])
+				out[g] = slices.Clone(counted)
 			}
 			out[g][d] = true
 		}
@@ -55,40 +66,46 @@ func (w *work) newDomains() map[int][]bool {
 	return out
 }
 
-// coming returns the offers that the machines of the plan may turn out to be.
-func (w *work) coming() bitset {
-	out := newBitset(len(w.st.offers))
-	for i := range w.machines {
-		out.or(w.survivors(&w.machines[i]))
+// turn returns the offers that a machine may turn out to be.
+func (a *arrivals) turn(machine int) bitset {
+	if a.turns == nil {
+		a.turns = make([]bitset, len(a.machines))
 	}
-	return out
+	if a.turns[machine] == nil {
+		a.turns[machine] = a.survivors(&a.machines[machine])
+	}
+	return a.turns[machine]
 }
 
 // sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
-func (w *work) sees(group int) bitset {
-	g := &w.q.book.Groups[group]
-	s := &w.q.signatures[g.Nodes]
+func (a *arrivals) sees(group int) bitset {
+	g := &a.q.book.Groups[group]
+	s := &a.q.signatures[g.Nodes]
 	var out bitset
 	if g.AnyNode {
-		out = w.st.labels.satisfying(nil)
+		out = a.st.labels.satisfying(nil)
 	} else {
-		out = w.st.labels.satisfyingOne(s.required)
+		out = a.st.labels.satisfyingOne(s.required)
 	}
 	if g.HonorTaints {
-		out.and(w.st.tolerated(s.tolerations))
+		out.and(a.st.tolerated(s.tolerations))
 	}
 	return out
 }
 
 // newHosts returns the groups of spreads over host names of which nodes have more pods than
 // they may beside an empty machine, if there will be one.
-func (w *work) newHosts() map[int]bool {
-	out := map[int]bool{}
-	for _, at := range w.placed {
-		w.eachMember(at.class, func(p *topology.Profile) {
+func (a *arrivals) newHosts() map[int]bool {
+	out, judged := map[int]bool{}, map[int]bool{}
+	for _, at := range a.placed {
+		a.eachMember(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
-				over := r.Form == topology.Spread && r.Weight == 0 && w.rooms.hosts[at.node].Matched(r.Group) > r.MaxSkew
-				if over && !out[r.Group] && !w.ground.bare[r.Group] && w.anyWithout(r.Group) {
+				over := r.Form == topology.Spread && r.Weight == 0 && a.rooms.hosts[at.node].Matched(r.Group) > r.MaxSkew
+				if !over || judged[r.Group] || a.ground.bare[r.Group] {
+					continue
+				}
+				judged[r.Group] = true
+				if a.anyWithout(r.Group) {
 					out[r.Group] = true
 				}
 			}
@@ -98,11 +115,14 @@ func (w *work) newHosts() map[int]bool {
 }
 
 // anyWithout reports whether some machine of the plan counts for the group, and has none of its pods.
-func (w *work) anyWithout(group int) bool {
-	sees := w.sees(group)
-	return slices.ContainsFunc(w.machines, func(m machine) bool {
-		return m.host.Matched(group) == 0 && sees.meets(w.survivors(&m))
-	})
+func (a *arrivals) anyWithout(group int) bool {
+	sees := a.sees(group)
+	for i := range a.machines {
+		if a.machines[i].host.Matched(group) == 0 && sees.meets(a.turn(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // eachMember visits the profile of the class, or those of the members of a bundle.

@@ -39,7 +39,7 @@ func TestTopologyWorlds(t *testing.T) {
 	for number := range *worlds {
 		w := draw.Example(number)
 		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
-		// Once in some 400 of these worlds, far odder than any real one, a pod is refused that
+		// Once in some 800 of these worlds, far odder than any real one, a pod is refused that
 		// somebody could take: no plan is wrong by it, and TestProperties allows none.
 		broken := slices.DeleteFunc(verify.Check(w.Snapshot, w.Market, plan), func(b string) bool {
 			return strings.Contains(b, " is refused (")
