@@ -1,10 +1,7 @@
 package bound_test
 
 import (
-	"math"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/joiner-sh/joiner/bound"
 	"github.com/joiner-sh/joiner/catalog"
@@ -57,102 +54,4 @@ func TestLeast(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-}
-
-// TestLeastIsLower compares with the best of all ways to pack a few pods.
-func TestLeastIsLower(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var p bound.Problem
-		for range rapid.IntRange(1, 4).Draw(t, "offers") {
-			p.Offers = append(p.Offers, bound.Offer{
-				Price: catalog.Price(rapid.IntRange(0, 50).Draw(t, "price")) * catalog.Dollar / 10,
-				Room:  []int64{int64(rapid.IntRange(0, 8).Draw(t, "cpu")), int64(rapid.IntRange(0, 8).Draw(t, "mem")), int64(rapid.IntRange(0, 2).Draw(t, "gpu"))},
-			})
-		}
-		for range 2 {
-			p.Sets = append(p.Sets, rapid.SliceOfNDistinct(rapid.IntRange(0, len(p.Offers)-1), 0, len(p.Offers), rapid.ID).Draw(t, "set"))
-		}
-		p.Caps = rapid.SliceOfN(rapid.IntRange(1, 2), 2, 2).Draw(t, "caps")
-		var pods []bound.Demand
-		for range rapid.IntRange(1, 3).Draw(t, "demands") {
-			d := bound.Demand{Count: rapid.IntRange(1, 2).Draw(t, "count"), Set: rapid.IntRange(0, 1).Draw(t, "set"), Ask: []int64{
-				int64(rapid.IntRange(0, 5).Draw(t, "askCPU")), int64(rapid.IntRange(0, 5).Draw(t, "askMem")), int64(rapid.IntRange(0, 1).Draw(t, "askGPU")),
-			}}
-			d.Groups = rapid.SampledFrom([][]int{nil, {0}, {1}, {0, 1}}).Draw(t, "groups")
-			p.Demands = append(p.Demands, d)
-			for range d.Count {
-				pods = append(pods, d)
-			}
-		}
-		got, best := bound.Least(p), cheapest(p, pods)
-		if math.IsInf(best, 1) {
-			return // no plan at all
-		}
-		if float64(got.Price) > best {
-			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", got.Price, best/1e9)
-		}
-		for i, o := range p.Offers {
-			if got.Holds[i] > float64(o.Price)*(1+1e-9) {
-				t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", i, o.Price, got.Holds[i])
-			}
-		}
-	})
-}
-
-// cheapest tries every partition of the pods into machines.
-func cheapest(p bound.Problem, pods []bound.Demand) float64 {
-	var machines [][]bound.Demand
-	best := math.Inf(1)
-	var assign func(i int)
-	assign = func(i int) {
-		if i == len(pods) {
-			sum := 0.0
-			for _, m := range machines {
-				sum += one(p, m)
-			}
-			best = min(best, sum)
-			return
-		}
-		for m := range machines {
-			machines[m] = append(machines[m], pods[i])
-			assign(i + 1)
-			machines[m] = machines[m][:len(machines[m])-1]
-		}
-		machines = append(machines, []bound.Demand{pods[i]})
-		assign(i + 1)
-		machines = machines[:len(machines)-1]
-	}
-	assign(0)
-	return best
-}
-
-// one returns the price of the cheapest offer that holds these pods.
-func one(p bound.Problem, pods []bound.Demand) float64 {
-	best := math.Inf(1)
-	for o, offer := range p.Offers {
-		fits := true
-		used, inGroup := make([]int64, len(offer.Room)), make([]int, len(p.Caps))
-		for _, d := range pods {
-			inSet := false
-			for _, s := range p.Sets[d.Set] {
-				inSet = inSet || s == o
-			}
-			fits = fits && inSet
-			for r, a := range d.Ask {
-				used[r] += a
-			}
-			for _, g := range d.Groups {
-				inGroup[g]++
-				fits = fits && inGroup[g] <= p.Caps[g]
-			}
-		}
-		for r := range used {
-			fits = fits && used[r] <= offer.Room[r]
-		}
-		if fits {
-			best = min(best, float64(offer.Price))
-		}
-	}
-	return best
 }

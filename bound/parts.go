@@ -1,51 +1,88 @@
 package bound
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+)
 
-// parts splits the problem into parts that share no offer, in the order of
-// their first sets.
-func parts(p Problem) []*part {
-	asked := make([][]float64, len(p.Sets))
-	for _, d := range p.Demands {
-		if asked[d.Set] == nil {
-			asked[d.Set] = make([]float64, len(d.Ask))
-		}
-		for r, n := range d.Ask {
-			asked[d.Set][r] += float64(d.Count) * float64(max(n, 0))
+// part is demands that share offers, directly or through others.
+type part struct {
+	problem *Problem
+	classes []class
+	kinds   []kind
+	holders [][]int // by class: the kinds that hold a pod of it
+}
+
+// class is pods that make no difference to the bound: they ask for the same,
+// of the same offers, in the same groups.
+type class struct {
+	demands []int // indexes into Problem.Demands
+	set     int
+	count   int
+	ask     []float64 // by resource
+	groups  []int
+	shared  int // the group that has other classes too, the largest of them, or -1
+	cap     int // the most on one machine, by its groups and its count
+}
+
+// kind is an offer, and all others that it makes superfluous.
+type kind struct {
+	offers  []int // indexes into Problem.Offers: itself, then those that have no more room and cost no less
+	price   float64
+	room    []float64
+	classes []int     // those of which it holds a pod, in rising order
+	lead    bool      // no other kind makes it superfluous even to pods that may be cut
+	rates   []float64 // by resource: what share of the price is paid for all of it, as far as is known
+}
+
+// times returns how many pods of the class one machine holds.
+func (k *kind) times(c *class) int {
+	n := float64(c.cap)
+	for r, a := range c.ask {
+		if a > 0 {
+			n = min(n, math.Floor(k.room[r]/a))
 		}
 	}
-	owner := components(p, asked)
+	return int(n)
+}
+
+// parts splits the problem into parts that share no offer, in the order of
+// their first sets. What nothing can hold and what can be had for nothing is in none.
+func parts(p Problem) []*part {
+	owner := p.components()
 	byOwner := map[int]*part{}
 	var out []*part
 	for s := range p.Sets {
-		if asked[s] == nil || len(p.Sets[s]) == 0 {
-			continue
-		}
-		q, ok := byOwner[owner[s]]
-		if !ok {
-			q = &part{problem: p, scale: make([]float64, len(asked[s]))}
+		if owner[s] >= 0 && byOwner[owner[s]] == nil {
+			q := &part{problem: &p}
 			byOwner[owner[s]] = q
 			out = append(out, q)
 		}
-		q.groups = append(q.groups, group{set: s, asked: asked[s], rates: rates(p, p.Sets[s])})
-		for r, n := range asked[s] {
-			q.scale[r] += n
+	}
+	for _, c := range p.classify() {
+		if q := byOwner[owner[c.set]]; q != nil {
+			q.classes = append(q.classes, c)
 		}
 	}
-	for i, d := range p.Demands {
-		if q, ok := byOwner[owner[d.Set]]; ok && len(p.Sets[d.Set]) > 0 {
-			q.demands = append(q.demands, i)
-		}
+	for _, q := range out {
+		q.stock()
 	}
-	return out
+	return slices.DeleteFunc(out, func(q *part) bool { return len(q.classes) == 0 })
 }
 
-// components returns, for each set, the first set that it is connected to
-// through shared offers.
-func components(p Problem, asked [][]float64) []int {
+// components returns, for each set of a demand, the first set that it is
+// connected to through shared offers, and -1 for the others.
+func (p *Problem) components() []int {
 	owner := make([]int, len(p.Sets))
 	for s := range owner {
-		owner[s] = s
+		owner[s] = -1
+	}
+	for i := range p.Demands {
+		if s := p.Demands[i].Set; p.Demands[i].Count > 0 && len(p.Sets[s]) > 0 {
+			owner[s] = s
+		}
 	}
 	root := func(s int) int {
 		for owner[s] != s {
@@ -55,7 +92,7 @@ func components(p Problem, asked [][]float64) []int {
 	}
 	first := make([]int, len(p.Offers)) // the first set with the offer, plus one
 	for s, offers := range p.Sets {
-		if asked[s] == nil {
+		if owner[s] < 0 {
 			continue
 		}
 		for _, o := range offers {
@@ -68,39 +105,200 @@ func components(p Problem, asked [][]float64) []int {
 		}
 	}
 	for s := range owner {
-		owner[s] = root(s)
+		if owner[s] >= 0 {
+			owner[s] = root(s)
+		}
 	}
 	return owner
 }
 
-// rates returns the room that the price unit buys, for the offers that no
-// other offer of the set beats in every resource: the others never set a rate.
-func rates(p Problem, set []int) [][]float64 {
-	all := make([][]float64, 0, len(set))
-	for _, o := range set {
-		offer := p.Offers[o]
-		if offer.Price <= 0 {
-			return nil // what can be had for nothing proves nothing
+// classify puts demands that make no difference together.
+func (p *Problem) classify() []class {
+	var out []class
+	members := make([]int, len(p.Caps)) // classes by group
+	seen := map[string]int{}
+	var key []byte
+	for i := range p.Demands {
+		d := &p.Demands[i]
+		if d.Count <= 0 {
+			continue
 		}
-		rate := make([]float64, len(offer.Room))
-		for r, n := range offer.Room {
-			rate[r] = float64(max(n, 0)) / float64(offer.Price)
+		key = strconv.AppendInt(key[:0], int64(d.Set), 36)
+		for _, a := range d.Ask {
+			key = strconv.AppendInt(append(key, ' '), max(a, 0), 36)
 		}
-		all = append(all, rate)
+		for _, g := range d.Groups {
+			key = strconv.AppendInt(append(key, '/'), int64(g), 36)
+		}
+		at, ok := seen[string(key)]
+		if !ok {
+			at = len(out)
+			seen[string(key)] = at
+			c := class{set: d.Set, groups: d.Groups, shared: -1, cap: math.MaxInt32}
+			for _, a := range d.Ask {
+				c.ask = append(c.ask, float64(max(a, 0)))
+			}
+			for _, g := range d.Groups {
+				c.cap = min(c.cap, max(p.Caps[g], 0))
+				members[g]++
+			}
+			out = append(out, c)
+		}
+		out[at].demands = append(out[at].demands, i)
+		out[at].count += d.Count
 	}
-	slices.SortFunc(all, func(a, b []float64) int { return slices.Compare(b, a) })
-	var out [][]float64
-	for _, rate := range all {
-		if !slices.ContainsFunc(out, func(o []float64) bool { return covers(o, rate) }) {
-			out = append(out, rate)
+	for i := range out {
+		c := &out[i]
+		c.cap = min(c.cap, c.count)
+		for _, g := range c.groups {
+			if members[g] > 1 && (c.shared < 0 || members[g] > members[c.shared]) {
+				c.shared = g
+			}
 		}
 	}
 	return out
 }
 
-func covers(a, b []float64) bool {
+// stock finds the kinds of the part, and drops the classes that need none or find none.
+func (p *part) stock() {
+	bySet := map[int][]int{}
+	for i := range p.classes {
+		bySet[p.classes[i].set] = append(bySet[p.classes[i].set], i)
+	}
+	sets := map[int][]int{} // by offer, in rising order
+	for s, offers := range p.problem.Sets {
+		if bySet[s] == nil {
+			continue
+		}
+		for _, o := range offers {
+			sets[o] = append(sets[o], s)
+		}
+	}
+	found, free := make([]bool, len(p.classes)), make([]bool, len(p.classes))
+	for _, k := range p.undominated(sets) {
+		for _, s := range sets[k.offers[0]] {
+			for _, c := range bySet[s] {
+				if k.times(&p.classes[c]) > 0 {
+					found[c], free[c] = true, free[c] || k.price <= 0
+					k.classes = append(k.classes, c)
+				}
+			}
+		}
+		slices.Sort(k.classes)
+		if k.price > 0 {
+			p.kinds = append(p.kinds, k)
+		}
+	}
+	number := make([]int, len(p.classes)) // after dropping
+	kept := p.classes[:0]
+	for i, c := range p.classes {
+		number[i] = -1
+		if found[i] && !free[i] {
+			number[i] = len(kept)
+			kept = append(kept, c)
+		}
+	}
+	p.classes = kept
+	for i := range p.kinds {
+		k := &p.kinds[i]
+		left := k.classes[:0]
+		for _, c := range k.classes {
+			if number[c] >= 0 {
+				left = append(left, number[c])
+			}
+		}
+		k.classes = left
+	}
+	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return len(k.classes) == 0 })
+	p.holders = make([][]int, len(p.classes))
+	for i := range p.kinds {
+		for _, c := range p.kinds[i].classes {
+			p.holders[c] = append(p.holders[c], i)
+		}
+	}
+	p.findLeads(sets)
+}
+
+// undominated returns the offers for which no other in all their sets has as
+// much room and costs as little, the cheapest first.
+func (p *part) undominated(sets map[int][]int) []kind {
+	offers := p.problem.Offers
+	order := make([]int, 0, len(sets))
+	for o := range sets {
+		order = append(order, o)
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(max(offers[a].Price, 0), max(offers[b].Price, 0)), slices.Compare(offers[b].Room, offers[a].Room), cmp.Compare(a, b))
+	})
+	var out []kind
+	for _, o := range order {
+		beaten := false
+		for i := 0; i < len(out) && !beaten; i++ {
+			by := out[i].offers[0]
+			if beaten = covers(offers[by].Room, offers[o].Room, 1) && contains(sets[by], sets[o]); beaten {
+				out[i].offers = append(out[i].offers, o)
+			}
+		}
+		if beaten {
+			continue
+		}
+		k := kind{offers: []int{o}, price: float64(max(offers[o].Price, 0)), rates: make([]float64, len(offers[o].Room))}
+		for r, n := range offers[o].Room {
+			k.room = append(k.room, float64(max(n, 0)))
+			k.rates[r] = k.price / float64(len(k.rates))
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// findLeads finds the kinds that no other beats: has room for it several
+// times and costs no more than so many of it. Who holds pods of a group counts once,
+// for two machines hold twice as many of the group.
+func (p *part) findLeads(sets map[int][]int) {
+	offers := p.problem.Offers
+	order := make([]int, len(p.kinds))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(p.kinds[b].room, p.kinds[a].room) })
+	var leads []int
+	for _, i := range order {
+		k := &p.kinds[i]
+		grouped := slices.ContainsFunc(k.classes, func(c int) bool { return len(p.classes[c].groups) > 0 })
+		k.lead = !slices.ContainsFunc(leads, func(l int) bool {
+			by := &p.kinds[l]
+			n := int64(math.Ceil(by.price / k.price))
+			return (n == 1 || !grouped) && covers(offers[by.offers[0]].Room, offers[k.offers[0]].Room, n) &&
+				contains(sets[by.offers[0]], sets[k.offers[0]])
+		})
+		if k.lead {
+			leads = append(leads, i)
+		}
+	}
+}
+
+// covers reports whether a has at least n times the room of b.
+func covers(a, b []int64, n int64) bool {
 	for r := range a {
-		if a[r] < b[r] {
+		if max(a[r], 0)/n < b[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// contains reports whether all of b, which is sorted like a, is in a.
+func contains(a, b []int) bool {
+	if len(b) > len(a) {
+		return false
+	}
+	at := 0
+	for _, x := range b {
+		for at < len(a) && a[at] < x {
+			at++
+		}
+		if at == len(a) || a[at] != x {
 			return false
 		}
 	}

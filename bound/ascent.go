@@ -1,0 +1,357 @@
+package bound
+
+import (
+	"math"
+	"slices"
+)
+
+// ascent looks for worths by splitting the price of each kind over its
+// resources, in whatever shares. A pod then pays on a machine, for each
+// resource, the share of the room that it takes. Pods on one machine take no
+// more than all of it, so together they pay no more than its price; and let each
+// be worth what it pays where it pays least. So whatever the shares, no machine
+// holds pods that are worth more than its price. The best shares prove the linear relaxation.
+//
+// What counts as a resource of a machine besides its room:
+//
+//   - its slots for a group: as many as the cap, and each pod of the group takes one;
+//   - its slots for large pods: n of them, and a pod that asks for a part x of the room of
+//     something takes ⌈(n+1)·x⌉ − 1. That is less than (n+1)·x, so pods with parts
+//     of 1 in all take less than n+1 slots, which is n at most (a dual feasible
+//     function, as Fekete and Schepers have it). Pods of more than half a machine so pay for
+//     all of it, and those of more than a third for half.
+//
+// The ascent lets pods lean towards the kinds where they pay least, the more
+// strictly the later, and shifts the price of each kind to the resources that
+// those pods use most. How fast is found out for each share by itself: slower when it
+// turned round, faster when it did not.
+type ascent struct {
+	*part
+	shares  [][]float64 // by kind, by resource: of its price; with its slots they add up to 1
+	slots   []slot
+	ofKind  [][]int32 // by kind: its slots
+	options [][]option
+	takes   []taken
+	pace    [][]pace // by kind, by resource
+
+	rates [][]float64 // by kind, by resource: what one unit pays
+	loads [][]float64 // by kind, by resource: what the pods that lean there take
+	near  [][]option  // by class: the options that are not far from the cheapest
+	cost  []float64   // of each option of the class that is looked at
+	value float64     // of the best worths
+	worth []float64
+}
+
+// slot is slots of a kind for a group, or for large pods.
+type slot struct {
+	count int32
+	share float64
+	fee   float64 // for one
+	load  float64
+	pace  pace
+}
+
+// pace is how fast a share moves, and where it went last.
+type pace struct {
+	speed float32
+	up    bool
+}
+
+// option is a kind that may hold a class, and the slots of it that a pod takes.
+type option struct{ kind, from, to int32 }
+
+// taken is a number of slots that a pod takes.
+type taken struct{ slot, n int32 }
+
+const (
+	leastRounds = 80
+	mostRounds  = 320
+	// roundsWork bounds rounds × options, beyond leastRounds.
+	roundsWork = 3_000_000
+	wholeEach  = 5 // rounds from one that looks at all options to the next
+
+	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
+	hardest = 0.0003
+	largest = 4 // slots for large pods
+)
+
+// Worths to buy by are those of the first rounds. The best shares make a few
+// kinds, those that the relaxation buys, cost their price to the cent and all
+// others a little more; but a plan of whole pods needs those others. Early on pods
+// still lean to every kind that is nearly as cheap, and are worth what makes all
+// of them sell. Plans bought by such worths cost one to three percent less, though they
+// prove some percent less.
+const softRounds = 8
+
+// newAscent returns an ascent before its first round.
+func (p *part) newAscent() *ascent {
+	a := &ascent{part: p, ofKind: make([][]int32, len(p.kinds)), near: make([][]option, len(p.classes))}
+	a.findOptions()
+	a.split()
+	return a
+}
+
+// climb goes through so many rounds while the softness falls.
+func (a *ascent) climb(rounds int, from, to float64) {
+	for n := range rounds {
+		softness := from * math.Pow(to/from, float64(n)/float64(rounds-1))
+		a.round(softness, n%wholeEach == 0 || n == rounds-1)
+	}
+}
+
+// rounds is how many are worth the time.
+func (a *ascent) rounds() int {
+	options := len(a.takes)
+	for _, o := range a.options {
+		options += len(o)
+	}
+	return min(max(roundsWork/max(options, 1), leastRounds), mostRounds)
+}
+
+// findOptions finds the kinds that hold each class, and gives them their slots.
+func (a *ascent) findOptions() {
+	a.options = make([][]option, len(a.classes))
+	resources := len(a.classes[0].ask)
+	byGroup := make([][]int32, len(a.problem.Caps)) // by kind: the slot, plus one
+	large := make([]int32, len(a.kinds)*resources*largest)
+	for c := range a.classes {
+		for _, k := range a.holders[c] {
+			if !a.kinds[k].lead {
+				continue
+			}
+			o := option{kind: int32(k), from: int32(len(a.takes))}
+			for _, g := range a.classes[c].groups {
+				if byGroup[g] == nil {
+					byGroup[g] = make([]int32, len(a.kinds))
+				}
+				a.take(o.kind, &byGroup[g][o.kind], a.problem.Caps[g], 1)
+			}
+			for r, ask := range a.classes[c].ask {
+				for n := range largest {
+					room := a.kinds[o.kind].room[r]
+					if taken := math.Ceil(float64(n+2)*ask/room) - 1; ask > 0 && taken > 0 {
+						a.take(o.kind, &large[(int(o.kind)*resources+r)*largest+n], n+1, int32(taken))
+					}
+				}
+			}
+			o.to = int32(len(a.takes))
+			a.options[c] = append(a.options[c], o)
+		}
+	}
+}
+
+// take notes that a pod takes n of the slots, which it makes if need be.
+func (a *ascent) take(kind int32, slots *int32, count int, n int32) {
+	if *slots == 0 {
+		a.slots = append(a.slots, slot{count: int32(count), pace: pace{speed: 1}})
+		*slots = int32(len(a.slots))
+		a.ofKind[kind] = append(a.ofKind[kind], *slots-1)
+	}
+	a.takes = append(a.takes, taken{slot: *slots - 1, n: n})
+}
+
+// opening is the part of a price that slots share at first.
+const opening = 0.05
+
+// split gives each kind its first shares: all resources that are asked for alike.
+func (a *ascent) split() {
+	n := len(a.classes[0].ask)
+	a.shares, a.rates, a.loads = grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n)
+	a.pace = grid[pace](len(a.kinds), n)
+	for i := range a.kinds {
+		k := &a.kinds[i]
+		asked := 0.0
+		for r := range n {
+			a.pace[i][r].speed = 1
+			if k.lead && slices.ContainsFunc(k.classes, func(c int) bool { return a.classes[c].ask[r] > 0 }) {
+				a.shares[i][r] = 1
+				asked++
+			}
+		}
+		toSlots := 0.0
+		if len(a.ofKind[i]) > 0 {
+			toSlots = opening
+		}
+		if asked == 0 {
+			toSlots = 1
+		}
+		for r := range n {
+			a.shares[i][r] *= (1 - toSlots) / max(asked, 1)
+		}
+		for _, s := range a.ofKind[i] {
+			a.slots[s].share = toSlots / float64(len(a.ofKind[i]))
+		}
+	}
+}
+
+// grid is rows of n in one piece.
+func grid[T any](rows, n int) [][]T {
+	all, out := make([]T, rows*n), make([][]T, rows)
+	for i := range out {
+		out[i] = all[i*n : (i+1)*n]
+	}
+	return out
+}
+
+// round prices every pod, keeps the worths if they prove more than any before,
+// and moves the shares. Only a round over all options proves anything.
+func (a *ascent) round(softness float64, whole bool) {
+	a.price()
+	value := 0.0
+	worth := make([]float64, len(a.classes))
+	for c := range a.classes {
+		options := a.near[c]
+		if whole {
+			options = a.options[c]
+		}
+		least := a.look(c, options)
+		if math.IsInf(least, 1) {
+			continue
+		}
+		worth[c] = least
+		value += float64(a.classes[c].count) * least
+		a.lean(c, options, least, softness)
+		if whole {
+			a.narrow(c, least*(1+far*softness+0.05))
+		}
+	}
+	if whole && (value > a.value || a.worth == nil) {
+		a.value, a.worth = value, worth
+		for i := range a.kinds {
+			for r, share := range a.shares[i] {
+				a.kinds[i].rates[r] = share * a.kinds[i].price
+			}
+		}
+	}
+	for i := range a.kinds {
+		if a.kinds[i].lead {
+			a.shift(i)
+		}
+	}
+}
+
+// price works out what the shares come to.
+func (a *ascent) price() {
+	for i := range a.kinds {
+		k := &a.kinds[i]
+		for r, room := range k.room {
+			a.loads[i][r] = 0
+			if room > 0 {
+				a.rates[i][r] = a.shares[i][r] * k.price / room
+			}
+		}
+		for _, s := range a.ofKind[i] {
+			s := &a.slots[s]
+			s.load, s.fee = 0, s.share*k.price/float64(s.count)
+		}
+	}
+}
+
+// look notes what a pod of the class pays at each option, and returns the least.
+func (a *ascent) look(c int, options []option) float64 {
+	ask, least := a.classes[c].ask, math.Inf(1)
+	a.cost = a.cost[:0]
+	for _, o := range options {
+		sum := 0.0
+		for r, rate := range a.rates[o.kind] {
+			sum += rate * ask[r]
+		}
+		for _, t := range a.takes[o.from:o.to] {
+			sum += a.slots[t.slot].fee * float64(t.n)
+		}
+		a.cost = append(a.cost, sum)
+		least = min(least, sum)
+	}
+	return least
+}
+
+// far is how many times the softness an option may be dearer before no pod leans towards it.
+const far = 16
+
+// lean spreads the pods over their options, most of them where they pay
+// least, as (1-x/16)^16 has it, which is nearly e^-x.
+func (a *ascent) lean(c int, options []option, least, softness float64) {
+	ask := a.classes[c].ask
+	scale, total := 1/max(least*softness*far, 1e-12), 0.0
+	weight := func(i int) float64 {
+		p := max(1-(a.cost[i]-least)*scale, 0)
+		p *= p
+		p *= p
+		p *= p
+		return p * p
+	}
+	for i := range options {
+		total += weight(i)
+	}
+	each := float64(a.classes[c].count) / total
+	for i, o := range options {
+		pods := weight(i) * each
+		if pods == 0 {
+			continue
+		}
+		for r, load := range a.loads[o.kind] {
+			a.loads[o.kind][r] = load + pods*ask[r]
+		}
+		for _, t := range a.takes[o.from:o.to] {
+			a.slots[t.slot].load += pods * float64(t.n)
+		}
+	}
+}
+
+// narrow keeps the options that cost no more than limit for the next rounds.
+func (a *ascent) narrow(c int, limit float64) {
+	a.near[c] = a.near[c][:0]
+	for i, o := range a.options[c] {
+		if a.cost[i] <= limit {
+			a.near[c] = append(a.near[c], o)
+		}
+	}
+}
+
+// shift moves the price of a kind towards the resources that are used most.
+func (a *ascent) shift(i int) {
+	k, sum := &a.kinds[i], 0.0
+	for r, room := range k.room {
+		if room > 0 {
+			a.loads[i][r] *= k.price / room
+			sum += a.shares[i][r] * a.loads[i][r]
+		}
+	}
+	for _, s := range a.ofKind[i] {
+		s := &a.slots[s]
+		s.load *= k.price / float64(s.count)
+		sum += s.share * s.load
+	}
+	if sum <= 0 {
+		return
+	}
+	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.ofKind[i]))
+	for r, share := range a.shares[i] {
+		if share > 0 {
+			a.shares[i][r] = max(share*a.pace[i][r].factor(a.loads[i][r]/sum), floor)
+			total += a.shares[i][r]
+		}
+	}
+	for _, s := range a.ofKind[i] {
+		s := &a.slots[s]
+		s.share = max(s.share*s.pace.factor(s.load/sum), floor)
+		total += s.share
+	}
+	for r := range a.shares[i] {
+		a.shares[i][r] /= total
+	}
+	for _, s := range a.ofKind[i] {
+		a.slots[s].share /= total
+	}
+}
+
+// factor is what a share is to be multiplied by that is used so many times as
+// much as the mean.
+func (p *pace) factor(used float64) float64 {
+	if up := used > 1; up == p.up {
+		p.speed = min(p.speed*1.1, 1)
+	} else {
+		p.up, p.speed = up, max(p.speed*0.7, 0.02)
+	}
+	return math.Pow(max(used, 1e-3), 0.7*float64(p.speed))
+}

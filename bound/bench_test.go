@@ -1,0 +1,86 @@
+package bound_test
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/bound"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// region is what is sold in us-east-1, on demand in one zone: up to so many types.
+func region(b *testing.B, types int) []bound.Offer {
+	table, err := catalog.Embedded()
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := table.Catalog("us-east-1", catalog.Settings{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out []bound.Offer
+	for _, t := range c.Types {
+		for _, o := range t.Offerings {
+			if a := t.Allocatable; o.CapacityType == catalog.OnDemand && len(out) < types {
+				out = append(out, bound.Offer{Price: o.Price, Room: []int64{a.CPU, a.Memory >> 20, a.EphemeralStorage >> 20, a.Pods}})
+				break
+			}
+		}
+	}
+	if len(out) < types {
+		b.Fatalf("%d types", len(out))
+	}
+	return out
+}
+
+// mixed are demands of all sizes; each of so many groups has one of them, and on a machine one pod.
+func mixed(offers []bound.Offer, demands, groups int) bound.Problem {
+	d := dice(1)
+	p := bound.Problem{Offers: offers, Sets: [][]int{nil}}
+	for o := range offers {
+		p.Sets[0] = append(p.Sets[0], o)
+	}
+	for i := range demands {
+		ask := []int64{int64(10 * (5 + d.roll(300))), int64(16 * (4 + d.roll(400))), int64(d.roll(100)), 1}
+		if d.roll(3) == 0 {
+			ask[0], ask[1] = ask[0]/10+10, ask[1]/8
+		}
+		demand := bound.Demand{Count: 1 + d.roll(30), Ask: ask}
+		if i < groups {
+			p.Caps = append(p.Caps, 1)
+			demand.Groups = []int{i}
+		}
+		p.Demands = append(p.Demands, demand)
+	}
+	return p
+}
+
+// BenchmarkLeast has a budget: 2 s for 1,000 demands and 1,000 offers, with
+// groups or without.
+func BenchmarkLeast(b *testing.B) {
+	offers := region(b, 1000)
+	for _, c := range []struct {
+		name            string
+		demands, groups int
+		quick           bool
+	}{
+		{"10-demands", 10, 0, false},
+		{"100-demands", 100, 0, false},
+		{"1000-demands", 1000, 0, false},
+		{"1000-demands-500-groups", 1000, 500, false},
+		{"5000-demands", 5000, 0, false},
+		{"5000-demands-5000-groups", 5000, 5000, false},
+		{"quick-500-demands", 500, 0, true},
+		{"quick-5000-demands-5000-groups", 5000, 5000, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p := mixed(offers, c.demands, c.groups)
+			p.Quick = c.quick
+			var price catalog.Price
+			b.ReportAllocs()
+			for b.Loop() {
+				price = bound.Least(p).Price
+			}
+			b.ReportMetric(price.Dollars(), "dollars")
+		})
+	}
+}

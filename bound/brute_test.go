@@ -1,0 +1,199 @@
+package bound_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/bound"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// few draws a problem small enough to try every plan, and its pods.
+func few(t *rapid.T) (bound.Problem, []bound.Demand) {
+	var p bound.Problem
+	for range rapid.IntRange(1, 4).Draw(t, "offers") {
+		p.Offers = append(p.Offers, bound.Offer{
+			Price: catalog.Price(rapid.IntRange(0, 50).Draw(t, "price")) * catalog.Dollar / 10,
+			Room:  []int64{int64(rapid.IntRange(0, 8).Draw(t, "cpu")), int64(rapid.IntRange(0, 8).Draw(t, "mem")), int64(rapid.IntRange(0, 2).Draw(t, "gpu"))},
+		})
+	}
+	for range 2 {
+		p.Sets = append(p.Sets, rapid.SliceOfNDistinct(rapid.IntRange(0, len(p.Offers)-1), 0, len(p.Offers), rapid.ID).Draw(t, "set"))
+	}
+	p.Caps = rapid.SliceOfN(rapid.IntRange(0, 3), 2, 2).Draw(t, "caps")
+	var pods []bound.Demand
+	for range rapid.IntRange(1, 4).Draw(t, "demands") {
+		d := bound.Demand{
+			Count: rapid.IntRange(0, 3).Draw(t, "count"), Set: rapid.IntRange(0, 1).Draw(t, "set"),
+			Ask: []int64{
+				int64(rapid.IntRange(0, 5).Draw(t, "askCPU")), int64(rapid.IntRange(0, 5).Draw(t, "askMem")), int64(rapid.IntRange(0, 1).Draw(t, "askGPU")),
+			},
+			Groups: rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {0, 1}}).Draw(t, "groups"),
+		}
+		p.Demands = append(p.Demands, d)
+		for range d.Count {
+			if len(pods) < 7 {
+				pods = append(pods, d)
+			} else {
+				p.Demands[len(p.Demands)-1].Count--
+			}
+		}
+	}
+	p.Quick = rapid.IntRange(0, 4).Draw(t, "quick") == 0
+	return p, pods
+}
+
+// TestLeastIsLower compares with the best of all ways to pack a few pods, and
+// the worths with all ways to fill a machine.
+func TestLeastIsLower(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, pods := few(t)
+		got := bound.Least(p)
+		if best := cheapest(p, pods); !math.IsInf(best, 1) && float64(got.Price) > best {
+			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", got.Price, best/1e9)
+		}
+		for o, offer := range p.Offers {
+			if got.Holds[o] > float64(offer.Price)*(1+1e-9) {
+				t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, got.Holds[o])
+			}
+			if full := fullest(p, got.Worth, o); full > got.Holds[o]*(1+1e-9)+1e-3 {
+				t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, got.Holds[o])
+			}
+		}
+	})
+}
+
+// cheapest tries every partition of the pods into machines. Pods that fit no
+// machine are left out, as the bound leaves them out.
+func cheapest(p bound.Problem, pods []bound.Demand) float64 {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(d bound.Demand) bool { return math.IsInf(one(p, []bound.Demand{d}), 1) })
+	var machines [][]bound.Demand
+	best := math.Inf(1)
+	var assign func(i int, spent float64)
+	assign = func(i int, spent float64) {
+		if i == len(pods) {
+			best = min(best, spent)
+			return
+		}
+		for m := range machines {
+			before := one(p, machines[m])
+			machines[m] = append(machines[m], pods[i])
+			if after := one(p, machines[m]); spent+after-before < best {
+				assign(i+1, spent+after-before)
+			}
+			machines[m] = machines[m][:len(machines[m])-1]
+		}
+		machines = append(machines, []bound.Demand{pods[i]})
+		assign(i+1, spent+one(p, pods[i:i+1]))
+		machines = machines[:len(machines)-1]
+	}
+	assign(0, 0)
+	return best
+}
+
+// one returns the price of the cheapest offer that holds these pods.
+func one(p bound.Problem, pods []bound.Demand) float64 {
+	best := math.Inf(1)
+	for o, offer := range p.Offers {
+		if inside(p, pods, o) {
+			best = min(best, float64(offer.Price))
+		}
+	}
+	return best
+}
+
+// inside reports whether one machine of the offer may hold these pods.
+func inside(p bound.Problem, pods []bound.Demand, o int) bool {
+	used, inGroup := make([]int64, len(p.Offers[o].Room)), make([]int, len(p.Caps))
+	for _, d := range pods {
+		if !slices.Contains(p.Sets[d.Set], o) {
+			return false
+		}
+		for r, a := range d.Ask {
+			if used[r] += a; used[r] > p.Offers[o].Room[r] {
+				return false
+			}
+		}
+		for _, g := range d.Groups {
+			if inGroup[g]++; inGroup[g] > p.Caps[g] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fullest returns the most that pods of the demands on one machine can be worth.
+func fullest(p bound.Problem, worth []float64, o int) float64 {
+	var pods []bound.Demand
+	best := 0.0
+	var load func(i int, sum float64)
+	load = func(i int, sum float64) {
+		best = max(best, sum)
+		if i == len(p.Demands) {
+			return
+		}
+		had := len(pods)
+		for n := 0; n <= p.Demands[i].Count && inside(p, pods, o); n++ {
+			load(i+1, sum+float64(n)*worth[i])
+			pods = append(pods, p.Demands[i])
+		}
+		pods = pods[:had]
+	}
+	load(0, 0)
+	return best
+}
+
+// TestLeastIsNoPlan holds the bound of larger problems against plans that are
+// made pod by pod.
+func TestLeastIsNoPlan(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		d := dice(seed)
+		p := made(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
+		got, plan := bound.Least(p).Price, firstFit(p)
+		if float64(got) > plan || got <= 0 && plan > 0 {
+			t.Errorf("seed %d: the bound is %s, and there is a plan for %.9f dollars", seed, got, plan/1e9)
+		}
+	}
+}
+
+// firstFit puts each pod on the first machine with room, and buys for it what
+// costs least for what it holds of the demand.
+func firstFit(p bound.Problem) float64 {
+	type machine struct {
+		offer int
+		pods  []bound.Demand
+	}
+	var machines []machine
+	spent := 0.0
+	for _, d := range p.Demands {
+		for range d.Count {
+			at := slices.IndexFunc(machines, func(m machine) bool { return inside(p, append(slices.Clip(m.pods), d), m.offer) })
+			if at >= 0 {
+				machines[at].pods = append(machines[at].pods, d)
+				continue
+			}
+			best, ratio := -1, math.Inf(1)
+			for _, o := range p.Sets[d.Set] {
+				n := 0
+				for n < d.Count && inside(p, slices.Repeat([]bound.Demand{d}, n+1), o) {
+					n++
+				}
+				if r := float64(p.Offers[o].Price) / float64(n); n > 0 && r < ratio {
+					best, ratio = o, r
+				}
+			}
+			if best < 0 {
+				break // nothing holds it
+			}
+			machines = append(machines, machine{offer: best, pods: []bound.Demand{d}})
+			spent += float64(p.Offers[best].Price)
+		}
+	}
+	return spent
+}
