@@ -10,6 +10,7 @@ import (
 type Row struct {
 	Workload workload.Workload
 	Skipped  string // why it was not run; empty if it was
+	Unasked  string // why upstream was not asked this time; empty if it was, or never is
 
 	Pods    int // that wait
 	Classes int // as our solver counts them

@@ -115,6 +115,9 @@ func (r *Row) notes() []string {
 	if len(r.Ours.Violations) > 0 {
 		say("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))
 	}
+	if r.Unasked != "" {
+		say("upstream was not asked, for %s", r.Unasked)
+	}
 	t := r.Theirs
 	if t == nil {
 		return out
