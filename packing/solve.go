@@ -64,9 +64,14 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		w = next
 	}
 
+	// 6. Nobody stays who was to be bound only after pods that found no place.
 	w.audit(ground)
+	for w.unwind(ground, rooms) {
+		w.audit(ground)
+	}
+	w.untie()
 
-	// 6. Who is left is told why.
+	// 7. Who is left is told why.
 	plan := w.plan()
 	plan.Refusals = w.refusals()
 	return plan

@@ -65,7 +65,7 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 				return r
 			}
 		case Near:
-			if k.matched[d] == 0 && !(r.Volume && k.total == 0) && !(r.Self && !r.Volume && c.first(p)) {
+			if !c.near(p, r, d) {
 				return r
 			}
 		case Apart:
@@ -75,6 +75,23 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 		}
 	}
 	return c.avoided(p, domains)
+}
+
+// Reaches reports whether a place has the pods that those of the profile must be near, or they may
+// be the first of them.
+func (c *Census) Reaches(p *Profile, domains []int) bool {
+	for i := range p.Domain {
+		if r := &p.Domain[i]; r.Form == Near && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// near reports whether the domain has a pod for a rule of the profile, or needs none.
+func (c *Census) near(p *Profile, r *Rule, domain int) bool {
+	k := &c.counts[r.Group]
+	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
 }
 
 // first reports whether there is no pod yet that a pod of the profile must be
