@@ -189,11 +189,23 @@ func (p *part) stock() {
 			p.kinds = append(p.kinds, k)
 		}
 	}
+	p.drop(func(c int) bool { return found[c] && !free[c] })
+	p.holders = make([][]int, len(p.classes))
+	for i := range p.kinds {
+		for _, c := range p.kinds[i].classes {
+			p.holders[c] = append(p.holders[c], i)
+		}
+	}
+	p.findLeads(sets)
+}
+
+// drop keeps only some of the classes, and the kinds that hold one of them.
+func (p *part) drop(keep func(class int) bool) {
 	number := make([]int, len(p.classes)) // after dropping
 	kept := p.classes[:0]
 	for i, c := range p.classes {
 		number[i] = -1
-		if found[i] && !free[i] {
+		if keep(i) {
 			number[i] = len(kept)
 			kept = append(kept, c)
 		}
@@ -210,13 +222,6 @@ func (p *part) stock() {
 		k.classes = left
 	}
 	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return len(k.classes) == 0 })
-	p.holders = make([][]int, len(p.classes))
-	for i := range p.kinds {
-		for _, c := range p.kinds[i].classes {
-			p.holders[c] = append(p.holders[c], i)
-		}
-	}
-	p.findLeads(sets)
 }
 
 // undominated returns the offers for which no other in all their sets has as
