@@ -20,7 +20,6 @@ type builder struct {
 	around  surroundings
 	kinds   *podKinds
 	budgets budgets
-	daemons []cluster.Daemon
 	nodes   []*nodeView
 	pods    []cluster.Pod
 
