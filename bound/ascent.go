@@ -36,6 +36,7 @@ type ascent struct {
 
 	rates [][]float64 // by kind, by resource: what one unit pays
 	loads [][]float64 // by kind, by resource: what the pods that lean there take
+	busy  []bool      // by kind: some pods lean there
 	near  [][]option  // by class: the options that are not far from the cheapest
 	cost  []float64   // of each option of the class that is looked at
 	value float64     // of the best worths
@@ -73,6 +74,8 @@ const (
 	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
 	hardest = 0.0003
 	largest = 4 // slots for large pods
+
+	mostShift = 2 // how far out of proportion use is taken to be: a share that falls to nothing at once must come back
 )
 
 // Worths to buy by are those of the first rounds. The best shares make a few
@@ -158,6 +161,7 @@ func (a *ascent) split() {
 	n := len(a.classes[0].ask)
 	a.shares, a.rates, a.loads = grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n)
 	a.pace = grid[pace](len(a.kinds), n)
+	a.busy = make([]bool, len(a.kinds))
 	for i := range a.kinds {
 		k := &a.kinds[i]
 		asked := 0.0
@@ -181,6 +185,7 @@ func (a *ascent) split() {
 		for _, s := range a.ofKind[i] {
 			a.slots[s].share = toSlots / float64(len(a.ofKind[i]))
 		}
+		a.price(i)
 	}
 }
 
@@ -196,7 +201,6 @@ func grid[T any](rows, n int) [][]T {
 // round prices every pod, keeps the worths if they prove more than any before,
 // and moves the shares. Only a round over all options proves anything.
 func (a *ascent) round(softness float64, whole bool) {
-	a.price()
 	value := 0.0
 	worth := make([]float64, len(a.classes))
 	for c := range a.classes {
@@ -224,26 +228,26 @@ func (a *ascent) round(softness float64, whole bool) {
 		}
 	}
 	for i := range a.kinds {
-		if a.kinds[i].lead {
+		if a.busy[i] {
 			a.shift(i)
+			a.price(i)
 		}
 	}
 }
 
-// price works out what the shares come to.
-func (a *ascent) price() {
-	for i := range a.kinds {
-		k := &a.kinds[i]
-		for r, room := range k.room {
-			a.loads[i][r] = 0
-			if room > 0 {
-				a.rates[i][r] = a.shares[i][r] * k.price / room
-			}
+// price works out what the shares of a kind come to, and forgets its loads.
+func (a *ascent) price(i int) {
+	k := &a.kinds[i]
+	a.busy[i] = false
+	for r, room := range k.room {
+		a.loads[i][r] = 0
+		if room > 0 {
+			a.rates[i][r] = a.shares[i][r] * k.price / room
 		}
-		for _, s := range a.ofKind[i] {
-			s := &a.slots[s]
-			s.load, s.fee = 0, s.share*k.price/float64(s.count)
-		}
+	}
+	for _, s := range a.ofKind[i] {
+		s := &a.slots[s]
+		s.load, s.fee = 0, s.share*k.price/float64(s.count)
 	}
 }
 
@@ -289,6 +293,7 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 		if pods == 0 {
 			continue
 		}
+		a.busy[o.kind] = true
 		for r, load := range a.loads[o.kind] {
 			a.loads[o.kind][r] = load + pods*ask[r]
 		}
@@ -334,7 +339,9 @@ func (a *ascent) shift(i int) {
 	}
 	for _, s := range a.ofKind[i] {
 		s := &a.slots[s]
-		s.share = max(s.share*s.pace.factor(s.load/sum), floor)
+		if s.share > 2*floor || s.load > sum { // most slots are enough for all, and stay unpaid
+			s.share = max(s.share*s.pace.factor(s.load/sum), floor)
+		}
 		total += s.share
 	}
 	for r := range a.shares[i] {
@@ -353,5 +360,5 @@ func (p *pace) factor(used float64) float64 {
 	} else {
 		p.up, p.speed = up, max(p.speed*0.7, 0.02)
 	}
-	return math.Pow(max(used, 1e-3), 0.7*float64(p.speed))
+	return math.Pow(min(max(used, 1.0/mostShift), mostShift), 0.7*float64(p.speed))
 }

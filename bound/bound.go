@@ -42,7 +42,7 @@ type Problem struct {
 	// as anti-affinity and spread over host names have it.
 	Caps []int
 	// Effort bounds the search for worths beyond the linear relaxation, in numbers
-	// touched; a million take some milliseconds. 0 is 10 million.
+	// touched; a million take some milliseconds. 0 is 5 million.
 	Effort int
 	// Quick is for who wants worths only: Price is then what they prove, which
 	// is some percent less, in a fraction of the time.
@@ -50,7 +50,7 @@ type Problem struct {
 }
 
 // usualEffort is the effort of a problem that names none.
-const usualEffort = 10_000_000
+const usualEffort = 5_000_000
 
 // Answer is the bound, and prices for pods.
 type Answer struct {

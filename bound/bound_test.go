@@ -45,6 +45,16 @@ func TestLeast(t *testing.T) {
 			Offers: []bound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{0},
 			Demands: []bound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 2, Ask: []int64{1, 1}}},
 		}, 1 * d},
+		"three pods, two on a machine": {bound.Problem{
+			Offers: []bound.Offer{large}, Sets: [][]int{{0}}, Caps: []int{2},
+			Demands: []bound.Demand{{Count: 2, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 1, Ask: []int64{1, 2}, Groups: []int{0}}},
+		}, 6 * d},
+		"the cheapest of machines that are not full": {bound.Problem{
+			Offers: []bound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []bound.Demand{{Count: 9, Ask: []int64{1, 2}}},
+		}, 5 * d},
+		"no pods, and no groups of them": {bound.Problem{
+			Offers: []bound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{1}, Demands: []bound.Demand{{Ask: []int64{1, 1}, Groups: []int{0}}},
+		}, 0},
 		"free machines": {bound.Problem{
 			Offers: []bound.Offer{small, {Room: []int64{8, 8}}}, Sets: [][]int{{0, 1}},
 			Demands: []bound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 4, Ask: []int64{1, 2}}},
@@ -52,6 +62,22 @@ func TestLeast(t *testing.T) {
 	} {
 		if got := bound.Least(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestLargePods has more kinds of pods than go through column generation, of
+// which no two, or no three, fit on one machine.
+func TestLargePods(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ least, spread, together int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
+		p := bound.Problem{Offers: []bound.Offer{{Price: catalog.Dollar, Room: []int64{1000, 5000}}}, Sets: [][]int{{0}}}
+		for i := range int64(400) {
+			p.Demands = append(p.Demands, bound.Demand{Count: 3, Ask: []int64{c.least + i*7%c.spread, 100 + i%50}})
+		}
+		want := catalog.Price(1200 * int64(catalog.Dollar) / c.together)
+		if got := bound.Least(p).Price; got > want || got < want*999/1000 {
+			t.Errorf("%d on a machine: %s, want %s", c.together, got, want)
 		}
 	}
 }

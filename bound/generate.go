@@ -2,6 +2,7 @@ package bound
 
 import (
 	"math"
+	"slices"
 )
 
 // generation improves worths by column generation.
@@ -103,8 +104,7 @@ func (g *generation) add(k *kind, takes []take) {
 // prove cuts the worths until no machine holds more than its price, and adds
 // the machines that held more.
 func (g *generation) prove(worth []float64) []float64 {
-	proved := append([]float64(nil), worth...)
-	g.asked = append(g.asked, worth)
+	proved := slices.Clone(worth)
 	growth := make([]float64, len(g.asked)) // by what was asked, 0 for not known yet
 	for i := range g.kinds {
 		k, last := &g.kinds[i], &g.proofs[i]
@@ -118,18 +118,46 @@ func (g *generation) prove(worth []float64) []float64 {
 				continue
 			}
 		}
+		last.most, last.asked = g.cut(k, proved), len(g.asked)
+	}
+	g.asked = append(g.asked, proved) // cut since, perhaps, so that kinds hold less yet
+	return proved
+}
+
+// mostCuts bounds the cuts by one machine each.
+const mostCuts = 2
+
+// cut cuts the worths until it is proved that a machine of the kind holds no
+// more than its price, and returns how much it holds: first by the machines that hold
+// most, one after the other, then, if that does not do, of all classes alike.
+func (g *generation) cut(k *kind, worth []float64) float64 {
+	for cuts := 0; ; cuts++ {
 		most, found := g.load(k, worth, k.price)
-		last.most, last.asked = most, len(g.asked)-1
-		for _, takes := range found {
-			g.add(k, takes)
+		if most <= k.price {
+			return most
 		}
-		if most > k.price {
-			for _, c := range k.classes {
-				proved[c] = min(proved[c], worth[c]*k.price/most)
+		over, by := 0.0, -1
+		for i, takes := range found {
+			g.add(k, takes)
+			value := 0.0
+			for _, t := range takes {
+				value += worth[t.class] * t.n
+			}
+			if value > over {
+				over, by = value, i
 			}
 		}
+		if cuts < mostCuts && over > k.price*(1+wholeNear) {
+			for _, t := range found[by] {
+				worth[t.class] *= k.price / over
+			}
+			continue
+		}
+		for _, c := range k.classes {
+			worth[c] *= k.price / most
+		}
+		return k.price
 	}
-	return proved
 }
 
 // grown returns the most that a worth has grown by, as a factor.

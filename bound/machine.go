@@ -40,6 +40,7 @@ const (
 	mostPlanes = 30
 	mostNodes  = 2000 // of the search through one machine
 	wholeNear  = 5e-4 // of the price: how far from the best pods is near enough
+	farBeyond  = 0.02 // of enough: machines that hold so much more are not worth a proof
 	cutNear    = 4e-3 // of the price: how far the proof may be from the best pods
 )
 
@@ -61,7 +62,7 @@ func (g *generation) load(k *kind, worth []float64, enough float64) (float64, []
 	for _, n := range m.best {
 		pods += int(n)
 	}
-	if had := m.most; proved > m.target && pods <= mostLoaded {
+	if had := m.most; proved > m.target && pods <= mostLoaded && m.most < enough*(1+farBeyond) {
 		m.arrange(proved-m.target, pods)
 		m.search(0, m.profits())
 		proved = min(proved, max(m.target, m.open))
@@ -70,7 +71,7 @@ func (g *generation) load(k *kind, worth []float64, enough float64) (float64, []
 		}
 		g.steps += m.after.steps + m.nodes*len(k.room)*4
 	}
-	if proved > max(m.most, enough)+cutNear*k.price {
+	if proved > max(m.most, enough)+cutNear*k.price && m.most < enough*(1+farBeyond) {
 		found = append(found, m.cut())
 	}
 	g.steps += m.tried

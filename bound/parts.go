@@ -12,7 +12,8 @@ type part struct {
 	problem *Problem
 	classes []class
 	kinds   []kind
-	holders [][]int // by class: the kinds that hold a pod of it
+	holders [][]int   // by class: the kinds that hold a pod of it
+	cells   []float64 // see scratch
 }
 
 // class is pods that make no difference to the bound: they ask for the same,

@@ -1,6 +1,9 @@
 package bound
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // table says what the classes from a place in the order on can add to a
 // machine at most, by the room that is left: the integer knapsack of which only
@@ -42,7 +45,7 @@ func (m *machine) tabulate(pods int) *table {
 		t.only, t.cells = -1, min(cellsEach*pods, mostEntries/(len(m.order)+1), 2*mostUnits)
 		t.unit = total / float64(t.cells)
 	}
-	t.rows = grid[float64](len(m.order)+1, t.cells+1)
+	t.rows = m.scratch(len(m.order)+1, t.cells+1)
 	for at := len(m.order) - 1; at >= 0; at-- {
 		i := m.order[at]
 		c := &m.classes[m.kind.classes[i]]
@@ -55,6 +58,17 @@ func (m *machine) tabulate(pods int) *table {
 		t.add(at, size, m.kind.times(c), m.worth[m.kind.classes[i]])
 	}
 	return t
+}
+
+// scratch returns rows of n, of which only the last is empty. It has but one table at a time.
+func (p *part) scratch(rows, n int) [][]float64 {
+	p.cells = slices.Grow(p.cells[:0], rows*n)[:rows*n]
+	out := make([][]float64, rows)
+	for i := range out {
+		out[i] = p.cells[i*n : (i+1)*n]
+	}
+	clear(out[rows-1])
+	return out
 }
 
 // unit returns the largest amount of which the room asked for by every class is a multiple.
