@@ -175,54 +175,59 @@ func (p *part) stock() {
 			sets[o] = append(sets[o], s)
 		}
 	}
-	found, free := make([]bool, len(p.classes)), make([]bool, len(p.classes))
-	for _, k := range p.undominated(sets) {
+	p.kinds = p.undominated(sets)
+	for i := range p.kinds {
+		k := &p.kinds[i]
 		for _, s := range sets[k.offers[0]] {
 			for _, c := range bySet[s] {
 				if k.times(&p.classes[c]) > 0 {
-					found[c], free[c] = true, free[c] || k.price <= 0
 					k.classes = append(k.classes, c)
 				}
 			}
 		}
 		slices.Sort(k.classes)
-		if k.price > 0 {
-			p.kinds = append(p.kinds, k)
-		}
 	}
-	p.drop(func(c int) bool { return found[c] && !free[c] })
-	p.holders = make([][]int, len(p.classes))
-	for i := range p.kinds {
-		for _, c := range p.kinds[i].classes {
-			p.holders[c] = append(p.holders[c], i)
-		}
-	}
+	p.drop()
 	p.findLeads(sets)
 }
 
-// drop keeps only some of the classes, and the kinds that hold one of them.
-func (p *part) drop(keep func(class int) bool) {
-	number := make([]int, len(p.classes)) // after dropping
-	kept := p.classes[:0]
+// drop leaves out the classes that nothing holds, those that are held for
+// nothing, and then the kinds that hold none or cost nothing.
+func (p *part) drop() {
+	found, free := make([]bool, len(p.classes)), make([]bool, len(p.classes))
+	for _, k := range p.kinds {
+		for _, c := range k.classes {
+			found[c], free[c] = true, free[c] || k.price <= 0
+		}
+	}
+	number := make([]int, len(p.classes)) // after dropping, or -1
+	var kept []class
 	for i, c := range p.classes {
 		number[i] = -1
-		if keep(i) {
+		if found[i] && !free[i] {
 			number[i] = len(kept)
 			kept = append(kept, c)
 		}
 	}
-	p.classes = kept
-	for i := range p.kinds {
-		k := &p.kinds[i]
-		left := k.classes[:0]
+	p.classes, p.holders = kept, make([][]int, len(kept))
+	var kinds []kind
+	for _, k := range p.kinds {
+		classes := k.classes[:0]
 		for _, c := range k.classes {
 			if number[c] >= 0 {
-				left = append(left, number[c])
+				classes = append(classes, number[c])
 			}
 		}
-		k.classes = left
+		k.classes = classes
+		if k.price <= 0 || len(classes) == 0 {
+			continue
+		}
+		for _, c := range classes {
+			p.holders[c] = append(p.holders[c], len(kinds))
+		}
+		kinds = append(kinds, k)
 	}
-	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return len(k.classes) == 0 })
+	p.kinds = kinds
 }
 
 // undominated returns the offers for which no other in all their sets has as
