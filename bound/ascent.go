@@ -28,11 +28,10 @@ import (
 type ascent struct {
 	*part
 	shares  [][]float64 // by kind, by resource: of its price; with its slots they add up to 1
-	slots   []slot
-	ofKind  [][]int32 // by kind: its slots
-	options [][]option
-	takes   []taken
-	pace    [][]pace // by kind, by resource
+	pace    [][]pace    // by kind, by resource
+	slots   [][]slot    // by kind
+	options [][]option  // by class
+	takes   [][]taken   // by class: of all its options
 
 	rates [][]float64 // by kind, by resource: what one unit pays
 	loads [][]float64 // by kind, by resource: what the pods that lean there take
@@ -58,17 +57,18 @@ type pace struct {
 	up    bool
 }
 
-// option is a kind that may hold a class, and the slots of it that a pod takes.
+// option is a kind that may hold a class, and where in ascent.takes it is
+// written which of its slots a pod takes.
 type option struct{ kind, from, to int32 }
 
-// taken is a number of slots that a pod takes.
+// taken is how many slots a pod takes of one in ascent.slots.
 type taken struct{ slot, n int32 }
 
 const (
-	leastRounds = 80
+	leastRounds = 40
 	mostRounds  = 320
 	// roundsWork bounds rounds × options, beyond leastRounds.
-	roundsWork = 3_000_000
+	roundsWork = 12_000_000
 	wholeEach  = 5 // rounds from one that looks at all options to the next
 
 	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
@@ -88,7 +88,7 @@ const softRounds = 8
 
 // newAscent returns an ascent before its first round.
 func (p *part) newAscent() *ascent {
-	a := &ascent{part: p, ofKind: make([][]int32, len(p.kinds)), near: make([][]option, len(p.classes))}
+	a := &ascent{part: p, slots: make([][]slot, len(p.kinds)), near: make([][]option, len(p.classes))}
 	a.findOptions()
 	a.split()
 	return a
@@ -104,53 +104,56 @@ func (a *ascent) climb(rounds int, from, to float64) {
 
 // rounds is how many are worth the time.
 func (a *ascent) rounds() int {
-	options := len(a.takes)
-	for _, o := range a.options {
-		options += len(o)
+	options := 0
+	for c, o := range a.options {
+		options += len(o) + len(a.takes[c])
 	}
 	return min(max(roundsWork/max(options, 1), leastRounds), mostRounds)
 }
 
 // findOptions finds the kinds that hold each class, and gives them their slots.
 func (a *ascent) findOptions() {
-	a.options = make([][]option, len(a.classes))
+	a.options, a.takes = make([][]option, len(a.classes)), make([][]taken, len(a.classes))
 	resources := len(a.classes[0].ask)
 	byGroup := make([][]int32, len(a.problem.Caps)) // by kind: the slot, plus one
 	large := make([]int32, len(a.kinds)*resources*largest)
+	var takes []taken
 	for c := range a.classes {
-		for _, k := range a.holders[c] {
-			if !a.kinds[k].lead {
+		takes = takes[:0]
+		a.options[c] = make([]option, 0, len(a.holders[c]))
+		for _, i := range a.holders[c] {
+			k := &a.kinds[i]
+			if !k.lead {
 				continue
 			}
-			o := option{kind: int32(k), from: int32(len(a.takes))}
+			o := option{kind: int32(i), from: int32(len(takes))}
 			for _, g := range a.classes[c].groups {
 				if byGroup[g] == nil {
 					byGroup[g] = make([]int32, len(a.kinds))
 				}
-				a.take(o.kind, &byGroup[g][o.kind], a.problem.Caps[g], 1)
+				takes = append(takes, a.take(i, &byGroup[g][i], a.problem.Caps[g], 1))
 			}
 			for r, ask := range a.classes[c].ask {
-				for n := range largest {
-					room := a.kinds[o.kind].room[r]
-					if taken := math.Ceil(float64(n+2)*ask/room) - 1; ask > 0 && taken > 0 {
-						a.take(o.kind, &large[(int(o.kind)*resources+r)*largest+n], n+1, int32(taken))
+				for n := 1; n <= largest && ask > 0; n++ {
+					if taken := math.Ceil(float64(n+1)*ask/k.room[r]) - 1; taken > 0 {
+						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(taken)))
 					}
 				}
 			}
-			o.to = int32(len(a.takes))
+			o.to = int32(len(takes))
 			a.options[c] = append(a.options[c], o)
 		}
+		a.takes[c] = slices.Clone(takes)
 	}
 }
 
-// take notes that a pod takes n of the slots, which it makes if need be.
-func (a *ascent) take(kind int32, slots *int32, count int, n int32) {
+// take returns that a pod takes n of the slots, which it makes if need be.
+func (a *ascent) take(kind int, slots *int32, count int, n int32) taken {
 	if *slots == 0 {
-		a.slots = append(a.slots, slot{count: int32(count), pace: pace{speed: 1}})
-		*slots = int32(len(a.slots))
-		a.ofKind[kind] = append(a.ofKind[kind], *slots-1)
+		a.slots[kind] = append(a.slots[kind], slot{count: int32(count), pace: pace{speed: 1}})
+		*slots = int32(len(a.slots[kind]))
 	}
-	a.takes = append(a.takes, taken{slot: *slots - 1, n: n})
+	return taken{slot: *slots - 1, n: n}
 }
 
 // opening is the part of a price that slots share at first.
@@ -173,7 +176,7 @@ func (a *ascent) split() {
 			}
 		}
 		toSlots := 0.0
-		if len(a.ofKind[i]) > 0 {
+		if len(a.slots[i]) > 0 {
 			toSlots = opening
 		}
 		if asked == 0 {
@@ -182,8 +185,8 @@ func (a *ascent) split() {
 		for r := range n {
 			a.shares[i][r] *= (1 - toSlots) / max(asked, 1)
 		}
-		for _, s := range a.ofKind[i] {
-			a.slots[s].share = toSlots / float64(len(a.ofKind[i]))
+		for s := range a.slots[i] {
+			a.slots[i][s].share = toSlots / float64(len(a.slots[i]))
 		}
 		a.price(i)
 	}
@@ -245,8 +248,8 @@ func (a *ascent) price(i int) {
 			a.rates[i][r] = a.shares[i][r] * k.price / room
 		}
 	}
-	for _, s := range a.ofKind[i] {
-		s := &a.slots[s]
+	for s := range a.slots[i] {
+		s := &a.slots[i][s]
 		s.load, s.fee = 0, s.share*k.price/float64(s.count)
 	}
 }
@@ -260,8 +263,8 @@ func (a *ascent) look(c int, options []option) float64 {
 		for r, rate := range a.rates[o.kind] {
 			sum += rate * ask[r]
 		}
-		for _, t := range a.takes[o.from:o.to] {
-			sum += a.slots[t.slot].fee * float64(t.n)
+		for _, t := range a.takes[c][o.from:o.to] {
+			sum += a.slots[o.kind][t.slot].fee * float64(t.n)
 		}
 		a.cost = append(a.cost, sum)
 		least = min(least, sum)
@@ -297,8 +300,8 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 		for r, load := range a.loads[o.kind] {
 			a.loads[o.kind][r] = load + pods*ask[r]
 		}
-		for _, t := range a.takes[o.from:o.to] {
-			a.slots[t.slot].load += pods * float64(t.n)
+		for _, t := range a.takes[c][o.from:o.to] {
+			a.slots[o.kind][t.slot].load += pods * float64(t.n)
 		}
 	}
 }
@@ -322,23 +325,23 @@ func (a *ascent) shift(i int) {
 			sum += a.shares[i][r] * a.loads[i][r]
 		}
 	}
-	for _, s := range a.ofKind[i] {
-		s := &a.slots[s]
+	for s := range a.slots[i] {
+		s := &a.slots[i][s]
 		s.load *= k.price / float64(s.count)
 		sum += s.share * s.load
 	}
 	if sum <= 0 {
 		return
 	}
-	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.ofKind[i]))
+	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.slots[i]))
 	for r, share := range a.shares[i] {
 		if share > 0 {
 			a.shares[i][r] = max(share*a.pace[i][r].factor(a.loads[i][r]/sum), floor)
 			total += a.shares[i][r]
 		}
 	}
-	for _, s := range a.ofKind[i] {
-		s := &a.slots[s]
+	for s := range a.slots[i] {
+		s := &a.slots[i][s]
 		if s.share > 2*floor || s.load > sum { // most slots are enough for all, and stay unpaid
 			s.share = max(s.share*s.pace.factor(s.load/sum), floor)
 		}
@@ -347,8 +350,8 @@ func (a *ascent) shift(i int) {
 	for r := range a.shares[i] {
 		a.shares[i][r] /= total
 	}
-	for _, s := range a.ofKind[i] {
-		a.slots[s].share /= total
+	for s := range a.slots[i] {
+		a.slots[i][s].share /= total
 	}
 }
 
@@ -360,5 +363,12 @@ func (p *pace) factor(used float64) float64 {
 	} else {
 		p.up, p.speed = up, max(p.speed*0.7, 0.02)
 	}
-	return math.Pow(min(max(used, 1.0/mostShift), mostShift), 0.7*float64(p.speed))
+	return power(min(max(used, 1.0/mostShift), mostShift), 0.7*float64(p.speed))
+}
+
+// power returns x to the power of y, to a few parts in 100,000, for x from 1/2 to 2 and y from 0 to 1.
+func power(x, y float64) float64 {
+	t := (x - 1) / (x + 1)
+	z := 2 * y * t * (1 + t*t*(1.0/3+t*t/5))
+	return 1 + z*(1+z*(1.0/2+z*(1.0/6+z/24)))
 }

@@ -1,6 +1,8 @@
 package bound_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/joiner-sh/joiner/bound"
@@ -54,6 +56,28 @@ func mixed(offers []bound.Offer, demands, groups int) bound.Problem {
 	return p
 }
 
+// zoned are the offers in three zones, and demands that each accept some of the zones and families.
+func zoned(offers []bound.Offer, demands, sets int) bound.Problem {
+	p := mixed(offers, demands, demands/2)
+	n := len(offers)
+	p.Offers, p.Sets = slices.Repeat(offers, 3), nil
+	d := dice(2)
+	for s := range sets {
+		zones, family := 1+d.roll(7), d.roll(12)
+		var set []int
+		for o := range p.Offers {
+			if s == 0 || zones>>(o/n)&1 == 1 && (family > 8 || o%n/7%9 != family) {
+				set = append(set, o)
+			}
+		}
+		p.Sets = append(p.Sets, set)
+	}
+	for i := range p.Demands {
+		p.Demands[i].Set = d.roll(sets)
+	}
+	return p
+}
+
 // BenchmarkLeast has a budget: 2 s for 1,000 demands and 1,000 offers, with
 // groups or without.
 func BenchmarkLeast(b *testing.B) {
@@ -72,15 +96,23 @@ func BenchmarkLeast(b *testing.B) {
 		{"quick-500-demands", 500, 0, true},
 		{"quick-5000-demands-5000-groups", 5000, 5000, true},
 	} {
-		b.Run(c.name, func(b *testing.B) {
-			p := mixed(offers, c.demands, c.groups)
-			p.Quick = c.quick
-			var price catalog.Price
-			b.ReportAllocs()
-			for b.Loop() {
-				price = bound.Least(p).Price
-			}
-			b.ReportMetric(price.Dollars(), "dollars")
-		})
+		p := mixed(offers, c.demands, c.groups)
+		p.Quick = c.quick
+		b.Run(c.name, func(b *testing.B) { benchLeast(b, p) })
 	}
+	for _, demands := range []int{1000, 5000} {
+		for _, sets := range []int{8, 200} {
+			p := zoned(offers, demands, sets)
+			b.Run(fmt.Sprintf("%d-demands-3000-offers-%d-sets", demands, sets), func(b *testing.B) { benchLeast(b, p) })
+		}
+	}
+}
+
+func benchLeast(b *testing.B, p bound.Problem) {
+	var price catalog.Price
+	b.ReportAllocs()
+	for b.Loop() {
+		price = bound.Least(p).Price
+	}
+	b.ReportMetric(price.Dollars(), "dollars")
 }
