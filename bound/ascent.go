@@ -68,7 +68,7 @@ const (
 	leastRounds = 40
 	mostRounds  = 320
 	// roundsWork bounds rounds × options, beyond leastRounds.
-	roundsWork = 12_000_000
+	roundsWork = 6_000_000
 	wholeEach  = 5 // rounds from one that looks at all options to the next
 
 	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first

@@ -42,7 +42,7 @@ func (m *machine) tabulate(pods int) *table {
 		}
 	}
 	if t.only < 0 || t.cells > mostUnits {
-		t.only, t.cells = -1, min(cellsEach*pods, mostEntries/(len(m.order)+1), 2*mostUnits)
+		t.only, t.cells = -1, min(cellsEach*pods, mostEntries/(len(m.order)+1), mostUnits)
 		t.unit = total / float64(t.cells)
 	}
 	t.rows = m.scratch(len(m.order)+1, t.cells+1)
