@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -29,13 +28,14 @@ import (
 type Ledger struct {
 	mu      sync.Mutex
 	entries map[types.UID]entry
+	reads   uint64 // how often the cache was compared with
 }
 
 // entry is one claim on its way.
 type entry struct {
 	claim *karpv1.NodeClaim // as the API server answered; never altered
 	made  time.Time
-	seen  bool // the cache has held it
+	seen  uint64 // the last read in which the cache held it; 0: none has yet
 }
 
 // Record notes a claim that was made at now.
@@ -67,37 +67,33 @@ func (l *Ledger) Len() int {
 	return len(l.entries)
 }
 
-// merge returns claims, and those of the ledger that are not among them because
-// the cache has not seen them yet. It drops what was seen before and is no longer
-// there, and what has arrived. Claims that the cache should have seen by now are
-// returned as overdue: they are still in the first result, and somebody must ask
-// the server.
-func (l *Ledger) merge(now time.Time, claims []*karpv1.NodeClaim) (all, overdue []*karpv1.NodeClaim) {
+// missing compares with the claims that the cache holds. It returns those of the
+// ledger that the cache has not seen yet and, apart, those that it should have seen
+// by now: somebody must ask the server about them. It drops what was seen before and
+// is no longer there, and what has arrived.
+func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overdue []*karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	listed := make(map[types.UID]bool, len(claims))
+	l.reads++
 	for _, c := range claims {
-		listed[c.UID] = true
-		if awaitsPods(c, now) {
-			l.put(c.UID, entry{claim: c, made: c.CreationTimestamp.Time, seen: true})
+		if awaitedBy(c).at(now) {
+			l.put(c.UID, entry{claim: c, made: c.CreationTimestamp.Time, seen: l.reads})
 		} else {
 			delete(l.entries, c.UID)
 		}
 	}
-	all = slices.Clone(claims)
 	for uid, e := range l.entries {
 		switch {
-		case listed[uid]:
-		case e.seen:
+		case e.seen == l.reads:
+		case e.seen > 0:
 			delete(l.entries, uid)
+		case now.Sub(e.made) > cacheLag:
+			overdue = append(overdue, e.claim)
 		default:
-			all = append(all, e.claim)
-			if now.Sub(e.made) > cacheLag {
-				overdue = append(overdue, e.claim)
-			}
+			late = append(late, e.claim)
 		}
 	}
-	return all, overdue
+	return late, overdue
 }
 
 // cacheLag is how far behind our own writes the cache is believed to be at

@@ -29,6 +29,8 @@ type nodeView struct {
 	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
 	mostCapacity capacity.Amounts
 
+	awaited awaited // of the claim
+
 	residents residents
 	running   []types.NamespacedName // the DaemonSets that have their pod on it
 	attached  map[attachment]bool    // the volumes that its pods use
@@ -132,7 +134,7 @@ func allocatableOf(n *corev1.Node) capacity.Amounts {
 // what the kubelet has not found yet (devices, mostly) is taken from the claim,
 // and the taints that are there to be removed soon are left out.
 func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeView {
-	v := nodeView{claim: c, node: n, going: c.DeletionTimestamp != nil}
+	v := nodeView{claim: c, node: n, going: c.DeletionTimestamp != nil, awaited: awaitedBy(c)}
 	v.value = cluster.Node{
 		Name:       c.Name,
 		Claim:      c.Name,

@@ -47,13 +47,23 @@ func podsText(pods []string) string {
 // other pods. Its own back-off between two looks at a pod is 10 seconds at most.
 const settled = 12 * time.Second
 
-// awaitsPods reports whether the pods that the claim was made for count as its own at now.
-func awaitsPods(claim *karpv1.NodeClaim, now time.Time) bool {
-	if claim.Annotations[AnnotationPods] == "" || claim.DeletionTimestamp != nil {
-		return false
+// awaited says until when the pods that a claim was made for count as its own.
+type awaited struct {
+	pods  bool      // there are some
+	until time.Time // zero: until the claim has changed
+}
+
+func (a awaited) at(now time.Time) bool { return a.pods && (a.until.IsZero() || !now.After(a.until)) }
+
+func awaitedBy(claim *karpv1.NodeClaim) awaited {
+	if claim.DeletionTimestamp != nil || claim.Annotations[AnnotationPods] == "" {
+		return awaited{}
 	}
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
-	return !ok || c.Status != metav1.ConditionTrue || now.Sub(c.LastTransitionTime.Time) <= settled
+	if !ok || c.Status != metav1.ConditionTrue {
+		return awaited{pods: true}
+	}
+	return awaited{pods: true, until: c.LastTransitionTime.Add(settled)}
 }
 
 // planned finds the node that a pod is planned for.
@@ -62,7 +72,7 @@ type planned map[types.NamespacedName]int // index into nodes, by pod
 func plannedOn(nodes []*nodeView, now time.Time) planned {
 	out := planned{}
 	for i, n := range nodes {
-		if n.claim == nil || n.value.Leaving || !awaitsPods(n.claim, now) {
+		if n.value.Leaving || !n.awaited.at(now) {
 			continue
 		}
 		for id := range strings.SplitSeq(n.claim.Annotations[AnnotationPods], ",") {

@@ -19,11 +19,14 @@ import (
 )
 
 // Reader sees the cluster. It reads from informers' caches without copying, so
-// nothing that it returns may be altered.
+// nothing that it returns may be altered. Its methods may be called at the same time.
 type Reader struct {
 	// Cache answers from informers: the manager's client or cache, with the
 	// indexes of Index.
 	Cache client.Reader
+	// Informers tell of changes, so that a snapshot need not look at all there is:
+	// the manager's cache. Nil: each snapshot is made from what Cache lists.
+	Informers Informers
 	// Live asks the API server itself; it is used for the rare claim that the
 	// cache fails to show in time. Nil: the cache is believed.
 	Live client.Reader
@@ -33,28 +36,53 @@ type Reader struct {
 	// Usual and WithoutWishes are the View's.
 	Usual         UsualSpread
 	WithoutWishes bool
+
+	follower follower
 }
 
 // Snapshot returns the cluster as it is at now. The market, which may be nil,
-// says how large the claims may become that have no machine yet.
+// says how large the claims may become that have no machine yet. With Informers,
+// the first call waits for what they list, for some seconds; the error says of
+// which kinds they have not told yet.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
-	objects, err := r.Objects(ctx)
+	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, WithoutWishes: r.WithoutWishes}
+	if r.Informers == nil {
+		objects, err := r.listed(ctx)
+		if err != nil {
+			return cluster.Snapshot{}, err
+		}
+		late, err := r.late(ctx, now, objects.Claims)
+		if err != nil {
+			return cluster.Snapshot{}, err
+		}
+		objects.Claims = append(objects.Claims, late...)
+		return objects.Snapshot(view), nil
+	}
+	state, err := r.follow(ctx)
 	if err != nil {
 		return cluster.Snapshot{}, err
 	}
-	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, WithoutWishes: r.WithoutWishes}
-	if r.Ledger != nil {
-		var overdue []*karpv1.NodeClaim
-		objects.Claims, overdue = r.Ledger.merge(now, objects.Claims)
-		if objects.Claims, err = r.dropGone(ctx, objects.Claims, overdue); err != nil {
-			return cluster.Snapshot{}, err
-		}
+	late, err := r.late(ctx, now, state.currentClaims())
+	if err != nil {
+		return cluster.Snapshot{}, err
 	}
-	return objects.Snapshot(view), nil
+	return state.snapshot(now, market, late), nil
 }
 
 // Objects returns all that a snapshot is made from, as the cache holds it.
 func (r *Reader) Objects(ctx context.Context) (Objects, error) {
+	if r.Informers == nil {
+		return r.listed(ctx)
+	}
+	state, err := r.follow(ctx)
+	if err != nil {
+		return Objects{}, err
+	}
+	return state.objects(), nil
+}
+
+// listed returns the objects that Cache lists.
+func (r *Reader) listed(ctx context.Context) (Objects, error) {
 	var out Objects
 	var (
 		pods      corev1.PodList
@@ -100,34 +128,39 @@ func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 	return out, err
 }
 
-// dropGone asks the server about claims that the cache should show and does not.
-func (r *Reader) dropGone(ctx context.Context, claims, overdue []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
-	if r.Live == nil {
-		return claims, nil
+// late returns the claims of the ledger that are not among claims and that the
+// server has. It asks the server about those that should be among them by now.
+func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
+	if r.Ledger == nil {
+		return nil, nil
 	}
-	gone := map[*karpv1.NodeClaim]bool{}
+	late, overdue := r.Ledger.missing(now, claims)
 	for _, c := range overdue {
-		var found karpv1.NodeClaim
-		err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), &found)
+		there, err := r.isThere(ctx, c)
 		switch {
-		case apierrors.IsNotFound(err), err == nil && found.UID != c.UID:
-			// It was deleted before the cache had seen it: no event will ever tell.
-			r.Ledger.Forget(c.UID)
-			gone[c] = true
 		case err != nil:
 			return nil, fmt.Errorf("look for nodeclaim %s: %w", c.Name, err)
+		case there:
+			late = append(late, c)
+		default:
+			// It was deleted before the cache had seen it: no event will ever tell.
+			r.Ledger.Forget(c.UID)
 		}
 	}
-	if len(gone) == 0 {
-		return claims, nil
+	return late, nil
+}
+
+// isThere asks the server whether it has the claim.
+func (r *Reader) isThere(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+	if r.Live == nil {
+		return true, nil
 	}
-	var left []*karpv1.NodeClaim
-	for _, c := range claims {
-		if !gone[c] {
-			left = append(left, c)
-		}
+	var found karpv1.NodeClaim
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), &found)
+	if apierrors.IsNotFound(err) {
+		return false, nil
 	}
-	return left, nil
+	return err == nil && found.UID == c.UID, err
 }
 
 // Names of the indexes that Index makes; for client.MatchingFields.

@@ -174,7 +174,7 @@ func TestLedgerAtOnce(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		l.merge(noon, nil)
+		l.missing(noon, nil)
 		l.Len()
 	}
 	<-done

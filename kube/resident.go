@@ -68,6 +68,15 @@ func (k *podKinds) drop(one *podKind) {
 	k.byHash[hash] = left
 }
 
+// dropAll takes back all the kinds of a node.
+func (k *podKinds) dropAll(of residents) {
+	for one, count := range of {
+		for range count {
+			k.drop(one)
+		}
+	}
+}
+
 // hash is the same in whatever order the labels come.
 func (k *podKinds) hash(namespace string, labels constraint.Labels) uint64 {
 	sum := maphash.String(k.seed, namespace)
