@@ -124,7 +124,7 @@ func wire(p parts) controller.Loops {
 		cache  = p.manager.GetClient() // reads from the informers
 		ledger = &kube.Ledger{}
 		reader = &kube.Reader{
-			Cache: cache, Live: p.manager.GetAPIReader(), Ledger: ledger,
+			Cache: cache, Informers: p.manager.GetCache(), Live: p.manager.GetAPIReader(), Ledger: ledger,
 			Usual: p.usual, WithoutWishes: p.settings.PreferencePolicy == "Ignore",
 		}
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
