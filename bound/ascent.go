@@ -67,9 +67,8 @@ type taken struct{ slot, n int32 }
 const (
 	leastRounds = 40
 	mostRounds  = 320
-	// roundsWork bounds rounds × options, beyond leastRounds.
-	roundsWork = 6_000_000
-	wholeEach  = 5 // rounds from one that looks at all options to the next
+	roundsWork  = 25_000 // rounds × the root of the number of options, within those two
+	wholeEach   = 5      // rounds from one that looks at all options to the next
 
 	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
 	hardest = 0.0003
@@ -104,11 +103,11 @@ func (a *ascent) climb(rounds int, from, to float64) {
 
 // rounds is how many are worth the time.
 func (a *ascent) rounds() int {
-	options := 0
-	for c, o := range a.options {
-		options += len(o) + len(a.takes[c])
+	options := 1
+	for _, o := range a.options {
+		options += len(o)
 	}
-	return min(max(roundsWork/max(options, 1), leastRounds), mostRounds)
+	return min(max(int(roundsWork/math.Sqrt(float64(options))), leastRounds), mostRounds)
 }
 
 // findOptions finds the kinds that hold each class, and gives them their slots.
