@@ -134,36 +134,3 @@ func (w *work) removeFrom(i, c, n int) int {
 	}
 	return n
 }
-
-// audit takes out of the plan what rules about domains would keep from being
-// bound, the last of each domain first: pods that were counted on may have
-// found no place themselves. Nearly always there is nothing to take.
-func (w *work) audit(ground *terrain) {
-	census := ground.fork().census
-	var parts []int
-	for c := range w.q.classes {
-		if p := &w.q.classes[c]; p.cell != nil {
-			census.Add(w.q.profile(p), p.cell, w.all(c)-w.left[c])
-			parts = append(parts, c)
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, c := range parts {
-			p := &w.q.classes[c]
-			profile := w.q.profile(p)
-			for w.all(c) > w.left[c] {
-				census.Add(profile, p.cell, -1)
-				if census.Refusal(profile, p.cell) == nil {
-					census.Add(profile, p.cell, 1)
-					break
-				}
-				before := w.left[c]
-				if w.remove(c, 1); w.left[c] == before {
-					break // it is in a bundle, and stays
-				}
-				changed = true
-			}
-		}
-	}
-}

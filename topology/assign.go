@@ -27,6 +27,7 @@ func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 		a.gather = a.gather || r.Form == Near && r.Weight == 0
 		a.even = a.even || r.Self && r.Form != Apart
 	}
+	a.single = a.single || c.isSpread(p)
 	for i := range places {
 		if places[i].Most > 0 {
 			a.queue.entries = append(a.queue.entries, a.entry(i))
@@ -61,7 +62,7 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 		}
 		switch r.Form {
 		case Spread:
-			if k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
+			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				return r
 			}
 		case Near:
@@ -187,9 +188,14 @@ func (a *assignment) lookAgain() {
 	heap.Init(&a.queue)
 }
 
-// fewest adds up, over the spreads of the profile, the pods in the domains that have the fewest.
+// fewest adds up, over the spreads of the profile and those that count it, the pods in the domains that have the fewest.
 func (a *assignment) fewest() int {
 	sum := 0
+	for i, g := range a.profile.In {
+		if a.profile.inKeys[i] >= 0 && a.census.book.Groups[g].Form == Spread {
+			sum += a.census.counts[g].low
+		}
+	}
 	for i := range a.profile.Domain {
 		if r := &a.profile.Domain[i]; r.Form == Spread {
 			sum += a.census.counts[r.Group].low
@@ -203,12 +209,14 @@ type placeEntry struct {
 	place   int
 	small   bool // not all have room there, who must stay together
 	full    bool // it has no free room
+	strains int  // spreads of others that it would make uneven
 	penalty int  // the weights of the wishes that it does not meet
 	rank    int
 	wished  int // pods of the groups of wished spreads
 	step    int // of the price, so that nobody goes uneven for a trifle
 	pods    int // of the groups of demanded spreads
 	price   float64
+	crowd   int // pods of the groups of spreads that count the pods themselves
 	load    int // pods sent to its domains so far
 }
 
@@ -218,6 +226,8 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return f.small
 	case e.full != f.full:
 		return f.full
+	case e.strains != f.strains:
+		return e.strains < f.strains
 	case e.penalty != f.penalty:
 		return e.penalty < f.penalty
 	case e.rank != f.rank:
@@ -230,6 +240,8 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return e.pods < f.pods
 	case e.price != f.price:
 		return e.price < f.price
+	case e.crowd != f.crowd:
+		return e.crowd < f.crowd
 	case e.load != f.load:
 		return e.load < f.load
 	}
@@ -240,6 +252,7 @@ func (a *assignment) entry(i int) placeEntry {
 	at := &a.places[i]
 	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank, step: priceStep(at.Price)}
 	e.small = a.gather && at.Most < a.all
+	e.strains, e.crowd = a.census.strains(a.profile, at.Domains), a.census.crowd(a.profile, at.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
 		k, d := &a.census.counts[r.Group], at.Domains[r.key]
@@ -250,7 +263,7 @@ func (a *assignment) entry(i int) placeEntry {
 			e.pods += k.matched[d]
 		case r.Form == Spread:
 			e.wished += k.matched[d]
-			if k.matched[d]+one(r.Self)-k.fewest(r) > r.MaxSkew {
+			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
 		case r.Weight > 0 && (r.Form == Apart) == (k.matched[d] > 0):

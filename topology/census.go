@@ -12,12 +12,19 @@ type Census struct {
 // count is the pods of one group, by domain.
 type count struct {
 	matched []int // pods that the group counts
-	owners  []int // pods with a rule about the group
+	owners  []int // pods with a demand about the group: of anti-affinity
+	ties    []tie // what those demand who are spread by the group
 	total   int   // of matched
 	counted []bool
 	of      int // how many domains are counted
 	low     int // the least of matched among the domains that are counted
 	atLow   int // how many of them have no more
+}
+
+// tie is the least that any pod in a domain demands of the spread of a group.
+type tie struct {
+	maxSkew    int // 0: no pod there is spread by the group
+	minDomains int
 }
 
 // NewCensus returns an empty census. domains says how many domains each label
@@ -40,6 +47,7 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 		}
 		k := &c.counts[i]
 		k.matched, k.owners, k.counted = make([]int, n+1), make([]int, n+1), make([]bool, n+1)
+		k.ties = make([]tie, n+1)
 		for d := range n {
 			k.counted[d] = true
 		}
@@ -54,6 +62,7 @@ func (c *Census) Clone() *Census {
 	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
 	for i, k := range c.counts {
 		k.matched, k.owners = append([]int(nil), k.matched...), append([]int(nil), k.owners...)
+		k.ties = append([]tie(nil), k.ties...)
 		out.counts[i] = k
 	}
 	for key, load := range c.load {
@@ -84,13 +93,74 @@ func (c *Census) Add(p *Profile, domains []int, n int) {
 	}
 	for i := range p.Domain {
 		r := &p.Domain[i]
-		if r.Form == Apart && r.Weight == 0 {
+		switch {
+		case r.Weight > 0:
+		case r.Form == Apart:
 			c.counts[r.Group].own(domains[r.key], n)
+		case r.Form == Spread && n > 0:
+			c.counts[r.Group].ties[domains[r.key]].hold(r)
 		}
 	}
 	for i, key := range p.Keys {
 		c.load[key][domains[i]] += n
 	}
+}
+
+// hold notes that a pod is there which has the rule.
+func (t *tie) hold(r *Rule) {
+	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
+		t.maxSkew = r.MaxSkew
+	}
+	t.minDomains = max(t.minDomains, r.MinDomains)
+}
+
+// IsFewest reports whether a place has the fewest pods of one of the groups, of those that count the
+// pods of the profile.
+func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
+	for i, g := range p.In {
+		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
+			return true
+		}
+	}
+	return false
+}
+
+// isSpread reports whether some demand for a spread counts the pods of the profile.
+func (c *Census) isSpread(p *Profile) bool {
+	for i, g := range p.In {
+		if p.inKeys[i] >= 0 && c.book.Groups[g].Form == Spread {
+			return true
+		}
+	}
+	return false
+}
+
+// strains returns for how many groups of spreads one more pod of the profile would be too many in a
+// place, as those see it who are spread there already: they could then only be bound before it.
+func (c *Census) strains(p *Profile, domains []int) int {
+	n := 0
+	for i, g := range p.In {
+		key := p.inKeys[i]
+		if key < 0 || c.book.Groups[g].Form != Spread {
+			continue
+		}
+		k, d := &c.counts[g], domains[key]
+		if t := k.ties[d]; t.maxSkew > 0 && k.matched[d]+1-k.fewest(t.minDomains) > t.maxSkew {
+			n++
+		}
+	}
+	return n
+}
+
+// crowd returns how many pods of the same spreads are in a place as those of the profile.
+func (c *Census) crowd(p *Profile, domains []int) int {
+	n := 0
+	for i, g := range p.In {
+		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Form == Spread {
+			n += c.counts[g].matched[domains[key]]
+		}
+	}
+	return n
 }
 
 // Total returns how many pods the group counts, wherever they are.
@@ -139,9 +209,10 @@ func (k *count) recount() {
 	}
 }
 
-// fewest is the number of pods in the domain that has the fewest, as a rule sees it.
-func (k *count) fewest(r *Rule) int {
-	if k.of < r.MinDomains {
+// fewest is the number of pods in the domain that has the fewest, as a rule sees it
+// that asks for so many domains.
+func (k *count) fewest(minDomains int) int {
+	if k.of < minDomains {
 		return 0
 	}
 	return k.low

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
 )
 
 // The domains of the labels in these tests: zones a, b, c; ways of paying spot,
@@ -109,7 +110,7 @@ func TestCensusFewest(t *testing.T) {
 			}
 			r := p.Domain[0]
 			r.MinDomains = c.minDomains
-			if got := census.counts[0].fewest(&r); got != c.want {
+			if got := census.counts[0].fewest(r.MinDomains); got != c.want {
 				t.Errorf("%s (counted first: %t): the fewest are %d, want %d", name, countFirst, got, c.want)
 			}
 			if got := census.Total(0); got != total {
@@ -168,7 +169,7 @@ func TestCensusClone(t *testing.T) {
 	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].of != 3 {
 		t.Errorf("what the clone was told, the first knows: %+v, load %v", c.counts, c.load)
 	}
-	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 || clone.counts[0].fewest(&p.Domain[0]) != 1 {
+	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 || clone.counts[0].fewest(p.Domain[0].MinDomains) != 1 {
 		t.Errorf("the clone has lost something: %+v, load %v", clone.counts, clone.load)
 	}
 }
@@ -191,4 +192,36 @@ func TestCensusKeepsLow(t *testing.T) {
 			t.Errorf("kept: the fewest are %d in %d of %d domains; counted: %d in %d of %d", kept.low, kept.atLow, kept.of, k.low, k.atLow, k.of)
 		}
 	})
+}
+
+// A pod that nobody's rule binds may still be one too many for those who are spread where it goes.
+func TestStrains(t *testing.T) {
+	t.Parallel()
+	free := cluster.Pod{Namespace: "default", Labels: constraint.Labels{"app": "web"}}
+	bound := free
+	bound.Labels = constraint.Labels{"app": "other"}
+	bound.Spread = []cluster.Spread{{
+		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf("web")}},
+	}}
+	book := NewBook([]Wanted{{Pod: &free}, {Pod: &bound}}, nil)
+	census := NewCensus(book, map[string]int{Zone: 3})
+	freely, spread := &book.Profiles[book.Of[0]], &book.Profiles[book.Of[1]]
+
+	census.Add(freely, []int{0}, 5)
+	if n := census.strains(freely, []int{0}); n != 0 {
+		t.Errorf("nobody is spread yet, and %d spreads are strained", n)
+	}
+	census.Add(spread, []int{1}, 1)
+	if n := census.strains(freely, []int{1}); n != 0 {
+		t.Errorf("the first beside the owner leaves a skew of 1, and %d spreads are strained", n)
+	}
+	census.Add(freely, []int{1}, 1)
+	for domain, want := range []int{0, 1, 0} {
+		if n := census.strains(freely, []int{domain}); n != want {
+			t.Errorf("domain %d: %d spreads are strained, want %d", domain, n, want)
+		}
+	}
+	if counts := census.Assign(freely, 2, []Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
+		t.Errorf("pods go to %v, want [1 1]: the second makes the place of the owner as good as any", counts)
+	}
 }
