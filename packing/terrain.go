@@ -120,7 +120,8 @@ func (t *terrain) countable(r *rooms, q *queue, buyable func(sig int, offers bit
 func (t *terrain) settle(q *queue, n *cluster.Node, number int, tally *topology.Tally) {
 	b := q.book
 	for _, resident := range n.Residents {
-		for _, g := range b.GroupsOf(resident.Namespace, resident.Labels) {
+		standing := b.Standing(resident.Kind)
+		for _, g := range standing.In {
 			group := &b.Groups[g]
 			if group.Form == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
 				continue
@@ -135,12 +136,8 @@ func (t *terrain) settle(q *queue, n *cluster.Node, number int, tally *topology.
 				t.census.Resident(g, t.domain(group.Key, n, number), resident.Count)
 			}
 		}
-		for i := range resident.Avoids {
-			g, ok := b.Apart(&resident.Avoids[i])
-			if !ok {
-				continue
-			}
-			if key := resident.Avoids[i].Key; key == topology.Hostname {
+		for _, g := range standing.Avoids {
+			if key := b.Groups[g].Key; key == topology.Hostname {
 				if tally != nil {
 					tally.Owner(g, resident.Count)
 				}

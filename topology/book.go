@@ -109,6 +109,8 @@ type Book struct {
 	loose   []int            // groups without such a label
 	labels  []string         // the keys that selectors look at
 	seen    map[string][]int // groups by what they see of a pod
+
+	standings map[*cluster.Kind]*Standing
 	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
 	// whether pods with another demand on nodes can be on any of them.
 	accepts map[int][]constraint.Requirements

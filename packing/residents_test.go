@@ -1,0 +1,63 @@
+package packing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// TestResidentsCost: a plan for new pods costs by the kinds of pods that are there already, and not
+// by their number: a hundred times as many are judged with what the first of their kind made.
+func TestResidentsCost(t *testing.T) {
+	market := bigMarket(catalog.OnDemand)
+	made := func(each int) float64 {
+		s := crowded(200, each)
+		if plan := packing.Solve(s, market, packing.Usual); len(plan.Refusals) > 0 || len(plan.Placements) == 0 {
+			t.Fatalf("%d placements, refused %v", len(plan.Placements), plan.Refusals)
+		}
+		return testing.AllocsPerRun(1, func() { packing.Solve(s, market, packing.Usual) })
+	}
+	if few, many := made(1), made(100); many > few {
+		t.Errorf("a plan makes %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds", few, many)
+	}
+}
+
+// crowded returns nodes with residents of 20 kinds, some of which keep away from one another and
+// some of which are spread, and new pods of all kinds.
+func crowded(nodes, each int) cluster.Snapshot {
+	kinds := make([]*cluster.Kind, 20)
+	s := cluster.Snapshot{Pools: anyPool}
+	for k := range kinds {
+		app := fmt.Sprint("app-", k)
+		p := cluster.Pod{
+			Namespace: "default", Name: app, Labels: constraint.Labels{"app": app},
+			Requests: capacity.Amounts{CPU: 100, Memory: 1 << 28, Pods: 1},
+		}
+		selector := cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(app)}}
+		switch k % 3 {
+		case 0:
+			p.Spread = []cluster.Spread{{Key: catalog.LabelZone, MaxSkew: 10_000, Selector: selector}}
+		case 1:
+			p.AntiAffinity = []cluster.Term{{Key: "rack", Namespaces: []string{"default"}, Selector: selector}}
+		}
+		kinds[k] = &cluster.Kind{Namespace: "default", Labels: p.Labels, Avoids: p.AntiAffinity}
+		s.Pods = append(s.Pods, p)
+	}
+	for i := range nodes {
+		n := cluster.Node{
+			Name: fmt.Sprintf("node-%03d", i), Joined: true, Initialized: true,
+			Labels:      constraint.Labels{catalog.LabelZone: fmt.Sprint("us-east-1", string(rune('a'+i%3)))},
+			Allocatable: capacity.Amounts{CPU: 16_000, Memory: 64 << 30, Pods: 200},
+		}
+		for k := range each {
+			n.Residents = append(n.Residents, cluster.Resident{Kind: kinds[(i+k)%len(kinds)], Count: 1})
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	return s
+}
