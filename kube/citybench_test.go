@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/packing"
 )
 
-// The size that issue 3 names.
+// A large cluster, as large as Kubernetes itself is built for.
 const (
 	cityNodes = 5_000
 	cityPods  = 30 // on each node, 4 of them DaemonSets'
