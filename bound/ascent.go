@@ -32,6 +32,9 @@ type ascent struct {
 	slots   [][]slot    // by kind
 	options [][]option  // by class
 	takes   [][]taken   // by class: of all its options
+	pods    []float64   // by class
+	rough   *ascent     // of few classes that stand for all; nil where it would not be faster
+	of      []int       // by class: the class of rough that stands for it
 
 	rates [][]float64 // by kind, by resource: what one unit pays
 	loads [][]float64 // by kind, by resource: what the pods that lean there take
@@ -70,6 +73,10 @@ const (
 	roundsWork  = 25_000 // rounds × the root of the number of options, within those two
 	wholeEach   = 5      // rounds from one that looks at all options to the next
 
+	roughRounds = 40    // with few classes that stand for all
+	fineRounds  = 16    // with all classes, after those
+	rougher     = 0.003 // how soft the rounds with few classes end
+
 	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
 	hardest = 0.0003
 	largest = 4 // slots for large pods
@@ -85,12 +92,47 @@ const (
 // prove some percent less.
 const softRounds = 8
 
-// newAscent returns an ascent before its first round.
+// newAscent returns an ascent; it begins with begin.
 func (p *part) newAscent() *ascent {
 	a := &ascent{part: p, slots: make([][]slot, len(p.kinds)), near: make([][]option, len(p.classes))}
 	a.findOptions()
-	a.split()
+	n := len(a.classes[0].ask)
+	a.shares, a.rates, a.loads = grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n)
+	a.pace, a.busy = grid[pace](len(a.kinds), n), make([]bool, len(a.kinds))
+	a.roughen()
 	return a
+}
+
+// begin sets out for so many pods of each class.
+func (a *ascent) begin(pods []float64) {
+	a.value, a.worth, a.pods = 0, nil, pods
+	a.split()
+	if a.rough != nil {
+		clear(a.rough.pods)
+		for c, n := range pods {
+			a.rough.pods[a.of[c]] += n
+		}
+	}
+}
+
+// soften finds the worths to buy by.
+func (a *ascent) soften() {
+	if a.rough == nil {
+		a.climb(softRounds, softest, softest)
+		return
+	}
+	a.rough.climb(softRounds, softest, softest)
+	a.round(softest, true)
+}
+
+// harden finds the best worths: most of the way with few classes, and the end with all.
+func (a *ascent) harden() {
+	if a.rough == nil {
+		a.climb(a.rounds(), softest, hardest)
+		return
+	}
+	a.rough.climb(roughRounds, softest, rougher)
+	a.climb(fineRounds, rougher, hardest)
 }
 
 // climb goes through so many rounds while the softness falls.
@@ -133,7 +175,10 @@ func (a *ascent) findOptions() {
 				takes = append(takes, a.take(i, &byGroup[g][i], a.problem.Caps[g], 1))
 			}
 			for r, ask := range a.classes[c].ask {
-				for n := 1; n <= largest && ask > 0; n++ {
+				if (largest+1)*ask <= k.room[r] {
+					continue // it takes no slots
+				}
+				for n := 1; n <= largest; n++ {
 					if taken := math.Ceil(float64(n+1)*ask/k.room[r]) - 1; taken > 0 {
 						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(taken)))
 					}
@@ -160,15 +205,11 @@ const opening = 0.05
 
 // split gives each kind its first shares: all resources that are asked for alike.
 func (a *ascent) split() {
-	n := len(a.classes[0].ask)
-	a.shares, a.rates, a.loads = grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n)
-	a.pace = grid[pace](len(a.kinds), n)
-	a.busy = make([]bool, len(a.kinds))
 	for i := range a.kinds {
 		k := &a.kinds[i]
 		asked := 0.0
-		for r := range n {
-			a.pace[i][r].speed = 1
+		for r := range k.room {
+			a.pace[i][r], a.shares[i][r] = pace{speed: 1}, 0
 			if k.lead && slices.ContainsFunc(k.classes, func(c int) bool { return a.classes[c].ask[r] > 0 }) {
 				a.shares[i][r] = 1
 				asked++
@@ -181,11 +222,11 @@ func (a *ascent) split() {
 		if asked == 0 {
 			toSlots = 1
 		}
-		for r := range n {
+		for r := range k.room {
 			a.shares[i][r] *= (1 - toSlots) / max(asked, 1)
 		}
 		for s := range a.slots[i] {
-			a.slots[i][s].share = toSlots / float64(len(a.slots[i]))
+			a.slots[i][s].share, a.slots[i][s].pace = toSlots/float64(len(a.slots[i])), pace{speed: 1}
 		}
 		a.price(i)
 	}
@@ -206,6 +247,9 @@ func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
 	worth := make([]float64, len(a.classes))
 	for c := range a.classes {
+		if a.pods[c] == 0 {
+			continue
+		}
 		options := a.near[c]
 		if whole {
 			options = a.options[c]
@@ -215,7 +259,7 @@ func (a *ascent) round(softness float64, whole bool) {
 			continue
 		}
 		worth[c] = least
-		value += float64(a.classes[c].count) * least
+		value += a.pods[c] * least
 		a.lean(c, options, least, softness)
 		if whole {
 			a.narrow(c, least*(1+far*softness+0.05))
@@ -289,7 +333,7 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 	for i := range options {
 		total += weight(i)
 	}
-	each := float64(a.classes[c].count) / total
+	each := a.pods[c] / total
 	for i, o := range options {
 		pods := weight(i) * each
 		if pods == 0 {

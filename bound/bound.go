@@ -12,6 +12,7 @@
 package bound
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/joiner-sh/joiner/catalog"
@@ -44,9 +45,6 @@ type Problem struct {
 	// Effort bounds the search for worths beyond the linear relaxation, in numbers
 	// touched; a million take some milliseconds. 0 is 5 million.
 	Effort int
-	// Quick is for who wants worths only: Price is then what they prove, which
-	// is some percent less, in a fraction of the time.
-	Quick bool
 }
 
 // usualEffort is the effort of a problem that names none.
@@ -79,32 +77,82 @@ type Answer struct {
 // machine: each such part is bounded by itself. And a part costs no less than
 // the pods of one demand, or of one group, do alone, which is worked out with
 // whole machines (cover).
-func Least(p Problem) Answer {
-	out := Answer{Worth: make([]float64, len(p.Demands)), Holds: make([]float64, len(p.Offers))}
-	effort := p.Effort
-	if effort == 0 {
-		effort = usualEffort
-	}
-	total := 0.0
+func Least(p Problem) Answer { return New(p).Least() }
+
+// Solver answers for one problem, and for parts of its pods.
+type Solver struct {
+	problem Problem
+	ascents []*ascent // one for each part
+}
+
+// New prepares the answers. The problem must not be altered any more.
+func New(p Problem) *Solver {
+	s := &Solver{problem: p}
 	for _, q := range parts(p) {
-		a := q.newAscent()
-		a.climb(softRounds, softest, softest)
-		q.answer(a.worth, &out)
+		s.ascents = append(s.ascents, q.newAscent())
+	}
+	return s
+}
+
+// Least is the answer for the whole problem.
+func (s *Solver) Least() Answer {
+	out := s.blank()
+	effort := cmp.Or(s.problem.Effort, usualEffort)
+	total := 0.0
+	for _, a := range s.ascents {
+		a.begin(a.counts(nil))
+		a.soften()
+		a.answer(a.worth, &out)
+		a.harden()
 		worth := a.worth
-		if !p.Quick {
-			a.climb(a.rounds(), softest, hardest)
-			worth = a.worth
-		}
-		if len(q.classes) > 1 && len(q.classes) <= mostGenerated && !p.Quick {
-			g := q.generate(worth, effort)
+		if n := len(a.classes); n > 1 && n <= mostGenerated {
+			g := a.generate(worth, effort)
 			worth, effort = g.worth, max(effort-g.steps, 1)
 		}
-		value := q.total(worth)
-		total += max(value, q.cover(value))
+		value := a.total(worth)
+		total += max(value, a.cover(value))
 	}
-	// Prices are whole, so rounding to the nearest goes above no plan; the
-	// errors of the sums are far below a part in 1e12.
-	out.Price = catalog.Price(math.Floor(total*(1-1e-12) + 0.5))
+	out.Price = floor(total)
+	return out
+}
+
+// Worth is the answer when there are so many pods of each demand, at most as
+// many as in the problem, in a small part of the time: its Price is what
+// the worths prove, which is some percent less.
+func (s *Solver) Worth(counts []int) Answer {
+	out := s.blank()
+	total := 0.0
+	for _, a := range s.ascents {
+		a.begin(a.counts(counts))
+		a.soften()
+		a.answer(a.worth, &out)
+		total += a.value
+	}
+	out.Price = floor(total)
+	return out
+}
+
+func (s *Solver) blank() Answer {
+	return Answer{Worth: make([]float64, len(s.problem.Demands)), Holds: make([]float64, len(s.problem.Offers))}
+}
+
+// floor makes a price of a sum. Prices are whole, so rounding to the nearest
+// goes above no plan; the errors of the sums are far below a part in 1e12.
+func floor(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
+
+// counts returns the pods by class, where there are so many of each demand;
+// nil: as many as in the problem.
+func (p *part) counts(byDemand []int) []float64 {
+	out := make([]float64, len(p.classes))
+	for i := range p.classes {
+		if byDemand == nil {
+			out[i] = float64(p.classes[i].count)
+			continue
+		}
+		for _, d := range p.classes[i].demands {
+			out[i] += float64(byDemand[d])
+		}
+	}
 	return out
 }
 

@@ -42,7 +42,6 @@ func few(t *rapid.T) (bound.Problem, []bound.Demand) {
 			}
 		}
 	}
-	p.Quick = rapid.IntRange(0, 4).Draw(t, "quick") == 0
 	return p, pods
 }
 
