@@ -41,41 +41,114 @@ func sortedDemands(demands map[demand]int) []demand {
 	return out
 }
 
+// pricing is the bound of some demands.
+type pricing struct {
+	demands []demand
+	lots    []lot // the offers that the bound knows
+	solver  *bound.Solver
+	answer  bound.Answer // for all of the demands
+	whole   bool         // the answer is the best bound, not only worths
+}
+
+// priced returns the pricing of the demands: the last one, if it is theirs.
+func (w *work) priced(demands []demand) *pricing {
+	if w.prices == nil || !slices.Equal(w.prices.demands, demands) {
+		w.prices = w.newPricing(demands)
+	}
+	return w.prices
+}
+
+// least returns the lower bound for the demands.
+func (p *pricing) least() catalog.Price {
+	if !p.whole {
+		p.answer, p.whole = p.solver.Least(), true
+	}
+	return p.answer.Price
+}
+
 // appraise sets what a unit of each class with any left is worth: its share of
 // the least that all of them together can cost. What nothing on the market
 // takes is worth more than anything: a node that is there is its only chance.
-// It returns the lots of the active classes, and that least.
-func (w *work) appraise(active []int) ([]lot, float64) {
+// It returns the pricing of the active classes.
+func (w *work) appraise(active []int) *pricing {
+	p := w.priced(w.demands(active, w.left))
+	if p.answer.Worth == nil {
+		p.answer = p.solver.Worth(p.counts())
+	}
+	w.value(active, p, p.answer.Worth)
+	return p
+}
+
+// demands returns what of the active classes is left, as the bound sees it.
+func (w *work) demands(active, left []int) []demand {
 	gathered := map[demand]int{}
 	for _, c := range active {
 		class, set := w.demandOf(c)
-		gather(gathered, class, set, w.left[c])
+		gather(gathered, class, set, left[c])
 	}
-	demands := sortedDemands(gathered)
-	answer, lots := w.least(demands)
-	worth := map[demand]float64{}
-	for i, d := range demands {
-		d.n = 0
-		worth[d] = answer.Worth[i]
+	return sortedDemands(gathered)
+}
+
+func (p *pricing) counts() []int {
+	out := make([]int, len(p.demands))
+	for i, d := range p.demands {
+		out[i] = d.n
 	}
-	for c := range w.q.classes {
-		w.q.classes[c].worth = priceless
-	}
+	return out
+}
+
+// value sets what the classes are worth by the worths of the demands.
+func (w *work) value(active []int, p *pricing, worth []float64) {
+	at := p.places()
+	w.worth = slices.Repeat([]float64{priceless}, len(w.q.classes))
 	for _, c := range active {
 		class, set := w.demandOf(c)
-		w.q.classes[c].worth = max(worth[demand{class: class, set: set}], w.q.classes[c].size())
+		w.worth[c] = w.q.classes[c].size()
+		if i, ok := at[demand{class: class, set: set}]; ok {
+			w.worth[c] = max(w.worth[c], worth[i])
+		}
 	}
-	holds := make([]float64, len(w.st.models))
-	for i, l := range lots {
+}
+
+// places returns the index of each demand.
+func (p *pricing) places() map[demand]int {
+	at := make(map[demand]int, len(p.demands))
+	for i, d := range p.demands {
+		d.n = 0
+		at[d] = i
+	}
+	return at
+}
+
+// expect returns the lots in the order in which they promise most, when their machines
+// hold no more than that.
+func (w *work) expect(lots []lot, p *pricing, holds []float64) []lot {
+	most := make([]float64, len(w.st.models))
+	for i, l := range p.lots {
 		m := w.st.offers[l.offer].model
-		holds[m] = max(holds[m], answer.Holds[i])
+		most[m] = max(most[m], holds[i])
 	}
-	out := w.lots(active, w.set)
+	out := slices.Clone(lots)
 	for i := range out {
 		l := &out[i]
-		l.key = l.price / max(holds[w.st.offers[l.offer].model], 1e-9)
+		l.key = l.price / max(most[w.st.offers[l.offer].model], 1e-9)
 	}
-	return out, float64(answer.Price)
+	return out
+}
+
+// reprice sets what a unit is worth when so many are left, and returns the lots anew. What sold first was what the
+// market has most cheaply together; the rest must do with each other.
+func (w *work) reprice(active, left []int, p *pricing, lots []lot) []lot {
+	at, counts := p.places(), make([]int, len(p.demands))
+	for _, c := range active {
+		class, set := w.demandOf(c)
+		if i, ok := at[demand{class: class, set: set}]; ok {
+			counts[i] += left[c]
+		}
+	}
+	answer := p.solver.Worth(counts)
+	w.value(active, p, answer.Worth)
+	return w.expect(lots, p, answer.Holds)
 }
 
 // priceless is more than any real pod is worth: a million dollars per hour.
@@ -96,8 +169,7 @@ func (w *work) lowerBound() catalog.Price {
 			w.gatherBase(gathered, t.class, t.n*m.copies)
 		}
 	}
-	answer, _ := w.least(sortedDemands(gathered))
-	return answer.Price
+	return w.priced(sortedDemands(gathered)).least()
 }
 
 // gatherBase adds what n units of a class are parts of, or made of. Pods that
@@ -114,16 +186,13 @@ func (w *work) gatherBase(gathered map[demand]int, class, n int) {
 	}
 }
 
-// least returns the lower bound for the demands, and the lots that it reckoned with.
-func (w *work) least(demands []demand) (bound.Answer, []lot) {
+// newPricing prepares the bound for the demands.
+func (w *work) newPricing(demands []demand) *pricing {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
 		sets[i] = d.set
 	}
 	lots := w.lotsIn(sets)
-	if slices.Equal(w.proved.demands, demands) {
-		return w.proved.answer, lots
-	}
 	p := bound.Problem{Offers: make([]bound.Offer, len(lots))}
 	for i, l := range lots {
 		p.Offers[i] = bound.Offer{Price: w.st.offers[l.offer].Price, Room: w.st.room(l.offer)}
@@ -155,8 +224,7 @@ func (w *work) least(demands []demand) (bound.Answer, []lot) {
 		}
 		p.Demands = append(p.Demands, need)
 	}
-	w.proved = proof{demands: demands, answer: bound.Least(p)}
-	return w.proved.answer, lots
+	return &pricing{demands: demands, lots: lots, solver: bound.New(p)}
 }
 
 // offering returns the lots in the set that have all the devices which the class asks for.

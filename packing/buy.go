@@ -49,7 +49,10 @@ func (w *work) buyAll() {
 
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
-	lots, least := w.appraise(active)
+	p := w.priced(w.demands(active, w.left))
+	least := float64(p.least())
+	w.appraise(active)
+	lots := w.expect(w.lots(active, w.set), p, p.answer.Holds)
 	if o, ok := w.exactly(active, lots); ok {
 		w.take(w.better([]outcome{o, w.try(strategy{apart: true}, active, lots)}, active, least))
 		return

@@ -39,7 +39,6 @@ type class struct {
 	// given up softest first, heavier pools go first.
 	stages []int
 	bulk   float64 // of what a unit asks for, to compare by
-	worth  float64 // what one unit is reckoned to cost, in billionths of a dollar per hour
 }
 
 // member is a number of units of a class in each unit of a bundle.

@@ -136,7 +136,7 @@ func (e *exact) take(state int) bool {
 			c := &e.q.classes[t.class]
 			m.free.take(c.ask, t.n)
 			e.tally(&m.host, c, t.n)
-			m.worth += float64(t.n) * c.worth
+			m.worth += float64(t.n) * e.worth[t.class]
 		}
 		pool, size := e.st.variantOf(offer).pool, e.st.typeOf(offer).Capacity
 		if e.budgets[pool].times(size, 1) == 0 {

@@ -51,13 +51,12 @@ func (f *filler) takeRow(m *machine, k *cursor) float64 {
 	first := f.q.classes[k.row[k.at]].bulk
 	for want := f.want(k); want > 0; {
 		class := k.row[k.at]
-		c := &f.q.classes[class]
 		n := f.portion(m, k, want)
 		if n > 0 {
 			f.add(m, class, n)
 			k.left -= n
 			want -= n
-			worth += float64(n) * c.worth
+			worth += float64(n) * f.worth[class]
 		}
 		if want == 0 {
 			break
@@ -131,7 +130,7 @@ func (f *filler) without(m *machine, empty machine, class, off int, s *shelf) ma
 		}
 		if n > 0 {
 			f.add(&try, t.class, n)
-			try.worth += float64(n) * f.q.classes[t.class].worth
+			try.worth += float64(n) * f.worth[t.class]
 			f.left[t.class] -= n
 		}
 	}
@@ -181,7 +180,7 @@ func (f *filler) choose() int {
 	best, worth := 0, -1.0
 	for i := range f.cursors {
 		k := &f.cursors[i]
-		if size := f.q.classes[k.row[k.at]].worth; k.score >= enough*most && size > worth {
+		if size := f.worth[k.row[k.at]]; k.score >= enough*most && size > worth {
 			best, worth = i, size
 		}
 	}

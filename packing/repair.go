@@ -53,7 +53,7 @@ func (r *run) reopen(amount float64, classes []int) *run {
 		}
 	}
 	again.machines = again.topUp(again.machines, classes)
-	again.buy(classes)
+	again.buy(classes, 0)
 	return again
 }
 

@@ -19,6 +19,7 @@ type run struct {
 
 // try buys for the active classes by one strategy; w is not altered but for its steps.
 func (w *work) try(s strategy, active []int, lots []lot) outcome {
+	defer func(worth []float64) { w.worth = worth }(w.worth)
 	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: slices.Clone(w.left)}, strategy: s, lots: lots}
 	for _, b := range w.budgets {
 		r.budgets = append(r.budgets, b.clone())
@@ -29,22 +30,33 @@ func (w *work) try(s strategy, active []int, lots []lot) outcome {
 	}
 	for _, tier := range tiers {
 		r.machines = r.topUp(r.machines, tier)
-		r.buy(tier)
+		for range legs {
+			r.buy(tier, leg)
+			r.lots = w.reprice(tier, r.left, w.prices, r.lots)
+		}
+		r.buy(tier, 0)
 	}
 	return r.outcome()
 }
 
-// buy buys the machine that gives most for its money, and again, until none
-// takes a pod.
-func (r *run) buy(classes []int) {
+// Pods are priced anew each time that so large a part of what was to be bought is left, so often.
+const (
+	leg  = 0.4
+	legs = 2
+)
+
+// buy buys the machine that gives most for its money, and again, until no more
+// than that part of the worth is left, or none takes a pod.
+func (r *run) buy(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(r.lots))
 	heap.Init(&lots)
 	r.shelves, r.known = map[uint64]*shelf{}, map[int]machine{}
 	worth := 0.0 // of all that is left
 	for _, c := range classes {
-		worth += float64(r.left[c]) * r.q.classes[c].worth
+		worth += float64(r.left[c]) * r.worth[c]
 	}
-	for bought := 1; r.steps <= r.effort; bought++ {
+	rest := part * worth
+	for bought := 1; (part == 0 || worth > rest) && r.steps <= r.effort; bought++ {
 		m, ok := r.next(&lots, classes, worth)
 		if !ok {
 			return

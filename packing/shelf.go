@@ -115,7 +115,7 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if f.most(m, class) == 0 {
 			continue
 		}
-		k.score = k.fits * c.worth
+		k.score = k.fits * f.worth[class]
 		return true
 	}
 	return false

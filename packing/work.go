@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/bound"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -32,17 +31,12 @@ type work struct {
 	budgets  []budget
 	machines []machine
 	placed   []placed
-	proved   proof
+	worth    []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
+	prices   *pricing  // the last
 
 	whole  int // classes before parts and bundles were made of them
 	steps  int
 	effort int
-}
-
-// proof is a bound that was worked out, and for what.
-type proof struct {
-	demands []demand
-	answer  bound.Answer
 }
 
 // placed is a number of pods of a class on a node that is there.
