@@ -1,0 +1,271 @@
+package lab_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// randomWorld is a cluster that a seed stands for, as its owner would write it.
+type randomWorld struct {
+	*rand.Rand
+	name string // of the world, and what the names of its cluster-wide objects begin with
+
+	market  catalog.Market
+	class   *awsv1.EC2NodeClass
+	pools   []*karpenterv1.NodePool
+	spaces  []*corev1.Namespace
+	nodes   []*corev1.Node
+	daemons []*appsv1.DaemonSet
+	volumes []*corev1.PersistentVolume
+	claims  []*corev1.PersistentVolumeClaim // each names the volume of the same index
+	running []*corev1.Pod                   // with the node that they run on
+	ending  map[string]bool                 // those of running that are being deleted: "namespace/name"
+	pending []*corev1.Pod
+
+	largest bool // machines come up as the dearest of what the plan lets them be, not the cheapest
+}
+
+// Labels and taints that worlds make up.
+const (
+	teamLabel    = "example.com/team"
+	tierLabel    = "example.com/tier"
+	versionLabel = "version"
+	ownTaint     = "example.com/dedicated"
+	gpuResource  = "nvidia.com/gpu"
+	ebsDriver    = "ebs.csi.aws.com"
+)
+
+func worldZones() []string { return []string{"us-east-1a", "us-east-1b", "us-east-1c"} }
+func worldTeams() []string { return []string{"red", "green", "blue"} }
+
+// draw makes the world of a seed. Of what is sold it takes a few types.
+func draw(seed uint64, sold catalog.Catalog) *randomWorld {
+	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 36)), name: fmt.Sprintf("w%d", seed), ending: map[string]bool{}}
+	w.largest = w.oneIn(3)
+	w.drawMarket(sold)
+	for i := range 2 {
+		w.spaces = append(w.spaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%c", w.name, 'a'+i), Labels: map[string]string{"side": pick(w, "left", "right")},
+		}})
+	}
+	for i := range 1 + w.IntN(3) {
+		w.pools = append(w.pools, w.drawPool(i))
+	}
+	for i := range w.IntN(5) {
+		w.nodes = append(w.nodes, w.drawNode(i))
+	}
+	for i := range w.IntN(3) {
+		w.daemons = append(w.daemons, w.drawDaemon(i))
+	}
+	for i := range len(w.nodes) {
+		w.drawRunning(i)
+	}
+	for app := range 2 + w.IntN(6) {
+		w.drawWorkload(app)
+	}
+	return w
+}
+
+func (w *randomWorld) oneIn(n int) bool { return w.IntN(n) == 0 }
+
+func pick[T any](w *randomWorld, choices ...T) T { return choices[w.IntN(len(choices))] }
+
+// some picks one or more, in the order in which they are listed.
+func some[T any](w *randomWorld, choices []T) []T {
+	var out []T
+	for _, c := range choices {
+		if w.oneIn(2) {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return []T{pick(w, choices...)}
+	}
+	return out
+}
+
+// drawMarket has few types, so that there are many machines, and now and then EC2 is short of one.
+func (w *randomWorld) drawMarket(sold catalog.Catalog) {
+	out := catalog.Catalog{Region: sold.Region}
+	for _, t := range sold.Types {
+		if !slices.Contains([]string{
+			"c5.large", "c5.xlarge", "c7g.large", "g4dn.xlarge", "m5.large", "m5.xlarge", "m6g.large", "r5.large", "t3.medium", "t3.small",
+		}, t.Name) {
+			continue
+		}
+		var offerings []catalog.Offering
+		for _, o := range t.Offerings {
+			if slices.Contains(worldZones(), o.Zone) {
+				o.Available = !w.oneIn(8)
+				offerings = append(offerings, o)
+			}
+		}
+		out.Types = append(out.Types, t.WithOfferings(offerings))
+	}
+	w.class = &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 1}}
+	w.class.Status.Conditions = []metav1.Condition{{Type: karpenterv1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	w.market = catalog.Market{w.class.Name: out}
+}
+
+func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
+	p := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-pool-%d", w.name, i)}}
+	spec := &p.Spec.Template.Spec
+	spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: w.class.Name}
+	require := func(key string, values ...string) {
+		operator := corev1.NodeSelectorOpIn
+		if len(values) == 1 && w.oneIn(4) {
+			operator = corev1.NodeSelectorOpNotIn
+		}
+		spec.Requirements = append(spec.Requirements, karpenterv1.Requirement{Key: key, Operator: operator, Values: values})
+	}
+	if !w.oneIn(3) {
+		require(catalog.LabelCapacityType, catalog.OnDemand)
+	}
+	if w.oneIn(3) {
+		require(catalog.LabelZone, some(w, worldZones())...)
+	}
+	if w.oneIn(3) {
+		require(catalog.LabelArch, pick(w, "amd64", "arm64"))
+	}
+	if w.oneIn(4) {
+		spec.Requirements = append(spec.Requirements, karpenterv1.Requirement{Key: teamLabel, Operator: corev1.NodeSelectorOpIn, Values: some(w, worldTeams())})
+	}
+	if w.oneIn(8) {
+		spec.Requirements = append(spec.Requirements, karpenterv1.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: corev1.NodeSelectorOpLt, Values: []string{"4"}})
+	}
+	if len(spec.Requirements) == 0 {
+		require(catalog.LabelOS, "linux")
+		spec.Requirements[0].Operator = corev1.NodeSelectorOpIn
+	}
+	if w.oneIn(3) {
+		p.Spec.Template.Labels = map[string]string{tierLabel: pick(w, "front", "back")}
+	}
+	if i > 0 && w.oneIn(3) {
+		spec.Taints = []corev1.Taint{w.drawTaint()}
+	}
+	if w.oneIn(5) {
+		spec.StartupTaints = []corev1.Taint{{Key: "example.com/warming", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	if w.oneIn(5) {
+		p.Spec.Weight = ptr.To(int32(1 + w.IntN(100)))
+	}
+	if w.oneIn(10) {
+		p.Spec.Limits = corev1.ResourceList{pick(w, corev1.ResourceCPU, karpenterv1.ResourceNodes): resource.MustParse(fmt.Sprint(1 + w.IntN(12)))}
+	}
+	return p
+}
+
+func (w *randomWorld) drawTaint() corev1.Taint {
+	return corev1.Taint{
+		Key: ownTaint, Value: pick(w, worldTeams()...),
+		Effect: pick(w, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule),
+	}
+}
+
+// drawNode makes a node that is there already, of a node group.
+func (w *randomWorld) drawNode(i int) *corev1.Node {
+	name := fmt.Sprintf("%s-node-%d", w.name, i)
+	size := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse(pick(w, "2", "3", "4")),
+		corev1.ResourceMemory: resource.MustParse(pick(w, "4Gi", "8Gi")), corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+		corev1.ResourcePods: resource.MustParse(pick(w, "12", "29")),
+	}
+	zone := pick(w, worldZones()...)
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			corev1.LabelHostname: name, catalog.LabelOS: "linux", catalog.LabelArch: pick(w, "amd64", "amd64", "arm64"), catalog.LabelZone: zone,
+		}},
+		Spec:   corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%s-%d", zone, w.name, i), Unschedulable: w.oneIn(10)},
+		Status: corev1.NodeStatus{Capacity: size, Allocatable: size},
+	}
+	if w.oneIn(12) {
+		delete(n.Labels, catalog.LabelZone)
+	}
+	if w.oneIn(3) {
+		n.Labels[teamLabel] = pick(w, worldTeams()...)
+	}
+	if w.oneIn(4) {
+		n.Labels[tierLabel] = pick(w, "front", "back")
+	}
+	if w.oneIn(2) {
+		n.Labels[catalog.LabelCapacityType] = pick(w, catalog.OnDemand, catalog.Spot)
+	}
+	if w.oneIn(5) {
+		n.Spec.Taints = []corev1.Taint{w.drawTaint()}
+	}
+	return n
+}
+
+// drawDaemon makes a DaemonSet whose pods leave room on every node for some others.
+func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
+	labels := map[string]string{"daemon": fmt.Sprint(i)} // no rule of another's is about them, which planning does not know
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.spaces[0].Name, Name: fmt.Sprintf("daemon-%d", i)}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	spec := &d.Spec.Template.Spec
+	spec.Containers = []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "300Mi")),
+	}}}}
+	if w.oneIn(2) {
+		spec.Tolerations = w.drawTolerations()
+	}
+	if w.oneIn(3) {
+		w.drawNodeDemand(spec)
+	}
+	if w.oneIn(3) {
+		spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(8080 + i), Protocol: corev1.ProtocolTCP}}
+	}
+	return d
+}
+
+// drawRunning puts a few small pods onto the i-th node.
+func (w *randomWorld) drawRunning(i int) {
+	n := w.nodes[i]
+	for k := range w.IntN(5) {
+		p := w.drawPod(w.IntN(8))
+		p.Name = fmt.Sprintf("running-%d-%d", i, k)
+		p.Spec.NodeName = n.Name
+		p.Spec.TopologySpreadConstraints, p.Spec.NodeSelector, p.Spec.Volumes, p.Spec.Resources = nil, nil, nil, nil
+		if a := p.Spec.Affinity; a != nil {
+			a.NodeAffinity, a.PodAffinity = nil, nil
+		}
+		p.Spec.InitContainers = nil
+		p.Spec.Containers[0].Ports = nil
+		p.Spec.HostNetwork = false
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m", "400m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
+		}}
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // or taints would chase it away
+		if w.oneIn(6) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(8090 + k), Protocol: corev1.ProtocolTCP}}
+		}
+		w.running = append(w.running, p)
+		if w.oneIn(8) {
+			w.ending[p.Namespace+"/"+p.Name] = true
+		}
+	}
+}
+
+// drawWorkload makes pods that are alike, as a Deployment's are.
+func (w *randomWorld) drawWorkload(app int) {
+	like := w.drawPod(app)
+	if w.oneIn(10) {
+		w.drawVolume(like)
+	}
+	for i := range 1 + w.IntN(9) {
+		p := like.DeepCopy()
+		p.Name = fmt.Sprintf("app-%d-%d", app, i)
+		w.pending = append(w.pending, p)
+	}
+}

@@ -1,0 +1,453 @@
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/utils/ptr"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// stage is where random worlds are put up one after another: the lab's API server
+// and scheduler, with nodes that nobody has bought and no kubelet behind them.
+type stage struct {
+	*testing.T // of the world that is up
+	lab        *lab.Lab
+	pods       corelisters.PodLister
+	nodes      corelisters.NodeLister
+	claims     corelisters.PersistentVolumeClaimLister
+	changed    chan struct{} // has something in it when a pod, a node or a volume claim has changed
+}
+
+// patience is how long anything may take that the control plane does.
+const patience = 30 * time.Second
+
+func newStage(t *testing.T, l *lab.Lab) *stage {
+	t.Helper()
+	ctx := t.Context()
+	s := &stage{T: t, lab: l, changed: make(chan struct{}, 1)}
+	factory := informers.NewSharedInformerFactory(l.Kube, 0)
+	s.pods, s.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
+	s.claims = factory.Core().V1().PersistentVolumeClaims().Lister()
+	tell := func() {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+	for _, informer := range []cache.SharedIndexInformer{
+		factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer(), factory.Core().V1().PersistentVolumeClaims().Informer(),
+	} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	s.until("nobody else to have a node", func() bool { return len(s.allNodes()) == 0 })
+
+	_, err := l.Kube.NodeV1().RuntimeClasses().Create(ctx, &nodev1.RuntimeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: overheadClass}, Handler: "lab",
+		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("120m"), corev1.ResourceMemory: resource.MustParse("160Mi"),
+		}},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	_, err = l.Kube.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000, PreemptionPolicy: ptr.To(corev1.PreemptNever),
+	}, metav1.CreateOptions{})
+	s.must(err)
+	return s
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// until waits for events of the cluster until ok holds.
+func (s *stage) until(what string, ok func() bool) {
+	s.Helper()
+	ctx, stop := context.WithTimeout(s.Context(), patience)
+	defer stop()
+	for !ok() {
+		select {
+		case <-s.changed:
+		case err := <-s.lab.Failed():
+			s.Fatalf("while waiting for %s: %v", what, err)
+		case <-ctx.Done():
+			s.Fatalf("waited %s for %s\n%s", patience, what, s.lab.Evidence(context.Background()))
+		}
+	}
+}
+
+func (s *stage) allNodes() []*corev1.Node {
+	out, err := s.nodes.List(labels.Everything())
+	s.must(err)
+	return out
+}
+
+func (s *stage) allPods() []*corev1.Pod {
+	out, err := s.pods.List(labels.Everything())
+	s.must(err)
+	return out
+}
+
+// all does the same to everything in a list, some at a time.
+func all[T any](s *stage, list []T, do func(context.Context, T) error) {
+	s.Helper()
+	errs := make(chan error, len(list))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for _, one := range list {
+		slots <- struct{}{}
+		group.Go(func() {
+			errs <- do(s.Context(), one)
+			<-slots
+		})
+	}
+	group.Wait()
+	close(errs)
+	var failures []error
+	for err := range errs {
+		failures = append(failures, err)
+	}
+	s.must(errors.Join(failures...))
+}
+
+// furnish puts up what a world has already: namespaces, volumes, nodes with their DaemonSets' pods, running pods.
+func (s *stage) furnish(w *randomWorld) {
+	s.Helper()
+	kube := s.lab.Kube
+	all(s, w.spaces, func(ctx context.Context, n *corev1.Namespace) error {
+		if _, err := kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}} // no pod can be made without
+		_, err := kube.CoreV1().ServiceAccounts(n.Name).Create(ctx, account, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	all(s, w.volumes, func(ctx context.Context, v *corev1.PersistentVolume) error {
+		_, err := kube.CoreV1().PersistentVolumes().Create(ctx, v, metav1.CreateOptions{})
+		return err
+	})
+	all(s, w.claims, func(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+		_, err := kube.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, c, metav1.CreateOptions{})
+		return err
+	})
+	all(s, w.daemons, func(ctx context.Context, d *appsv1.DaemonSet) error {
+		_, err := kube.AppsV1().DaemonSets(d.Namespace).Create(ctx, d, metav1.CreateOptions{})
+		return err
+	})
+	s.until("volume claims to have their volumes", func() bool {
+		return !slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
+			got, err := s.claims.PersistentVolumeClaims(c.Namespace).Get(c.Name)
+			return err != nil || got.Status.Phase != corev1.ClaimBound
+		})
+	})
+	s.join(w.nodes, nil)
+	all(s, w.running, func(ctx context.Context, p *corev1.Pod) error {
+		if _, err := kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		if w.ending[p.Namespace+"/"+p.Name] { // nobody is there to end it
+			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(3600))})
+		}
+		return nil
+	})
+}
+
+// pinOf is a resource that one node alone has. A pod that asks for it can only go
+// there, and what other nodes mean to the rules about pods stays as it is.
+func pinOf(node string) corev1.ResourceName { return corev1.ResourceName("pin.example.com/" + node) }
+
+// join makes nodes as their kubelets would, and returns when they are ready and have
+// their DaemonSets' pods. attachable is how many volumes of EBS each takes, 25 if it does not say.
+func (s *stage) join(nodes []*corev1.Node, attachable map[string]int64) {
+	s.Helper()
+	all(s, nodes, func(ctx context.Context, n *corev1.Node) error {
+		n = n.DeepCopy()
+		n.Status.Capacity, n.Status.Allocatable = n.Status.Capacity.DeepCopy(), n.Status.Allocatable.DeepCopy()
+		n.Status.Capacity[pinOf(n.Name)], n.Status.Allocatable[pinOf(n.Name)] = resource.MustParse("1000"), resource.MustParse("1000")
+		now := metav1.Now()
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+			LastHeartbeatTime: now, LastTransitionTime: now}}
+		count := attachable[n.Name]
+		if count == 0 {
+			count = 25
+		}
+		_, err := s.lab.Kube.StorageV1().CSINodes().Create(ctx, &storagev1.CSINode{
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: ebsDriver, NodeID: n.Name,
+				Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(count))}}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = s.lab.Kube.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+		return err
+	})
+	s.until("young nodes to lose their taints", func() bool {
+		for _, want := range nodes {
+			n, err := s.nodes.Get(want.Name)
+			if err != nil {
+				return false
+			}
+			for _, t := range n.Spec.Taints {
+				if t.Key == corev1.TaintNodeNotReady {
+					return false
+				}
+			}
+			if cordoned(n) != n.Spec.Unschedulable {
+				return false
+			}
+		}
+		return true
+	})
+	s.daemonsRun()
+}
+
+func cordoned(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
+}
+
+// daemonsRun waits until every node has the pods of all DaemonSets that run on it. Joiner
+// has left room for them; one that finds none is a fault.
+func (s *stage) daemonsRun() {
+	s.Helper()
+	sets, err := s.lab.Kube.AppsV1().DaemonSets("").List(s.Context(), metav1.ListOptions{})
+	s.must(err)
+	type post struct {
+		set  types.UID
+		node string
+	}
+	want := map[post]bool{}
+	for _, n := range s.allNodes() {
+		for i := range sets.Items {
+			d := &sets.Items[i]
+			if should, _ := daemon.NodeShouldRunDaemonPod(klog.Logger{}, n, d); should && d.DeletionTimestamp == nil {
+				want[post{d.UID, n.Name}] = true
+			}
+		}
+	}
+	s.until("DaemonSets to have their pods on all nodes", func() bool {
+		have := 0
+		for _, p := range s.allPods() {
+			ref := metav1.GetControllerOfNoCopy(p)
+			if ref == nil || ref.Kind != "DaemonSet" || p.DeletionTimestamp != nil {
+				continue
+			}
+			if why := tried(p); p.Spec.NodeName == "" && why != "" && !s.isStale(p) {
+				s.Fatalf("a DaemonSet's pod, %s/%s, finds no room: %s", p.Namespace, p.Name, why)
+			}
+			if want[post{ref.UID, p.Spec.NodeName}] {
+				have++
+			}
+		}
+		return have >= len(want)
+	})
+}
+
+// isStale reports whether the DaemonSet's pod is for a node that is gone.
+func (s *stage) isStale(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, f := range term.MatchFields {
+			if _, err := s.nodes.Get(f.Values[0]); err == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// tried returns why kube-scheduler found no node for the pod, empty if it did not look or found one.
+func tried(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// outcome is what kube-scheduler did with a pod: its node, or why it has none.
+type outcome struct{ node, why string }
+
+// outcomeOf is that of the pod as it was created; false while there is none.
+func (s *stage) outcomeOf(p *corev1.Pod) (outcome, bool) {
+	got, err := s.pods.Pods(p.Namespace).Get(p.Name)
+	if err != nil || got.UID != p.UID {
+		return outcome{}, false
+	}
+	o := outcome{got.Spec.NodeName, tried(got)}
+	return o, o != outcome{}
+}
+
+// create creates the pods and waits until kube-scheduler has bound each or found nothing for it. It
+// returns them as they were created.
+func (s *stage) create(pods []*corev1.Pod) []*corev1.Pod {
+	s.Helper()
+	made := make([]*corev1.Pod, len(pods))
+	indices := make([]int, len(pods))
+	for i := range indices {
+		indices[i] = i
+	}
+	all(s, indices, func(ctx context.Context, i int) error {
+		var err error
+		made[i], err = s.lab.Kube.CoreV1().Pods(pods[i].Namespace).Create(ctx, pods[i], metav1.CreateOptions{})
+		return err
+	})
+	s.until("kube-scheduler to look at pods", func() bool {
+		return !slices.ContainsFunc(made, func(p *corev1.Pod) bool {
+			_, done := s.outcomeOf(p)
+			return !done
+		})
+	})
+	return made
+}
+
+// remove deletes pods at once.
+func (s *stage) remove(pods []*corev1.Pod) {
+	s.Helper()
+	all(s, pods, func(ctx context.Context, p *corev1.Pod) error {
+		err := s.lab.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// settle creates pods and lets kube-scheduler bind as many as it can. Its word on those
+// that it leaves is final: each was made anew after the last that it bound, so it
+// has seen all the others.
+func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
+	s.Helper()
+	bound, left = map[string]outcome{}, map[string]outcome{}
+	asked := map[string]*corev1.Pod{}
+	for _, p := range pods {
+		asked[p.Namespace+"/"+p.Name] = p
+	}
+	waiting := s.create(pods)
+	for {
+		var still []*corev1.Pod
+		for _, p := range waiting {
+			if o, _ := s.outcomeOf(p); o.node == "" {
+				still = append(still, p)
+			}
+		}
+		before := len(still)
+		for i, p := range still {
+			if o, _ := s.outcomeOf(p); o.node != "" {
+				continue
+			}
+			s.remove(still[i : i+1])
+			still[i] = s.create([]*corev1.Pod{asked[p.Namespace+"/"+p.Name]})[0]
+		}
+		waiting = still
+		after := 0
+		for _, p := range still {
+			if o, _ := s.outcomeOf(p); o.node == "" {
+				after++
+			}
+		}
+		if after == before {
+			break
+		}
+	}
+	for id, p := range asked {
+		got, err := s.pods.Pods(p.Namespace).Get(p.Name)
+		s.must(err)
+		if o := (outcome{got.Spec.NodeName, tried(got)}); o.node != "" {
+			bound[id] = o
+		} else {
+			left[id] = o
+		}
+	}
+	return bound, left
+}
+
+// clear takes the world down, and waits until no pod and no node is left of it.
+func (s *stage) clear(w *randomWorld) {
+	s.Helper()
+	kube := s.lab.Kube
+	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
+	ctx := context.Background()
+	everything := metav1.ListOptions{}
+	for _, n := range w.spaces {
+		s.must(kube.AppsV1().DaemonSets(n.Name).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}, everything))
+	}
+	s.must(kube.CoreV1().Nodes().DeleteCollection(ctx, now, everything))
+	s.must(kube.StorageV1().CSINodes().DeleteCollection(ctx, now, everything))
+	s.until("nodes and pods to go", func() bool {
+		if len(s.allNodes()) > 0 {
+			return false
+		}
+		pods := s.allPods()
+		for _, p := range pods {
+			err := kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, now)
+			if err != nil && !apierrors.IsNotFound(err) {
+				s.Fatal(err)
+			}
+		}
+		return len(pods) == 0
+	})
+	for _, n := range w.spaces {
+		s.must(kube.CoreV1().Namespaces().Delete(ctx, n.Name, metav1.DeleteOptions{}))
+	}
+	s.must(kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, now, everything))
+}
+
+// read reads all objects of a kind from the API server.
+func read[T any, L any](s *stage, list func(context.Context, metav1.ListOptions) (L, error), items func(L) []T) []*T {
+	s.Helper()
+	got, err := list(s.Context(), metav1.ListOptions{})
+	s.must(err)
+	values := items(got)
+	out := make([]*T, len(values))
+	for i := range values {
+		out[i] = &values[i]
+	}
+	return out
+}
+
+// String is for messages.
+func (o outcome) String() string {
+	if o.node != "" {
+		return "bound to " + o.node
+	}
+	return fmt.Sprintf("Pending (%s)", o.why)
+}

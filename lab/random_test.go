@@ -1,0 +1,480 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
+	"github.com/joiner-sh/joiner/scenario"
+)
+
+// usualWorlds is how many worlds a run has, unless LAB_WORLDS says otherwise.
+const usualWorlds = 24
+
+// mostRounds is how often it may be planned for pods that kube-scheduler, left to
+// itself, did not place as they were planned.
+const mostRounds = 4
+
+// TestRandomWorlds lets kube-scheduler judge plans for random clusters. A plan is
+// applied as it stands: its machines become Nodes of the real API server.
+//
+//  1. Each pod that has a place gets it: the scheduler binds it there, whatever rules there are, in some order.
+//  2. Then another plan buys nothing, and whom it refuses the scheduler leaves Pending.
+//  3. Left to itself the scheduler packs otherwise; what it cannot place then is planned for anew,
+//     and after a few rounds nothing is left but what is refused.
+//
+// LAB_SEED is the seed of the first world, LAB_WORLDS how many follow. What failed is
+// left in a folder, which the failure names.
+func TestRandomWorlds(t *testing.T) {
+	l := shared(t)
+	if theController.now != nil {
+		theController.now.Kill() // it would plan for the same pods
+	}
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sold, err := table.Catalog("us-east-1", catalog.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, l)
+	first, worlds := numberFrom(t, "LAB_SEED", 1), numberFrom(t, "LAB_WORLDS", usualWorlds)
+	var sum tally
+	for seed := first; seed < first+worlds; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s.T = t
+			w := draw(seed, sold)
+			defer s.clear(w)
+			s.try(w, &sum)
+		})
+		if t.Context().Err() != nil {
+			break
+		}
+	}
+	t.Logf("%s", sum)
+}
+
+func numberFrom(t *testing.T, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%q: want a number", variable, text)
+	}
+	return n
+}
+
+// tally is what all worlds come to.
+type tally struct {
+	worlds, pods, machines, placed, refused int
+	again, extra, roomier                   int
+}
+
+func (t tally) String() string {
+	return fmt.Sprintf("%d worlds, %d pods: %d on %d new machines or old nodes, %d refused. Left to itself the scheduler packed otherwise in %d worlds, "+
+		"which took %d machines more. In %d worlds a machine came up larger than it had to be, and took pods that were refused.",
+		t.worlds, t.pods, t.placed, t.machines, t.refused, t.again, t.extra, t.roomier)
+}
+
+// trial is one world while it is judged.
+type trial struct {
+	*stage
+	*randomWorld
+	objects  kube.Objects // what the first plan was made from
+	snapshot cluster.Snapshot
+	plan     packing.Plan
+	filled   []*corev1.Pod            // pending, with what the API server fills in
+	claims   []*karpenterv1.NodeClaim // of the machines that are up
+	bought   int
+	said     []string // what was wrong
+}
+
+func (s *stage) try(w *randomWorld, sum *tally) {
+	x := &trial{stage: s, randomWorld: w}
+	defer x.evidence()
+	x.furnish(w)
+	x.complete()
+
+	// 1. Joiner plans from manifests: nobody has looked at the pods yet.
+	x.objects = x.look(x.filled)
+	x.snapshot = x.objects.Snapshot(kube.View{Now: time.Now(), Market: w.market})
+	x.plan = packing.Solve(x.snapshot, w.market, packing.Usual)
+	for _, broken := range verify.Check(x.snapshot, w.market, x.plan) {
+		x.wrong("the checker: %s", broken)
+	}
+	if got := len(x.snapshot.Pods); got != len(w.pending) {
+		x.wrong("%d pods wait, but the snapshot has %d", len(w.pending), got)
+	}
+
+	// 2. Every pod gets the place that it was planned for.
+	names := x.buy(x.plan)
+	where := placesOf(x.plan, names)
+	bound, left := x.inPlace(where)
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		x.wrong("%s was planned onto %s, but is %s", id, where[id], left[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(bound)) {
+		if bound[id].node != where[id] {
+			x.wrong("%s was planned onto %s, but is %s", id, where[id], bound[id])
+		}
+	}
+
+	// 3. The others are refused, by the scheduler too.
+	roomier := x.refuses(len(left) == 0)
+
+	// 4. Left to itself.
+	x.remove(w.pending)
+	rounds, extra := x.converge()
+
+	sum.worlds++
+	sum.pods += len(w.pending)
+	sum.placed += len(where)
+	sum.machines += len(x.plan.Machines)
+	sum.refused += len(x.plan.Refusals)
+	sum.extra += extra
+	if rounds > 0 {
+		sum.again++
+	}
+	if roomier {
+		sum.roomier++
+	}
+	s.Logf("%d pods, %d DaemonSets and %d nodes: %d placed, %d machines bought, %d refused; %d more rounds, %d more machines",
+		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.Machines), len(x.plan.Refusals), rounds, extra)
+}
+
+func (x *trial) wrong(format string, args ...any) {
+	x.Helper()
+	x.said = append(x.said, fmt.Sprintf(format, args...))
+	x.Error(x.said[len(x.said)-1])
+}
+
+// complete has the API server check what the world's owner wrote, and fill in what it
+// left out, without anything coming of it.
+func (x *trial) complete() {
+	x.Helper()
+	all(x.stage, x.pools, func(ctx context.Context, p *karpenterv1.NodePool) error {
+		return x.lab.Client.Create(ctx, p, client.DryRunAll)
+	})
+	filled := make([]*corev1.Pod, len(x.pending))
+	indices := make([]int, len(x.pending))
+	for i := range indices {
+		indices[i] = i
+	}
+	all(x.stage, indices, func(ctx context.Context, i int) error {
+		var err error
+		filled[i], err = x.lab.Kube.CoreV1().Pods(x.pending[i].Namespace).Create(ctx, x.pending[i], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	x.filled = filled
+}
+
+// look returns the cluster as it is, with these pods besides.
+func (x *trial) look(more []*corev1.Pod) kube.Objects {
+	x.Helper()
+	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
+	o := kube.Objects{
+		Pods:         read(x.stage, core.Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items }),
+		Nodes:        read(x.stage, core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }),
+		Namespaces:   read(x.stage, core.Namespaces().List, func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }),
+		DaemonSets:   read(x.stage, x.lab.Kube.AppsV1().DaemonSets("").List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items }),
+		VolumeClaims: read(x.stage, core.PersistentVolumeClaims("").List, func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }),
+		Volumes:      read(x.stage, core.PersistentVolumes().List, func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume { return l.Items }),
+		CSINodes:     read(x.stage, storage.CSINodes().List, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }),
+		Pools:        x.pools, Claims: x.claims,
+	}
+	o.Classes = append(o.Classes, x.class)
+	o.Pods = append(o.Pods, more...)
+	return o
+}
+
+// buy makes Nodes of a plan's machines, and returns their names by those of the machines.
+func (x *trial) buy(plan packing.Plan) map[string]string {
+	x.Helper()
+	names, attachable := map[string]string{}, map[string]int64{}
+	var nodes []*corev1.Node
+	for i := range plan.Machines {
+		m := &plan.Machines[i]
+		pool := x.pools[slices.IndexFunc(x.pools, func(p *karpenterv1.NodePool) bool { return p.Name == m.Pool })]
+		claim, err := kube.ClaimFor(*m, pool)
+		x.must(err)
+		choice := m.Offerings[0]
+		if x.largest {
+			choice = m.Offerings[len(m.Offerings)-1]
+		}
+		x.bought++
+		name := fmt.Sprintf("%s-machine-%d", x.name, x.bought)
+		node, attaches := x.machine(name, claim, choice)
+		claim.Name, claim.CreationTimestamp = name, metav1.Now()
+		claim.Annotations = nil // it is the scheduler's word that is asked for, not ours
+		claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, name
+		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
+		claim.StatusConditions().SetTrue(time.Now(), karpenterv1.ConditionRegistered)
+		claim.StatusConditions().SetTrue(time.Now(), karpenterv1.ConditionInitialized)
+		x.claims = append(x.claims, claim)
+		nodes, names[m.Name], attachable[name] = append(nodes, node), name, attaches
+	}
+	x.join(nodes, attachable)
+	return names
+}
+
+// machine is the node of an instance that was bought for the claim, when its startup taints are gone.
+func (x *trial) machine(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
+	x.Helper()
+	types := x.market[x.class.Name].Types
+	i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == choice.InstanceType })
+	t := types[i]
+	i = slices.IndexFunc(t.Offerings, func(o catalog.Offering) bool { return o.Zone == choice.Zone && o.CapacityType == choice.CapacityType })
+	if i < 0 {
+		x.Fatalf("nobody sells %v", choice)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	for _, labels := range []map[string]string{t.Labels, t.Offerings[i].Labels(), claim.Labels} {
+		maps.Copy(node.Labels, labels)
+	}
+	maps.Copy(node.Labels, map[string]string{corev1.LabelHostname: name, karpenterv1.LabelRegistered: "true", karpenterv1.LabelInitialized: "true"})
+	node.Spec.ProviderID = fmt.Sprintf("aws:///%s/i-%s", choice.Zone, name)
+	node.Spec.Taints = claim.Spec.Taints
+	node.Status.Capacity, node.Status.Allocatable = kube.Quantities(t.Capacity), kube.Quantities(t.Allocatable)
+	return node, t.Volumes
+}
+
+// placesOf is where the plan puts each pod: the name of a Node.
+func placesOf(plan packing.Plan, names map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range plan.Machines {
+		for _, id := range m.Pods {
+			out[id] = names[m.Name]
+		}
+	}
+	for _, p := range plan.Placements {
+		out[p.Pod] = p.Node
+	}
+	return out
+}
+
+// inPlace offers each pod that has a place its place, and no other. There is an order in which the
+// scheduler takes them all, says the checker; if one that comes by itself is not it, others are tried.
+func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome) {
+	x.Helper()
+	var pods []*corev1.Pod
+	for _, p := range x.pending {
+		if node, ok := where[idOf(p)]; ok {
+			pods = append(pods, pinned(p, node))
+		}
+	}
+	for range 6 {
+		bound, left = x.settle(pods)
+		if len(left) == 0 || x.stage.Failed() {
+			break
+		}
+		x.remove(pods)
+		x.Logf("%d pods did not fit in where they were planned; trying in another order", len(left))
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // those that were too late go first
+			_, late := left[idOf(a)]
+			_, also := left[idOf(b)]
+			switch {
+			case late == also:
+				return 0
+			case late:
+				return -1
+			}
+			return 1
+		})
+	}
+	return bound, left
+}
+
+func idOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+func pinned(p *corev1.Pod, node string) *corev1.Pod {
+	p = p.DeepCopy()
+	r := &p.Spec.Containers[0].Resources
+	for _, list := range []*corev1.ResourceList{&r.Requests, &r.Limits} {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[pinOf(node)] = resource.MustParse("1")
+	}
+	return p
+}
+
+// refuses asserts that, once the plan is carried out, another buys nothing, and that it and the
+// scheduler agree about the pods that were refused. It reports whether some of them have room after all,
+// because a machine came up larger than the smallest that would have done.
+func (x *trial) refuses(carriedOut bool) (roomier bool) {
+	x.Helper()
+	var refused, waiting []*corev1.Pod
+	why := map[string][]packing.Reason{}
+	for _, r := range x.plan.Refusals {
+		why[r.Pod] = r.Reasons
+	}
+	for i, p := range x.pending {
+		if _, ok := why[idOf(p)]; ok {
+			refused, waiting = append(refused, p), append(waiting, x.filled[i])
+		}
+	}
+	if !carriedOut {
+		return false
+	}
+	objects := x.look(waiting)
+	after := packing.Solve(objects.Snapshot(kube.View{Now: time.Now().Add(time.Minute), Market: x.market}), x.market, packing.Usual)
+	for _, m := range after.Machines {
+		if !slices.ContainsFunc(m.Pods, func(id string) bool { return limited(why[id]) }) {
+			x.wrong("a second plan buys a machine for %v, refused at first: %v", m.Pods, why[m.Pods[0]])
+		}
+	}
+	bound, _ := x.settle(refused)
+	for _, id := range slices.Sorted(maps.Keys(bound)) {
+		foreseen := slices.ContainsFunc(after.Placements, func(p packing.Placement) bool { return p.Pod == id })
+		if !foreseen && len(after.Placements) == 0 {
+			x.wrong("%s was refused (%v), but is %s", id, why[id], bound[id])
+		}
+	}
+	if len(bound) == 0 && len(after.Placements) > 0 {
+		x.wrong("a second plan places %v, which the scheduler leaves Pending", after.Placements)
+	}
+	return len(bound) > 0
+}
+
+// limited reports whether a pool's limit is among the reasons: a machine that turns out smaller than it might have been leaves more of it.
+func limited(reasons []packing.Reason) bool {
+	return slices.ContainsFunc(reasons, func(r packing.Reason) bool { return r.Code == packing.LimitReached })
+}
+
+// converge lets the scheduler place all pods as it likes, and plans anew for those that it
+// has left, until it leaves only such as are refused. It returns how often
+// that bought machines, and how many.
+func (x *trial) converge() (rounds, extra int) {
+	x.Helper()
+	_, left := x.settle(x.pending)
+	for ; len(left) > 0; rounds++ {
+		view := kube.View{Now: time.Now().Add(time.Minute), Live: true, Market: x.market}
+		objects := x.look(nil)
+		snapshot := objects.Snapshot(view)
+		plan := packing.Solve(snapshot, x.market, packing.Usual)
+		for _, broken := range verify.Check(snapshot, x.market, plan) {
+			x.wrong("the checker, of a later plan: %s", broken)
+		}
+		if got := len(snapshot.Pods); got != len(left) {
+			x.wrong("%d pods are Pending, but the snapshot has %d", len(left), got)
+		}
+		if len(plan.Machines) == 0 {
+			for _, p := range plan.Placements {
+				x.wrong("a later plan puts %s onto %s, where there are nothing but nodes that the scheduler knows, but it is %s", p.Pod, p.Node, left[p.Pod])
+			}
+			return rounds, extra
+		}
+		if rounds == mostRounds {
+			x.wrong("after %d rounds %d pods are left of which %d machines shall take some", rounds, len(left), len(plan.Machines))
+			return rounds, extra
+		}
+		extra += len(plan.Machines)
+		x.Logf("left to itself, the scheduler leaves %d pods; for them:\n%s", len(left), scenario.PlanText(plan))
+		x.buy(plan)
+		var pods []*corev1.Pod
+		for _, p := range x.pending {
+			if _, ok := left[idOf(p)]; ok {
+				pods = append(pods, p)
+			}
+		}
+		x.remove(pods)
+		_, left = x.settle(pods)
+	}
+	return rounds, extra
+}
+
+// evidence writes what was wrong, and what a person needs to see why, into a folder.
+func (x *trial) evidence() {
+	if !x.stage.Failed() {
+		return
+	}
+	dir, err := os.MkdirTemp("", "joiner-lab-"+x.name+"-")
+	if err != nil {
+		x.Error(err)
+		return
+	}
+	files := map[string]string{
+		"wrong.txt":     strings.Join(x.said, "\n") + "\n",
+		"scenario.txt":  scenario.Scenario{Story: strings.Join(x.said, "\n") + "\n", Snapshot: x.snapshot, Market: x.market, Expect: scenario.PlanText(x.plan)}.String(),
+		"manifest.yaml": x.manifest(),
+		"evidence.txt":  x.lab.Evidence(context.Background()),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			x.Error(err)
+		}
+	}
+	x.Errorf("see %s, or try again: LAB_SEED=%s LAB_WORLDS=1\n%s", dir, strings.TrimPrefix(x.name, "w"), scenario.PlanText(x.plan))
+}
+
+// manifest is what the first plan was made from, for joiner plan -f.
+func (x *trial) manifest() string {
+	var b strings.Builder
+	scheme, err := lab.Scheme()
+	x.must(err)
+	write := func(object client.Object) {
+		object = object.DeepCopyObject().(client.Object)
+		object.SetManagedFields(nil)
+		if kind, err := apiutil.GVKForObject(object, scheme); err == nil {
+			object.GetObjectKind().SetGroupVersionKind(kind)
+		}
+		text, err := yaml.Marshal(object)
+		x.must(err)
+		fmt.Fprintf(&b, "---\n%s", text)
+	}
+	for _, o := range x.objects.Pools {
+		write(o)
+	}
+	for _, o := range x.objects.Classes {
+		write(o)
+	}
+	for _, o := range x.objects.Namespaces {
+		write(o)
+	}
+	for _, o := range x.objects.Nodes {
+		write(o)
+	}
+	for _, o := range x.objects.CSINodes {
+		write(o)
+	}
+	for _, o := range x.objects.DaemonSets {
+		write(o)
+	}
+	for _, o := range x.objects.Volumes {
+		write(o)
+	}
+	for _, o := range x.objects.VolumeClaims {
+		write(o)
+	}
+	for _, o := range x.objects.Pods {
+		write(o)
+	}
+	return b.String()
+}
