@@ -39,6 +39,13 @@ func (s bitset) or(t bitset) {
 	}
 }
 
+// orBoth adds to s what t and u have in common.
+func (s bitset) orBoth(t, u bitset) {
+	for i := range s {
+		s[i] |= t[i] & u[i]
+	}
+}
+
 // andNot takes out of s what t holds.
 func (s bitset) andNot(t bitset) {
 	for i := range s {
@@ -95,6 +102,20 @@ func (s bitset) each(visit func(i int)) {
 			w &= w - 1
 		}
 	}
+}
+
+// next returns the smallest member from i on, -1 if there is none.
+func (s bitset) next(i int) int {
+	for at := i >> 6; at < len(s); at++ {
+		w := s[at]
+		if at == i>>6 {
+			w &= ^uint64(0) << (i & 63)
+		}
+		if w != 0 {
+			return at<<6 | bits.TrailingZeros64(w)
+		}
+	}
+	return -1
 }
 
 // key returns the set as a string, to find equal sets by.

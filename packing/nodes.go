@@ -11,21 +11,32 @@ import (
 // rooms is what is left of the nodes that are there.
 type rooms struct {
 	nodes  []*cluster.Node // those that take pods; initialized first, then joined, then by name
-	room   []vector
+	room   []vector        // one after the other in cells
+	cells  []int64
 	ports  [][]cluster.HostPort
-	hosts  []topology.Tally
+	hosts  []topology.Tally // altered only where pods are put, in a copy
 	labels *labelIndex
+	taints []tainted
 	hard   []bitset // by signature
 	liked  []bitset // by signature: the nodes that its preferences like too
 	full   bitset   // nodes without room for anybody
+	fits   []bitset // by class, made when first asked for; see fitting
+}
+
+// tainted is the nodes that have the same taints.
+type tainted struct {
+	taints []constraint.Taint
+	nodes  bitset
 }
 
 // clone returns a copy that can be filled by itself.
 func (r *rooms) clone() *rooms {
 	out := *r
-	out.room, out.ports, out.hosts = slices.Clone(r.room), slices.Clone(r.ports), slices.Clone(r.hosts)
-	for i := range r.room {
-		out.room[i], out.ports[i], out.hosts[i] = r.room[i].clone(), slices.Clip(r.ports[i]), r.hosts[i].Clone()
+	out.cells, out.fits = slices.Clone(r.cells), nil
+	out.room = vectorsIn(out.cells, len(r.nodes))
+	out.ports, out.hosts = slices.Clone(r.ports), slices.Clone(r.hosts)
+	for i := range r.ports {
+		out.ports[i] = slices.Clip(r.ports[i])
 	}
 	return &out
 }
@@ -37,10 +48,14 @@ func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
 			r.nodes = append(r.nodes, n)
 		}
 	}
-	slices.SortStableFunc(r.nodes, compareNodes)
-	for _, n := range r.nodes {
-		r.room = append(r.room, res.left(n.Allocatable, n.Allocatable.Sub(n.Requested)))
-		r.ports = append(r.ports, slices.Clone(n.HostPorts))
+	if !slices.IsSortedFunc(r.nodes, compareNodes) {
+		slices.SortStableFunc(r.nodes, compareNodes)
+	}
+	r.cells = make([]int64, len(r.nodes)*len(res))
+	r.room = vectorsIn(r.cells, len(r.nodes))
+	for i, n := range r.nodes {
+		res.left(r.room[i], n.Allocatable, n.Requested)
+		r.ports = append(r.ports, slices.Clip(n.HostPorts))
 	}
 	r.hosts = make([]topology.Tally, len(r.nodes))
 	r.labels = newLabelIndex(len(r.nodes), func(key string, add func(from, to int, value string)) {
@@ -52,6 +67,7 @@ func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
 			}
 		}
 	})
+	r.findTaints()
 	for i := range q.signatures {
 		r.judge(&q.signatures[i])
 	}
@@ -96,18 +112,37 @@ func (r *rooms) judge(s *signature) {
 	r.liked = append(r.liked, liked)
 }
 
+// findTaints puts the nodes with the same taints together: they are few groups.
+func (r *rooms) findTaints() {
+	numbers := map[string]int{}
+	var key []byte
+	for i, n := range r.nodes {
+		key = key[:0]
+		for _, t := range n.Taints {
+			key = appendText(key, t.Key, t.Value, string(t.Effect))
+		}
+		number, ok := numbers[string(key)]
+		if !ok {
+			number = len(r.taints)
+			numbers[string(key)] = number
+			r.taints = append(r.taints, tainted{n.Taints, newBitset(len(r.nodes))})
+		}
+		r.taints[number].nodes.set(i)
+	}
+}
+
 // tolerated returns the nodes whose taints the signature tolerates, and those
 // of them without a soft taint that it does not.
 func (r *rooms) tolerated(s *signature) (hard, soft bitset) {
 	hard, soft = newBitset(len(r.nodes)), newBitset(len(r.nodes))
-	for i, n := range r.nodes {
-		if _, bad := constraint.Untolerated(n.Taints, s.tolerations); bad {
+	for _, alike := range r.taints {
+		if _, bad := constraint.Untolerated(alike.taints, s.tolerations); bad {
 			continue
 		}
-		hard.set(i)
+		hard.or(alike.nodes)
 		avoided := func(t constraint.Taint) bool { return !constraint.Tolerated(t, s.tolerations) }
-		if !slices.ContainsFunc(n.Taints, avoided) {
-			soft.set(i)
+		if !slices.ContainsFunc(alike.taints, avoided) {
+			soft.or(alike.nodes)
 		}
 	}
 	return hard, soft
@@ -177,37 +212,93 @@ func (w *work) follows(classes []int) bool {
 // placeTier fills the nodes in order with the classes of the tier, where their
 // wishes are met or anywhere, and reports whether it placed any.
 func (w *work) placeTier(tier []int, wish bool) bool {
-	r, sets := w.rooms, w.rooms.hard
+	sets := w.rooms.hard
 	if wish {
-		sets = r.liked
+		sets = w.rooms.liked
 	}
 	f := filler{work: w, left: w.left, here: true, strict: wish}
 	any := false
-	for i := range r.nodes {
-		if r.full.has(i) {
-			continue
-		}
-		var among []int
+	open, waiting := w.open(tier, sets)
+	var among []int
+	for i := open.next(0); i >= 0; i = open.next(i + 1) {
+		among = among[:0]
 		for _, c := range tier {
 			class := &w.q.classes[c]
 			if w.left[c] > 0 && sets[class.sig].has(i) && (class.nodes == nil || class.nodes.has(i)) {
 				among = append(among, c)
 			}
 		}
-		if len(among) == 0 {
+		if len(among) == 0 || !f.put(i, among) {
 			continue
 		}
-		m := machine{offer: -1, free: r.room[i], ports: r.ports[i], host: r.hosts[i]}
-		f.fill(&m, w.shelve(among))
-		r.ports[i], r.hosts[i] = m.ports, m.host
-		for _, t := range m.takes {
-			w.left[t.class] -= t.n
-			w.placed = append(w.placed, placed{node: i, class: t.class, n: t.n})
-			any = true
+		any = true
+		if w.waiting(tier) <= waiting*7/8 {
+			open, waiting = w.open(tier, sets)
 		}
 	}
 	if any {
-		w.ground.findFewest(r, w.q.book, w.ground.counted)
+		w.ground.findFewest(w.rooms, w.q.book, w.ground.counted)
 	}
 	return any
+}
+
+// put fills the node with pods of the classes, and reports whether it took any.
+func (f *filler) put(node int, classes []int) bool {
+	r := f.rooms
+	m := machine{offer: -1, free: r.room[node], ports: r.ports[node], host: r.hosts[node].Clone()}
+	f.fill(&m, f.shelve(classes))
+	if len(m.takes) == 0 {
+		return false
+	}
+	r.ports[node], r.hosts[node] = m.ports, m.host
+	for _, t := range m.takes {
+		f.left[t.class] -= t.n
+		f.placed = append(f.placed, placed{node: node, class: t.class, n: t.n})
+	}
+	return true
+}
+
+// open returns the nodes that have room for a unit of some class with any left, and may
+// take it according to the sets of its signature; and how many such classes there are.
+func (w *work) open(classes []int, sets []bitset) (nodes bitset, waiting int) {
+	nodes = newBitset(len(w.rooms.nodes))
+	for _, c := range classes {
+		if w.left[c] > 0 {
+			nodes.orBoth(w.fitting(c), sets[w.q.classes[c].sig])
+			waiting++
+		}
+	}
+	return nodes, waiting
+}
+
+// waiting returns how many of the classes have units left.
+func (w *work) waiting(classes []int) int {
+	n := 0
+	for _, c := range classes {
+		if w.left[c] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// fitting returns the nodes that take a unit of the class and have room for it. It may
+// tell of more nodes than that later: room only shrinks, and is looked at once for each class.
+func (w *work) fitting(c int) bitset {
+	r := w.rooms
+	for len(r.fits) <= c {
+		r.fits = append(r.fits, nil)
+	}
+	if r.fits[c] == nil {
+		class := &w.q.classes[c]
+		set := w.nodesOf(class).clone()
+		set.andNot(r.full)
+		set.each(func(i int) {
+			if !class.ask.fits(r.room[i]) {
+				set.clear(i)
+			}
+		})
+		r.fits[c] = set
+	}
+	return r.fits[c]
 }

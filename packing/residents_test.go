@@ -27,6 +27,30 @@ func TestResidentsCost(t *testing.T) {
 	}
 }
 
+// TestFullNodesCost: nodes without room for a class cost no steps, even if they have some for another.
+func TestFullNodesCost(t *testing.T) {
+	t.Parallel()
+	market := bigMarket(catalog.OnDemand)
+	steps := func(nodes int) int {
+		s := crowded(nodes, 1)
+		for i := range s.Nodes[1:] {
+			s.Nodes[1+i].Allocatable.CPU = 20
+		}
+		small, large := s.Pods[2], s.Pods[2]
+		small.Name, small.Requests.CPU = "small", 10
+		large.Name, large.Requests.CPU = "large", 20_000
+		s.Pods = append(s.Pods, small, large)
+		plan := packing.Solve(s, market, packing.Usual)
+		if len(plan.Placements) != len(s.Pods)-1 || len(plan.Machines) != 1 {
+			t.Fatalf("%d pods get %d places and %d machines", len(s.Pods), len(plan.Placements), len(plan.Machines))
+		}
+		return plan.Steps
+	}
+	if few, many := steps(2), steps(2000); many > few {
+		t.Errorf("a plan takes %d steps beside one node without room, and %d beside 1,999", few, many)
+	}
+}
+
 // crowded returns nodes with residents of 20 kinds, some of which keep away from one another and
 // some of which are spread, and new pods of all kinds.
 func crowded(nodes, each int) cluster.Snapshot {

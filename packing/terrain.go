@@ -191,12 +191,13 @@ func (t *terrain) findFewest(r *rooms, b *topology.Book, counted []bitset) {
 		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
 			continue
 		}
-		f := scarcity{pods: -1}
-		for i := range r.nodes {
-			if counted[g] != nil && !counted[g].has(i) {
-				continue
-			}
-			f.nodes++
+		among := counted[g]
+		if among == nil {
+			among = newBitset(len(r.nodes))
+			among.setRange(0, len(r.nodes))
+		}
+		f := scarcity{pods: -1, nodes: among.count()}
+		for i := among.next(0); i >= 0 && f.pods != 0; i = among.next(i + 1) {
 			if n := r.hosts[i].Matched(g); f.pods < 0 || n < f.pods {
 				f.pods = n
 			}

@@ -33,6 +33,15 @@ func resourcesOf(s cluster.Snapshot) resources {
 	return append(resources(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
+// vectorsIn returns n vectors that lie in cells one after the other.
+func vectorsIn(cells []int64, n int) []vector {
+	out := make([]vector, n)
+	for i, each := 0, len(cells)/max(n, 1); i < n; i++ {
+		out[i] = cells[i*each : (i+1)*each : (i+1)*each]
+	}
+	return out
+}
+
 // of returns the amounts as a vector.
 func (r resources) of(a capacity.Amounts) vector {
 	v := make(vector, len(r))
@@ -49,16 +58,23 @@ const attachable = "attachable-volumes-csi-"
 // plenty is the room for what nobody limits.
 const plenty = 1 << 40
 
-// left returns what is left of all as a vector. Volumes of a driver of which the
+// left makes v what is left of all when so much is used. Volumes of a driver of which the
 // node does not say how many it attaches are not limited, as for kube-scheduler.
-func (r resources) left(all, left capacity.Amounts) vector {
-	v := r.of(left)
+func (r resources) left(v vector, all, used capacity.Amounts) {
+	if !slices.ContainsFunc(r, isExtended) {
+		all.Extended, used.Extended = nil, nil // nobody asks for them
+	}
+	r.into(v, all.Sub(used))
 	for i, name := range r {
 		if strings.HasPrefix(name, attachable) && all.Of(name) == 0 {
 			v[i] = plenty
 		}
 	}
-	return v
+}
+
+// isExtended reports whether amounts of the resource are in capacity.Amounts.Extended.
+func isExtended(name string) bool {
+	return name != capacity.CPU && name != capacity.Memory && name != capacity.EphemeralStorage && name != capacity.Pods
 }
 
 // weights returns how much of each resource makes as much bulk as others: a

@@ -121,7 +121,7 @@ type Book struct {
 const Plain = 0
 
 // NewBook finds the groups and profiles of the pods. Rules of residents (their
-// required anti-affinity) make groups too.
+// required anti-affinity) make groups too, if they keep any of the pods away.
 func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 	b := &Book{
 		Profiles: []Profile{{}}, Of: make([]int, len(pods)),
@@ -135,6 +135,7 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 			rules[i], any = b.rules(p), true
 		}
 	}
+	own := len(b.Groups)
 	for _, r := range residents {
 		for i := range r.Avoids {
 			b.avoid(&r.Avoids[i])
@@ -145,10 +146,15 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		return b
 	}
 	b.index()
+	ins := make([][]int, len(pods))
+	for i, p := range pods {
+		ins[i] = b.GroupsOf(p.Namespace, p.Labels)
+	}
+	b.forget(own)
 	profiles := map[string]int{"": Plain}
 	var key []byte
 	for i, p := range pods {
-		in := b.where(b.GroupsOf(p.Namespace, p.Labels), p)
+		in := b.where(ins[i], p)
 		if len(p.Volumes) > 0 {
 			in = b.withVolumes(in, p.Volumes)
 		}

@@ -26,3 +26,44 @@ func (b *Book) Standing(kind *cluster.Kind) *Standing {
 	b.standings[kind] = s
 	return s
 }
+
+// forget drops the groups, from own on, that count none of the pods which were looked for
+// so far: those are rules of residents that keep nobody away, and there may be thousands.
+// What was found for the pods before is given the new numbers.
+func (b *Book) forget(own int) {
+	numbers := make([]int, len(b.Groups)) // by number as it was: the new one plus one, 0 for none
+	for _, in := range b.seen {
+		for _, g := range in {
+			numbers[g] = 1
+		}
+	}
+	kept := b.Groups[:0:0]
+	for g := range b.Groups {
+		if g < own || numbers[g] > 0 {
+			kept = append(kept, b.Groups[g])
+			numbers[g] = len(kept)
+		}
+	}
+	b.Groups = kept
+	renumber := func(groups []int) []int {
+		left := groups[:0]
+		for _, g := range groups {
+			if numbers[g] > 0 {
+				left = append(left, numbers[g]-1)
+			}
+		}
+		return left
+	}
+	for _, in := range b.seen {
+		renumber(in) // it has them all
+	}
+	for anchor, groups := range b.anchors {
+		b.anchors[anchor] = renumber(groups)
+	}
+	b.loose = renumber(b.loose)
+	for key, g := range b.numbers {
+		if b.numbers[key] = numbers[g] - 1; numbers[g] == 0 {
+			delete(b.numbers, key)
+		}
+	}
+}

@@ -33,3 +33,33 @@ func TestStanding(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignRules: what residents keep away from makes a group if it is among the pods, and only then.
+func TestForeignRules(t *testing.T) {
+	t.Parallel()
+	avoiding := func(terms ...cluster.Term) cluster.Resident {
+		return cluster.Resident{Count: 1, Kind: &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "db"}, Avoids: terms}}
+	}
+	residents := []cluster.Resident{
+		avoiding(about(Hostname, "other"), about(Zone, "db")), avoiding(about(Zone, "web")), avoiding(about(Hostname, "web")), avoiding(about("rack", "db")),
+	}
+	b := bookOf(residents, pod("web", spread(Zone, 1, "db")), pod("api"))
+	if got, want := len(b.Groups), 3; got != want {
+		t.Fatalf("%d groups, want the spread and the two rules about web", got)
+	}
+	if p := b.Profiles[b.Of[0]]; !slices.Equal(p.In, []int{1}) || !slices.Equal(p.HostIn, []int{2}) {
+		t.Errorf("web is in %v and, by host, in %v; want 1 and 2", p.In, p.HostIn)
+	}
+	if b.Of[1] != Plain {
+		t.Errorf("api has the profile %+v, want the plain one", b.Profiles[b.Of[1]])
+	}
+	for i, want := range []Standing{{In: []int{0}}, {In: []int{0}, Avoids: []int{1}}, {In: []int{0}, Avoids: []int{2}}, {In: []int{0}}} {
+		if got := b.Standing(residents[i].Kind); !slices.Equal(got.In, want.In) || !slices.Equal(got.Avoids, want.Avoids) {
+			t.Errorf("resident %d stands in %v and avoids %v, want %v and %v", i, got.In, got.Avoids, want.In, want.Avoids)
+		}
+	}
+	term := about(Zone, "db")
+	if g, ok := b.Apart(&term); ok {
+		t.Errorf("a rule that keeps nobody away is group %d", g)
+	}
+}
