@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
@@ -16,8 +17,7 @@ import (
 // node affinity leave, or a sentence on why there is none.
 //
 // A term that nothing can satisfy as it is written (empty, an unknown operator,
-// a comparison with a word) is no alternative, as for kube-scheduler; a term
-// that names nodes (matchFields) is none for a node that does not exist yet.
+// a comparison with a word) is no alternative, as for kube-scheduler.
 func required(spec *corev1.PodSpec) ([]constraint.Requirements, string) {
 	base := make(constraint.Requirements, len(spec.NodeSelector))
 	for k, v := range spec.NodeSelector {
@@ -61,14 +61,19 @@ func requiredTerms(spec *corev1.PodSpec) *corev1.NodeSelector {
 // narrow returns base narrowed by the term; nil if the term selects nothing,
 // with a sentence if it is wrong or cannot be planned for.
 func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constraint.Requirements, string) {
-	if len(term.MatchFields) > 0 {
-		return nil, fmt.Sprintf("its required node affinity selects nodes by the field %s,"+
-			" and a node to be bought has no name yet", term.MatchFields[0].Key)
-	}
-	if len(term.MatchExpressions) == 0 {
+	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return nil, ""
 	}
 	out := maps.Clone(base)
+	for i := range term.MatchFields {
+		f := &term.MatchFields[i]
+		values, ok := nodeNames(f)
+		if !ok {
+			return nil, "its node affinity has a term that no node can satisfy: " +
+				expression(f.Key, string(f.Operator), f.Values)
+		}
+		out.Narrow(corev1.LabelHostname, values)
+	}
 	for i := range term.MatchExpressions {
 		e := &term.MatchExpressions[i]
 		values, ok := nodeValues(e)
@@ -79,6 +84,17 @@ func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constr
 		out.Narrow(stableKey(e.Key), values)
 	}
 	return out, ""
+}
+
+// nodeNames returns which host names a requirement on fields accepts; false if Kubernetes would not
+// understand it. The only field that there is, is the node's name, and kubelets set kubernetes.io/hostname
+// to that. A node that is to be bought has a name that nobody knows, so it is nobody's In and everybody's NotIn.
+func nodeNames(f *corev1.NodeSelectorRequirement) (constraint.Values, bool) {
+	if f.Key != metav1.ObjectNameField || len(f.Values) != 1 ||
+		f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn {
+		return constraint.Values{}, false
+	}
+	return constraint.ValuesOf(constraint.Operator(f.Operator), f.Values...)
 }
 
 // nodeValues returns what a node selector requirement accepts; false if

@@ -116,7 +116,10 @@ func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 	out.Spread, out.Affinity, out.AntiAffinity = others.spread, others.near, others.apart
 	out.Required, out.Unplannable = required(&pod.Spec)
 	if out.Unplannable == "" {
-		out.Required, out.Unplannable = around.volumes.places(pod, out.Required)
+		own := out.Required
+		out.Required, out.Unplannable = around.volumes.places(pod, own)
+		out.Spread = beyondVolumes(out.Spread, own, out.Required)
+		out.Required = labelled(out.Required, out.Spread)
 	}
 	out.Unplannable = sentence(cmp.Or(absurd(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
 	return out
