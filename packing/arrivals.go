@@ -10,7 +10,8 @@ import (
 // arrivals is what the machines of a plan change for rules about other pods.
 type arrivals struct {
 	*work
-	turns []bitset // by machine: the offers that it may turn out to be
+	turns  []bitset // by machine: the offers that it may turn out to be
+	coming bitset   // those of all machines
 }
 
 // foresee returns the ground as rules about other pods will find it once the
@@ -40,28 +41,48 @@ func (w *work) foresee(ground *terrain) *terrain {
 // than the plan reckoned with.
 func (a *arrivals) newDomains() map[int][]bool {
 	out := map[int][]bool{}
-	var coming bitset // of all machines
 	for g := range a.q.book.Groups {
-		counted := a.ground.domains[g]
-		if !a.q.book.Groups[g].Hard || !slices.Contains(counted, false) {
+		if counted, more := a.withMachines(g, a.ground.domains[g]); more {
+			out[g] = counted
+		}
+	}
+	return out
+}
+
+// withMachines adds the domains in which machines of the plan may come up to those that count for the group
+// of a spread, and reports whether there are more.
+func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
+	if !a.q.book.Groups[g].Hard || !slices.Contains(counted, false) {
+		return counted, false
+	}
+	if a.coming == nil {
+		a.coming = newBitset(len(a.st.offers))
+		for i := range a.machines {
+			a.coming.or(a.turn(i))
+		}
+	}
+	seen := a.coming.both(a.sees(g))
+	all = slices.Clone(counted)
+	for d, set := range a.ground.keys[a.q.book.Groups[g].Key].offers[:len(counted)] {
+		if !counted[d] && seen.meets(set) {
+			all[d], more = true, true
+		}
+	}
+	return all, more
+}
+
+// standing returns the ground on which only those domains count that are there once the plan is carried out, and none
+// that could be bought besides: as kube-scheduler sees it.
+func (w *work) standing(ground *terrain) *terrain {
+	a := &arrivals{work: w}
+	out := ground.fork()
+	out.domains = slices.Clone(ground.domains)
+	for g, counted := range ground.there {
+		if counted == nil {
 			continue
 		}
-		if coming == nil {
-			coming = newBitset(len(a.st.offers))
-			for i := range a.machines {
-				coming.or(a.turn(i))
-			}
-		}
-		seen := coming.both(a.sees(g))
-		for d, set := range a.ground.keys[a.q.book.Groups[g].Key].offers[:len(counted)] {
-			if counted[d] || !seen.meets(set) {
-				continue
-			}
-			if out[g] == nil {
-				out[g] = slices.Clone(counted)
-			}
-			out[g][d] = true
-		}
+		out.domains[g], _ = a.withMachines(g, counted)
+		out.census.Count(g, out.domains[g])
 	}
 	return out
 }
@@ -90,7 +111,7 @@ func (a *arrivals) sees(group int) bitset {
 	if g.HonorTaints {
 		out.and(a.st.tolerated(s.tolerations))
 	}
-	return out
+	return a.st.having(out, g.Keys)
 }
 
 // newHosts returns the groups of spreads over host names of which nodes have more pods than

@@ -24,7 +24,8 @@
 // machine as it fills; pods that must share a machine travel as one unit (bundle).
 // If a domain cannot have what was sent there, the plan is made anew with that
 // known (again), and what relied on it is taken out (withdraw, audit). So it is if
-// machines for other pods make a zone count that had no node (foresee).
+// machines for other pods make a zone count that had no node (foresee). Who is
+// left in the end is tried once more against the plan as it stands (rescue).
 //
 // The lower bound (package bound) prices each pod (appraise). Filling a machine is
 // then a matter of worth per price: nodes that are there are filled first (place), then

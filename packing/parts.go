@@ -12,13 +12,16 @@ import (
 // that others keep to, their domains: a part of the class for each. What no
 // domain may take stays with the class, which then has nothing to try.
 func (w *work) split() {
-	var waiting []int
+	var all []int
 	for c := range w.q.classes {
-		if len(w.q.profile(&w.q.classes[c]).Keys) > 0 {
-			waiting = append(waiting, c)
-		}
+		all = append(all, c)
 	}
-	// Who must be near others waits until they have their places.
+	w.splitAll(all)
+}
+
+// splitAll splits these classes; who must be near others waits until they have their places.
+func (w *work) splitAll(classes []int) {
+	waiting := slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return len(w.q.profile(&w.q.classes[c]).Keys) == 0 })
 	for len(waiting) > 0 {
 		var again []int
 		for _, c := range waiting {

@@ -32,14 +32,8 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	w := newWork(st, q, accepts, rooms, ground, int(effort))
 	w.split()
 	for attempt := 1; ; attempt++ {
-		// 3. The nodes that are there take what they can.
-		w.place(w.order)
-		w.place(w.bundle())
-		w.place(w.following())
-
-		// 4. The rest gets machines, bought together.
-		w.buyAll()
-		w.untie()
+		// 3. The nodes that are there take what they can; 4. the rest gets machines, bought together.
+		w.fill()
 
 		// 5. Machines that are bought may stand where spreads had not counted on any, and if
 		// some domain cannot have what was sent there, pods elsewhere may be too many.
@@ -65,14 +59,29 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	}
 
 	// 6. Nobody stays who was to be bound only after pods that found no place.
-	w.audit(ground)
-	for w.unwind(ground, rooms) {
-		w.audit(ground)
-	}
-	w.untie()
+	w.judge(ground, rooms)
 
-	// 7. Who is left is told why.
+	// 7. Who is left is tried once more, and then told why.
+	w = w.rescue(ground, rooms, q)
 	plan := w.plan()
 	plan.Refusals = w.refusals()
 	return plan
+}
+
+// fill gives places to the pods that are left: on nodes that are there, then on machines.
+func (w *work) fill() {
+	w.place(w.order)
+	w.place(w.bundle())
+	w.place(w.following())
+	w.buyAll()
+	w.untie()
+}
+
+// judge takes out of the plan what kube-scheduler would not bind.
+func (w *work) judge(ground *terrain, r *rooms) {
+	w.audit(ground)
+	for w.unwind(ground, r) {
+		w.audit(ground)
+	}
+	w.untie()
 }

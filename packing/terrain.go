@@ -16,6 +16,7 @@ type terrain struct {
 	census  *topology.Census
 	counted []bitset         // by group: the nodes whose pods count; nil: all
 	domains [][]bool         // by group of a spread, not over host names: the domains that count
+	there   [][]bool         // likewise, those of them that count whatever is bought
 	bare    map[int]bool     // groups over host names of which some machine will have no pod
 	away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
 	fewest  map[int]scarcity // by group over host names, of a spread
@@ -38,30 +39,42 @@ func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bits
 		if _, ok := t.keys[key]; ok || key == topology.Hostname {
 			continue
 		}
-		f := newField(st.labels.of(key), r.labels.of(key), len(st.offers), len(r.nodes))
+		f := newField(st.labels.of(key), r.labels.of(key), valuesOf(key, nodes), len(st.offers), len(r.nodes))
 		t.keys[key], domains[key] = f, len(f.values)
 	}
 	t.census = topology.NewCensus(q.book, domains)
 	if len(q.book.Groups) == 0 {
 		return t
 	}
-	t.domains = make([][]bool, len(q.book.Groups))
-	t.counted = t.countable(r, q, buyable)
+	t.domains, t.there = make([][]bool, len(q.book.Groups)), make([][]bool, len(q.book.Groups))
+	t.counted = t.countable(st, r, q, buyable)
 	for i, n := range r.nodes {
 		t.settle(q, n, i, &r.hosts[i])
 	}
 	for i := range nodes {
 		if nodes[i].Leaving { // who stays there still counts in its zone
 			t.settle(q, &nodes[i], -1, nil)
+			t.keep(q, &nodes[i])
 		}
 	}
 	t.findFewest(r, q.book, t.counted)
 	return t
 }
 
-func newField(offers, nodes *keyIndex, sizeOffers, sizeNodes int) *field {
+// valuesOf returns the values of a label that nodes have on which pods stay though they take no more.
+func valuesOf(key string, nodes []cluster.Node) []string {
+	var out []string
+	for i := range nodes {
+		if value, ok := nodes[i].Labels[key]; ok && nodes[i].Leaving && len(nodes[i].Residents) > 0 {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+func newField(offers, nodes *keyIndex, more []string, sizeOffers, sizeNodes int) *field {
 	f := &field{at: make([]int, sizeNodes)}
-	f.values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.values, nodes.values))))
+	f.values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.values, nodes.values, more))))
 	for i := range f.at {
 		f.at[i] = len(f.values)
 	}
@@ -83,7 +96,7 @@ func newField(offers, nodes *keyIndex, sizeOffers, sizeNodes int) *field {
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
 // all), and tells the census which domains do: those with such a node,
 // and those where a machine for the owner can be bought.
-func (t *terrain) countable(r *rooms, q *queue, buyable func(sig int, offers bitset) bool) []bitset {
+func (t *terrain) countable(st *stock, r *rooms, q *queue, buyable func(sig int, offers bitset) bool) []bitset {
 	out := make([]bitset, len(q.book.Groups))
 	for n := range q.book.Groups {
 		g := &q.book.Groups[n]
@@ -101,18 +114,34 @@ func (t *terrain) countable(r *rooms, q *queue, buyable func(sig int, offers bit
 			}
 			out[n] = tolerated
 		}
+		for _, key := range g.Keys {
+			if out[n] == nil {
+				out[n] = r.labels.satisfying(nil)
+			}
+			out[n].andNot(r.labels.of(key).absent)
+		}
 		if g.Key == topology.Hostname {
 			continue
 		}
 		f := t.keys[g.Key]
-		counted := make([]bool, len(f.values))
+		counted, there := make([]bool, len(f.values)), make([]bool, len(f.values))
 		for d := range f.values {
-			counted[d] = f.nodes[d].meets(out[n]) || buyable(g.Nodes, f.offers[d])
+			there[d] = f.nodes[d].meets(out[n])
+			counted[d] = there[d] || buyable(g.Nodes, st.having(f.offers[d], g.Keys))
 		}
-		t.domains[n] = counted
+		t.domains[n], t.there[n] = counted, there
 		t.census.Count(n, counted)
 	}
 	return out
+}
+
+// having returns those of the offers that have all the labels.
+func (st *stock) having(offers bitset, keys []string) bitset {
+	for _, key := range keys {
+		offers = offers.clone()
+		offers.andNot(st.labels.of(key).absent)
+	}
+	return offers
 }
 
 // settle notes the residents of a node: in the census by domain, in the tally
@@ -148,6 +177,26 @@ func (t *terrain) settle(q *queue, n *cluster.Node, number int, tally *topology.
 	}
 }
 
+// keep lets the domains of a node that takes no pods count for the spreads that count pods which stay there. Where
+// nobody stays, the node is thought to be gone before it matters: or nobody could be moved off the last of a zone.
+func (t *terrain) keep(q *queue, n *cluster.Node) {
+	for _, resident := range n.Residents {
+		if resident.Ending || resident.Count <= 0 {
+			continue
+		}
+		for _, g := range q.book.GroupsOf(resident.Namespace, resident.Labels) {
+			counted := t.domains[g]
+			if counted == nil || !t.counts(q, g, n, -1) {
+				continue
+			}
+			if d := t.domain(q.book.Groups[g].Key, n, -1); d < len(counted) && !t.there[g][d] {
+				counted[d], t.there[g][d] = true, true
+				t.census.Count(g, counted)
+			}
+		}
+	}
+}
+
 // counts reports whether the pods of a node count for the group of a spread.
 func (t *terrain) counts(q *queue, group int, n *cluster.Node, number int) bool {
 	if number >= 0 {
@@ -156,6 +205,9 @@ func (t *terrain) counts(q *queue, group int, n *cluster.Node, number int) bool 
 	g := &q.book.Groups[group]
 	if g.HonorTaints {
 		return false // a node that takes no pods has a taint that says so
+	}
+	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
+		return false
 	}
 	required := q.signatures[g.Nodes].required
 	accepts := func(reqs constraint.Requirements) bool { return reqs.Accepts(n.Labels) }

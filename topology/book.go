@@ -30,6 +30,9 @@ type Group struct {
 	// the caller (see Wanted.Nodes), or -1 for all. Only Spread leaves any out.
 	Nodes                int
 	AnyNode, HonorTaints bool // as in cluster.Spread
+	// Keys are other labels that a node must have to count: those that the owners are spread
+	// over besides. Sorted.
+	Keys []string
 
 	// Hard: some rule about the group is a demand; what only wishes speak of
 	// binds nobody but those who wish.
@@ -175,6 +178,7 @@ func (b *Book) rules(p Wanted) []Rule {
 	var out []Rule
 	for _, s := range p.Spread {
 		g := Group{Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
+		g.Keys = keysBeside(p.Spread, s)
 		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
 		r := Rule{Group: b.number(g), Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
 		if !s.AnyNode {
@@ -208,6 +212,19 @@ func (b *Book) rules(p Wanted) []Rule {
 		out = append(out, r)
 	}
 	return out
+}
+
+// keysBeside returns the labels of the other spreads that are demands like this one, or wishes like
+// it: kube-scheduler leaves out nodes that lack one of them. Every node has a host name.
+func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
+	var out []string
+	for _, other := range all {
+		if other.Soft == s.Soft && other.Key != s.Key && other.Key != Hostname {
+			out = append(out, other.Key)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (b *Book) rule(p Wanted, g Group, weight int) Rule {

@@ -12,6 +12,7 @@ import (
 func groupKey(b []byte, g *Group) []byte {
 	b = append(b, byte(g.Form), flag(g.AnyNode), flag(g.HonorTaints))
 	b = appendText(binary.AppendVarint(b, int64(g.Nodes)), g.Key)
+	b = appendText(binary.AppendVarint(b, int64(len(g.Keys))), g.Keys...)
 	for i := range g.terms {
 		b = appendTerm(b, &g.terms[i], g.terms[i].Selector.Nothing)
 	}

@@ -1,0 +1,196 @@
+package packing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/topology"
+)
+
+// mostRescues bounds how often those without a place are tried once more.
+const mostRescues = 24
+
+// rescue looks once more for places for those who have none, now that it is known who
+// else has: pods may have lost their place to somebody who then found none, or
+// have been sent to a domain that could not have them. First all are tried together, then class by
+// class. It returns the better plan. ground, r and q are those from before any pod was placed.
+func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
+	closed, given := map[string]int{}, map[int]bool{} // parts and classes that were tried in vain
+	together := true
+	for range mostRescues {
+		there := w.standing(ground)
+		next := w.reopened(there, r, q)
+		next.caps = closed
+		hopeful := next.hopeful(next.release(q), given)
+		if len(hopeful) == 0 || w.steps > w.effort/2 {
+			break
+		}
+		if !together {
+			hopeful = hopeful[:1]
+		}
+		next.retry(hopeful)
+		next.judge(there, r)
+		w.steps = next.steps
+		better := next.foresee(there) == nil && next.isBetter(w)
+		if better {
+			w = next
+		}
+		if !together && !next.close(hopeful[0], closed) && !better {
+			given[hopeful[0]] = true
+		}
+		together = together && better
+	}
+	return w
+}
+
+// retry gives places to pods of these classes alone.
+func (w *work) retry(classes []int) {
+	for c := range w.whole {
+		if w.left[c] > 0 && !slices.Contains(classes, c) {
+			w.strand(c)
+		}
+	}
+	w.splitAll(classes)
+	w.fill()
+}
+
+// reopened returns the plan as it stands, with all rooms, counts and limits worked out anew.
+func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
+	next := newWork(w.st, q, w.accepts, r, ground, w.effort)
+	next.steps, next.eased, next.narrowed, next.proved = w.steps, w.eased, w.narrowed, w.proved
+	next.q.classes, next.left = slices.Clone(w.q.classes), slices.Clone(w.left)
+	next.stage, next.lax = slices.Clone(w.stage), slices.Clone(w.lax)
+	next.sent, next.clumped = maps.Clone(w.sent), maps.Clone(w.clumped)
+	next.placed = slices.Clone(w.placed)
+	next.settle()
+	for i := range w.machines {
+		next.machines = append(next.machines, next.restocked(&w.machines[i]))
+	}
+	return next
+}
+
+// settle takes what is placed off the rooms, and notes it in the counts.
+func (w *work) settle() {
+	for _, at := range w.placed {
+		c := &w.q.classes[at.class]
+		w.rooms.room[at.node].take(c.ask, at.n)
+		w.rooms.ports[at.node] = append(w.rooms.ports[at.node], c.ports...)
+		w.tally(&w.rooms.hosts[at.node], c, at.n)
+	}
+	w.ground.findFewest(w.rooms, w.q.book, w.ground.counted)
+	for c := range w.q.classes {
+		if p := &w.q.classes[c]; p.cell != nil {
+			w.ground.census.Add(w.q.profile(p), p.cell, w.all(c)-w.left[c])
+		}
+	}
+}
+
+// restocked returns the machine with its room and counts worked out from its pods, and spends the limits for it.
+func (w *work) restocked(m *machine) machine {
+	shape := &w.st.shapes[w.st.offers[m.offer].shape]
+	out := machine{offer: m.offer, copies: m.copies, takes: slices.Clone(m.takes), free: shape.room.clone(), worth: m.worth}
+	out.ports = append(slices.Clone(shape.ports), out.podPorts(w.q)...)
+	for _, t := range out.takes {
+		c := &w.q.classes[t.class]
+		out.free.take(c.ask, t.n)
+		w.tally(&out.host, c, t.n)
+	}
+	out.price = w.cheapest(&out)
+	w.budgets[w.st.variantOf(m.offer).pool].spend(w.st.typeOf(m.offer).Capacity, m.copies)
+	return out
+}
+
+// release gives the pods of parts that have no place back to their whole classes, which may try
+// everything again. It returns the whole classes with pods left.
+func (w *work) release(q *queue) (left []int) {
+	for c := range w.q.classes {
+		p := &w.q.classes[c]
+		if p.cell == nil || w.left[c] == 0 {
+			continue
+		}
+		whole, n := &w.q.classes[p.base], w.left[c]
+		from := len(p.pods) - n*p.unit
+		whole.pods = append(slices.Clip(whole.pods), p.pods[from:]...)
+		p.pods = p.pods[:from]
+		w.left[p.base] += n
+		w.sent[c] -= n
+		w.left[c] = 0
+	}
+	for c := range q.classes {
+		if w.left[c] > 0 {
+			w.q.classes[c].stages, w.q.classes[c].nodes = q.classes[c].stages, q.classes[c].nodes
+			w.stage[c], w.lax[c] = 0, w.eased[c]
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+// hopeful returns those of the classes for which there is room somewhere, where no rule is against it.
+func (w *work) hopeful(classes []int, given map[int]bool) []int {
+	affordable := map[int]bool{} // by accept set
+	affords := func(set int) bool {
+		yes, ok := affordable[set]
+		if !ok {
+			yes = w.affordsAny(set)
+			affordable[set] = yes
+		}
+		return yes
+	}
+	return slices.DeleteFunc(classes, func(c int) bool { return given[c] || !w.hopes(c, affords) })
+}
+
+func (w *work) hopes(c int, affords func(set int) bool) bool {
+	class := &w.q.classes[c]
+	profile := w.q.profile(class)
+	if len(profile.Keys) == 0 {
+		return slices.ContainsFunc(class.stages, affords) || w.free(class, w.nodesOf(class)) > 0
+	}
+	return slices.ContainsFunc(w.places(c), func(at topology.Place) bool {
+		stages, _ := w.stagesIn(class, at.Domains)
+		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && w.ground.census.Refusal(profile, at.Domains) == nil
+	})
+}
+
+// affordsAny reports whether the limits allow one more machine of the accept set.
+func (w *work) affordsAny(set int) bool {
+	any := false
+	w.accepts.sets[set].each(func(o int) {
+		any = any || w.budgets[w.st.variantOf(o).pool].times(w.st.typeOf(o).Capacity, 1) > 0
+	})
+	return any
+}
+
+// close notes the parts of the class that have pods without a place, so that nobody is sent there again, and
+// reports whether there are any.
+func (w *work) close(class int, closed map[string]int) bool {
+	any := false
+	for c := range w.q.classes {
+		if p := &w.q.classes[c]; p.cell != nil && p.base == class && w.left[c] > 0 {
+			closed[capKey(class, p.cell)] = 0
+			any = true
+		}
+	}
+	return any
+}
+
+// isBetter reports whether fewer pods are left than in other, those of the highest priority first.
+func (w *work) isBetter(other *work) bool {
+	diff := map[int32]int{}
+	for _, side := range []struct {
+		*work
+		sign int
+	}{{w, 1}, {other, -1}} {
+		for c := range side.q.classes {
+			class := &side.q.classes[c]
+			diff[class.priority] += side.sign * side.left[c] * class.unit
+		}
+	}
+	priorities := slices.Sorted(maps.Keys(diff))
+	for _, p := range slices.Backward(priorities) {
+		if diff[p] != 0 {
+			return diff[p] < 0
+		}
+	}
+	return false
+}
