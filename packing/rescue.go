@@ -57,7 +57,7 @@ func (w *work) retry(classes []int) {
 // reopened returns the plan as it stands, with all rooms, counts and limits worked out anew.
 func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
 	next := newWork(w.st, q, w.accepts, r, ground, w.effort)
-	next.steps, next.eased, next.narrowed, next.proved = w.steps, w.eased, w.narrowed, w.proved
+	next.steps, next.eased, next.narrowed = w.steps, w.eased, w.narrowed
 	next.q.classes, next.left = slices.Clone(w.q.classes), slices.Clone(w.left)
 	next.stage, next.lax = slices.Clone(w.stage), slices.Clone(w.lax)
 	next.sent, next.clumped = maps.Clone(w.sent), maps.Clone(w.clumped)
@@ -75,7 +75,9 @@ func (w *work) settle() {
 		c := &w.q.classes[at.class]
 		w.rooms.room[at.node].take(c.ask, at.n)
 		w.rooms.ports[at.node] = append(w.rooms.ports[at.node], c.ports...)
-		w.tally(&w.rooms.hosts[at.node], c, at.n)
+		host := w.rooms.hosts[at.node].Clone()
+		w.tally(&host, c, at.n)
+		w.rooms.hosts[at.node] = host
 	}
 	w.ground.findFewest(w.rooms, w.q.book, w.ground.counted)
 	for c := range w.q.classes {

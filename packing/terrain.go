@@ -184,7 +184,7 @@ func (t *terrain) keep(q *queue, n *cluster.Node) {
 		if resident.Ending || resident.Count <= 0 {
 			continue
 		}
-		for _, g := range q.book.GroupsOf(resident.Namespace, resident.Labels) {
+		for _, g := range q.book.Standing(resident.Kind).In {
 			counted := t.domains[g]
 			if counted == nil || !t.counts(q, g, n, -1) {
 				continue
