@@ -73,6 +73,9 @@ func (w *work) fill() {
 	w.place(w.order)
 	w.place(w.bundle())
 	w.place(w.following())
+	if len(w.machines) > 0 {
+		w.appraise(w.active()) // those are filled up first
+	}
 	w.buyAll()
 	w.untie()
 }
