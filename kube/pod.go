@@ -119,7 +119,6 @@ func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 		own := out.Required
 		out.Required, out.Unplannable = around.volumes.places(pod, own)
 		out.Spread = beyondVolumes(out.Spread, own, out.Required)
-		out.Required = labelled(out.Required, out.Spread)
 	}
 	out.Unplannable = sentence(cmp.Or(absurd(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
 	return out
