@@ -115,31 +115,32 @@ func (a *arrivals) sees(group int) bitset {
 }
 
 // newHosts returns the groups of spreads over host names of which nodes have more pods than
-// they may beside an empty machine, if there will be one.
+// they may beside a machine with as few as one of the plan will have.
 func (a *arrivals) newHosts() map[int]bool {
-	out, judged := map[int]bool{}, map[int]bool{}
+	least := map[int]int{} // by group: how many pods each machine must have
 	for _, at := range a.placed {
 		a.eachMember(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
-				over := r.Form == topology.Spread && r.Weight == 0 && a.rooms.hosts[at.node].Matched(r.Group) > r.MaxSkew
-				if !over || judged[r.Group] || a.ground.bare[r.Group] {
-					continue
-				}
-				judged[r.Group] = true
-				if a.anyWithout(r.Group) {
-					out[r.Group] = true
+				if r.Form == topology.Spread && r.Weight == 0 && !a.ground.bare[r.Group] {
+					least[r.Group] = max(least[r.Group], a.rooms.hosts[at.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}
 		})
 	}
+	out := map[int]bool{}
+	for g, n := range least {
+		if n > 0 && a.anyBelow(g, n) {
+			out[g] = true
+		}
+	}
 	return out
 }
 
-// anyWithout reports whether some machine of the plan counts for the group, and has none of its pods.
-func (a *arrivals) anyWithout(group int) bool {
+// anyBelow reports whether some machine of the plan counts for the group, and has fewer of its pods.
+func (a *arrivals) anyBelow(group, pods int) bool {
 	sees := a.sees(group)
 	for i := range a.machines {
-		if a.machines[i].host.Matched(group) == 0 && sees.meets(a.turn(i)) {
+		if a.machines[i].host.Matched(group) < pods && sees.meets(a.turn(i)) {
 			return true
 		}
 	}
