@@ -67,7 +67,7 @@ type Type struct {
 	// the CSI driver, besides those that it boots with. 0: not known, not limited.
 	Volumes int64
 
-	Offerings []Offering // sorted by price, zone, capacity type
+	Offerings []Offering // sorted by price, zone, capacity type, reservation
 }
 
 // Offering is one way to buy a type.
@@ -77,6 +77,10 @@ type Offering struct {
 	CapacityType string // OnDemand, Spot or Reserved
 	Price        Price
 	Available    bool // false while EC2 is known to be short of it
+
+	// Reservation is the capacity reservation that the instance would run in.
+	// Only offerings whose CapacityType is Reserved have one.
+	Reservation Reservation
 }
 
 // Labels of a node that depend on the offering it was bought with.
@@ -88,6 +92,10 @@ const (
 	LabelInstanceType = "node.kubernetes.io/instance-type"
 	LabelArch         = "kubernetes.io/arch"
 	LabelOS           = "kubernetes.io/os"
+
+	LabelReservationID            = "karpenter.k8s.aws/capacity-reservation-id"
+	LabelReservationType          = "karpenter.k8s.aws/capacity-reservation-type"
+	LabelReservationInterruptible = "karpenter.k8s.aws/capacity-reservation-interruptible" // "true" or "false"
 )
 
 // Labels returns the labels that the offering adds to those of its type.
@@ -95,6 +103,10 @@ func (o Offering) Labels() constraint.Labels {
 	l := constraint.Labels{LabelZone: o.Zone, LabelCapacityType: o.CapacityType}
 	if o.ZoneID != "" {
 		l[LabelZoneID] = o.ZoneID
+	}
+	if r := o.Reservation; r.ID != "" {
+		l[LabelReservationID], l[LabelReservationType] = r.ID, r.Type
+		l[LabelReservationInterruptible] = strconv.FormatBool(r.Interruptible)
 	}
 	return l
 }

@@ -50,12 +50,13 @@ func (p Prices) spot(typ, zone string) Price {
 	return p.Spot[typ][zone]
 }
 
-// Compare orders offerings as in Type: by price, zone, capacity type.
+// Compare orders offerings as in Type: by price, zone, capacity type, reservation.
 func (o Offering) Compare(p Offering) int {
 	return cmp.Or(
 		cmp.Compare(o.Price, p.Price),
 		cmp.Compare(o.Zone, p.Zone),
 		cmp.Compare(o.CapacityType, p.CapacityType),
+		cmp.Compare(o.Reservation.ID, p.Reservation.ID),
 	)
 }
 

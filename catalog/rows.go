@@ -30,6 +30,15 @@ type offeringRow struct {
 	CapacityType string      `json:"capacityType"`
 	PricePerHour json.Number `json:"pricePerHour"` // US dollars
 	Available    bool        `json:"available"`
+
+	Reservation *reservationRow `json:"capacityReservation,omitempty"` // of reserved offerings
+}
+
+type reservationRow struct {
+	ID            string `json:"id"`
+	Type          string `json:"type,omitempty"` // default or capacity-block; without it default
+	Interruptible bool   `json:"interruptible,omitempty"`
+	InstancesLeft int    `json:"instancesLeft"`
 }
 
 // Encode writes the types of a catalog as JSON, one row per type, ending with
@@ -48,7 +57,7 @@ func Encode(c Catalog) ([]byte, error) {
 		for _, o := range t.Offerings {
 			r.Offerings = append(r.Offerings, offeringRow{
 				Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType,
-				PricePerHour: json.Number(o.Price.String()), Available: o.Available,
+				PricePerHour: json.Number(o.Price.String()), Available: o.Available, Reservation: rowOf(o.Reservation),
 			})
 		}
 		rows = append(rows, r)
@@ -137,7 +146,20 @@ func (o offeringRow) offering() (Offering, error) {
 	if err != nil {
 		return Offering{}, err
 	}
-	return Offering{Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType, Price: price, Available: o.Available}, nil
+	out := Offering{Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType, Price: price, Available: o.Available}
+	if r := o.Reservation; r != nil {
+		out.Reservation = Reservation{
+			ID: r.ID, Type: cmp.Or(r.Type, ReservationDefault), Interruptible: r.Interruptible, Left: r.InstancesLeft,
+		}
+	}
+	return out, out.Reservation.Check(out.CapacityType)
+}
+
+func rowOf(r Reservation) *reservationRow {
+	if r.ID == "" {
+		return nil
+	}
+	return &reservationRow{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
 // readNumber reads a price exactly; a number with an exponent, which other

@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// The types of capacity reservations, as values of LabelReservationType.
+const (
+	ReservationDefault = "default"
+	ReservationBlock   = "capacity-block" // for a stated time
+)
+
+// Reservation is a capacity reservation as an offering carries it: instances of
+// one type in one zone that are paid for whether they run or not.
+type Reservation struct {
+	ID            string // "cr-0123456789abcdef0"; empty: the offering is of no reservation
+	Type          string // ReservationDefault or ReservationBlock
+	Interruptible bool   // its owner may take it back at any time
+
+	// Left is how many more instances it holds, at least 0. Offerings that name
+	// the same reservation, in whichever NodeClass, draw on the same instances.
+	Left int
+}
+
+// ReservedCapacity is a reservation and what it is for, as EC2 describes it.
+type ReservedCapacity struct {
+	Reservation
+	InstanceType string
+	Zone         string // name
+	Expiring     bool   // nothing more is launched into it
+}
+
+// perReserved is by how much an instance of a reservation is reckoned cheaper than
+// one on demand. What is reserved is paid for already; the rest of the price
+// tells a large instance from a small one.
+const perReserved = 10_000_000
+
+// Reserved returns the offerings that the reservations make of a type in zones,
+// sorted. One is available as long as instances are left in it.
+func (p Prices) Reserved(typ string, zones []Zone, all []ReservedCapacity) []Offering {
+	var out []Offering
+	for _, r := range all {
+		i := slices.IndexFunc(zones, func(z Zone) bool { return z.Name == r.Zone })
+		if r.InstanceType != typ || r.ID == "" || i < 0 {
+			continue
+		}
+		r.Type = cmp.Or(r.Type, ReservationDefault)
+		out = append(out, Offering{
+			Zone: r.Zone, ZoneID: zones[i].ID, CapacityType: Reserved, Price: (p.OnDemand[typ] + perReserved/2) / perReserved,
+			Available: r.Left > 0 && !r.Expiring, Reservation: r.Reservation,
+		})
+	}
+	slices.SortFunc(out, Offering.Compare)
+	return out
+}
+
+// Check returns what is wrong with the reservation of an offering of that capacity type; nil if nothing is.
+func (r Reservation) Check(capacityType string) error {
+	switch {
+	case r.ID == "" && r != Reservation{}:
+		return fmt.Errorf("its capacity reservation has no id")
+	case r.ID == "":
+		return nil
+	case capacityType != Reserved:
+		return fmt.Errorf("it is %s, so it cannot be of capacity reservation %s: want %s", capacityType, r.ID, Reserved)
+	case r.Type != ReservationDefault && r.Type != ReservationBlock:
+		return fmt.Errorf("the type of capacity reservation %s is %q, want %s or %s", r.ID, r.Type, ReservationDefault, ReservationBlock)
+	case r.Left < 0:
+		return fmt.Errorf("capacity reservation %s has %d instances left, want 0 or more", r.ID, r.Left)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	prices := Prices{OnDemand: map[string]Price{"t.x": 12 * Dollar}}
+	zones := []Zone{{Name: "a", ID: "az1"}, {Name: "b", ID: "az2"}}
+	of := func(id, typ, zone string, left int) ReservedCapacity {
+		return ReservedCapacity{Reservation: Reservation{ID: id, Left: left}, InstanceType: typ, Zone: zone}
+	}
+	block := of("cr-3", "t.x", "b", 4)
+	block.Type, block.Interruptible, block.Expiring = ReservationBlock, true, true
+	got := prices.Reserved("t.x", zones, []ReservedCapacity{
+		of("cr-2", "t.x", "b", 0), block, of("cr-1", "t.x", "a", 3), of("cr-4", "t.y", "a", 1), of("cr-5", "t.x", "c", 1), of("", "t.x", "a", 1),
+	})
+	const near = 1200 // a ten-millionth of what it costs on demand
+	want := []Offering{
+		{Zone: "a", ZoneID: "az1", CapacityType: Reserved, Price: near, Available: true,
+			Reservation: Reservation{ID: "cr-1", Type: ReservationDefault, Left: 3}},
+		{Zone: "b", ZoneID: "az2", CapacityType: Reserved, Price: near, Reservation: Reservation{ID: "cr-2", Type: ReservationDefault}},
+		{Zone: "b", ZoneID: "az2", CapacityType: Reserved, Price: near,
+			Reservation: Reservation{ID: "cr-3", Type: ReservationBlock, Interruptible: true, Left: 4}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	labels := got[2].Labels()
+	for key, value := range map[string]string{
+		LabelCapacityType: Reserved, LabelReservationID: "cr-3", LabelReservationType: ReservationBlock, LabelReservationInterruptible: "true",
+	} {
+		if labels[key] != value {
+			t.Errorf("label %s is %q, want %q", key, labels[key], value)
+		}
+	}
+	if _, ok := (Offering{Zone: "a", CapacityType: Spot}).Labels()[LabelReservationInterruptible]; ok {
+		t.Error("spot has a label of reservations")
+	}
+}
+
+// TestReservationRows: reservations survive the catalog's text, and nonsense does not.
+func TestReservationRows(t *testing.T) {
+	t.Parallel()
+	row := func(offering string) string {
+		return "[" + strings.Replace(smallRow, `{"zone":"z","capacityType":"spot","pricePerHour":0.01,"available":true}`, offering, 1) + "]"
+	}
+	c, err := Decode([]byte(row(`{"zone":"z","capacityType":"reserved","pricePerHour":1e-8,"available":true,` +
+		`"capacityReservation":{"id":"cr-1","interruptible":true,"instancesLeft":3}}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Reservation{ID: "cr-1", Type: ReservationDefault, Interruptible: true, Left: 3}
+	if got := c.Types[0].Offerings[0]; got.Reservation != want || got.Price != 10 {
+		t.Errorf("read %+v", got)
+	}
+	text, err := Encode(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, back); diff != "" {
+		t.Errorf("after a round trip (-want +got):\n%s", diff)
+	}
+	for reservation, want := range map[string]string{
+		`"capacityType":"spot","capacityReservation":{"id":"cr-1","instancesLeft":1}`:                  "cannot be of capacity reservation cr-1",
+		`"capacityType":"reserved","capacityReservation":{"id":"","instancesLeft":1}`:                  "has no id",
+		`"capacityType":"reserved","capacityReservation":{"id":"cr-1","instancesLeft":-1}`:             "has -1 instances left",
+		`"capacityType":"reserved","capacityReservation":{"id":"cr-1","type":"odd","instancesLeft":1}`: `is "odd", want default or capacity-block`,
+	} {
+		_, err := Decode([]byte(row(`{"zone":"z","pricePerHour":0.01,"available":true,` + reservation + `}`)))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", reservation, err, want)
+		}
+	}
+}
