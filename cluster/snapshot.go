@@ -35,6 +35,7 @@ type Pool struct {
 	Unusable string
 
 	Requirements  []constraint.Requirement // as written, with minValues
+	Relaxable     bool                     // minValues give way where they cannot be met, rather than pods
 	Labels        constraint.Labels        // of the template
 	Taints        []constraint.Taint
 	StartupTaints []constraint.Taint // removed by somebody else before pods run

@@ -143,7 +143,7 @@ func (a *acceptance) anyHosts(set bitset, c *class) bool {
 				continue
 			}
 			v := a.st.models[a.st.offers[o].model].variant
-			if len(a.st.poolOf(o).least) == 0 {
+			if !a.st.asksVariety(o) || a.st.poolOf(o).Relaxable {
 				return true
 			}
 			if v != demanding && a.diverse(set, v, c) {

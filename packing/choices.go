@@ -19,6 +19,9 @@ func (w *work) candidates(m *machine, tight bool) []int {
 }
 
 func (w *work) candidatesOf(all bitset, m *machine, tight bool) []int {
+	if w.st.offers[m.offer].isReserved() {
+		return []int{m.offer}
+	}
 	var sorted []int
 	limited := w.st.poolOf(m.offer).budget.names
 	for _, o := range w.st.variantOf(m.offer).byPrice {

@@ -41,7 +41,12 @@ func (t *trial) hint() string {
 		_, limit, _ := strings.Cut(best.Detail, ": ")
 		return fmt.Sprintf("raise spec.limits.%s of NodePool %s", limit, name)
 	case MinValues:
-		return fmt.Sprintf("lower minValues of %s in NodePool %s, or let it use more instance types", best.Detail, name)
+		return fmt.Sprintf("what NodePool %s could buy for the pod has %d of the %d values of %s that minValues asks for: "+
+			"lower it, let the NodePool use more instance types, or have --min-values-policy=BestEffort",
+			name, best.lack.Have, best.lack.Asked, best.lack.Key)
+	case ReservationFull:
+		return fmt.Sprintf("every instance of capacity reservation %s is taken: enlarge it, "+
+			"or let NodePool and pod use on-demand or spot too", best.Detail)
 	case TopologySpread, PodAffinity, PodAntiAffinity:
 		return t.companyHint(best)
 	case EffortSpent:

@@ -38,6 +38,10 @@ type Machine struct {
 	Pods     []string         // "namespace/name", sorted
 	Requests capacity.Amounts // of the pods and of the DaemonSets that will come
 
+	// Relaxed are the minValues of the pool that the machine cannot keep, because
+	// some of its pods cannot; sorted by key. Requirements have what it does keep.
+	Relaxed []Relaxation
+
 	// Offerings could each host all the pods. Cheapest first, never empty.
 	Offerings []Choice
 }
@@ -45,12 +49,19 @@ type Machine struct {
 // Price returns the price of the cheapest offering.
 func (m Machine) Price() catalog.Price { return m.Offerings[0].Price }
 
+// Relaxation is a label of which a machine keeps fewer values than its pool's minValues ask for.
+type Relaxation struct {
+	Key         string
+	Asked, Have int
+}
+
 // Choice is an offering of a type.
 type Choice struct {
 	InstanceType string
 	Zone         string
 	CapacityType string
 	Price        catalog.Price
+	Reservation  string // id of the capacity reservation that it takes an instance of, or empty
 }
 
 // Placement is a pod that fits on a node that is there or on its way.
@@ -89,8 +100,9 @@ const (
 	TooSmall         Code = "TooSmall"         // Detail: the resource
 	HostPortTaken    Code = "HostPortTaken"    // Detail: the port
 	NoCapacity       Code = "NoCapacity"       // EC2 is short of it now
+	ReservationFull  Code = "ReservationFull"  // every instance of the capacity reservation is taken; Detail: its id
 	LimitReached     Code = "LimitReached"     // Detail: the pool and the limit
-	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: the key
+	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: "KEY: 2 of 3"
 	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the key
 	PodAffinity      Code = "PodAffinity"      // no pod that it must be near is there; Detail: the key
 	PodAntiAffinity  Code = "PodAntiAffinity"  // a pod that it must not be near is there; Detail: the key

@@ -55,6 +55,7 @@ type finding struct {
 
 	ask  constraint.Values // for causes that are about a label: what the class asks of it
 	room vector            // for TooSmall: the largest room that was found
+	lack Relaxation        // for MinValues
 }
 
 // The order in which an offer is judged. The cause that lets it get furthest is
@@ -223,23 +224,25 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.ports, shape.ports)
 	case topological != "":
 		f.Code, f.Detail, f.rank = topological, key, rankTopology
+	case t.st.offers[o].isReserved() && t.unused(t.st.offers[o].reserve) == 0:
+		f.Code, f.Detail, f.rank = ReservationFull, t.st.offers[o].Reservation.ID, rankCapacity
 	case !t.st.offers[o].Available:
 		f.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
 		f.Code, f.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
-	case len(p.least) > 0 && t.alone(o) != "":
-		f.Code, f.Detail, f.rank = MinValues, t.alone(o), rankValues
 	default:
 		f.Code, f.rank = EffortSpent, rankEffort
+		if lack, ok := t.lackAlone(o); ok {
+			f.Code, f.Detail, f.rank, f.lack = MinValues, fmt.Sprintf("%s: %d of %d", lack.Key, lack.Have, lack.Asked), rankValues, lack
+		}
 	}
 	t.add(f)
 }
 
-// alone returns the key of which a machine of the offer would have too few
-// values if the pod were alone on it.
-func (t *trial) alone(o int) string {
-	m := machine{offer: o, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}}
-	return t.tooFew(&m)
+// lackAlone returns the minValues that a machine of the offer would not keep if
+// the pod were alone on it.
+func (t *trial) lackAlone(o int) (Relaxation, bool) {
+	return t.lack(&machine{offer: o, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}})
 }
 
 // against names the rule about other pods that keeps the class off the offer, if there is one.

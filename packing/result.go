@@ -13,7 +13,7 @@ import (
 
 // plan writes the work down, all but the refusals.
 func (w *work) plan() Plan {
-	p := Plan{Pods: w.q.pods, Classes: w.whole, Steps: w.steps, LowerBound: w.lowerBound()}
+	p := Plan{Pods: w.q.pods, Classes: w.whole, Steps: w.steps, LowerBound: w.leastPrice()}
 	next := make([]int, len(w.q.classes)) // by class: how many pods have been handed out
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
@@ -62,6 +62,7 @@ type sheet struct {
 	choices      []int // offers, the cheapest first
 	offerings    []Choice
 	requirements []constraint.Requirement
+	relaxed      []Relaxation
 }
 
 // sheets are the sheets by the offers that they were made from.
@@ -82,10 +83,11 @@ func (s sheets) of(w *work, m *machine, tight bool) *sheet {
 		offer := w.st.offers[i]
 		out.offerings = append(out.offerings, Choice{
 			InstanceType: w.st.typeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+			Reservation: offer.Reservation.ID,
 		})
 	}
-	v := w.st.variantOf(m.offer)
-	out.requirements = narrowed(w.st.pools[v.pool], v, out.offerings)
+	out.relaxed = w.relaxations(out.choices)
+	out.requirements = narrowed(w.st.poolOf(m.offer), w.st.variantOf(m.offer), out)
 	s[string(key)] = out
 	return out
 }
@@ -166,7 +168,7 @@ func (w *work) describe(o *offering) Machine {
 	// Those two are not there before the node is.
 	delete(m.Labels, labelRegistered)
 	delete(m.Labels, labelInitialized)
-	m.Offerings, m.Requirements = o.offerings, o.requirements
+	m.Offerings, m.Requirements, m.Relaxed = o.offerings, o.requirements, o.relaxed
 	o.draft = m
 	return m
 }
@@ -181,14 +183,19 @@ func (w *work) requests(o *offering) capacity.Amounts {
 }
 
 // narrowed returns the pool's requirements with the types, zones and ways of
-// paying that are left, and the custom labels that were chosen.
-func narrowed(p *pool, v *variant, choices []Choice) []constraint.Requirement {
+// paying that are left, the capacity reservation, and the custom labels that were chosen.
+// Of minValues it asks for no more than is left.
+func narrowed(p *pool, v *variant, s *sheet) []constraint.Requirement {
 	var types, zones, ways []string
-	for _, c := range choices {
+	for _, c := range s.offerings {
 		types, zones, ways = append(types, c.InstanceType), append(zones, c.Zone), append(ways, c.CapacityType)
 	}
 	values := map[string][]string{
 		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
+	}
+	reservation := s.offerings[0].Reservation
+	if reservation != "" {
+		values[catalog.LabelReservationID] = []string{reservation}
 	}
 	for key, value := range v.chosen {
 		values[key] = []string{value}
@@ -196,6 +203,14 @@ func narrowed(p *pool, v *variant, choices []Choice) []constraint.Requirement {
 	least := map[string]int{}
 	var out []constraint.Requirement
 	for _, r := range p.Requirements {
+		if reservation != "" {
+			r.MinValues = 0
+		}
+		for _, less := range s.relaxed {
+			if less.Key == r.Key {
+				r.MinValues = min(r.MinValues, less.Have)
+			}
+		}
 		if _, ok := values[r.Key]; ok {
 			least[r.Key] = max(least[r.Key], r.MinValues)
 			continue

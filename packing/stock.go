@@ -22,6 +22,9 @@ type stock struct {
 
 	labels    *labelIndex
 	available bitset
+
+	reserves []reserve // the capacity reservations, by id
+	reserved bitset    // the offers that take an instance of one
 }
 
 // pool is a NodePool and what its requirements come to.
@@ -37,14 +40,6 @@ type pool struct {
 	from, to int // its offers
 }
 
-// minValue is the demand that the offerings of a machine have that many
-// different values of a label.
-type minValue struct {
-	key  string
-	n    int
-	kind []int32 // by offer less pool.from: which value, -1 for none
-}
-
 // variant is a pool with one choice for each of its custom labels that may
 // have several values. Most pools have a single one.
 type variant struct {
@@ -54,7 +49,7 @@ type variant struct {
 	from   int               // its models
 	to     int
 
-	byPrice []int // its offers, the cheapest first
+	byPrice []int // its offers but those of capacity reservations, the cheapest first
 }
 
 // model is an instance type in a variant of a pool.
@@ -70,6 +65,8 @@ type offer struct {
 	*catalog.Offering
 	model int
 	shape int
+
+	reserve int // number of its capacity reservation, -1 if it has none
 
 	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
 }
@@ -98,9 +95,10 @@ func newStock(s cluster.Snapshot, market catalog.Market, res resources, q *queue
 		st.add(i, p, market, q)
 	}
 	st.numberPlaces()
+	st.findReserves(s.Nodes)
 	st.available = newBitset(len(st.offers))
 	for i, o := range st.offers {
-		if o.Available {
+		if o.Available && (!o.isReserved() || st.reserves[o.reserve].left > 0) {
 			st.available.set(i)
 		}
 	}
@@ -178,12 +176,12 @@ func (st *stock) add(i int, p *pool, market catalog.Market, q *queue) {
 			}
 		}
 		for _, a := range allowed {
-			m := model{variant: len(st.variants), typ: a.typ, from: len(st.offers)}
-			for _, o := range a.offerings {
-				st.offers = append(st.offers, offer{Offering: o, model: len(st.models)})
+			// What is reserved is a model of its own: no machine is one or the other.
+			bought, reserved := a.split()
+			st.addModel(a.typ, bought)
+			for i := range reserved {
+				st.addModel(a.typ, reserved[i:i+1])
 			}
-			m.to = len(st.offers)
-			st.models = append(st.models, m)
 		}
 		v.to = len(st.models)
 		v.byPrice = st.byPrice(st.models[v.from:v.to])
@@ -192,11 +190,26 @@ func (st *stock) add(i int, p *pool, market catalog.Market, q *queue) {
 	p.to = len(st.offers)
 }
 
+// addModel appends a model of the variant that is about to be added.
+func (st *stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
+	if len(offerings) == 0 {
+		return
+	}
+	m := model{variant: len(st.variants), typ: typ, from: len(st.offers)}
+	for _, o := range offerings {
+		st.offers = append(st.offers, offer{Offering: o, model: len(st.models), reserve: -1})
+	}
+	m.to = len(st.offers)
+	st.models = append(st.models, m)
+}
+
 func (st *stock) byPrice(models []model) []int {
 	var out []int
 	for _, m := range models {
 		for o := m.from; o < m.to; o++ {
-			out = append(out, o)
+			if !st.offers[o].isReserved() {
+				out = append(out, o)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b int) int {
@@ -278,7 +291,12 @@ func sortedTypes(types []catalog.Type) []*catalog.Type {
 
 // isOfferingKey reports whether the label depends on the offering, not on the type.
 func isOfferingKey(key string) bool {
-	return key == catalog.LabelZone || key == catalog.LabelZoneID || key == catalog.LabelCapacityType
+	switch key {
+	case catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
+		catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible:
+		return true
+	}
+	return false
 }
 
 // isCloudKey reports whether the label's value comes from what is bought, so
@@ -331,8 +349,10 @@ func (st *stock) visitModel(m model, key string, add func(from, to int, value st
 			add(i, i+1, o.Zone)
 		case key == catalog.LabelCapacityType:
 			add(i, i+1, o.CapacityType)
-		case o.ZoneID != "":
-			add(i, i+1, o.ZoneID)
+		default:
+			if value, ok := o.Labels()[key]; ok {
+				add(i, i+1, value)
+			}
 		}
 	}
 }

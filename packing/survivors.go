@@ -1,16 +1,16 @@
 package packing
 
-import (
-	"slices"
-
-	"github.com/joiner-sh/joiner/cluster"
-)
+import "github.com/joiner-sh/joiner/cluster"
 
 // survivors returns the offers that could each host all pods of the machine:
 // those of its variant that every class accepts and that have the room.
 func (w *work) survivors(m *machine) bitset {
 	used, ports, v := m.used(w), m.podPorts(w.q), w.st.variantOf(m.offer)
 	out := newBitset(len(w.st.offers))
+	if w.st.offers[m.offer].isReserved() {
+		out.set(m.offer) // one instance is kept for it, and nothing else
+		return out
+	}
 	if v.from == v.to {
 		return out
 	}
@@ -27,7 +27,7 @@ func (w *work) survivors(m *machine) bitset {
 				s := &w.st.shapes[shape]
 				last, good = shape, !s.broken && used.fits(s.room) && !conflicts(ports, s.ports)
 			}
-			if !good {
+			if !good || w.st.offers[o].isReserved() {
 				out.clear(o)
 			}
 		}
@@ -52,72 +52,13 @@ func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
 	return ports
 }
 
-// count numbers the values of the labels that have minValues.
-func (st *stock) count(p *pool) {
-	for i := range p.least {
-		l := &p.least[i]
-		l.kind = make([]int32, p.to-p.from)
-		for k := range l.kind {
-			l.kind[k] = -1
-		}
-		for k, set := range st.labels.of(l.key).sets {
-			set.each(func(o int) {
-				if o >= p.from && o < p.to {
-					l.kind[o-p.from] = int32(k)
-				}
-			})
-		}
-	}
-}
-
-// diverse reports whether the machine with n more pods of the class would still
-// have as many different offers as its pool's minValues ask for.
-func (f *filler) diverse(m *machine, class, n int) bool {
-	if len(f.st.poolOf(m.offer).least) == 0 {
-		return true
-	}
-	more := *m
-	more.takes = append(slices.Clone(m.takes), take{class: class, n: n, set: f.set(class)})
-	return f.tooFew(&more) == ""
-}
-
-// tooFew returns the key with minValues of which the machine's choices have too
-// few values, or "". Where the pool has limits it reckons with the choices that
-// a tight limit leaves.
-func (w *work) tooFew(m *machine) string {
-	offers := newBitset(len(w.st.offers))
-	p := w.st.poolOf(m.offer)
-	for _, o := range w.candidates(m, !p.budget.unlimited()) {
-		offers.set(o)
-	}
-	return p.missing(offers)
-}
-
-// missing returns the first key of which these offers have too few values, or "".
-func (p *pool) missing(offers bitset) string {
-	for _, l := range p.least {
-		if l.values(offers, p) < l.n {
-			return l.key
-		}
-	}
-	return ""
-}
-
-// values returns how many different values these offers have.
-func (l *minValue) values(offers bitset, p *pool) int {
-	seen := map[int32]bool{}
-	for o := p.from; o < p.to; o++ {
-		if offers.has(o) && l.kind[o-p.from] >= 0 {
-			seen[l.kind[o-p.from]] = true
-		}
-	}
-	return len(seen)
-}
-
 // cheapest returns the price of the cheapest offer that could host the machine's pods.
 func (w *work) cheapest(m *machine) float64 {
-	used, ports := m.used(w), m.podPorts(w.q)
 	price := w.st.offers[m.offer].Price
+	if w.st.offers[m.offer].isReserved() {
+		return float64(price)
+	}
+	used, ports := m.used(w), m.podPorts(w.q)
 	for _, o := range w.st.variantOf(m.offer).byPrice {
 		if w.st.offers[o].Price >= price {
 			break

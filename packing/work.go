@@ -21,6 +21,7 @@ type work struct {
 	eased    map[int]bool   // by whole class: an attempt before found no place for some with their wishes about hosts
 	narrowed map[string]int // accept sets of parts, by that of the whole
 	rates    []float64      // by accept set: price per size, -1 if not known yet
+	alone    map[lone][]int // what varietyAlone has found
 
 	clumped  map[int]bool // groups over host names whose pods have their one machine
 	sent     map[int]int  // by part: how many units were sent there
@@ -67,7 +68,7 @@ type take struct {
 func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort int) *work {
 	w := &work{
 		st: st, accepts: a, effort: effort, rooms: r.clone(), ground: g.fork(),
-		caps: map[string]int{}, eased: map[int]bool{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
+		alone: map[lone][]int{}, caps: map[string]int{}, eased: map[int]bool{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
 	}
 	own := *q
 	own.classes = slices.Clone(q.classes)

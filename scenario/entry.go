@@ -73,6 +73,12 @@ func poolAttribute(p *cluster.Pool, key, value string) error {
 		return nil
 	case "weight":
 		return setInt(&p.Weight, value)
+	case "min-values":
+		if value != "best-effort" {
+			return errors.New("want best-effort")
+		}
+		p.Relaxable = true
+		return nil
 	case "used:nodes":
 		return setInt(&p.Nodes, value)
 	case "limit:nodes":
@@ -84,7 +90,7 @@ func poolAttribute(p *cluster.Pool, key, value string) error {
 	}
 	word, ok := strings.CutPrefix(key, "limit:")
 	if !ok {
-		return errors.New("want class, weight, limit:… or used:…")
+		return errors.New("want class, weight, min-values, limit:… or used:…")
 	}
 	n, err := capacity.Parse(resourceOf(word), value)
 	if err != nil {

@@ -50,8 +50,11 @@ func (p *parser) offerings(words []string) error {
 				return fmt.Errorf("type %s: a zone or a way of paying is empty: %s %s", words[0], words[1], words[2])
 			}
 			t.Offerings = append(t.Offerings, catalog.Offering{
-				Zone: name, ZoneID: id, CapacityType: way, Price: price, Available: !a.short,
+				Zone: name, ZoneID: id, CapacityType: way, Price: price, Available: !a.short, Reservation: a.reservation,
 			})
+			if err := a.reservation.Check(way); err != nil {
+				return fmt.Errorf("type %s: %w", words[0], err)
+			}
 		}
 	}
 	*t = t.WithOfferings(t.Offerings)
@@ -69,6 +72,8 @@ type attributes struct {
 	volumes  int64
 	amounts  capacity.Amounts
 	capacity capacity.Amounts // where it differs
+
+	reservation catalog.Reservation
 }
 
 func (a *attributes) add(word string) error {
@@ -87,9 +92,14 @@ func (a *attributes) add(word string) error {
 	if resource, ok := strings.CutPrefix(key, "capacity:"); ok {
 		return setAmount(&a.capacity, resource, value)
 	}
-	if key == "arch" {
+	switch key {
+	case "arch":
 		a.arch = value
 		return nil
+	case "reservation":
+		return a.reserve(value)
+	case "left":
+		return setInt(&a.reservation.Left, value)
 	}
 	if resourceOf(key) == volumesOfEBS {
 		n, err := capacity.Parse(volumesOfEBS, value)
@@ -97,6 +107,28 @@ func (a *attributes) add(word string) error {
 		return err
 	}
 	return setAmount(&a.amounts, key, value)
+}
+
+// reserve reads "ID", "ID/capacity-block", "ID/default/interruptible".
+func (a *attributes) reserve(text string) error {
+	id, rest, _ := strings.Cut(text, "/")
+	kind, more, isMore := strings.Cut(rest, "/")
+	if isMore && more != "interruptible" {
+		return errors.New("want ID, ID/TYPE or ID/TYPE/interruptible")
+	}
+	a.reservation.ID, a.reservation.Type, a.reservation.Interruptible = id, cmp.Or(kind, catalog.ReservationDefault), isMore
+	return nil
+}
+
+func reservationText(r catalog.Reservation) string {
+	text := " reservation=" + r.ID
+	switch {
+	case r.Interruptible:
+		text += "/" + r.Type + "/interruptible"
+	case r.Type != catalog.ReservationDefault:
+		text += "/" + r.Type
+	}
+	return text + " left=" + strconv.Itoa(r.Left)
 }
 
 // podsOfType is how many pods a node takes if nothing is said.

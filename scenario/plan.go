@@ -72,7 +72,11 @@ func (w *writer) machines(machines []packing.Machine) {
 func machineText(m packing.Machine) string {
 	var w writer
 	first := m.Offerings[0]
-	w.printf("%s: %s %s %s %s\n", m.Pool, first.InstanceType, first.Zone, first.CapacityType, first.Price)
+	w.printf("%s: %s %s %s %s", m.Pool, first.InstanceType, first.Zone, first.CapacityType, first.Price)
+	if first.Reservation != "" {
+		w.printf(" %s", first.Reservation)
+	}
+	w.printf("\n")
 	var types, zones, ways []string
 	for _, o := range m.Offerings[1:] {
 		types = addOther(types, o.InstanceType, first.InstanceType)
@@ -89,6 +93,9 @@ func machineText(m packing.Machine) string {
 	}
 	for _, t := range m.Taints {
 		w.printf("  taint %s\n", t)
+	}
+	for _, r := range m.Relaxed {
+		w.printf("  relaxed %s: %d of %d values\n", r.Key, r.Have, r.Asked)
 	}
 	return w.String()
 }

@@ -92,6 +92,9 @@ func (w *writer) catalog(class string, c catalog.Catalog) {
 			if i == 0 {
 				w.typeAttributes(t, o)
 			}
+			if o.Reservation.ID != "" {
+				w.printf("%s", reservationText(o.Reservation))
+			}
 			if !o.Available {
 				w.printf(" short")
 			}
@@ -129,6 +132,9 @@ func (w *writer) pool(p cluster.Pool) {
 	}
 	if p.Weight != 0 {
 		w.printf(" weight=%d", p.Weight)
+	}
+	if p.Relaxable {
+		w.printf(" min-values=best-effort")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Limits.Ceiling)) {
 		w.printf(" limit:%s=%s", wordOf(name), capacity.Format(name, p.Limits.Ceiling[name]))

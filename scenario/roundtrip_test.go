@@ -152,7 +152,7 @@ func (d drawer) port() cluster.HostPort {
 
 func (d drawer) pool() cluster.Pool {
 	p := cluster.Pool{
-		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(),
+		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(), Relaxable: d.yes(),
 		Taints: listOf(d, "taints", d.taint), StartupTaints: listOf(d, "startup taints", d.taint), Usage: d.amounts(), Nodes: d.number(0, 3),
 		Requirements: listOf(d, "requirements", func() constraint.Requirement {
 			return constraint.Requirement{

@@ -16,6 +16,7 @@
 //	catalog                                        or: catalog NODECLASS
 //	  m7g.large  us-east-1a,us-east-1b on-demand,spot 0.0816 cpu=2 mem=8Gi pods=29 arch=arm64
 //	  m7g.large  us-east-1c on-demand 0.09 short   a type's amounts stand on its first line
+//	  m7g.large  us-east-1a reserved 0.00000001 reservation=cr-1 left=3
 //	pools
 //	  general class=default weight=10 limit:cpu=100 limit:nodes=5 used:cpu=4 used:nodes=1
 //	    require karpenter.sh/capacity-type In spot on-demand min=2
@@ -23,6 +24,7 @@
 //	    taint dedicated=gpu:NoSchedule
 //	    startup-taint warming:NoExecute
 //	    unusable its NodeClass is not ready
+//	  varied min-values=best-effort                min= gives way where it cannot be met
 //	nodes
 //	  node-a pool=general cpu=4 mem=16Gi pods=58 used:cpu=1 leaving joining uninitialized
 //	    label topology.kubernetes.io/zone=us-east-1a
@@ -56,6 +58,9 @@
 // in all as capacity:cpu=2 where it differs; a label of a type that does not
 // follow from its name and amounts is label:key=value. A zone may carry its id:
 // us-east-1a/use1-az1.
+//
+// An offering of a capacity reservation names it, and how many instances it has left;
+// reservation=cr-1/capacity-block and reservation=cr-1/default/interruptible say of what kind it is.
 //
 // Pods are chosen as with kubectl: app=web, app!=web, tier in (a,b), tier notin
 // (a,b), app, !app, with commas between terms; * is every pod and <none> no pod. A

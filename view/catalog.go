@@ -30,6 +30,16 @@ type TypeOffering struct {
 	PricePerHour float64 `json:"pricePerHour"` // US dollars
 	// Available is true unless EC2 is known to be short of it; true too where it is not said.
 	Available *bool `json:"available"`
+	// CapacityReservation is that of a reserved offering.
+	CapacityReservation *Reservation `json:"capacityReservation,omitempty"`
+}
+
+// Reservation is a capacity reservation that an offering draws on.
+type Reservation struct {
+	ID            string `json:"id"`
+	Type          string `json:"type,omitempty"` // default or capacity-block; without it default
+	Interruptible bool   `json:"interruptible,omitempty"`
+	InstancesLeft int    `json:"instancesLeft"` // all offerings of the id draw on them
 }
 
 // CatalogOf returns the catalog as its JSON has it.
@@ -43,7 +53,7 @@ func CatalogOf(c catalog.Catalog) []Type {
 		for _, o := range t.Offerings {
 			row.Offerings = append(row.Offerings, TypeOffering{
 				Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType,
-				PricePerHour: o.Price.Dollars(), Available: &o.Available,
+				PricePerHour: o.Price.Dollars(), Available: &o.Available, CapacityReservation: reservationOf(o.Reservation),
 			})
 		}
 		out = append(out, row)
@@ -103,12 +113,28 @@ func (t Type) read() (catalog.Type, error) {
 		if o.Zone == "" || o.CapacityType == "" || !(price >= 0 && price < math.MaxInt64/2) {
 			return out, fmt.Errorf("an offering needs zone, capacityType and a pricePerHour that is not negative")
 		}
-		out.Offerings = append(out.Offerings, catalog.Offering{
+		read := catalog.Offering{
 			Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType,
 			Price: catalog.Price(math.Round(price)), Available: o.Available == nil || *o.Available,
-		})
+		}
+		if r := o.CapacityReservation; r != nil {
+			read.Reservation = catalog.Reservation{
+				ID: r.ID, Type: cmp.Or(r.Type, catalog.ReservationDefault), Interruptible: r.Interruptible, Left: r.InstancesLeft,
+			}
+		}
+		if err := read.Reservation.Check(o.CapacityType); err != nil {
+			return out, fmt.Errorf("an offering in %s: %w", o.Zone, err)
+		}
+		out.Offerings = append(out.Offerings, read)
 	}
 	return out.WithOfferings(out.Offerings), nil
+}
+
+func reservationOf(r catalog.Reservation) *Reservation {
+	if r.ID == "" {
+		return nil
+	}
+	return &Reservation{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
 func amounts(quantities map[string]string) (capacity.Amounts, error) {

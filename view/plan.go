@@ -27,6 +27,15 @@ type Machine struct {
 	Requests     map[string]string `json:"requests"`     // of the pods and the DaemonSets
 	Labels       map[string]string `json:"labels"`
 	Offerings    []Offering        `json:"offerings"` // cheapest first
+	// MinValuesRelaxed are the minValues of the pool that the machine cannot keep.
+	MinValuesRelaxed []Relaxation `json:"minValuesRelaxed,omitempty"`
+}
+
+// Relaxation is a label of which a machine keeps fewer values than were asked for.
+type Relaxation struct {
+	Key       string `json:"key"`
+	MinValues int    `json:"minValues"`
+	Values    int    `json:"values"`
 }
 
 // Offering is one thing that a machine may be bought as.
@@ -35,6 +44,8 @@ type Offering struct {
 	Zone         string  `json:"zone"`
 	CapacityType string  `json:"capacityType"`
 	PricePerHour float64 `json:"pricePerHour"`
+	// CapacityReservationID is the capacity reservation that it takes an instance of.
+	CapacityReservationID string `json:"capacityReservationId,omitempty"`
 }
 
 // Placement is a pod on a node that is there.
@@ -72,7 +83,11 @@ func PlanOf(p packing.Plan, seconds float64) Plan {
 		for _, o := range m.Offerings {
 			machine.Offerings = append(machine.Offerings, Offering{
 				InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType, PricePerHour: o.Price.Dollars(),
+				CapacityReservationID: o.Reservation,
 			})
+		}
+		for _, r := range m.Relaxed {
+			machine.MinValuesRelaxed = append(machine.MinValuesRelaxed, Relaxation{Key: r.Key, MinValues: r.Asked, Values: r.Have})
 		}
 		out.Machines = append(out.Machines, machine)
 	}

@@ -70,7 +70,10 @@ func counted(r packing.Reason) string {
 		pool, limit, _ := strings.Cut(r.Detail, ": ")
 		return fmt.Sprintf("%s exceed the %s limit of NodePool %s", n, limit, pool)
 	case packing.MinValues:
-		return fmt.Sprintf("%s leave fewer values of %s than minValues asks for", n, r.Detail)
+		key, values, _ := strings.Cut(r.Detail, ": ")
+		return fmt.Sprintf("%s leave %s values of %s that minValues asks for", n, values, labelName(key))
+	case packing.ReservationFull:
+		return fmt.Sprintf("%s are of capacity reservation %s, which is used up", n, r.Detail)
 	case packing.TopologySpread:
 		return fmt.Sprintf("on %s its spread over %s would be too uneven", n, labelName(r.Detail))
 	case packing.PodAffinity:

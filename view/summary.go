@@ -25,6 +25,7 @@ func Summary(p packing.Plan, seconds float64) string {
 	if len(p.Machines) > 0 {
 		fmt.Fprintf(&b, "\nTo buy:\n%s", indent(Machines(p).String()))
 	}
+	b.WriteString(relaxed(p.Machines))
 	if len(p.Placements) > 0 {
 		fmt.Fprintf(&b, "\nOnto nodes that are there: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).String()))
 	}
@@ -45,6 +46,27 @@ func headline(p packing.Plan, seconds float64) string {
 		text += fmt.Sprintf("; no plan could cost less than $%s (gap %.1f %%)", dollars(p.LowerBound), gap)
 	}
 	return text + ".\n"
+}
+
+// relaxed says of which machines fewer choices are kept than minValues ask for.
+func relaxed(machines []packing.Machine) string {
+	counts := map[packing.Relaxation]int{}
+	var order []packing.Relaxation
+	for _, m := range machines {
+		for _, r := range m.Relaxed {
+			if counts[r]++; counts[r] == 1 {
+				order = append(order, r)
+			}
+		}
+	}
+	var b strings.Builder
+	for _, r := range order {
+		fmt.Fprintf(&b, "  %s: %d of %d values of %s\n", Count(counts[r], "machine"), r.Have, r.Asked, visible(r.Key))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nWith fewer choices than minValues asks for:\n" + b.String()
 }
 
 func duration(seconds float64) string {
@@ -74,11 +96,19 @@ func Machines(p packing.Plan) Table {
 			memory += m.Requests.Memory
 		}
 		t.Rows = append(t.Rows, []string{
-			number(len(g)), first.InstanceType, first.Zone, first.CapacityType, g[0].Pool, number(pods),
+			number(len(g)), first.InstanceType, first.Zone, way(first), g[0].Pool, number(pods),
 			fmt.Sprintf("%.1f", float64(cpu)/1000), gibibytes(memory), dollars(sum(g)), alternatives(g[0]),
 		})
 	}
 	return t
+}
+
+// way is how an offering is paid: "spot", "reserved cr-0123456789abcdef0".
+func way(c packing.Choice) string {
+	if c.Reservation == "" {
+		return c.CapacityType
+	}
+	return c.CapacityType + " " + c.Reservation
 }
 
 // grouped puts machines together that are bought as the same thing for the same pool.
@@ -87,7 +117,7 @@ func grouped(machines []packing.Machine) [][]packing.Machine {
 	var out [][]packing.Machine
 	for _, m := range machines {
 		first := m.Offerings[0]
-		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, first.CapacityType}, "\x00")
+		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, way(first)}, "\x00")
 		i, ok := index[key]
 		if !ok {
 			i = len(out)

@@ -103,6 +103,32 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
+// TestReservedAndRelaxed: which reservation a machine takes an instance of, and which minValues gave way, is said.
+func TestReservedAndRelaxed(t *testing.T) {
+	t.Parallel()
+	p := plan()
+	p.Machines[0].Offerings = []packing.Choice{
+		{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.Reserved, Price: 10, Reservation: "cr-1"},
+	}
+	for _, i := range []int{1, 2} {
+		p.Machines[i].Relaxed = []packing.Relaxation{{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}
+	}
+	text := view.Summary(p, 0)
+	for _, want := range []string{"reserved cr-1", "With fewer choices than minValues asks for:\n  2 machines: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not said:\n%s", want, text)
+		}
+	}
+	data, err := json.Marshal(view.PlanOf(p, 0))
+	for _, want := range []string{
+		`"capacityReservationId":"cr-1"`, `"minValuesRelaxed":[{"key":"node.kubernetes.io/instance-type","minValues":5,"values":2}]`,
+	} {
+		if err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s is not in the JSON (%v)", want, err)
+		}
+	}
+}
+
 // TestCauseIsSaidOnce: a NodePool that cannot be used says why; the same again would be no advice.
 func TestCauseIsSaidOnce(t *testing.T) {
 	t.Parallel()
@@ -156,7 +182,8 @@ func TestSentence(t *testing.T) {
 		packing.HostPortTaken:    {"80/TCP", "of 1,402 offerings: on 1,402 a DaemonSet takes port 80/TCP"},
 		packing.NoCapacity:       {"", "of 1,402 offerings: EC2 is short of 1,402"},
 		packing.LimitReached:     {"a: cpu", "of 1,402 offerings: 1,402 exceed the cpu limit of NodePool a"},
-		packing.MinValues:        {"zone", "of 1,402 offerings: 1,402 leave fewer values of zone than minValues asks for"},
+		packing.MinValues:        {catalog.LabelInstanceType + ": 2 of 5", "of 1,402 offerings: 1,402 leave 2 of 5 values of instance type that minValues asks for"},
+		packing.ReservationFull:  {"cr-1", "of 1,402 offerings: 1,402 are of capacity reservation cr-1, which is used up"},
 		packing.Unplannable:      {"it is odd", "it cannot be planned for: it is odd"},
 		packing.EffortSpent:      {"", "of 1,402 offerings: 1,402 were not looked at, for the plan had taken too much work"},
 	} {
@@ -177,6 +204,10 @@ func TestCatalogThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want.Types[2] = want.Types[2].WithOfferings(append(want.Types[2].Offerings, catalog.Offering{
+		Zone: "us-east-1a", ZoneID: "use1-az1", CapacityType: catalog.Reserved, Price: 10, Available: true,
+		Reservation: catalog.Reservation{ID: "cr-1", Type: catalog.ReservationBlock, Interruptible: true, Left: 7},
+	}))
 	data, err := json.Marshal(view.CatalogOf(want))
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +233,7 @@ func TestCatalogRefused(t *testing.T) {
 		`[{"instanceType": "a", "capacity": {"cpu": "lots"}}]`:             `type a: capacity: read quantity "lots" of cpu`,
 		`[{"instanceType": "a", "volumes": -1}]`:                           "type a: volumes: -1 is negative",
 		`[{"instanceType": "a", "offerings": [{"capacityType": "spot"}]}]`: "type a: an offering needs zone",
+		`[{"instanceType": "a", "offerings": [{"zone": "z", "capacityType": "spot", "capacityReservation": {"id": "cr-1", "instancesLeft": 1}}]}]`: "type a: an offering in z: it is spot",
 	} {
 		var types []view.Type
 		if err := json.Unmarshal([]byte(text), &types); err != nil {

@@ -22,6 +22,7 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 
 	// 2. All of them together.
 	c.limits()
+	c.reservations()
 	c.claims()
 	t := newTopology(c)
 	t.judge()
@@ -49,6 +50,7 @@ type checker struct {
 	nodes  map[string]int  // by name, into places
 	names  map[string]bool // of the machines
 
+	taken   map[string]int             // by capacity reservation: the machines and claims that are to have an instance
 	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
 
 	demands map[string]int // numbers of what pods ask of a node's labels and taints
@@ -71,7 +73,7 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 		snapshot: s, market: market,
 		pools: map[string]*cluster.Pool{}, types: map[typeName]*catalog.Type{},
 		pods: make(map[string]*cluster.Pod, len(s.Pods)), given: make(map[string]int, len(s.Pods)),
-		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{},
+		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{}, taken: map[string]int{},
 		demands: map[string]int{}, offers: map[offerName]*offer{},
 	}
 	for i := range s.Pools {

@@ -10,7 +10,8 @@
 // Of machines: the pool may be used; every offering exists, can be had, costs
 // what the plan says and would give a node that the pool's requirements and all
 // the pods accept, with room and host ports for them and for the DaemonSets' pods
-// that come along; minValues; 60 types at most; the pool's limits. Of nodes that are
+// that come along; minValues; 60 types at most; the pool's limits; the instances that capacity
+// reservations have left. Of nodes that are
 // there: they take pods, and the pods accept them and fit. Of pods: each has one
 // place or one refusal; pods that share a volume claim without a volume can reach
 // it together; a refusal has an obstacle that is real, where one attempt shows it.

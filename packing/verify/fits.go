@@ -11,8 +11,8 @@ import (
 
 // Fits reports whether a machine that is bought as this offering for one of the
 // snapshot's pools can be had and would take all these pods: its labels, its taints, its
-// room and its ports, with the pods of DaemonSets that come along. It
-// looks neither at other machines nor at the pool's limits and minValues.
+// room and its ports, with the pods of DaemonSets that come along. It looks neither at
+// other machines nor at the pool's limits and minValues, nor at how many instances a reservation has.
 func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing.Choice, pods []cluster.Pod) bool {
 	at := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
 	if at < 0 || s.Pools[at].Unusable != "" {

@@ -48,7 +48,8 @@ func (c *checker) machine(m *packing.Machine) {
 		seen[choice] = true
 		o := c.offer(pool, m.Labels, string(name), choice)
 		if o == nil {
-			c.broken("%s: there is no offering %s %s %s", at.name, choice.InstanceType, choice.Zone, choice.CapacityType)
+			missing := offer{choice: choice}
+			c.broken("%s: there is no offering %s", at.name, &missing)
 			continue
 		}
 		at.offers = append(at.offers, o)
@@ -57,7 +58,8 @@ func (c *checker) machine(m *packing.Machine) {
 		c.broken("%s keeps %d instance types, it should be 1 to %d", at.name, len(types), maxTypes)
 	}
 	c.promises(m, pool, at.offers)
-	c.minValues(at.name, pool, at.offers)
+	c.minValues(m, pool, &at)
+	c.pinned(m, &at)
 	c.hosts(&at)
 	c.places = append(c.places, at)
 }
@@ -82,23 +84,6 @@ func (c *checker) promises(m *packing.Machine, pool *cluster.Pool, offers []*off
 		if i := slices.IndexFunc(offers, func(o *offer) bool { return !asks.Accepts(o.labels) }); i >= 0 {
 			c.broken("machine %s requires %s %s %v, which rules out its own offering %s",
 				m.Name, r.Key, r.Operator, r.Values, offers[i])
-		}
-	}
-}
-
-func (c *checker) minValues(where string, pool *cluster.Pool, offers []*offer) {
-	for _, r := range pool.Requirements {
-		if r.MinValues <= 1 {
-			continue
-		}
-		seen := map[string]bool{}
-		for _, o := range offers {
-			if value, ok := o.labels[r.Key]; ok {
-				seen[value] = true
-			}
-		}
-		if len(seen) < r.MinValues {
-			c.broken("%s keeps %d values of %s, the pool asks for %d", where, len(seen), r.Key, r.MinValues)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type typeName struct{ class, name string }
 type offer struct {
 	number   int
 	choice   packing.Choice
+	extra    constraint.Labels // that the machine has besides
 	pool     *cluster.Pool
 	typ      *catalog.Type
 	offering catalog.Offering
@@ -86,12 +87,12 @@ func newOffer(
 		return nil
 	}
 	i := slices.IndexFunc(typ.Offerings, func(o catalog.Offering) bool {
-		return o.Zone == choice.Zone && o.CapacityType == choice.CapacityType
+		return o.Zone == choice.Zone && o.CapacityType == choice.CapacityType && o.Reservation.ID == choice.Reservation
 	})
 	if i < 0 {
 		return nil
 	}
-	o := &offer{choice: choice, pool: pool, typ: typ, offering: typ.Offerings[i]}
+	o := &offer{choice: choice, extra: extra, pool: pool, typ: typ, offering: typ.Offerings[i]}
 	o.room = typ.Allocatable
 	if typ.Volumes > 0 {
 		o.room = o.room.With(volumesOfEBS, typ.Volumes)
@@ -208,5 +209,9 @@ const (
 func isAttachLimit(name string) bool { return strings.HasPrefix(name, attachable) }
 
 func (o *offer) String() string {
-	return o.choice.InstanceType + " " + o.choice.Zone + " " + o.choice.CapacityType
+	text := o.choice.InstanceType + " " + o.choice.Zone + " " + o.choice.CapacityType
+	if o.choice.Reservation != "" {
+		text += " " + o.choice.Reservation
+	}
+	return text
 }

@@ -116,6 +116,7 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 
 // list lists what may be bought, pool by pool.
 func (r *refuser) list() {
+	left := r.instances()
 	for _, name := range slices.Sorted(maps.Keys(r.pools)) {
 		pool := r.pools[name]
 		if pool.Unusable != "" {
@@ -125,10 +126,9 @@ func (r *refuser) list() {
 		w.labels(pool.Labels)
 		for _, t := range r.market[pool.NodeClass].Types {
 			for _, of := range t.Offerings {
-				o := r.offer(pool, pool.Labels, string(w), packing.Choice{
-					InstanceType: t.Name, Zone: of.Zone, CapacityType: of.CapacityType, Price: of.Price,
-				})
-				if o != nil && len(o.wrong) == 0 {
+				o := r.offer(pool, pool.Labels, string(w), choiceOf(t.Name, of))
+				usedUp := of.Reservation.ID != "" && r.taken[of.Reservation.ID] >= left[of.Reservation.ID]
+				if o != nil && len(o.wrong) == 0 && !usedUp {
 					r.offered = append(r.offered, o)
 				}
 			}

@@ -1,0 +1,135 @@
+package packing
+
+import (
+	"math"
+	"slices"
+)
+
+// instances tries all ways to put a few pods on instances of capacity
+// reservations, each with the least that the others then cost.
+type instances struct {
+	*exact
+	turns []turn // one for each instance that could be used, alike ones in a row
+}
+
+// turn is the decision about one instance.
+type turn struct {
+	reserve int
+	offer   []int     // by state: the offer that holds just these pods; -1 if none does
+	least   []float64 // by state: the least for which all these pods can be had, with this instance and those before it
+	part    []int     // by state: the pods on the instance in that plan
+}
+
+// fillFew fills capacity reservations in the way that makes the whole cheapest,
+// if the active classes have few enough pods to try them all, and if no pod is
+// left over and no limit overrun by it. It reports whether it did.
+func (w *work) fillFew(active []int) bool {
+	e := &exact{run: &run{filler: filler{work: w, left: slices.Clone(w.left)}}, classes: active, states: 1}
+	pods := 0
+	for _, c := range active {
+		e.size = append(e.size, e.states)
+		pods += w.left[c]
+		if e.states *= w.left[c] + 1; e.states > mostStates {
+			return false
+		}
+	}
+	lots := w.lots(active, w.set)
+	if w.steps+e.states*(len(lots)+e.states*(1+len(w.st.reserves))) > w.effort {
+		return false
+	}
+	e.price(lots)
+	e.split()
+	s := &instances{exact: e}
+	least := e.least
+	for n := range w.st.reserves {
+		offer := s.offers(n)
+		for range min(w.unused(n), pods) {
+			t := s.decide(n, offer, least)
+			if slices.Equal(t.least, least) {
+				break // one instance more makes nothing cheaper
+			}
+			s.turns, least = append(s.turns, t), t.least
+		}
+	}
+	return !math.IsInf(least[e.states-1], 1) && s.take()
+}
+
+// offers returns, by state, the offer of the reservation that holds just these pods.
+func (s *instances) offers(reserve int) []int {
+	out := make([]int, s.states)
+	for state := range out {
+		out[state] = -1
+		takes := s.takes(state)
+		for _, o := range s.st.reserves[reserve].offers {
+			if state > 0 && s.work.affordable(o, 1) > 0 && s.holds(o, takes) {
+				out[state] = o
+				break
+			}
+		}
+	}
+	return out
+}
+
+// decide finds, for every state, the pods to put on one more instance.
+func (s *instances) decide(reserve int, offer []int, before []float64) turn {
+	t := turn{reserve: reserve, offer: offer, least: slices.Clone(before), part: make([]int, s.states)}
+	for state := 1; state < s.states; state++ {
+		for part := 1; part <= state; part++ {
+			if offer[part] < 0 || !s.within(part, state) {
+				continue
+			}
+			price := before[state-part] + float64(s.st.offers[offer[part]].Price)
+			same := price == t.least[state] && t.part[state] > 0 && s.pods(part) > s.pods(t.part[state])
+			if price < t.least[state] || same {
+				t.least[state], t.part[state] = price, part
+			}
+		}
+		s.steps += state
+	}
+	return t
+}
+
+// pods returns how many units a state has.
+func (s *instances) pods(state int) int {
+	n := 0
+	for i := range s.classes {
+		n += s.count(state, i)
+	}
+	return n
+}
+
+// take makes the machines part of the plan, and reports whether the limits allow them.
+func (s *instances) take() bool {
+	w := s.work
+	machines, left := len(w.machines), slices.Clone(w.left)
+	var budgets []budget
+	for _, b := range w.budgets {
+		budgets = append(budgets, b.clone())
+	}
+	state := s.states - 1
+	for _, t := range slices.Backward(s.turns) {
+		part := t.part[state]
+		if part == 0 {
+			continue
+		}
+		if w.affordable(t.offer[part], 1) == 0 {
+			w.machines, w.budgets = w.machines[:machines], budgets
+			copy(w.left, left)
+			return false
+		}
+		w.assign(s.filler.holding(t.offer[part], s.takes(part)), 1)
+		state -= part
+	}
+	return true
+}
+
+// holding returns a machine of the offer with these pods.
+func (f *filler) holding(offer int, takes []take) machine {
+	shape := &f.st.shapes[f.st.offers[offer].shape]
+	m := machine{offer: offer, free: shape.room.clone(), ports: slices.Clip(shape.ports)}
+	for _, t := range takes {
+		f.add(&m, t.class, t.n)
+		m.worth += float64(t.n) * f.work.worth[t.class]
+	}
+	return m
+}
