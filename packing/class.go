@@ -64,9 +64,9 @@ type queue struct {
 	pods       int
 }
 
-// absurd is an amount that no machine will ever have, and that can still be
+// absurd is an amount that no machine will ever have (64 TiB, where the largest has 24), and that can still be
 // multiplied by a number of pods.
-const absurd = math.MaxInt64 >> 24
+const absurd = math.MaxInt64 >> 17
 
 func newQueue(s cluster.Snapshot, res resources) *queue {
 	q := &queue{pods: len(s.Pods)}

@@ -119,35 +119,45 @@ func (w *work) places(c int) []topology.Place {
 // mostCells bounds the combinations of domains that are looked at for one class.
 const mostCells = 20_000
 
-// cells returns the combinations of the domains of the profile's labels that
-// some offer or node has.
+// cells returns the combinations of the domains of the profile's labels that some offer or node has, in
+// order. It is worked out once for all profiles with the same labels.
 func (t *terrain) cells(p *topology.Profile) [][]int {
-	type partial struct {
-		domains       []int
-		offers, nodes bitset
+	key := string(appendText(nil, p.Keys...))
+	if known, ok := t.combined[key]; ok {
+		return known
 	}
-	out := []partial{{}}
+	fields := make([]*field, len(p.Keys))
 	for i, key := range p.Keys {
-		f := t.keys[key]
-		var more []partial
-		for _, at := range out {
-			for d := range f.offers {
-				next := partial{domains: append(slices.Clone(at.domains), d), offers: f.offers[d], nodes: f.nodes[d]}
-				if i > 0 {
-					next.offers, next.nodes = at.offers.both(f.offers[d]), at.nodes.both(f.nodes[d])
-				}
-				if (next.offers.any() || next.nodes.any()) && len(more) < mostCells {
-					more = append(more, next)
-				}
-			}
+		fields[i] = t.keys[key]
+	}
+	seen := map[string]bool{}
+	var out [][]int
+	var text []byte
+	note := func(at func(*field) int) {
+		text = text[:0]
+		for _, f := range fields {
+			text = appendInt(text, at(f))
 		}
-		out = more
+		if seen[string(text)] {
+			return
+		}
+		seen[string(text)] = true
+		cell := make([]int, len(fields))
+		for i, f := range fields {
+			cell[i] = at(f)
+		}
+		out = append(out, cell)
 	}
-	cells := make([][]int, len(out))
-	for i := range out {
-		cells[i] = out[i].domains
+	for n := range fields[0].at {
+		note(func(f *field) int { return f.at[n] })
 	}
-	return cells
+	for o := range fields[0].offerAt {
+		note(func(f *field) int { return f.offerAt[o] })
+	}
+	slices.SortFunc(out, slices.Compare)
+	out = out[:min(len(out), mostCells)]
+	t.combined[key] = out
+	return out
 }
 
 // nodesIn returns the nodes that are in the domains.

@@ -12,14 +12,16 @@ import (
 // terrain is what topology rules are judged on: the domains of the labels that
 // they speak of, and the pods that stand there already.
 type terrain struct {
-	keys    map[string]*field
-	census  *topology.Census
-	counted []bitset         // by group: the nodes whose pods count; nil: all
-	domains [][]bool         // by group of a spread, not over host names: the domains that count
-	there   [][]bool         // likewise, those of them that count whatever is bought
-	bare    map[int]bool     // groups over host names of which some machine will have no pod
-	away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
-	fewest  map[int]scarcity // by group over host names, of a spread
+	keys map[string]*field
+	// combined are the combinations of domains that there are, by labels.
+	combined map[string][][]int
+	census   *topology.Census
+	counted  []bitset         // by group: the nodes whose pods count; nil: all
+	domains  [][]bool         // by group of a spread, not over host names: the domains that count
+	there    [][]bool         // likewise, those of them that count whatever is bought
+	bare     map[int]bool     // groups over host names of which some machine will have no pod
+	away     map[int]bool     // groups over host names that count a pod on a node that takes no pods
+	fewest   map[int]scarcity // by group over host names, of a spread
 }
 
 // field is the domains of one label.
@@ -28,11 +30,13 @@ type field struct {
 	offers []bitset // by value: the offers that have it; last, those without the label
 	nodes  []bitset // by value: the nodes that have it, by number in rooms; last, those without the label
 	at     []int    // by node: its domain, the number of values without the label
+	// offerAt is likewise by offer.
+	offerAt []int
 }
 
 // newTerrain looks at the ground; it notes the residents of nodes in rooms.hosts.
 func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bitset) bool, nodes []cluster.Node) *terrain {
-	t := &terrain{keys: map[string]*field{}, fewest: map[int]scarcity{}, away: map[int]bool{}, bare: map[int]bool{}}
+	t := &terrain{keys: map[string]*field{}, combined: map[string][][]int{}, fewest: map[int]scarcity{}, away: map[int]bool{}, bare: map[int]bool{}}
 	domains := map[string]int{}
 	for i := range q.book.Groups {
 		key := q.book.Groups[i].Key
@@ -73,10 +77,13 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 }
 
 func newField(offers, nodes *keyIndex, more []string, sizeOffers, sizeNodes int) *field {
-	f := &field{at: make([]int, sizeNodes)}
+	f := &field{at: make([]int, sizeNodes), offerAt: make([]int, sizeOffers)}
 	f.values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.values, nodes.values, more))))
 	for i := range f.at {
 		f.at[i] = len(f.values)
+	}
+	for i := range f.offerAt {
+		f.offerAt[i] = len(f.values)
 	}
 	pick := func(k *keyIndex, value string, size int) bitset {
 		if i, ok := slices.BinarySearch(k.values, value); ok {
@@ -88,6 +95,7 @@ func newField(offers, nodes *keyIndex, more []string, sizeOffers, sizeNodes int)
 		f.offers = append(f.offers, pick(offers, value, sizeOffers))
 		f.nodes = append(f.nodes, pick(nodes, value, sizeNodes))
 		f.nodes[d].each(func(i int) { f.at[i] = d })
+		f.offers[d].each(func(o int) { f.offerAt[o] = d })
 	}
 	f.offers, f.nodes = append(f.offers, offers.absent), append(f.nodes, nodes.absent)
 	return f
