@@ -1,10 +1,16 @@
 package topology
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Tally is the pods on one machine, as far as rules over host names go. The
 // zero value is an empty machine.
-type Tally struct{ entries []tallied }
+type Tally struct {
+	entries []tallied
+	places  []int32 // hash table of groups: the index in entries plus one; nil while entries are few
+}
 
 type tallied struct {
 	group   int
@@ -13,26 +19,75 @@ type tallied struct {
 	most    int // the fewest that an owner with a spread allows; 0: no owner with a spread
 }
 
-// Clone returns a copy that can be added to by itself.
-func (t Tally) Clone() Tally { return Tally{entries: append([]tallied(nil), t.entries...)} }
+// fewEntries is up to how many are looked through one by one.
+const fewEntries = 8
 
-func (t *Tally) of(group int) *tallied {
-	for i := range t.entries {
-		if t.entries[i].group == group {
-			return &t.entries[i]
-		}
+// Clone returns a copy that can be added to by itself.
+func (t Tally) Clone() Tally {
+	return Tally{entries: slices.Clone(t.entries), places: slices.Clone(t.places)}
+}
+
+func (t *Tally) of(group int) tallied {
+	if i := t.find(group); i >= 0 {
+		return t.entries[i]
 	}
-	return &tallied{}
+	return tallied{}
 }
 
 func (t *Tally) at(group int) *tallied {
-	for i := range t.entries {
-		if t.entries[i].group == group {
-			return &t.entries[i]
+	i := t.find(group)
+	if i < 0 {
+		i = len(t.entries)
+		t.entries = append(t.entries, tallied{group: group})
+		t.note(i)
+	}
+	return &t.entries[i]
+}
+
+// find returns the index of the group's entry, or -1.
+func (t *Tally) find(group int) int {
+	if t.places == nil {
+		for i := range t.entries {
+			if t.entries[i].group == group {
+				return i
+			}
+		}
+		return -1
+	}
+	for at := t.home(group); ; at = (at + 1) & (len(t.places) - 1) {
+		i := int(t.places[at]) - 1
+		if i < 0 || t.entries[i].group == group {
+			return i
 		}
 	}
-	t.entries = append(t.entries, tallied{group: group})
-	return &t.entries[len(t.entries)-1]
+}
+
+// home is the place where the search for a group begins.
+func (t *Tally) home(group int) int {
+	return int(uint32(group)*0x9e3779b1>>8) & (len(t.places) - 1)
+}
+
+// note enters the i-th entry, the last, in the table, which is at most half full.
+func (t *Tally) note(i int) {
+	if len(t.entries) <= fewEntries {
+		return
+	}
+	if 2*len(t.entries) <= len(t.places) {
+		t.enter(i)
+		return
+	}
+	t.places = make([]int32, max(4*fewEntries, 2*len(t.places)))
+	for i := range t.entries {
+		t.enter(i)
+	}
+}
+
+func (t *Tally) enter(i int) {
+	at := t.home(t.entries[i].group)
+	for t.places[at] != 0 {
+		at = (at + 1) & (len(t.places) - 1)
+	}
+	t.places[at] = int32(i + 1)
 }
 
 // Matched returns how many pods the group counts on the machine.
