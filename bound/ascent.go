@@ -260,10 +260,10 @@ func (a *ascent) round(softness float64, whole bool) {
 		}
 		worth[c] = least
 		value += a.pods[c] * least
-		a.lean(c, options, least, softness)
 		if whole {
 			a.narrow(c, least*(1+far*softness+0.05))
 		}
+		a.lean(c, options, least, softness)
 	}
 	if whole && (value > a.value || a.worth == nil) {
 		a.value, a.worth = value, worth
@@ -300,18 +300,19 @@ func (a *ascent) price(i int) {
 // look notes what a pod of the class pays at each option, and returns the least.
 func (a *ascent) look(c int, options []option) float64 {
 	ask, least := a.classes[c].ask, math.Inf(1)
-	a.cost = a.cost[:0]
-	for _, o := range options {
-		sum := 0.0
-		for r, rate := range a.rates[o.kind] {
-			sum += rate * ask[r]
+	costs, takes := slices.Grow(a.cost[:0], len(options))[:len(options)], a.takes[c]
+	for i, o := range options {
+		rates, sum := a.rates[o.kind][:len(ask)], 0.0
+		for r, n := range ask {
+			sum += rates[r] * n
 		}
-		for _, t := range a.takes[c][o.from:o.to] {
+		for _, t := range takes[o.from:o.to] {
 			sum += a.slots[o.kind][t.slot].fee * float64(t.n)
 		}
-		a.cost = append(a.cost, sum)
+		costs[i] = sum
 		least = min(least, sum)
 	}
+	a.cost = costs
 	return least
 }
 
@@ -323,25 +324,25 @@ const far = 16
 func (a *ascent) lean(c int, options []option, least, softness float64) {
 	ask := a.classes[c].ask
 	scale, total := 1/max(least*softness*far, 1e-12), 0.0
-	weight := func(i int) float64 {
-		p := max(1-(a.cost[i]-least)*scale, 0)
+	for i, cost := range a.cost { // which become weights
+		p := max(1-(cost-least)*scale, 0)
 		p *= p
 		p *= p
 		p *= p
-		return p * p
-	}
-	for i := range options {
-		total += weight(i)
+		p *= p
+		a.cost[i] = p
+		total += p
 	}
 	each := a.pods[c] / total
 	for i, o := range options {
-		pods := weight(i) * each
-		if pods == 0 {
+		if a.cost[i] == 0 {
 			continue
 		}
+		pods := a.cost[i] * each
 		a.busy[o.kind] = true
-		for r, load := range a.loads[o.kind] {
-			a.loads[o.kind][r] = load + pods*ask[r]
+		loads := a.loads[o.kind]
+		for r, n := range ask {
+			loads[r] += pods * n
 		}
 		for _, t := range a.takes[c][o.from:o.to] {
 			a.slots[o.kind][t.slot].load += pods * float64(t.n)

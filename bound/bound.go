@@ -172,11 +172,22 @@ func (p *part) answer(worth []float64, out *Answer) {
 			out.Worth[d] = worth[i]
 		}
 	}
+	per := make([]float64, len(p.classes[0].ask))
 	for i := range p.kinds {
 		k := &p.kinds[i]
-		most := k.price
+		for r, room := range k.room {
+			per[r] = 0
+			if room > 0 {
+				per[r] = k.rates[r] / room
+			}
+		}
+		beyond, most := p.beyond(k, per, worth), k.price
 		for n, o := range k.offers {
-			out.Holds[o] = min(most, p.holds(k, p.problem.Offers[o].Room, worth))
+			out.Holds[o] = beyond
+			for r, room := range p.problem.Offers[o].Room {
+				out.Holds[o] += per[r] * float64(max(room, 0))
+			}
+			out.Holds[o] = min(out.Holds[o], most)
 			if n == 0 {
 				most = out.Holds[o] // the others hold no more than this one
 			}
@@ -184,20 +195,10 @@ func (p *part) answer(worth []float64, out *Answer) {
 	}
 }
 
-// holds returns the most that pods in that room, of a machine of the kind or of an
-// offer that the kind makes superfluous, can be worth: what they pay at the
-// kind's rates (of which all the room is the most), and what they are worth beyond that.
-func (p *part) holds(k *kind, room []int64, worth []float64) float64 {
-	per, of := make([]float64, len(room)), make([]float64, len(room))
+// beyond returns the most that pods on a machine of the kind, or of an offer that the kind makes superfluous,
+// can be worth beyond what they pay at those rates; all the room at the rates is the most that they pay.
+func (p *part) beyond(k *kind, per, worth []float64) float64 {
 	sum := 0.0
-	for r, n := range room {
-		of[r] = float64(max(n, 0))
-		if of[r] > 0 {
-			per[r] = k.rates[r] / k.room[r]
-			sum += per[r] * of[r]
-		}
-	}
-	inside := kind{room: of}
 	for _, i := range k.classes {
 		c := &p.classes[i]
 		profit := worth[i]
@@ -205,7 +206,7 @@ func (p *part) holds(k *kind, room []int64, worth []float64) float64 {
 			profit -= a * per[r]
 		}
 		if profit > 0 {
-			sum += profit * float64(inside.times(c))
+			sum += profit * float64(k.times(c))
 		}
 	}
 	return sum

@@ -25,7 +25,17 @@ func TestLoad(t *testing.T) {
 		if full > max(proved, enough)*(1+1e-9) {
 			t.Fatalf("it holds pods worth %g, and %g was proved, with %g to prove", full, proved, enough)
 		}
-		if holds := g.holds(k, g.problem.Offers[0].Room, worth); full > holds*(1+1e-9) {
+		per := make([]float64, len(k.rates))
+		for r, rate := range k.rates {
+			if k.room[r] > 0 {
+				per[r] = rate / k.room[r]
+			}
+		}
+		holds := g.beyond(k, per, worth)
+		for _, rate := range k.rates {
+			holds += rate
+		}
+		if full > holds*(1+1e-9) {
 			t.Fatalf("it holds pods worth %g, and no more than %g at its rates", full, holds)
 		}
 		for _, takes := range found {

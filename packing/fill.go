@@ -16,6 +16,7 @@ type filler struct {
 	barred  int     // a class that does not come onto the machine, plus one; 0: none
 	left    []int   // by class; what the filler may still place
 	cursors []cursor
+	room    []float64 // what is left on the machine
 	begun   bool // the machine held something before it was filled
 }
 
@@ -62,6 +63,7 @@ func (f *filler) takeRow(m *machine, k *cursor) float64 {
 			break
 		}
 		k.at, k.left = k.at+1, -1
+		f.measure(m)
 		if !f.settle(k, m, first) || f.q.classes[k.row[k.at]].bulk < alike*first {
 			break
 		}
@@ -148,14 +150,27 @@ func (f *filler) without(m *machine, empty machine, class, off int, s *shelf) ma
 // none any more. It reports whether there are any.
 func (f *filler) weigh(m *machine) bool {
 	bulk := f.bulk(m.free)
-	kept := f.cursors[:0]
+	f.measure(m)
+	kept := 0
 	for i := range f.cursors {
-		if k := f.cursors[i]; f.settle(&k, m, bulk) {
-			kept = append(kept, k)
+		if !f.settle(&f.cursors[i], m, bulk) {
+			continue
 		}
+		if kept < i {
+			f.cursors[kept] = f.cursors[i]
+		}
+		kept++
 	}
-	f.cursors = kept
-	return len(kept) > 0
+	f.cursors = f.cursors[:kept]
+	return kept > 0
+}
+
+// measure notes what is left on the machine.
+func (f *filler) measure(m *machine) {
+	f.room = f.room[:0]
+	for _, n := range m.free {
+		f.room = append(f.room, float64(n))
+	}
 }
 
 // share returns how often v fits into room, fractions counted, at most 1e9.

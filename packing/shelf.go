@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/joiner-sh/joiner/capacity"
 )
 
 // shelf is the classes that one kind of machine accepts, in rows of classes that
@@ -20,6 +22,7 @@ type shelf struct {
 const mostOwn = 96
 
 func (w *work) shelve(classes []int) *shelf {
+	w.know()
 	s := &shelf{}
 	if len(classes) <= mostOwn {
 		for _, c := range classes {
@@ -30,7 +33,7 @@ func (w *work) shelve(classes []int) *shelf {
 	rows := map[string]int{}
 	var key []byte
 	for _, c := range classes {
-		key = w.q.classes[c].direction(key[:0])
+		key = w.q.classes[c].direction(key[:0], w.st.res)
 		row, ok := rows[string(key)]
 		if !ok {
 			row = len(s.rows)
@@ -45,8 +48,9 @@ func (w *work) shelve(classes []int) *shelf {
 	return s
 }
 
-// direction appends the proportion of what the class asks for, in steps of half an octave.
-func (c *class) direction(b []byte) []byte {
+// direction appends the proportion of what the class asks for, in steps of half
+// an octave; of pods, of which machines rarely hold as many as they may, in steps of two octaves.
+func (c *class) direction(b []byte, res resources) []byte {
 	first := 0.0
 	for r, n := range c.ask {
 		switch {
@@ -56,7 +60,11 @@ func (c *class) direction(b []byte) []byte {
 			first = float64(n)
 			b = append(b, 1)
 		default:
-			b = appendInt(append(b, 2), int(math.Floor(2*math.Log2(float64(n)/first)))*8+r)
+			steps := 2.0
+			if res[r] == capacity.Pods {
+				steps = 0.5
+			}
+			b = appendInt(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
 		}
 	}
 	return b
@@ -82,22 +90,64 @@ type cursor struct {
 	score float64 // what they would be worth
 }
 
+// facts is what filling looks at all the time, side by side: by class.
+type facts struct {
+	per   []float64 // by class × resource: one by what a unit asks for, 0 if it asks for nothing
+	bulk  []float64
+	ports []bool
+	alone []bool // no rule about hosts concerns it
+}
+
+// know notes the facts about the classes that have come since.
+func (w *work) know() {
+	for c := len(w.facts.bulk); c < len(w.q.classes); c++ {
+		class := &w.q.classes[c]
+		for _, n := range class.ask {
+			per := 0.0
+			if n > 0 {
+				per = 1 / float64(n)
+			}
+			w.facts.per = append(w.facts.per, per)
+		}
+		alone := class.members == nil
+		if alone {
+			p := w.q.profile(class)
+			alone = len(p.Host) == 0 && len(p.HostIn) == 0
+		}
+		w.facts.bulk, w.facts.ports = append(w.facts.bulk, class.bulk), append(w.facts.ports, len(class.ports) > 0)
+		w.facts.alone = append(w.facts.alone, alone)
+	}
+}
+
+// fits returns how many units of the class fit into the room, fractions
+// counted, at most 1e9: 0 where not one does.
+func (f *filler) fits(class int, room []float64) float64 {
+	fits := 1e9
+	for i, per := range f.facts.per[class*len(room):][:len(room)] {
+		if per > 0 {
+			fits = min(fits, room[i]*per)
+		}
+	}
+	if fits < 1-1e-9 {
+		return 0
+	}
+	return max(fits, 1) // what fits exactly may be off by a rounding
+}
+
 // settle moves the cursor to the first class that may come onto the machine,
 // and reports whether there is one. Room only shrinks while a machine is
 // filled, so what was passed over need not be looked at again.
 func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 	for ; k.at < len(k.row); k.at, k.left = k.at+1, -1 {
 		class := k.row[k.at]
-		c := &f.q.classes[class]
-		if c.bulk > bulk && len(k.row)-k.at > 8 {
+		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 {
 			rest := k.row[k.at:]
-			k.at += sort.Search(len(rest), func(i int) bool { return f.q.classes[rest[i]].bulk <= bulk })
+			k.at += sort.Search(len(rest), func(i int) bool { return f.facts.bulk[rest[i]] <= bulk })
 			k.left = -1
 			if k.at == len(k.row) {
 				return false
 			}
 			class = k.row[k.at]
-			c = &f.q.classes[class]
 		}
 		f.steps++
 		if class+1 == f.barred {
@@ -109,10 +159,10 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if k.left == 0 {
 			continue
 		}
-		if k.fits = c.ask.share(m.free); k.fits < 1 || len(c.ports) > 0 && conflicts(c.ports, m.ports) {
+		if k.fits = f.fits(class, f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].ports, m.ports) {
 			continue
 		}
-		if f.most(m, class) == 0 {
+		if !f.facts.alone[class] && f.most(m, class) == 0 {
 			continue
 		}
 		k.score = k.fits * f.worth[class]

@@ -34,6 +34,7 @@ type work struct {
 	placed   []placed
 	worth    []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
 	prices   *pricing  // the last
+	facts    facts
 
 	whole  int // classes before parts and bundles were made of them
 	steps  int
