@@ -37,23 +37,37 @@ type ReservedCapacity struct {
 // tells a large instance from a small one.
 const perReserved = 10_000_000
 
-// Reserved returns the offerings that the reservations make of a type in zones,
-// sorted. One is available as long as instances are left in it.
-func (p Prices) Reserved(typ string, zones []Zone, all []ReservedCapacity) []Offering {
-	var out []Offering
+// WithReserved returns the type with the offerings that the reservations make of
+// it in zones, or anywhere if zones is nil. They are available as long as
+// instances are left. t is not altered.
+func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
+	out := slices.Clone(t.Offerings)
 	for _, r := range all {
 		i := slices.IndexFunc(zones, func(z Zone) bool { return z.Name == r.Zone })
-		if r.InstanceType != typ || r.ID == "" || i < 0 {
+		if r.InstanceType != t.Name || r.ID == "" || i < 0 && zones != nil {
 			continue
 		}
 		r.Type = cmp.Or(r.Type, ReservationDefault)
-		out = append(out, Offering{
-			Zone: r.Zone, ZoneID: zones[i].ID, CapacityType: Reserved, Price: (p.OnDemand[typ] + perReserved/2) / perReserved,
+		o := Offering{
+			Zone: r.Zone, CapacityType: Reserved, Price: (t.onDemand() + perReserved/2) / perReserved,
 			Available: r.Left > 0 && !r.Expiring, Reservation: r.Reservation,
-		})
+		}
+		if i >= 0 {
+			o.ZoneID = zones[i].ID
+		}
+		out = append(out, o)
 	}
-	slices.SortFunc(out, Offering.Compare)
-	return out
+	return t.WithOfferings(out)
+}
+
+// onDemand is the price of the type on demand, 0 if it cannot be had so.
+func (t Type) onDemand() Price {
+	for _, o := range t.Offerings {
+		if o.CapacityType == OnDemand {
+			return o.Price
+		}
+	}
+	return 0
 }
 
 // Check returns what is wrong with the reservation of an offering of that capacity type; nil if nothing is.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,16 +10,23 @@ import (
 
 func TestReserved(t *testing.T) {
 	t.Parallel()
-	prices := Prices{OnDemand: map[string]Price{"t.x": 12 * Dollar}}
+	typ := Type{Name: "t.x", Offerings: []Offering{
+		{Zone: "a", CapacityType: Spot, Price: Dollar}, {Zone: "a", CapacityType: OnDemand, Price: 12 * Dollar},
+	}}
 	zones := []Zone{{Name: "a", ID: "az1"}, {Name: "b", ID: "az2"}}
 	of := func(id, typ, zone string, left int) ReservedCapacity {
 		return ReservedCapacity{Reservation: Reservation{ID: id, Left: left}, InstanceType: typ, Zone: zone}
 	}
 	block := of("cr-3", "t.x", "b", 4)
 	block.Type, block.Interruptible, block.Expiring = ReservationBlock, true, true
-	got := prices.Reserved("t.x", zones, []ReservedCapacity{
+	all := []ReservedCapacity{
 		of("cr-2", "t.x", "b", 0), block, of("cr-1", "t.x", "a", 3), of("cr-4", "t.y", "a", 1), of("cr-5", "t.x", "c", 1), of("", "t.x", "a", 1),
-	})
+	}
+	got := typ.WithReserved(zones, all).Offerings
+	if n := len(got); n != 5 || !slices.Equal(got[n-2:], typ.Offerings) {
+		t.Fatalf("%d offerings, want the two of the type after three that are reserved: %+v", n, got)
+	}
+	got = got[:3]
 	const near = 1200 // a ten-millionth of what it costs on demand
 	want := []Offering{
 		{Zone: "a", ZoneID: "az1", CapacityType: Reserved, Price: near, Available: true,
@@ -29,6 +37,9 @@ func TestReserved(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n := len(typ.WithReserved(nil, all).Offerings); n != 6 {
+		t.Errorf("%d offerings without zones, want that of zone c too", n)
 	}
 	labels := got[2].Labels()
 	for key, value := range map[string]string{
