@@ -68,6 +68,7 @@ func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 type wanted struct {
 	settings catalog.Settings
 	zones    []catalog.Zone // where it has subnets; none: not known, so all zones
+	reserved []catalog.ReservedCapacity
 }
 
 // goods builds the catalog of a node class.
@@ -85,7 +86,7 @@ func (m *marketFlags) market(ctx context.Context, classes map[string]wanted, not
 		if err != nil {
 			return nil, err
 		}
-		market[name] = within(c, classes[name].zones)
+		market[name] = reserving(within(c, classes[name].zones), classes[name])
 	}
 	return market, nil
 }
@@ -254,6 +255,16 @@ func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 			c.Types = append(c.Types, t.WithOfferings(kept))
 		}
 	}
+	return c
+}
+
+// reserving adds the capacity reservations that the node class has found.
+func reserving(c catalog.Catalog, class wanted) catalog.Catalog {
+	types := make([]catalog.Type, 0, len(c.Types))
+	for _, t := range c.Types {
+		types = append(types, t.WithReserved(class.zones, class.reserved))
+	}
+	c.Types = types
 	return c
 }
 

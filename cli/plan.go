@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,6 +24,9 @@ type planFlags struct {
 	market  marketFlags
 	out     output
 	strict  bool
+
+	minValues string         // Strict or BestEffort
+	instances map[string]int // left in capacity reservations, by id
 }
 
 func newPlan() *cobra.Command {
@@ -57,6 +61,9 @@ It ends with 0 when it has a plan, also when some pods have no place in it; with
 	p.cluster.flags(flags)
 	p.market.flags(flags, fromAWS)
 	p.out.flag(flags)
+	flags.StringVar(&p.minValues, "min-values-policy", strictValues, "where minValues of a NodePool cannot be met, leave pods without a place "+
+		"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
+	flags.StringToIntVar(&p.instances, "reservation", nil, "how many instances are left in a capacity reservation, as `ID=COUNT`; may be repeated")
 	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
 	return cmd
 }
@@ -70,21 +77,33 @@ func manifestsByFlag(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("plan takes no argument %q; for manifests write -f before each path: joiner plan -f %s", args[0], args[0])
 }
 
+// The values of --min-values-policy.
+const (
+	strictValues  = "Strict"
+	relaxedValues = "BestEffort"
+)
+
 func (p *planFlags) run(ctx context.Context, s Streams) error {
+	if p.minValues != strictValues && p.minValues != relaxedValues {
+		return fmt.Errorf("--min-values-policy %s: want %s or %s", p.minValues, strictValues, relaxedValues)
+	}
 	// 1. See the cluster and the market.
 	objects, notes, err := p.objects(ctx, s.In)
 	if err != nil {
 		return err
 	}
-	classes, err := classesOf(objects)
+	classes, unknown, err := p.classesOf(objects)
 	if err != nil {
 		return err
 	}
+	notes = append(notes, unknown...)
 	market, err := p.market.market(ctx, classes, s.Err)
 	if err != nil {
 		return err
 	}
-	snapshot := objects.Snapshot(kube.View{Now: time.Now(), Live: len(p.files) == 0, Market: market})
+	snapshot := objects.Snapshot(kube.View{
+		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: p.minValues == relaxedValues,
+	})
 
 	// 2. Decide.
 	start := time.Now()
@@ -122,12 +141,14 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), skipped(m)), nil
 }
 
-// classesOf returns what each node class wants of the market.
-func classesOf(o kube.Objects) (map[string]wanted, error) {
+// classesOf returns what each node class wants of the market, and a note on capacity reservations that
+// are left out.
+func (p *planFlags) classesOf(o kube.Objects) (map[string]wanted, []string, error) {
 	settings, err := o.Settings()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	unknown := map[string]bool{}
 	out := map[string]wanted{}
 	for name, s := range settings {
 		out[name] = wanted{settings: s}
@@ -140,7 +161,17 @@ func classesOf(o kube.Objects) (map[string]wanted, error) {
 		for _, subnet := range class.Status.Subnets {
 			w.zones = append(w.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
 		}
+		known, others := kube.Reservations(class, p.instances)
+		w.reserved = known
+		for _, id := range others {
+			unknown[id] = true
+		}
 		out[class.Name] = w
 	}
-	return out, nil
+	if len(unknown) == 0 {
+		return out, nil, nil
+	}
+	ids := slices.Sorted(maps.Keys(unknown))
+	return out, []string{fmt.Sprintf("left out, for it is not known how many instances they have left (--reservation ID=COUNT says it): %s (%s)",
+		view.Count(len(ids), "capacity reservation"), first(ids))}, nil
 }

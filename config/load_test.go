@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	got, notes, err := load("")
 	want := Settings{
-		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MemoryOverheadPercent: 0.075,
+		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
 		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
@@ -83,6 +83,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"one port for two":   {"--metrics-port 8081", "", []string{"--metrics-port", "--health-probe-port"}},
 		"a word for a truth": {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
 		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},
+		"unknown policy":     {"", "MIN_VALUES_POLICY=Lax", []string{"MIN_VALUES_POLICY", "Strict, BestEffort"}},
 		"unknown flag":       {"--batch-max 3s", "", []string{"--batch-max", "--batch-max-duration meant", "--help"}},
 		"stray word":         {"now", "", []string{`"now"`}},
 		"no value":           {"--cluster-name", "", []string{"--cluster-name has no value"}},

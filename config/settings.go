@@ -29,6 +29,8 @@ type Settings struct {
 	SchedulerConfig string
 	// PreferencePolicy is Respect, or Ignore: then what pods merely prefer is not planned for.
 	PreferencePolicy string
+	// MinValuesPolicy is Strict, or BestEffort: then minValues of NodePools give way where they cannot be met.
+	MinValuesPolicy string
 
 	// MemoryOverheadPercent is the share of an instance's memory that never reaches its nodes: 0.075.
 	MemoryOverheadPercent float64

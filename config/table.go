@@ -40,6 +40,8 @@ func (c *Settings) table() []setting {
 
 		{flag: "preference-policy", fallback: "Respect", help: "Respect what pods prefer, or Ignore it", set: oneOf(&c.PreferencePolicy, "Respect", "Ignore")},
 
+		{flag: "min-values-policy", fallback: "Strict", help: "where minValues cannot be met, leave pods pending (Strict) or keep fewer choices (BestEffort)", set: oneOf(&c.MinValuesPolicy, "Strict", "BestEffort")},
+
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask for prices, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
@@ -83,7 +85,6 @@ func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"interruption-queue":                  {"", "interruption messages are not read yet; spot interruptions end nodes without notice"},
 		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
-		"min-values-policy":                   {"Strict", "minValues are always strict"},
 		"feature-gates":                       {"", "gated features are not built yet"},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
 		"eks-control-plane":                   {"", ""},

@@ -138,6 +138,9 @@ func claimAnnotations(m packing.Machine, pool *karpv1.NodePool) map[string]strin
 			out[key] = value
 		}
 	}
+	if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil }) {
+		out[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(len(m.Relaxed) > 0)
+	}
 	if len(m.Pods) > 0 {
 		out[AnnotationPods] = podsText(m.Pods)
 	}

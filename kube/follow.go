@@ -73,7 +73,7 @@ func (f *follower) begin(ctx context.Context, r *Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state == nil {
-		f.state = newState(View{Usual: r.Usual, WithoutWishes: r.WithoutWishes})
+		f.state = newState(View{Usual: r.Usual, WithoutWishes: r.WithoutWishes, RelaxMinValues: r.RelaxMinValues})
 		f.unasked = f.state.feeds()
 	}
 	for len(f.unasked) > 0 {

@@ -56,6 +56,9 @@ type View struct {
 	// WithoutWishes leaves out what pods merely prefer: soft spread constraints,
 	// preferred affinities (PREFERENCE_POLICY=Ignore).
 	WithoutWishes bool
+
+	// RelaxMinValues lets minValues of pools give way where they cannot be met (MIN_VALUES_POLICY=BestEffort).
+	RelaxMinValues bool
 }
 
 // Snapshot returns the cluster as a value. It is a pure function of the objects
@@ -74,7 +77,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 	}
 	out := cluster.Snapshot{
 		Taken:   view.Now,
-		Pools:   poolsOf(o, view.Live, b.nodes),
+		Pools:   poolsOf(o, view, b.nodes),
 		Nodes:   make([]cluster.Node, 0, len(b.nodes)),
 		Daemons: daemonsOf(o.DaemonSets, newestOf(o.Pods)),
 		Pods:    b.pods,

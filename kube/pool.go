@@ -18,7 +18,7 @@ import (
 
 // poolsOf returns the pools as values, sorted by name, with the capacity of
 // nodes counted where they belong.
-func poolsOf(o Objects, live bool, nodes []*nodeView) []cluster.Pool {
+func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
 	for _, c := range o.Classes {
 		classes[c.Name] = c
@@ -33,7 +33,8 @@ func poolsOf(o Objects, live bool, nodes []*nodeView) []cluster.Pool {
 	out := make([]cluster.Pool, 0, len(o.Pools))
 	for _, p := range o.Pools {
 		v := poolValue(p)
-		v.Unusable = unusable(p, classes[v.NodeClass], live)
+		v.Unusable = unusable(p, classes[v.NodeClass], view.Live)
+		v.Relaxable = view.RelaxMinValues
 		v.Usage, v.Nodes = usage[p.Name], count[p.Name]
 		out = append(out, v)
 	}

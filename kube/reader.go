@@ -33,9 +33,10 @@ type Reader struct {
 	// Ledger holds the claims that the Writer made; nil: none.
 	Ledger *Ledger
 
-	// Usual and WithoutWishes are the View's.
-	Usual         UsualSpread
-	WithoutWishes bool
+	// Usual, WithoutWishes and RelaxMinValues are the View's.
+	Usual          UsualSpread
+	WithoutWishes  bool
+	RelaxMinValues bool
 
 	follower follower
 }
@@ -45,7 +46,7 @@ type Reader struct {
 // the first call waits for what they list, for some seconds; the error says of
 // which kinds they have not told yet.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
-	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, WithoutWishes: r.WithoutWishes}
+	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, WithoutWishes: r.WithoutWishes, RelaxMinValues: r.RelaxMinValues}
 	if r.Informers == nil {
 		objects, err := r.listed(ctx)
 		if err != nil {

@@ -30,7 +30,7 @@ import (
 type state struct {
 	mu sync.Mutex // guards all that follows
 
-	view View // of the last snapshot; but Live, Usual and WithoutWishes never change
+	view View // of the last snapshot; only Now and Market change
 	roster
 	fleet
 

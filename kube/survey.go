@@ -23,7 +23,7 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 	homeless := s.settle(s.builder())
 	out := cluster.Snapshot{
 		Taken:   now,
-		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, true, s.views),
+		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, s.view, s.views),
 		Nodes:   make([]cluster.Node, 0, len(s.slots)),
 		Daemons: s.daemons,
 	}

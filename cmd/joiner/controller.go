@@ -126,6 +126,7 @@ func wire(p parts) controller.Loops {
 		reader = &kube.Reader{
 			Cache: cache, Informers: p.manager.GetCache(), Live: p.manager.GetAPIReader(), Ledger: ledger,
 			Usual: p.usual, WithoutWishes: p.settings.PreferencePolicy == "Ignore",
+			RelaxMinValues: p.settings.MinValuesPolicy == "BestEffort",
 		}
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
 		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
