@@ -39,13 +39,6 @@ func (s bitset) or(t bitset) {
 	}
 }
 
-// orBoth adds to s what t and u have in common.
-func (s bitset) orBoth(t, u bitset) {
-	for i := range s {
-		s[i] |= t[i] & u[i]
-	}
-}
-
 // andNot takes out of s what t holds.
 func (s bitset) andNot(t bitset) {
 	for i := range s {

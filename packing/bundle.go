@@ -117,7 +117,7 @@ func smaller(members []member) []member {
 // isSomewhere reports whether the group counts a pod on some node: then nobody
 // may be the first.
 func (w *work) isSomewhere(group int) bool {
-	return w.ground.away[group] || slices.ContainsFunc(w.rooms.hosts, func(t topology.Tally) bool { return t.Matched(group) > 0 })
+	return w.ground.away[group] || w.rooms.having(group).any()
 }
 
 // isTaken reports whether pods of the group have a host, so that others must go there too.

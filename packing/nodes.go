@@ -20,7 +20,8 @@ type rooms struct {
 	hard   []bitset // by signature
 	liked  []bitset // by signature: the nodes that its preferences like too
 	full   bitset   // nodes without room for anybody
-	fits   []bitset // by class, made when first asked for; see fitting
+	fits   []bitset       // by class, made when first asked for; see fitting
+	held   map[int]bitset // by group over host names, likewise; see having
 }
 
 // tainted is the nodes that have the same taints.
@@ -32,7 +33,7 @@ type tainted struct {
 // clone returns a copy that can be filled by itself.
 func (r *rooms) clone() *rooms {
 	out := *r
-	out.cells, out.fits = slices.Clone(r.cells), nil
+	out.cells, out.fits, out.held = slices.Clone(r.cells), nil, map[int]bitset{}
 	out.room = vectorsIn(out.cells, len(r.nodes))
 	out.ports, out.hosts = slices.Clone(r.ports), slices.Clone(r.hosts)
 	for i := range r.ports {
@@ -42,7 +43,7 @@ func (r *rooms) clone() *rooms {
 }
 
 func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
-	r := &rooms{}
+	r := &rooms{held: map[int]bitset{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
 			r.nodes = append(r.nodes, n)
@@ -251,6 +252,11 @@ func (f *filler) put(node int, classes []int) bool {
 		return false
 	}
 	r.ports[node], r.hosts[node] = m.ports, m.host
+	for group, held := range r.held {
+		if m.host.Matched(group) > 0 {
+			held.set(node)
+		}
+	}
 	for _, t := range m.takes {
 		f.left[t.class] -= t.n
 		f.placed = append(f.placed, placed{node: node, class: t.class, n: t.n})
@@ -264,11 +270,42 @@ func (w *work) open(classes []int, sets []bitset) (nodes bitset, waiting int) {
 	nodes = newBitset(len(w.rooms.nodes))
 	for _, c := range classes {
 		if w.left[c] > 0 {
-			nodes.orBoth(w.fitting(c), sets[w.q.classes[c].sig])
+			nodes.or(w.reach(c, sets[w.q.classes[c].sig]))
 			waiting++
 		}
 	}
 	return nodes, waiting
+}
+
+// reach returns the nodes of the set that have room for a unit of the class, but for those
+// where its own demands about hosts keep it away. A node that gets pods may be one of them later.
+func (w *work) reach(c int, set bitset) bitset {
+	out := w.fitting(c).both(set)
+	for _, r := range w.q.profile(&w.q.classes[c]).Host {
+		switch {
+		case r.Weight > 0:
+		case r.Form == topology.Near:
+			out.and(w.rooms.having(r.Group))
+		case r.Form == topology.Apart:
+			out.andNot(w.rooms.having(r.Group))
+		}
+	}
+	return out
+}
+
+// having returns the nodes on which the group, over host names, counts a pod.
+func (r *rooms) having(group int) bitset {
+	held, ok := r.held[group]
+	if !ok {
+		held = newBitset(len(r.nodes))
+		for i := range r.hosts {
+			if r.hosts[i].Matched(group) > 0 {
+				held.set(i)
+			}
+		}
+		r.held[group] = held
+	}
+	return held
 }
 
 // waiting returns how many of the classes have units left.

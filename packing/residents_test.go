@@ -51,6 +51,32 @@ func TestFullNodesCost(t *testing.T) {
 	}
 }
 
+// TestFollowersCost: pods that must be on a host with certain others cost no steps for the hosts without them.
+func TestFollowersCost(t *testing.T) {
+	t.Parallel()
+	market := bigMarket(catalog.OnDemand)
+	steps := func(nodes int) int {
+		s := crowded(nodes, 0)
+		kind := &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "db"}}
+		s.Nodes[0].Residents = []cluster.Resident{{Kind: kind, Count: 1}}
+		s.Nodes[0].Allocatable.CPU = 150
+		selector := cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf("db")}}
+		s.Pods = s.Pods[2:3]
+		s.Pods[0].Affinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selector}}
+		more := s.Pods[0]
+		more.Name = "more"
+		s.Pods = append(s.Pods, more)
+		plan := packing.Solve(s, market, packing.Usual)
+		if len(plan.Placements) != 1 || len(plan.Refusals) != 1 {
+			t.Fatalf("%d pods get a place and %d none, want one each: there is room for one beside db", len(plan.Placements), len(plan.Refusals))
+		}
+		return plan.Steps
+	}
+	if few, many := steps(2), steps(2000); many > few {
+		t.Errorf("a plan takes %d steps beside one empty node, and %d beside 1,999", few, many)
+	}
+}
+
 // crowded returns nodes with residents of 20 kinds, some of which keep away from one another and
 // some of which are spread, and new pods of all kinds.
 func crowded(nodes, each int) cluster.Snapshot {
