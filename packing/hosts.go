@@ -31,7 +31,39 @@ func (f *filler) limits(class int) topology.Limits {
 	if f.here {
 		l.Fewest, l.Strict = f.ground.fewestOf, f.strict
 	}
+	if f.level != nil {
+		l.Fewest = f.fewestOfAll
+	}
 	return l
+}
+
+// fewestOfAll is work.level as a rule sees it that asks for so many nodes.
+func (w *work) fewestOfAll(group, minDomains int) int {
+	if f := w.level[group]; f.nodes >= minDomains {
+		return f.pods
+	}
+	return 0
+}
+
+// findLevel finds the node or machine that has the fewest pods, for the spreads over host names.
+func (w *work) findLevel() {
+	w.level = map[int]scarcity{}
+	a := &arrivals{work: w}
+	for g, f := range w.ground.fewest {
+		sees := a.sees(g)
+		for i := range w.machines {
+			m := &w.machines[i]
+			turns := a.turn(i)
+			if n := m.host.Matched(g); sees.meets(turns) && (f.nodes == 0 || n < f.pods) {
+				f.pods = n
+			}
+			other := turns.clone()
+			if other.andNot(sees); turns.any() && !other.any() { // it counts whatever it turns out to be
+				f.nodes += m.copies
+			}
+		}
+		w.level[g] = f
+	}
 }
 
 // tally notes n units of the class on a host.

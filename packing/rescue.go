@@ -40,18 +40,78 @@ func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
 		}
 		together = together && better
 	}
-	return w
+	return w.raise(ground, r, q)
+}
+
+// raise puts pods that are spread over hosts, and have no place, onto the nodes and machines of the plan: if all of
+// those have some, they may have more, as long as nothing else is bought for them.
+func (w *work) raise(ground *terrain, r *rooms, q *queue) *work {
+	there := w.standing(ground)
+	next := w.reopened(there, r, q)
+	even := slices.DeleteFunc(next.release(q), func(c int) bool { return !next.isSpreadOverHosts(c) })
+	if len(even) == 0 || len(w.machines) == 0 || w.steps > w.effort/2 {
+		return w
+	}
+	next.strandAllBut(even)
+	next.splitAll(even)
+	for before := -1; before != next.unplaced(); {
+		before = next.unplaced()
+		next.topUpEvenly()
+	}
+	next.judge(there, r)
+	if next.foresee(there) != nil || !next.isBetter(w) {
+		return w
+	}
+	for i := range next.q.book.Profiles {
+		next.q.book.Profiles[i].Even()
+	}
+	next.prices = nil // the bound must not reckon with machines that need less than the plan has
+	return next
+}
+
+// topUpEvenly adds pods to machines and nodes, as far as those with the fewest allow it at the moment.
+func (w *work) topUpEvenly() {
+	stage, lax := slices.Clone(w.stage), slices.Clone(w.lax)
+	for active := w.active(); len(active) > 0; active = w.active() {
+		w.findLevel()
+		w.appraise(active)
+		f := filler{work: w, left: w.left}
+		w.machines = f.topUp(w.machines, active)
+		w.place(active)
+		for _, c := range active {
+			w.giveUp(c)
+		}
+	}
+	w.stage, w.lax = stage, lax
+}
+
+func (w *work) isSpreadOverHosts(c int) bool {
+	return slices.ContainsFunc(w.q.profile(&w.q.classes[c]).Host, func(r topology.Rule) bool { return r.Form == topology.Spread && r.Weight == 0 })
+}
+
+// unplaced is how many units have no place.
+func (w *work) unplaced() int {
+	n := 0
+	for _, left := range w.left {
+		n += left
+	}
+	return n
 }
 
 // retry gives places to pods of these classes alone.
 func (w *work) retry(classes []int) {
+	w.strandAllBut(classes)
+	w.splitAll(classes)
+	w.fill()
+}
+
+// strandAllBut notes that pods of other classes may go nowhere.
+func (w *work) strandAllBut(classes []int) {
 	for c := range w.whole {
 		if w.left[c] > 0 && !slices.Contains(classes, c) {
 			w.strand(c)
 		}
 	}
-	w.splitAll(classes)
-	w.fill()
 }
 
 // reopened returns the plan as it stands, with all rooms, counts and limits worked out anew.

@@ -23,6 +23,10 @@ type work struct {
 	rates    []float64      // by accept set: price per size, -1 if not known yet
 	alone    map[lone][]int // what varietyAlone has found
 
+	// level is, by group of a spread over host names, the fewest of its pods on any node or machine of the plan,
+	// while no more machines are bought; nil: there can always be one without any.
+	level map[int]scarcity
+
 	clumped  map[int]bool // groups over host names whose pods have their one machine
 	sent     map[int]int  // by part: how many units were sent there
 	order    []int        // the classes by priority, then the larger first

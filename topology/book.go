@@ -80,6 +80,7 @@ type Profile struct {
 	Keys []string
 
 	inKeys []int // by group in In: index into Keys, -1 if nobody must keep to it
+	even   bool  // see Even
 }
 
 // IsPlain reports whether the pods neither ask nor matter.

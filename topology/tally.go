@@ -190,7 +190,8 @@ func (l Limits) fewest(group, minDomains int) int {
 }
 
 // Cap returns the most pods of the profile that any machine may take by a
-// demand of its own, and the group in question; math.MaxInt if there is none.
+// demand of its own, and the group in question; math.MaxInt if there is none. It reckons with machines
+// that have none of the pods, beside which a spread allows no more than its skew, unless Even was called.
 func (p *Profile) Cap() (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {
@@ -201,9 +202,12 @@ func (p *Profile) Cap() (most, group int) {
 		switch {
 		case r.Form == Apart && most > 1:
 			most, group = 1, r.Group
-		case r.Form == Spread && r.MaxSkew < most:
+		case r.Form == Spread && !p.even && r.MaxSkew < most:
 			most, group = r.MaxSkew, r.Group
 		}
 	}
 	return most, group
 }
+
+// Even notes that all machines may have many of the pods: a spread alone then sets no limit for one.
+func (p *Profile) Even() { p.even = true }
