@@ -8,25 +8,42 @@ import (
 	"github.com/joiner-sh/joiner/constraint"
 )
 
-// beyondVolumes returns the spreads so that nodes count which the pod's volumes keep it from: kube-scheduler
+// beyondVolumes returns the spreads so that nodes count which only the pod's volumes keep it from: kube-scheduler
 // asks node selector and affinity (own) which nodes count, and of volumes it knows nothing
 // there. So pods that share a volume of one zone and are spread over zones cannot all run, however
 // many nodes the zone has.
 //
-// Where own says something about the label itself the spread stays as it is: own and the
-// volumes then mostly mean the same domains.
+// narrowed is what the volumes leave of own. Where they leave all domains of a spread it stays as it is. Where they
+// do not, all nodes count: also those that own refuses, which makes no difference as long as they have
+// no fewer of the pods than those which the volumes refuse.
 func beyondVolumes(spreads []cluster.Spread, own, narrowed []constraint.Requirements) []cluster.Spread {
 	if slices.EqualFunc(own, narrowed, sameRequirements) {
 		return spreads
 	}
 	spreads = slices.Clone(spreads)
 	for i := range spreads {
-		key := spreads[i].Key
-		if !slices.ContainsFunc(own, func(r constraint.Requirements) bool { _, ok := r[key]; return ok }) {
+		if !leavesAll(spreads[i].Key, own, narrowed) {
 			spreads[i].AnyNode = true
 		}
 	}
 	return spreads
+}
+
+// leavesAll reports whether own accepts but a few values of the label, and narrowed no fewer.
+func leavesAll(key string, own, narrowed []constraint.Requirements) bool {
+	for _, o := range own {
+		values, ok := o[key]
+		if !ok || values.Complement {
+			return false
+		}
+		for _, value := range values.Listed {
+			accepts := func(r constraint.Requirements) bool { v, ok := r[key]; return !ok || v.Accepts(value) }
+			if !slices.ContainsFunc(narrowed, accepts) {
+				return false
+			}
+		}
+	}
+	return len(own) > 0
 }
 
 func sameRequirements(a, b constraint.Requirements) bool {
