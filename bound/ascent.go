@@ -35,6 +35,7 @@ type ascent struct {
 	pods    []float64   // by class
 	rough   *ascent     // of few classes that stand for all; nil where it would not be faster
 	of      []int       // by class: the class of rough that stands for it
+	live    [][]int32   // by kind: the slots that a pod of some class takes
 
 	rates [][]float64 // by kind, by resource: what one unit pays
 	loads [][]float64 // by kind, by resource: what the pods that lean there take
@@ -98,6 +99,7 @@ func (p *part) newAscent() *ascent {
 	a.findOptions()
 	n := len(a.classes[0].ask)
 	a.shares, a.rates, a.loads = grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n)
+	a.live = a.taken()
 	a.pace, a.busy = grid[pace](len(a.kinds), n), make([]bool, len(a.kinds))
 	a.roughen()
 	return a
@@ -191,6 +193,29 @@ func (a *ascent) findOptions() {
 	}
 }
 
+// taken returns, by kind, the slots that a pod of some class takes, in rising order.
+func (a *ascent) taken() [][]int32 {
+	seen, out := make([][]bool, len(a.kinds)), make([][]int32, len(a.kinds))
+	for i := range a.kinds {
+		seen[i] = make([]bool, len(a.slots[i]))
+	}
+	for c := range a.options {
+		for _, o := range a.options[c] {
+			for _, t := range a.takes[c][o.from:o.to] {
+				seen[o.kind][t.slot] = true
+			}
+		}
+	}
+	for i := range seen {
+		for s, yes := range seen[i] {
+			if yes {
+				out[i] = append(out[i], int32(s))
+			}
+		}
+	}
+	return out
+}
+
 // take returns that a pod takes n of the slots, which it makes if need be.
 func (a *ascent) take(kind int, slots *int32, count int, n int32) taken {
 	if *slots == 0 {
@@ -215,8 +240,11 @@ func (a *ascent) split() {
 				asked++
 			}
 		}
-		toSlots := 0.0
-		if len(a.slots[i]) > 0 {
+		live, toSlots := a.live[i], 0.0
+		if a.rough != nil {
+			live = a.rough.live[i] // the others are rarely scarce, and cost nothing at first
+		}
+		if len(live) > 0 {
 			toSlots = opening
 		}
 		if asked == 0 {
@@ -226,7 +254,10 @@ func (a *ascent) split() {
 			a.shares[i][r] *= (1 - toSlots) / max(asked, 1)
 		}
 		for s := range a.slots[i] {
-			a.slots[i][s].share, a.slots[i][s].pace = toSlots/float64(len(a.slots[i])), pace{speed: 1}
+			a.slots[i][s] = slot{count: a.slots[i][s].count, pace: pace{speed: 1}}
+		}
+		for _, s := range live {
+			a.slots[i][s].share = toSlots / float64(len(live))
 		}
 		a.price(i)
 	}
@@ -291,8 +322,8 @@ func (a *ascent) price(i int) {
 			a.rates[i][r] = a.shares[i][r] * k.price / room
 		}
 	}
-	for s := range a.slots[i] {
-		s := &a.slots[i][s]
+	for _, n := range a.live[i] {
+		s := &a.slots[i][n]
 		s.load, s.fee = 0, s.share*k.price/float64(s.count)
 	}
 }
@@ -369,23 +400,23 @@ func (a *ascent) shift(i int) {
 			sum += a.shares[i][r] * a.loads[i][r]
 		}
 	}
-	for s := range a.slots[i] {
-		s := &a.slots[i][s]
+	for _, n := range a.live[i] {
+		s := &a.slots[i][n]
 		s.load *= k.price / float64(s.count)
 		sum += s.share * s.load
 	}
 	if sum <= 0 {
 		return
 	}
-	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.slots[i]))
+	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.live[i]))
 	for r, share := range a.shares[i] {
 		if share > 0 {
 			a.shares[i][r] = max(share*a.pace[i][r].factor(a.loads[i][r]/sum), floor)
 			total += a.shares[i][r]
 		}
 	}
-	for s := range a.slots[i] {
-		s := &a.slots[i][s]
+	for _, n := range a.live[i] {
+		s := &a.slots[i][n]
 		if s.share > 2*floor || s.load > sum { // most slots are enough for all, and stay unpaid
 			s.share = max(s.share*s.pace.factor(s.load/sum), floor)
 		}
@@ -394,8 +425,8 @@ func (a *ascent) shift(i int) {
 	for r := range a.shares[i] {
 		a.shares[i][r] /= total
 	}
-	for s := range a.slots[i] {
-		a.slots[i][s].share /= total
+	for _, n := range a.live[i] {
+		a.slots[i][n].share /= total
 	}
 }
 

@@ -59,6 +59,7 @@ func (a *ascent) roughen() {
 		}
 	}
 	r.pods, r.near = make([]float64, len(part.classes)), make([][]option, len(part.classes))
+	r.live = r.taken()
 	a.rough = &r
 }
 
