@@ -17,7 +17,7 @@ type filler struct {
 	left    []int   // by class; what the filler may still place
 	cursors []cursor
 	room    []float64 // what is left on the machine
-	begun   bool // the machine held something before it was filled
+	begun   bool      // the machine held something before it was filled
 }
 
 // near is how close to the best score a class usually must be for its size
@@ -55,14 +55,14 @@ func (f *filler) takeRow(m *machine, k *cursor) float64 {
 		n := f.portion(m, k, want)
 		if n > 0 {
 			f.add(m, class, n)
-			k.left -= n
+			k.left, k.free = k.left-n, false
 			want -= n
 			worth += float64(n) * f.worth[class]
 		}
 		if want == 0 {
 			break
 		}
-		k.at, k.left = k.at+1, -1
+		k.advance()
 		f.measure(m)
 		if !f.settle(k, m, first) || f.q.classes[k.row[k.at]].bulk < alike*first {
 			break

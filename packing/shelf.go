@@ -88,6 +88,7 @@ type cursor struct {
 	left  int     // of the class at the cursor: how many may still come onto the machine
 	fits  float64 // how many would fit if there were enough of them
 	score float64 // what they would be worth
+	free  bool    // the rules about hosts allow some, as long as none of the class is added
 }
 
 // facts is what filling looks at all the time, side by side: by class.
@@ -95,8 +96,18 @@ type facts struct {
 	per   []float64 // by class × resource: one by what a unit asks for, 0 if it asks for nothing
 	bulk  []float64
 	ports []bool
-	alone []bool // no rule about hosts concerns it
+	base  []int // by group about hosts: the whole class that alone has to do with it, or -1
+	rules []rules
 }
+
+// rules says how the rules about hosts concern a class.
+type rules byte
+
+const (
+	ruled   rules = iota // what is on the machine of other classes may count
+	ownRule              // only what is on it of the class itself counts
+	noRule               // none does
+)
 
 // know notes the facts about the classes that have come since.
 func (w *work) know() {
@@ -109,14 +120,62 @@ func (w *work) know() {
 			}
 			w.facts.per = append(w.facts.per, per)
 		}
-		alone := class.members == nil
-		if alone {
-			p := w.q.profile(class)
-			alone = len(p.Host) == 0 && len(p.HostIn) == 0
-		}
 		w.facts.bulk, w.facts.ports = append(w.facts.bulk, class.bulk), append(w.facts.ports, len(class.ports) > 0)
-		w.facts.alone = append(w.facts.alone, alone)
+		w.facts.rules = append(w.facts.rules, w.rulesOf(class))
+		for _, m := range class.members {
+			w.facts.rules[m.class] = ruled // bundles bring more of it
+		}
 	}
+}
+
+// rulesOf says how the rules about hosts concern the class. Groups that count one profile only have one class
+// on a machine: its parts are in different domains.
+func (w *work) rulesOf(c *class) rules {
+	if c.members != nil {
+		return ruled
+	}
+	p := w.q.profile(c)
+	if len(p.Host) == 0 && len(p.HostIn) == 0 {
+		return noRule
+	}
+	if w.facts.base == nil {
+		w.facts.base = w.q.bases()
+	}
+	own := func(group int) bool { return w.facts.base[group] == c.base }
+	for i := range p.Host {
+		if !own(p.Host[i].Group) {
+			return ruled
+		}
+	}
+	for _, g := range p.HostIn {
+		if !own(g) {
+			return ruled
+		}
+	}
+	return ownRule
+}
+
+// bases returns, by group, the whole class that alone has to do with it, or -1.
+func (q *queue) bases() []int {
+	const none, many = -2, -1
+	out := slices.Repeat([]int{none}, len(q.book.Groups))
+	note := func(group, base int) {
+		if out[group] != base && out[group] != none {
+			base = many
+		}
+		out[group] = base
+	}
+	for i := range q.classes {
+		c := &q.classes[i]
+		p := q.profile(c)
+		for r := range p.Host {
+			note(p.Host[r].Group, c.base)
+		}
+		for _, g := range p.HostIn {
+			note(g, c.base)
+		}
+	}
+	return out
 }
 
 // fits returns how many units of the class fit into the room, fractions
@@ -134,16 +193,19 @@ func (f *filler) fits(class int, room []float64) float64 {
 	return max(fits, 1) // what fits exactly may be off by a rounding
 }
 
+// advance moves the cursor to the next class.
+func (k *cursor) advance() { k.at, k.left, k.free = k.at+1, -1, false }
+
 // settle moves the cursor to the first class that may come onto the machine,
 // and reports whether there is one. Room only shrinks while a machine is
 // filled, so what was passed over need not be looked at again.
 func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
-	for ; k.at < len(k.row); k.at, k.left = k.at+1, -1 {
+	for ; k.at < len(k.row); k.advance() {
 		class := k.row[k.at]
 		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 {
 			rest := k.row[k.at:]
 			k.at += sort.Search(len(rest), func(i int) bool { return f.facts.bulk[rest[i]] <= bulk })
-			k.left = -1
+			k.left, k.free = -1, false
 			if k.at == len(k.row) {
 				return false
 			}
@@ -162,13 +224,26 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if k.fits = f.fits(class, f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].ports, m.ports) {
 			continue
 		}
-		if !f.facts.alone[class] && f.most(m, class) == 0 {
+		if !f.free(k, m, class) {
 			continue
 		}
 		k.score = k.fits * f.worth[class]
 		return true
 	}
 	return false
+}
+
+// free reports whether the rules about hosts let the class at the cursor onto the machine.
+func (f *filler) free(k *cursor, m *machine, class int) bool {
+	rules := f.facts.rules[class]
+	if rules == noRule || k.free {
+		return true
+	}
+	if f.most(m, class) == 0 {
+		return false
+	}
+	k.free = rules == ownRule // until some of it are added
+	return true
 }
 
 // allowance is how many units of the class the machine may get: what is left,
