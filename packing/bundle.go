@@ -18,8 +18,8 @@ func (w *work) bundle() []int {
 			if w.left[c] == 0 || !w.q.profile(&w.q.classes[c]).Follows() {
 				continue
 			}
-			if !w.clump(c) {
-				w.attach(c)
+			if groups, _ := w.needs(&w.q.classes[c]); !w.clump(c) {
+				w.attach(c, groups, false)
 			}
 		}
 		// Whoever must be near a pod that has just been tied can be tied to it now.
@@ -70,7 +70,7 @@ func (w *work) clump(c int) bool {
 		}
 	}
 	for len(members) > 0 {
-		if w.tie(members, 1) {
+		if w.tie(members, 1, false) {
 			w.q.classes[len(w.q.classes)-1].forced = true
 			for _, g := range groups {
 				w.clumped[g] = true
@@ -123,9 +123,8 @@ func (w *work) isSomewhere(group int) bool {
 // isTaken reports whether pods of the group have a host, so that others must go there too.
 func (w *work) isTaken(group int) bool { return w.clumped[group] || w.isSomewhere(group) }
 
-// attach ties pods to those that they must be near: to each about the same number.
-func (w *work) attach(c int) {
-	groups, _ := w.needs(&w.q.classes[c])
+// attach ties pods to those of the groups, which they must be near, or wish to be: to each about the same number.
+func (w *work) attach(c int, groups []int, wish bool) {
 	var hosts []int
 	there := 0
 	for _, o := range w.order {
@@ -141,7 +140,7 @@ func (w *work) attach(c int) {
 				share = w.left[c]
 				continue
 			}
-			if !w.tie([]member{{o, 1}, {c, share}}, n) {
+			if !w.tie([]member{{o, 1}, {c, share}}, n, wish) {
 				share /= 2
 			}
 		}
@@ -165,8 +164,9 @@ func (w *work) counts(o int, groups []int) bool {
 	})
 }
 
-// tie makes a class of n bundles, and reports whether some machine takes one.
-func (w *work) tie(members []member, n int) bool {
+// tie makes a class of n bundles, and reports whether some machine takes one. If the pods only wish to be together, that
+// must not be against another wish about hosts.
+func (w *work) tie(members []member, n int, wish bool) bool {
 	first := w.q.classes[members[0].class]
 	b := class{sig: first.sig, profile: topology.Plain, priority: first.priority, base: len(w.q.classes), nodes: w.nodesOf(&first), all: n}
 	var amounts capacity.Amounts
@@ -195,13 +195,13 @@ func (w *work) tie(members []member, n int) bool {
 	var host topology.Tally
 	for _, m := range b.members {
 		c := &w.q.classes[m.class]
-		if host.Room(w.q.book, w.q.profile(c), topology.Limits{Together: true}) < m.n {
+		if host.Room(w.q.book, w.q.profile(c), topology.Limits{Together: true, Strict: wish}) < m.n {
 			return false
 		}
 		w.tally(&host, c, m.n)
 	}
 	b.stages = w.stagesOf(&b, members)
-	b.hard, b.first = w.hardOf(members), -1
+	b.hard, b.first, b.wished = w.hardOf(members), -1, wish
 	if len(b.stages) == 0 && !w.anyRoom(b.ask, b.nodes) {
 		return false
 	}

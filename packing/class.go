@@ -31,6 +31,7 @@ type class struct {
 	nodes   bitset   // of a part: the nodes that are in its domains; nil: all
 	members []member // of a bundle: what a unit is made of
 	forced  bool     // of a bundle: no plan could put its pods on more than one machine
+	wished  bool     // of a bundle: its pods would rather be together, and need not
 
 	hard  int // the accept set that no preference narrows, of what can be had now
 	first int // the first of the stages that it had before parts were made of it

@@ -21,7 +21,8 @@
 // Rules among pods (package topology) come first: pods that keep to zones, or to
 // the domains of any other label, are sent there (split), as parts of their
 // class that accept only what is in the domain. Rules about hosts are judged machine by
-// machine as it fills; pods that must share a machine travel as one unit (bundle).
+// machine as it fills; pods that must share a machine travel as one unit (bundle), and
+// so do those that would rather share one, as long as there is one for them (gather, relax).
 // If a domain cannot have what was sent there, the plan is made anew with that
 // known (again), and what relied on it is taken out (withdraw, audit). So it is if
 // machines for other pods make a zone count that had no node (foresee). Who is

@@ -30,6 +30,7 @@ func (f *filler) limits(class int) topology.Limits {
 	l := topology.Limits{Strict: !f.lax[class]}
 	if f.here {
 		l.Fewest, l.Strict = f.ground.fewestOf, f.strict
+		l.Somewhere = func(group int) bool { return f.rooms.having(group).any() }
 	}
 	if f.level != nil {
 		l.Fewest = f.fewestOfAll

@@ -19,25 +19,73 @@ func (w *work) split() {
 	w.splitAll(all)
 }
 
-// splitAll splits these classes; who must be near others waits until they have their places.
+// splitAll splits these classes. Who would rather be near others waits until those have been split, and who must
+// be near others until they have their places.
 func (w *work) splitAll(classes []int) {
-	waiting := slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return len(w.q.profile(&w.q.classes[c]).Keys) == 0 })
-	for len(waiting) > 0 {
+	var first, wishing []int
+	for _, c := range classes {
+		p := w.q.profile(&w.q.classes[c])
+		switch {
+		case len(p.Keys) == 0:
+		case slices.ContainsFunc(p.Domain, func(r topology.Rule) bool { return r.Form == topology.Near && r.Weight > 0 && !r.Self }):
+			wishing = append(wishing, c)
+		default:
+			first = append(first, c)
+		}
+	}
+	rest := w.splitThose(first)
+	if len(wishing) > 0 {
+		w.countPinned()
+		rest = w.splitThose(append(rest, wishing...))
+	}
+	for _, c := range rest {
+		w.strand(c)
+	}
+	w.arrange()
+}
+
+// countPinned counts pods whom others only wish to be near, and who are therefore sent to no domain, where they can be
+// in one only.
+func (w *work) countPinned() {
+	for c := range w.whole {
+		class := &w.q.classes[c]
+		if w.left[c] == 0 || len(class.stages) == 0 {
+			continue
+		}
+		profile := w.q.profile(class)
+		for _, g := range profile.In {
+			group := &w.q.book.Groups[g]
+			if group.Form != topology.Near || slices.Contains(profile.Keys, group.Key) {
+				continue
+			}
+			in, only := 0, 0
+			for d, offers := range w.ground.keys[group.Key].offers {
+				if w.accepts.sets[class.hard].meets(offers) {
+					in, only = in+1, d
+				}
+			}
+			if in == 1 {
+				w.ground.census.Resident(g, only, w.left[c])
+			}
+		}
+	}
+}
+
+// splitThose splits the classes that can be, as often as that makes more of them possible, and returns the others.
+func (w *work) splitThose(classes []int) []int {
+	for len(classes) > 0 {
 		var again []int
-		for _, c := range waiting {
+		for _, c := range classes {
 			if !w.splitClass(c) {
 				again = append(again, c)
 			}
 		}
-		if len(again) == len(waiting) {
+		if len(again) == len(classes) {
 			break
 		}
-		waiting = again
+		classes = again
 	}
-	for _, c := range waiting {
-		w.strand(c)
-	}
-	w.arrange()
+	return classes
 }
 
 // arrange puts the classes in order: by priority, then the larger first.

@@ -68,16 +68,29 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	return plan
 }
 
-// fill gives places to the pods that are left: on nodes that are there, then on machines.
+// fill gives places to the pods that are left: on nodes that are there, then on machines. Who would rather be with
+// others and found no place so is then tried alone.
 func (w *work) fill() {
 	w.place(w.order)
 	w.place(w.bundle())
 	w.place(w.following())
+	w.place(w.gather())
+	w.buyRest()
+	alone := w.relax()
+	w.untie()
+	if len(alone) > 0 {
+		w.place(alone)
+		w.buyRest()
+		w.untie()
+	}
+}
+
+// buyRest buys machines for all who are left; those that there are already are filled up first.
+func (w *work) buyRest() {
 	if len(w.machines) > 0 {
-		w.appraise(w.active()) // those are filled up first
+		w.appraise(w.active())
 	}
 	w.buyAll()
-	w.untie()
 }
 
 // judge takes out of the plan what kube-scheduler would not bind.

@@ -125,6 +125,9 @@ type Limits struct {
 	Fewest func(group, minDomains int) int
 	// Strict: wishes count like demands.
 	Strict bool
+	// Somewhere reports whether some node has a pod of the group: then a wish to be near one
+	// can come true. Nil: none has.
+	Somewhere func(group int) bool
 	// Together: the pods that these must be near come with them.
 	Together bool
 }
@@ -159,9 +162,9 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 // ownRoom is how many pods their own rule lets onto a machine where its group
 // counts so many.
 func ownRoom(matched int, r *Rule, l Limits) int {
-	none := r.Form == Apart && matched > 0 || r.Form == Near && matched == 0 && r.Weight == 0 && !l.Together
+	near := r.Form == Near && (r.Weight == 0 || l.Somewhere != nil && l.Somewhere(r.Group))
 	switch {
-	case none:
+	case r.Form == Apart && matched > 0, near && matched == 0 && !l.Together:
 		return 0
 	case r.Form == Spread:
 		return spreadRoom(matched, r, l)
