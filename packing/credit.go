@@ -2,8 +2,10 @@ package packing
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
 )
 
@@ -34,15 +36,89 @@ func (w *work) leastPrice() catalog.Price {
 		return alone
 	}
 	c := newCredit(w, all)
-	return max(alone, w.priced(c.demands).least()-c.total())
+	exchanged := w.priced(c.demands).least() - c.total(c.demands)
+	return max(alone, exchanged, w.beyond(all))
+}
+
+// beyond is another lower bound for the demands: what their pods are worth, less
+// the most that the instances of capacity reservations can hold. It holds as
+// no machine that is bought can hold pods worth more than its price. It is the better one
+// where what is reserved is large or odd, and what could stand in for it dear.
+func (w *work) beyond(demands []demand) catalog.Price {
+	p := w.priced(demands)
+	p.least()
+	c := &credit{work: w, demands: demands, saves: make([]catalog.Price, len(w.st.reserves))}
+	for n := range w.st.reserves {
+		for _, o := range w.st.reserves[n].offers {
+			holds := catalog.Price(min(c.holds(o, p.answer.Worth), float64(mostSaved))) + 1
+			c.saves[n] = max(c.saves[n], holds-w.st.offers[o].Price)
+		}
+	}
+	sum := 0.0
+	for i, d := range demands {
+		sum += p.answer.Worth[i] * float64(d.n)
+	}
+	return catalog.Price(sum*(1-1e-9)) - c.total(demands)
+}
+
+// mostSaved keeps sums of savings from overflowing.
+const mostSaved = 1_000_000 * catalog.Dollar
+
+// holds returns an amount that pods on one machine of the offer can at most be
+// worth together. If no pod is worth more than some rates for what it asks for, no
+// machine holds more than they make of its room; rates in a few proportions are tried.
+func (c *credit) holds(o int, worth []float64) float64 {
+	room := c.st.room(o)
+	least := math.Inf(1)
+	for _, rates := range c.st.res.proportions() {
+		amount := func(v vector) float64 {
+			sum := 0.0
+			for r, n := range v {
+				sum += rates[r] * float64(max(n, 0))
+			}
+			return sum
+		}
+		most := 0.0
+		for i, d := range c.demands {
+			if ask := c.q.classes[d.class].ask; worth[i] > 0 && c.accepts.sets[d.set].has(o) && ask.fits(room) {
+				most = max(most, worth[i]/amount(ask)) // infinite for what it does not ask for
+			}
+		}
+		if !math.IsInf(most, 1) {
+			least = min(least, most*amount(room))
+		}
+	}
+	return least
+}
+
+// proportions are rates for resources: each alone, and memory that costs as
+// much as a processor in several amounts.
+func (r resources) proportions() [][]float64 {
+	var out [][]float64
+	for i := range r {
+		alone := make([]float64, len(r))
+		alone[i] = 1
+		out = append(out, alone)
+	}
+	cpu, memory := slices.Index(r, capacity.CPU), slices.Index(r, capacity.Memory)
+	if cpu < 0 || memory < 0 {
+		return out
+	}
+	for _, gibibytes := range [...]float64{1, 2, 4, 6, 8, 12, 16, 24, 32} {
+		both := make([]float64, len(r))
+		both[cpu], both[memory] = 1, 1000/(gibibytes*(1<<30))
+		out = append(out, both)
+	}
+	return out
 }
 
 // credit is what capacity reservations could save at most.
 type credit struct {
 	*work
 	lots    []lot
-	demands []demand // those that what is bought could serve too
-	saves   []catalog.Price
+	demands []demand        // those that what is bought could serve too
+	saves   []catalog.Price // by reservation: what one of its instances saves at most
+	options map[demand]int  // how many lots a demand accepts
 }
 
 func newCredit(w *work, demands []demand) *credit {
@@ -50,8 +126,15 @@ func newCredit(w *work, demands []demand) *credit {
 	for i, d := range demands {
 		sets[i] = d.set
 	}
-	c := &credit{work: w, lots: w.lotsIn(sets), demands: demands, saves: make([]catalog.Price, len(w.st.reserves))}
-	c.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return c.choices(d) == 0 })
+	c := &credit{work: w, lots: w.lotsIn(sets), saves: make([]catalog.Price, len(w.st.reserves)), options: map[demand]int{}}
+	for _, d := range demands {
+		for _, l := range c.lots {
+			if w.accepts.sets[d.set].has(l.offer) {
+				c.options[d]++
+			}
+		}
+	}
+	c.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return c.options[d] == 0 })
 	for n := range w.st.reserves {
 		for _, o := range w.st.reserves[n].offers {
 			c.saves[n] = max(c.saves[n], c.exchange(o))
@@ -60,19 +143,8 @@ func newCredit(w *work, demands []demand) *credit {
 	return c
 }
 
-// choices returns how many lots the demand accepts.
-func (c *credit) choices(d demand) int {
-	n := 0
-	for _, l := range c.lots {
-		if c.accepts.sets[d.set].has(l.offer) {
-			n++
-		}
-	}
-	return n
-}
-
 // exchange returns what it costs to buy a machine that does all that one of the
-// reserved offer does. Demands that leave no such machine, those with the fewest choices first, are dropped:
+// reserved offer does. Demands that leave no such machine, those with the fewest options first, are dropped:
 // a bound for some of the pods is one for all.
 func (c *credit) exchange(o int) catalog.Price {
 	for {
@@ -91,18 +163,18 @@ func (c *credit) exchange(o int) catalog.Price {
 		if best >= 0 {
 			return max(best-c.st.offers[o].Price, 0)
 		}
-		first := slices.MinFunc(users, func(a, b demand) int { return cmp.Compare(c.choices(a), c.choices(b)) })
+		first := slices.MinFunc(users, func(a, b demand) int { return cmp.Compare(c.options[a], c.options[b]) })
 		c.demands = slices.DeleteFunc(c.demands, func(d demand) bool { return d == first })
 	}
 }
 
-// total is what all instances could save together.
-func (c *credit) total() catalog.Price {
+// total is what all instances could save together, for these demands.
+func (c *credit) total(demands []demand) catalog.Price {
 	sum := catalog.Price(0)
 	for n := range c.st.reserves {
 		r := &c.st.reserves[n]
 		pods := 0
-		for _, d := range c.demands {
+		for _, d := range demands {
 			if slices.ContainsFunc(r.offers, c.accepts.sets[d.set].has) {
 				pods += d.n * c.q.classes[d.class].unit
 			}
