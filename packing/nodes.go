@@ -14,12 +14,13 @@ type rooms struct {
 	room   []vector        // one after the other in cells
 	cells  []int64
 	ports  [][]cluster.HostPort
-	hosts  []topology.Tally // altered only where pods are put, in a copy
+	hosts  []topology.Tally // none is altered: it is replaced
+	lent   bool             // cells, ports and hosts are another's too
 	labels *labelIndex
 	taints []tainted
-	hard   []bitset // by signature
-	liked  []bitset // by signature: the nodes that its preferences like too
-	full   bitset   // nodes without room for anybody
+	hard   []bitset       // by signature
+	liked  []bitset       // by signature: the nodes that its preferences like too
+	full   bitset         // nodes without room for anybody
 	fits   []bitset       // by class, made when first asked for; see fitting
 	held   map[int]bitset // by group over host names, likewise; see having
 }
@@ -30,20 +31,32 @@ type tainted struct {
 	nodes  bitset
 }
 
-// clone returns a copy that can be filled by itself.
+// clone returns a copy that can be filled by itself. It shares all that there is with r until
+// it gets its first pods; r must not get any after that.
 func (r *rooms) clone() *rooms {
 	out := *r
-	out.cells, out.fits, out.held = slices.Clone(r.cells), nil, map[int]bitset{}
-	out.room = vectorsIn(out.cells, len(r.nodes))
-	out.ports, out.hosts = slices.Clone(r.ports), slices.Clone(r.hosts)
-	for i := range r.ports {
-		out.ports[i] = slices.Clip(r.ports[i])
-	}
+	out.lent, out.fits, out.held = true, nil, map[int]bitset{}
 	return &out
 }
 
+// set notes what is left of a node, and who is on it, once it has got pods.
+func (r *rooms) set(node int, free vector, ports []cluster.HostPort, host topology.Tally) {
+	if r.lent {
+		r.lent, r.cells = false, slices.Clone(r.cells)
+		r.room = vectorsIn(r.cells, len(r.nodes))
+		r.ports, r.hosts = slices.Clone(r.ports), slices.Clone(r.hosts)
+	}
+	copy(r.room[node], free)
+	r.ports[node], r.hosts[node] = slices.Clip(ports), host
+	for group, held := range r.held {
+		if host.Matched(group) > 0 {
+			held.set(node)
+		}
+	}
+}
+
 func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
-	r := &rooms{held: map[int]bitset{}}
+	r := &rooms{nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
 			r.nodes = append(r.nodes, n)
@@ -53,10 +66,10 @@ func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
 		slices.SortStableFunc(r.nodes, compareNodes)
 	}
 	r.cells = make([]int64, len(r.nodes)*len(res))
-	r.room = vectorsIn(r.cells, len(r.nodes))
+	r.room, r.ports = vectorsIn(r.cells, len(r.nodes)), make([][]cluster.HostPort, len(r.nodes))
 	for i, n := range r.nodes {
 		res.left(r.room[i], n.Allocatable, n.Requested)
-		r.ports = append(r.ports, slices.Clip(n.HostPorts))
+		r.ports[i] = slices.Clip(n.HostPorts)
 	}
 	r.hosts = make([]topology.Tally, len(r.nodes))
 	r.labels = newLabelIndex(len(r.nodes), func(key string, add func(from, to int, value string)) {
@@ -246,17 +259,12 @@ func (w *work) placeTier(tier []int, wish bool) bool {
 // put fills the node with pods of the classes, and reports whether it took any.
 func (f *filler) put(node int, classes []int) bool {
 	r := f.rooms
-	m := machine{offer: -1, free: r.room[node], ports: r.ports[node], host: r.hosts[node].Clone()}
+	m := machine{offer: -1, free: r.room[node].clone(), ports: r.ports[node], host: r.hosts[node].Clone()}
 	f.fill(&m, f.shelve(classes))
 	if len(m.takes) == 0 {
 		return false
 	}
-	r.ports[node], r.hosts[node] = m.ports, m.host
-	for group, held := range r.held {
-		if m.host.Matched(group) > 0 {
-			held.set(node)
-		}
-	}
+	r.set(node, m.free, m.ports, m.host)
 	for _, t := range m.takes {
 		f.left[t.class] -= t.n
 		f.placed = append(f.placed, placed{node: node, class: t.class, n: t.n})

@@ -133,11 +133,10 @@ func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
 func (w *work) settle() {
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
-		w.rooms.room[at.node].take(c.ask, at.n)
-		w.rooms.ports[at.node] = append(w.rooms.ports[at.node], c.ports...)
-		host := w.rooms.hosts[at.node].Clone()
+		free, host := w.rooms.room[at.node].clone(), w.rooms.hosts[at.node].Clone()
+		free.take(c.ask, at.n)
 		w.tally(&host, c, at.n)
-		w.rooms.hosts[at.node] = host
+		w.rooms.set(at.node, free, append(w.rooms.ports[at.node], c.ports...), host)
 	}
 	w.ground.findFewest(w.rooms, w.q.book, w.ground.counted)
 	for c := range w.q.classes {
