@@ -38,6 +38,7 @@ func (w *work) buyAll() {
 			f := filler{work: w, left: w.left}
 			w.machines = f.topUp(w.machines, active)
 		}
+		w.fillReserves(active)
 		w.buy(active)
 		for _, c := range active {
 			if w.left[c] > 0 {

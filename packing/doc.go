@@ -39,6 +39,10 @@
 // of plans that cost about the same the one wins that crowds fewest pods of a class onto
 // one machine. A handful of pods is solved exactly (exactly).
 //
+// Instances of capacity reservations are paid for, and there are only so many. So they
+// are filled before anything is bought (fillReserves), and what is bought by its
+// price never takes one; the bound allows for what they can save (leastPrice).
+//
 // Each machine keeps every offer that could host its pods (choices), cheapest
 // first. Pods that are left are held against every offer, step by step, to say
 // what stands in their way and what the smallest change would be (trial).

@@ -37,7 +37,7 @@ func (w *work) lotsIn(sets []int) []lot {
 	for _, m := range w.st.models {
 		first := len(out)
 		for o := m.from; o < m.to; o++ {
-			if marks[o] == 0 || w.st.shapes[w.st.offers[o].shape].broken {
+			if marks[o] == 0 || w.st.shapes[w.st.offers[o].shape].broken || w.st.offers[o].isReserved() {
 				continue
 			}
 			// Offers of a model are sorted by price: the first of its kind is the cheapest.

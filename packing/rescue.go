@@ -217,7 +217,7 @@ func (w *work) hopes(c int, affords func(set int) bool) bool {
 func (w *work) affordsAny(set int) bool {
 	any := false
 	w.accepts.sets[set].each(func(o int) {
-		any = any || w.budgets[w.st.variantOf(o).pool].times(w.st.typeOf(o).Capacity, 1) > 0
+		any = any || w.affordable(o, 1) > 0
 	})
 	return any
 }

@@ -127,9 +127,6 @@ func (w *work) byNeed(classes []int) [][]int {
 func (f *filler) fullest(classes []int) (best machine, ok bool) {
 	most := 0.0
 	for n := range f.st.reserves {
-		if f.unused(n) == 0 {
-			continue
-		}
 		for _, o := range f.st.reserves[n].offers {
 			shape := &f.st.shapes[f.st.offers[o].shape]
 			if shape.broken || f.affordable(o, 1) == 0 {
@@ -145,19 +142,22 @@ func (f *filler) fullest(classes []int) (best machine, ok bool) {
 	return best, len(best.takes) > 0
 }
 
-// affordable returns how many machines of the offer the limits of its pool allow, at most limit.
+// affordable returns how many machines of the offer the limits of its pool, and
+// the instances of its capacity reservation, allow, at most limit.
 func (w *work) affordable(offer, limit int) int {
+	if o := &w.st.offers[offer]; o.isReserved() {
+		limit = min(limit, w.unused(o.reserve))
+	}
 	return w.budgets[w.st.variantOf(offer).pool].times(w.st.typeOf(offer).Capacity, limit)
 }
 
-// assign makes the machine part of the plan, as often as there are instances,
-// budget and pods for it, at most limit.
+// assign makes the machine part of the plan, as often as it can be had and there
+// are pods for it, at most limit.
 func (w *work) assign(m machine, limit int) {
-	m.copies = min(w.unused(w.st.offers[m.offer].reserve), limit)
+	m.copies = w.affordable(m.offer, limit)
 	for _, t := range m.takes {
 		m.copies = min(m.copies, w.left[t.class]/t.n)
 	}
-	m.copies = w.affordable(m.offer, m.copies)
 	w.budgets[w.st.variantOf(m.offer).pool].spend(w.st.typeOf(m.offer).Capacity, m.copies)
 	for _, t := range m.takes {
 		w.left[t.class] -= t.n * m.copies
