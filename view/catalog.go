@@ -109,25 +109,33 @@ func (t Type) read() (catalog.Type, error) {
 		out.Capacity = out.Allocatable
 	}
 	for _, o := range t.Offerings {
-		price := o.PricePerHour * float64(catalog.Dollar)
-		if o.Zone == "" || o.CapacityType == "" || !(price >= 0 && price < math.MaxInt64/2) {
-			return out, fmt.Errorf("an offering needs zone, capacityType and a pricePerHour that is not negative")
+		offering, err := o.read()
+		if err != nil {
+			return out, err
 		}
-		read := catalog.Offering{
-			Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType,
-			Price: catalog.Price(math.Round(price)), Available: o.Available == nil || *o.Available,
-		}
-		if r := o.CapacityReservation; r != nil {
-			read.Reservation = catalog.Reservation{
-				ID: r.ID, Type: cmp.Or(r.Type, catalog.ReservationDefault), Interruptible: r.Interruptible, Left: r.InstancesLeft,
-			}
-		}
-		if err := read.Reservation.Check(o.CapacityType); err != nil {
-			return out, fmt.Errorf("an offering in %s: %w", o.Zone, err)
-		}
-		out.Offerings = append(out.Offerings, read)
+		out.Offerings = append(out.Offerings, offering)
 	}
 	return out.WithOfferings(out.Offerings), nil
+}
+
+func (o TypeOffering) read() (catalog.Offering, error) {
+	price := o.PricePerHour * float64(catalog.Dollar)
+	if o.Zone == "" || o.CapacityType == "" || !(price >= 0 && price < math.MaxInt64/2) {
+		return catalog.Offering{}, fmt.Errorf("an offering needs zone, capacityType and a pricePerHour that is not negative")
+	}
+	out := catalog.Offering{
+		Zone: o.Zone, ZoneID: o.ZoneID, CapacityType: o.CapacityType,
+		Price: catalog.Price(math.Round(price)), Available: o.Available == nil || *o.Available,
+	}
+	if r := o.CapacityReservation; r != nil {
+		out.Reservation = catalog.Reservation{
+			ID: r.ID, Type: cmp.Or(r.Type, catalog.ReservationDefault), Interruptible: r.Interruptible, Left: r.InstancesLeft,
+		}
+	}
+	if err := out.Reservation.Check(o.CapacityType); err != nil {
+		return out, fmt.Errorf("an offering in %s: %w", o.Zone, err)
+	}
+	return out, nil
 }
 
 func reservationOf(r catalog.Reservation) *Reservation {
