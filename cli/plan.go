@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +85,8 @@ const (
 )
 
 func (p *planFlags) run(ctx context.Context, s Streams) error {
-	if p.minValues != strictValues && p.minValues != relaxedValues {
+	relax := strings.EqualFold(p.minValues, relaxedValues)
+	if !relax && !strings.EqualFold(p.minValues, strictValues) {
 		return fmt.Errorf("--min-values-policy %s: want %s or %s", p.minValues, strictValues, relaxedValues)
 	}
 	// 1. See the cluster and the market.
@@ -102,7 +104,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 	snapshot := objects.Snapshot(kube.View{
-		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: p.minValues == relaxedValues,
+		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: relax,
 	})
 
 	// 2. Decide.
