@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -193,7 +194,7 @@ func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1
 			p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(c.Err))).Inc()
 			continue
 		}
-		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, "false").Inc()
+		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, strconv.FormatBool(len(c.Machine.Relaxed) > 0)).Inc()
 		best := c.Machine.Offerings[0]
 		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Machine.Pool, "pods", len(c.Machine.Pods),
 			"requests", c.Machine.Requests.String(), "instanceTypes", typesOf(c.Machine, 5), "offerings", len(c.Machine.Offerings),
