@@ -14,10 +14,9 @@ type instances struct {
 
 // turn is the decision about one instance.
 type turn struct {
-	reserve int
-	offer   []int     // by state: the offer that holds just these pods; -1 if none does
-	least   []float64 // by state: the least for which all these pods can be had, with this instance and those before it
-	part    []int     // by state: the pods on the instance in that plan
+	offer []int     // by state: the offer that holds just these pods; -1 if none does
+	least []float64 // by state: the least for which all these pods can be had, with this instance and those before it
+	part  []int     // by state: the pods on the instance in that plan
 }
 
 // fillFew fills capacity reservations in the way that makes the whole cheapest,
@@ -44,7 +43,7 @@ func (w *work) fillFew(active []int) bool {
 	for n := range w.st.reserves {
 		offer := s.offers(n)
 		for range min(w.unused(n), pods) {
-			t := s.decide(n, offer, least)
+			t := s.decide(offer, least)
 			if slices.Equal(t.least, least) {
 				break // one instance more makes nothing cheaper
 			}
@@ -71,8 +70,8 @@ func (s *instances) offers(reserve int) []int {
 }
 
 // decide finds, for every state, the pods to put on one more instance.
-func (s *instances) decide(reserve int, offer []int, before []float64) turn {
-	t := turn{reserve: reserve, offer: offer, least: slices.Clone(before), part: make([]int, s.states)}
+func (s *instances) decide(offer []int, before []float64) turn {
+	t := turn{offer: offer, least: slices.Clone(before), part: make([]int, s.states)}
 	for state := 1; state < s.states; state++ {
 		for part := 1; part <= state; part++ {
 			if offer[part] < 0 || !s.within(part, state) {

@@ -12,7 +12,6 @@ import (
 // paid for, so they are filled before anything is bought, as nodes that are
 // there are; no machine that is bought by its price is ever one of them.
 type reserve struct {
-	id     string
 	left   int   // instances that no node has, or is about to have
 	offers []int // those that take one: of several pools, or of the variants of one
 }
@@ -47,7 +46,7 @@ func (st *stock) findReserves(nodes []cluster.Node) {
 		if !ok {
 			n = len(st.reserves)
 			numbers[id] = n
-			st.reserves = append(st.reserves, reserve{id: id, left: o.Reservation.Left})
+			st.reserves = append(st.reserves, reserve{left: o.Reservation.Left})
 		}
 		r := &st.reserves[n]
 		r.left = min(r.left, o.Reservation.Left)
