@@ -173,7 +173,8 @@ func (w *randomWorld) drawTaint() corev1.Taint {
 	}
 }
 
-// drawNode makes a node that is there already, of a node group.
+// drawNode makes a node that is there already, of a node group. None is cordoned: Joiner takes that for a
+// node which leaves, and plans for the time after; the scheduler counts its domains until it has gone.
 func (w *randomWorld) drawNode(i int) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", w.name, i)
 	size := corev1.ResourceList{
@@ -186,7 +187,7 @@ func (w *randomWorld) drawNode(i int) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, catalog.LabelOS: "linux", catalog.LabelArch: pick(w, "amd64", "amd64", "arm64"), catalog.LabelZone: zone,
 		}},
-		Spec:   corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%s-%d", zone, w.name, i), Unschedulable: w.oneIn(10)},
+		Spec:   corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%s-%d", zone, w.name, i)},
 		Status: corev1.NodeStatus{Capacity: size, Allocatable: size},
 	}
 	if w.oneIn(12) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -94,9 +95,24 @@ func (s *stage) must(err error) {
 // until waits for events of the cluster until ok holds.
 func (s *stage) until(what string, ok func() bool) {
 	s.Helper()
+	s.untilNone(func() string {
+		if ok() {
+			return ""
+		}
+		return what
+	})
+}
+
+// untilNone waits for events of the cluster until nothing is missing any more.
+func (s *stage) untilNone(missing func() string) {
+	s.Helper()
 	ctx, stop := context.WithTimeout(s.Context(), patience)
 	defer stop()
-	for !ok() {
+	for {
+		what := missing()
+		if what == "" {
+			return
+		}
 		select {
 		case <-s.changed:
 		case err := <-s.lab.Failed():
@@ -240,8 +256,8 @@ func cordoned(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 }
 
-// daemonsRun waits until every node has the pods of all DaemonSets that run on it. Joiner
-// has left room for them; one that finds none is a fault.
+// daemonsRun waits until every node has the pods of all DaemonSets that run on it, for which
+// Joiner has left room. Then the scheduler knows all nodes.
 func (s *stage) daemonsRun() {
 	s.Helper()
 	sets, err := s.lab.Kube.AppsV1().DaemonSets("").List(s.Context(), metav1.ListOptions{})
@@ -250,47 +266,27 @@ func (s *stage) daemonsRun() {
 		set  types.UID
 		node string
 	}
-	want := map[post]bool{}
+	want := map[post]string{}
 	for _, n := range s.allNodes() {
 		for i := range sets.Items {
 			d := &sets.Items[i]
 			if should, _ := daemon.NodeShouldRunDaemonPod(klog.Logger{}, n, d); should && d.DeletionTimestamp == nil {
-				want[post{d.UID, n.Name}] = true
+				want[post{d.UID, n.Name}] = d.Name
 			}
 		}
 	}
-	s.until("DaemonSets to have their pods on all nodes", func() bool {
-		have := 0
+	s.untilNone(func() string {
+		missing := maps.Clone(want)
 		for _, p := range s.allPods() {
-			ref := metav1.GetControllerOfNoCopy(p)
-			if ref == nil || ref.Kind != "DaemonSet" || p.DeletionTimestamp != nil {
-				continue
-			}
-			if why := tried(p); p.Spec.NodeName == "" && why != "" && !s.isStale(p) {
-				s.Fatalf("a DaemonSet's pod, %s/%s, finds no room: %s", p.Namespace, p.Name, why)
-			}
-			if want[post{ref.UID, p.Spec.NodeName}] {
-				have++
+			if ref := metav1.GetControllerOfNoCopy(p); ref != nil && p.DeletionTimestamp == nil {
+				delete(missing, post{ref.UID, p.Spec.NodeName})
 			}
 		}
-		return have >= len(want)
+		for at, set := range missing {
+			return fmt.Sprintf("DaemonSets to have their pods on all nodes: %d are missing, one of %s on %s", len(missing), set, at.node)
+		}
+		return ""
 	})
-}
-
-// isStale reports whether the DaemonSet's pod is for a node that is gone.
-func (s *stage) isStale(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return true
-	}
-	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		for _, f := range term.MatchFields {
-			if _, err := s.nodes.Get(f.Values[0]); err == nil {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // tried returns why kube-scheduler found no node for the pod, empty if it did not look or found one.
