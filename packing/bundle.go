@@ -195,7 +195,8 @@ func (w *work) tie(members []member, n int, wish bool) bool {
 	var host topology.Tally
 	for _, m := range b.members {
 		c := &w.q.classes[m.class]
-		if host.Room(w.q.book, w.q.profile(c), topology.Limits{Together: true, Strict: wish}) < m.n {
+		limits := topology.Limits{Together: true, Strict: wish, Light: w.light[m.class]}
+		if host.Room(w.q.book, w.q.profile(c), limits) < m.n {
 			return false
 		}
 		w.tally(&host, c, m.n)
@@ -217,7 +218,7 @@ func (w *work) tie(members []member, n int, wish bool) bool {
 		w.left[m.class] -= m.n * n
 	}
 	w.q.classes = append(w.q.classes, b)
-	w.left, w.stage, w.lax = append(w.left, n), append(w.stage, 0), append(w.lax, false)
+	w.left, w.stage, w.light = append(w.left, n), append(w.stage, 0), append(w.light, 0)
 	return true
 }
 

@@ -27,9 +27,9 @@ func (f *filler) most(m *machine, class int) int {
 }
 
 func (f *filler) limits(class int) topology.Limits {
-	l := topology.Limits{Strict: !f.lax[class]}
+	l := topology.Limits{Strict: true, Light: f.light[class]}
 	if f.here {
-		l.Fewest, l.Strict = f.ground.fewestOf, f.strict
+		l.Fewest, l.Strict, l.Light = f.ground.fewestOf, f.strict, f.lightHere
 		l.Somewhere = func(group int) bool { return f.rooms.having(group).any() }
 	}
 	if f.level != nil {

@@ -193,10 +193,12 @@ func (w *work) place(classes []int) {
 	for before := -1; before < len(w.placed); {
 		before = len(w.placed)
 		for _, tier := range w.tiersOf(classes) {
-			for _, wish := range []bool{true, false} {
-				// Where the fewest pods of a spread are, may change with every pass.
-				for w.placeTier(tier, wish) && w.follows(tier) {
+			// Where the fewest pods of a spread are, may change with every pass.
+			for _, w.lightHere = range w.lights(tier) {
+				for w.placeTier(tier, true) && w.follows(tier) {
 				}
+			}
+			for w.placeTier(tier, false) && w.follows(tier) {
 			}
 		}
 		if classes = w.following(); len(classes) == 0 {

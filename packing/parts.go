@@ -92,7 +92,7 @@ func (w *work) splitThose(classes []int) []int {
 func (w *work) arrange() {
 	for len(w.stage) < len(w.q.classes) {
 		c := len(w.stage)
-		w.stage, w.lax = append(w.stage, 0), append(w.lax, w.eased[w.q.classes[c].base])
+		w.stage, w.light = append(w.stage, 0), append(w.light, w.easedTo(w.q.classes[c].base))
 	}
 	w.order = w.order[:0]
 	for c := range w.q.classes {

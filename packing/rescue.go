@@ -71,7 +71,7 @@ func (w *work) raise(ground *terrain, r *rooms, q *queue) *work {
 
 // topUpEvenly adds pods to machines and nodes, as far as those with the fewest allow it at the moment.
 func (w *work) topUpEvenly() {
-	stage, lax := slices.Clone(w.stage), slices.Clone(w.lax)
+	stage, light := slices.Clone(w.stage), slices.Clone(w.light)
 	for active := w.active(); len(active) > 0; active = w.active() {
 		w.findLevel()
 		w.appraise(active)
@@ -82,7 +82,7 @@ func (w *work) topUpEvenly() {
 			w.giveUp(c)
 		}
 	}
-	w.stage, w.lax = stage, lax
+	w.stage, w.light = stage, light
 }
 
 func (w *work) isSpreadOverHosts(c int) bool {
@@ -119,7 +119,7 @@ func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
 	next := newWork(w.st, q, w.accepts, r, ground, w.effort)
 	next.steps, next.eased, next.narrowed = w.steps, w.eased, w.narrowed
 	next.q.classes, next.left = slices.Clone(w.q.classes), slices.Clone(w.left)
-	next.stage, next.lax = slices.Clone(w.stage), slices.Clone(w.lax)
+	next.stage, next.light = slices.Clone(w.stage), slices.Clone(w.light)
 	next.sent, next.clumped = maps.Clone(w.sent), maps.Clone(w.clumped)
 	next.placed = slices.Clone(w.placed)
 	next.settle()
@@ -180,7 +180,7 @@ func (w *work) release(q *queue) (left []int) {
 	for c := range q.classes {
 		if w.left[c] > 0 {
 			w.q.classes[c].stages, w.q.classes[c].nodes = q.classes[c].stages, q.classes[c].nodes
-			w.stage[c], w.lax[c] = 0, w.eased[c]
+			w.stage[c], w.light[c] = 0, w.easedTo(c)
 			left = append(left, c)
 		}
 	}

@@ -13,7 +13,7 @@ func (w *work) gather() []int {
 	from := len(w.q.classes)
 	for _, c := range slices.Clone(w.order) {
 		class := &w.q.classes[c]
-		if w.left[c] == 0 || w.lax[c] || class.members != nil || w.q.profile(class).Follows() || len(class.stages) == 0 {
+		if w.left[c] == 0 || class.members != nil || w.q.profile(class).Follows() || len(class.stages) == 0 {
 			continue
 		}
 		rules := w.nearWishes(c)
@@ -40,7 +40,7 @@ func (w *work) gather() []int {
 func (w *work) nearWishes(c int) []topology.Rule {
 	var out []topology.Rule
 	for _, r := range w.q.profile(&w.q.classes[c]).Host {
-		if r.Form == topology.Near && r.Weight > 0 {
+		if r.Form == topology.Near && r.Weight > w.light[c] {
 			out = append(out, r)
 		}
 	}
@@ -65,7 +65,7 @@ func (w *work) huddle(c int, groups []int) {
 	var members []member
 	for _, o := range w.order {
 		other := &w.q.classes[o]
-		if w.left[o] == 0 || w.lax[o] || other.members != nil || len(other.stages) == 0 || w.q.profile(other).Follows() {
+		if w.left[o] == 0 || other.members != nil || len(other.stages) == 0 || w.q.profile(other).Follows() {
 			continue
 		}
 		if theirs, self := groupsOf(w.nearWishes(o)); self && slices.Equal(theirs, groups) {
@@ -80,7 +80,7 @@ func (w *work) huddle(c int, groups []int) {
 	}
 }
 
-// relax gives up the wishes about hosts of pods that would rather be on one machine, and found none so. It returns their classes.
+// relax gives up the wish to be together, and lighter ones, of pods that found no machine so. It returns their classes.
 func (w *work) relax() []int {
 	var out []int
 	for c := range w.q.classes {
@@ -89,12 +89,13 @@ func (w *work) relax() []int {
 			continue
 		}
 		for _, m := range b.members {
-			if !w.lax[m.class] {
-				w.lax[m.class], w.stage[m.class] = true, 0
-				out = append(out, m.class)
+			if rules := w.nearWishes(m.class); len(rules) > 0 {
+				w.light[m.class] = rules[0].Weight
 			}
+			w.stage[m.class] = 0
+			out = append(out, m.class)
 		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }

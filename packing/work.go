@@ -1,6 +1,8 @@
 package packing
 
 import (
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,18 +29,19 @@ type work struct {
 	// while no more machines are bought; nil: there can always be one without any.
 	level map[int]scarcity
 
-	clumped  map[int]bool // groups over host names whose pods have their one machine
-	sent     map[int]int  // by part: how many units were sent there
-	order    []int        // the classes by priority, then the larger first
-	left     []int        // by class: units that have no place yet
-	stage    []int        // by class: which of its stages is tried
-	lax      []bool       // by class: its wishes about hosts are given up
-	budgets  []budget
-	machines []machine
-	placed   []placed
-	worth    []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
-	prices   *pricing  // the last
-	facts    facts
+	clumped   map[int]bool // groups over host names whose pods have their one machine
+	sent      map[int]int  // by part: how many units were sent there
+	order     []int        // the classes by priority, then the larger first
+	left      []int        // by class: units that have no place yet
+	stage     []int        // by class: which of its stages is tried
+	lightHere int          // the same for all, while nodes that are there are filled
+	light     []int        // by class: its wishes about hosts up to this weight are given up
+	budgets   []budget
+	machines  []machine
+	placed    []placed
+	worth     []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
+	prices    *pricing  // the last
+	facts     facts
 
 	whole  int // classes before parts and bundles were made of them
 	steps  int
@@ -99,13 +102,50 @@ func (w *work) set(c int) int {
 }
 
 // giveUp takes the class to the next of what it can try: the next stage, then
-// all stages again without its wishes about hosts.
+// all stages again without the lightest of its wishes about hosts.
 func (w *work) giveUp(c int) {
 	w.stage[c]++
 	class := &w.q.classes[c]
-	if w.stage[c] >= len(class.stages) && !w.lax[c] && w.wishes(class) {
-		w.lax[c], w.stage[c] = true, 0
+	if w.stage[c] < len(class.stages) {
+		return
 	}
+	if weight := w.lightest(class, w.light[c]); weight > 0 {
+		w.light[c], w.stage[c] = weight, 0
+	}
+}
+
+// lightest returns the weight of the lightest wish of the class about hosts that weighs more than that; 0 if there is none.
+func (w *work) lightest(c *class, above int) int {
+	least := 0
+	for _, r := range w.q.profile(c).Host {
+		if r.Weight > above && (least == 0 || r.Weight < least) {
+			least = r.Weight
+		}
+	}
+	return least
+}
+
+// lights returns the weights up to which the classes give up their wishes about hosts, one after the other: none, then
+// all that there are but the heaviest.
+func (w *work) lights(classes []int) []int {
+	seen := map[int]bool{0: true}
+	for _, c := range classes {
+		w.eachMember(c, func(p *topology.Profile) {
+			for _, r := range p.Host {
+				seen[r.Weight] = true
+			}
+		})
+	}
+	out := slices.Sorted(maps.Keys(seen))
+	return out[:max(len(out)-1, 1)]
+}
+
+// easedTo returns the weight up to which a whole class begins with its wishes about hosts given up.
+func (w *work) easedTo(c int) int {
+	if w.eased[c] {
+		return math.MaxInt
+	}
+	return 0
 }
 
 // wishes reports whether the class would rather not be on some hosts.

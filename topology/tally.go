@@ -123,8 +123,9 @@ type Limits struct {
 	// With fewer nodes than minDomains it is 0. Nil: 0, for there can always be a
 	// new machine without any.
 	Fewest func(group, minDomains int) int
-	// Strict: wishes count like demands.
+	// Strict: wishes count like demands, but for those up to the weight Light.
 	Strict bool
+	Light  int
 	// Somewhere reports whether some node has a pod of the group: then a wish to be near one
 	// can come true. Nil: none has.
 	Somewhere func(group int) bool
@@ -141,7 +142,7 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 	room := math.MaxInt
 	for i := range p.Host {
 		r := &p.Host[i]
-		if r.Weight > 0 && !l.Strict {
+		if r.Weight > 0 && (!l.Strict || r.Weight <= l.Light) {
 			continue
 		}
 		room = min(room, ownRoom(t.of(r.Group).matched, r, l))
