@@ -41,6 +41,13 @@ func TestReservations(t *testing.T) {
 		for _, broken := range verify.Check(s, market, plan) {
 			t.Error(broken)
 		}
+		if !slices.ContainsFunc(s.Pools, func(p cluster.Pool) bool { return !p.Relaxable }) {
+			for _, r := range plan.Refusals {
+				if slices.ContainsFunc(r.Reasons, func(r packing.Reason) bool { return r.Code == packing.MinValues }) {
+					t.Errorf("%s is refused for minValues that may give way", r.Pod)
+				}
+			}
+		}
 		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
 		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the order of the input changes the plan:\n%s", diff)
@@ -192,6 +199,9 @@ func TestReservationWorlds(t *testing.T) {
 		drawTopology(t, &s)
 		drawVolumes(t, &s, market)
 		drawReservations(t, market)
+		for i := range s.Pools {
+			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
+		}
 		for i := range s.Pods {
 			if rapid.Bool().Draw(t, "minds") {
 				drawWay(t, &s.Pods[i])
