@@ -383,6 +383,9 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 
 // narrow keeps the options that cost no more than limit for the next rounds.
 func (a *ascent) narrow(c int, limit float64) {
+	if a.near[c] == nil {
+		a.near[c] = make([]option, 0, len(a.options[c]))
+	}
 	a.near[c] = a.near[c][:0]
 	for i, o := range a.options[c] {
 		if a.cost[i] <= limit {

@@ -22,9 +22,10 @@ func (w *work) candidatesOf(all bitset, m *machine, tight bool) []int {
 	if w.st.offers[m.offer].isReserved() {
 		return []int{m.offer}
 	}
-	var sorted []int
+	byPrice := w.st.variantOf(m.offer).byPrice
+	sorted := make([]int, 0, len(byPrice))
 	limited := w.st.poolOf(m.offer).budget.names
-	for _, o := range w.st.variantOf(m.offer).byPrice {
+	for _, o := range byPrice {
 		if all.has(o) && (!tight || noLarger(w.st.typeOf(o).Capacity, w.st.typeOf(m.offer).Capacity, limited)) {
 			sorted = append(sorted, o)
 		}

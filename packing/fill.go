@@ -55,7 +55,7 @@ func (f *filler) takeRow(m *machine, k *cursor) float64 {
 		n := f.portion(m, k, want)
 		if n > 0 {
 			f.add(m, class, n)
-			k.left, k.free = k.left-n, false
+			k.left, k.free, k.quick = k.left-n, false, false
 			want -= n
 			worth += float64(n) * f.worth[class]
 		}
@@ -153,7 +153,13 @@ func (f *filler) weigh(m *machine) bool {
 	f.measure(m)
 	kept := 0
 	for i := range f.cursors {
-		if !f.settle(&f.cursors[i], m, bulk) {
+		k := &f.cursors[i]
+		if k.quick && k.left > 0 {
+			k.fits = fits(k.per, f.room)
+			k.score = k.fits * k.worth
+			f.steps++
+		}
+		if (!k.quick || k.left == 0 || k.fits == 0) && !f.settle(k, m, bulk) {
 			continue
 		}
 		if kept < i {
@@ -195,7 +201,7 @@ func (f *filler) choose() int {
 	best, worth := 0, -1.0
 	for i := range f.cursors {
 		k := &f.cursors[i]
-		if size := f.worth[k.row[k.at]]; k.score >= enough*most && size > worth {
+		if size := k.worth; k.score >= enough*most && size > worth {
 			best, worth = i, size
 		}
 	}

@@ -15,6 +15,9 @@ const mostRescues = 24
 // have been sent to a domain that could not have them. First all are tried together, then class by
 // class. It returns the better plan. ground, r and q are those from before any pod was placed.
 func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
+	if w.unplaced() == 0 {
+		return w
+	}
 	closed, given := map[string]int{}, map[int]bool{} // parts and classes that were tried in vain
 	together := true
 	for range mostRescues {

@@ -79,8 +79,9 @@ func (s sheets) of(w *work, m *machine, tight bool) *sheet {
 		return found
 	}
 	out := &sheet{choices: w.fewTypes(w.candidatesOf(all, m, tight), w.st.poolOf(m.offer))}
+	out.offerings = make([]Choice, 0, len(out.choices))
 	for _, i := range out.choices {
-		offer := w.st.offers[i]
+		offer := &w.st.offers[i]
 		out.offerings = append(out.offerings, Choice{
 			InstanceType: w.st.typeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
 			Reservation: offer.Reservation.ID,
@@ -186,12 +187,14 @@ func (w *work) requests(o *offering) capacity.Amounts {
 // paying that are left, the capacity reservation, and the custom labels that were chosen.
 // Of minValues it asks for no more than is left.
 func narrowed(p *pool, v *variant, s *sheet) []constraint.Requirement {
-	var types, zones, ways []string
-	for _, c := range s.offerings {
-		types, zones, ways = append(types, c.InstanceType), append(zones, c.Zone), append(ways, c.CapacityType)
+	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range s.offerings {
+		c := &s.offerings[i]
+		types[c.InstanceType], zones[c.Zone], ways[c.CapacityType] = true, true, true
 	}
 	values := map[string][]string{
-		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
+		catalog.LabelInstanceType: slices.Sorted(maps.Keys(types)), catalog.LabelZone: slices.Sorted(maps.Keys(zones)),
+		catalog.LabelCapacityType: slices.Sorted(maps.Keys(ways)),
 	}
 	reservation := s.offerings[0].Reservation
 	if reservation != "" {
@@ -218,10 +221,7 @@ func narrowed(p *pool, v *variant, s *sheet) []constraint.Requirement {
 		out = append(out, r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		slices.Sort(values[key])
-		out = append(out, constraint.Requirement{
-			Key: key, Operator: constraint.In, Values: slices.Compact(values[key]), MinValues: least[key],
-		})
+		out = append(out, constraint.Requirement{Key: key, Operator: constraint.In, Values: values[key], MinValues: least[key]})
 	}
 	slices.SortStableFunc(out, func(a, b constraint.Requirement) int {
 		return cmp.Or(

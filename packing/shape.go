@@ -28,12 +28,13 @@ func (st *stock) shape(daemons []cluster.Daemon) {
 		running[d] = st.labels.satisfyingOne(daemon.Required)
 		running[d].and(st.tolerated(daemon.Tolerations))
 	}
+	have := newBitset(len(daemons))
 	for i := range st.models {
 		m := &st.models[i]
 		first := len(st.shapes)
 		var kinds []bitset // by shape of this model: the daemons it has
 		for o := m.from; o < m.to; o++ {
-			have := newBitset(len(daemons))
+			clear(have)
 			for d := range running {
 				if running[d].has(o) {
 					have.set(d)
@@ -42,11 +43,12 @@ func (st *stock) shape(daemons []cluster.Daemon) {
 			k := slices.IndexFunc(kinds, func(s bitset) bool { return slices.Equal(s, have) })
 			if k < 0 {
 				k = len(kinds)
-				kinds = append(kinds, have)
+				kinds = append(kinds, have.clone())
 				st.shapes = append(st.shapes, st.shapeOf(m, sorted, have))
 			}
 			st.offers[o].shape = first + k
 		}
+		m.alike = len(kinds) == 1
 	}
 }
 

@@ -85,10 +85,13 @@ func (s *shelf) drop(left []int) {
 type cursor struct {
 	row   []int
 	at    int
-	left  int     // of the class at the cursor: how many may still come onto the machine
-	fits  float64 // how many would fit if there were enough of them
-	score float64 // what they would be worth
-	free  bool    // the rules about hosts allow some, as long as none of the class is added
+	left  int       // of the class at the cursor: how many may still come onto the machine
+	fits  float64   // how many would fit if there were enough of them
+	score float64   // what they would be worth
+	free  bool      // the rules about hosts allow some, as long as none of the class is added
+	quick bool      // nothing but room and number keeps the class away, as long as none of it is added
+	per   []float64 // facts.per of the class
+	worth float64   // of one
 }
 
 // facts is what filling looks at all the time, side by side: by class.
@@ -178,11 +181,11 @@ func (q *queue) bases() []int {
 	return out
 }
 
-// fits returns how many units of the class fit into the room, fractions
-// counted, at most 1e9: 0 where not one does.
-func (f *filler) fits(class int, room []float64) float64 {
+// fits returns how many units that take such parts of an amount fit into the
+// room, fractions counted, at most 1e9: 0 where not one does.
+func fits(parts, room []float64) float64 {
 	fits := 1e9
-	for i, per := range f.facts.per[class*len(room):][:len(room)] {
+	for i, per := range parts {
 		if per > 0 {
 			fits = min(fits, room[i]*per)
 		}
@@ -194,7 +197,7 @@ func (f *filler) fits(class int, room []float64) float64 {
 }
 
 // advance moves the cursor to the next class.
-func (k *cursor) advance() { k.at, k.left, k.free = k.at+1, -1, false }
+func (k *cursor) advance() { k.at, k.left, k.free, k.quick = k.at+1, -1, false, false }
 
 // settle moves the cursor to the first class that may come onto the machine,
 // and reports whether there is one. Room only shrinks while a machine is
@@ -205,7 +208,7 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 {
 			rest := k.row[k.at:]
 			k.at += sort.Search(len(rest), func(i int) bool { return f.facts.bulk[rest[i]] <= bulk })
-			k.left, k.free = -1, false
+			k.left, k.free, k.quick = -1, false, false
 			if k.at == len(k.row) {
 				return false
 			}
@@ -221,13 +224,15 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if k.left == 0 {
 			continue
 		}
-		if k.fits = f.fits(class, f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].ports, m.ports) {
+		if k.fits = fits(f.facts.per[class*len(f.room):][:len(f.room)], f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].ports, m.ports) {
 			continue
 		}
 		if !f.free(k, m, class) {
 			continue
 		}
-		k.score = k.fits * f.worth[class]
+		k.worth, k.per = f.worth[class], f.facts.per[class*len(f.room):][:len(f.room)]
+		k.quick = !f.facts.ports[class] && (k.free || f.facts.rules[class] == noRule)
+		k.score = k.fits * k.worth
 		return true
 	}
 	return false

@@ -58,6 +58,7 @@ type model struct {
 	typ     *catalog.Type
 	from    int // its offers, cheapest first
 	to      int
+	alike   bool // all its offers have one shape
 }
 
 // offer is one way to buy a model.

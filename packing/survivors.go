@@ -20,15 +20,18 @@ func (w *work) survivors(m *machine) bitset {
 			out.and(w.accepts.sets[t.set])
 		}
 	}
+	out.andNot(w.st.reserved)
 	for _, model := range w.st.models[v.from:v.to] {
-		last, good := -1, false // the shape that was judged last: mostly all offers of a model have one
+		last, good := -1, false // the shape that was judged last
 		for o := model.from; o < model.to; o++ {
 			if shape := w.st.offers[o].shape; shape != last {
 				s := &w.st.shapes[shape]
-				last, good = shape, !s.broken && used.fits(s.room) && !conflicts(ports, s.ports)
+				last, good = shape, !s.broken && used.fits(s.room) && (len(ports) == 0 || !conflicts(ports, s.ports))
 			}
-			if !good || w.st.offers[o].isReserved() {
+			if !good {
 				out.clear(o)
+			} else if model.alike {
+				break
 			}
 		}
 	}
