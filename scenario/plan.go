@@ -15,6 +15,7 @@ import (
 //	buy 2 x general: m5.large us-east-1a on-demand 0.096
 //	  or m5a.large; us-east-1b; spot
 //	  with team=a
+//	  relaxed node.kubernetes.io/instance-type: 2 of 5 values
 //	  web-1 web-3
 //	  web-2 web-4
 //	  cpu=2 mem=4Gi pods=2
@@ -23,7 +24,8 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// "or" lists what else the machine may become: types; zones; ways of paying.
+// "or" lists what else the machine may become: types; zones; ways of paying. What
+// takes an instance of a capacity reservation has its id after the price.
 // Neighbouring machines that differ in their pods' names alone are written together.
 func PlanText(p packing.Plan) string {
 	var w writer
