@@ -23,6 +23,10 @@ type fleet struct {
 	views    []*nodeView // of slots
 	isPaired bool        // slots have the claims and Nodes that there are
 	late     []*karpv1.NodeClaim
+	byClaim  map[string]*slot // slots by the names of their claims, and of their Nodes
+	byNode   map[string]*slot
+
+	listed []cluster.Node // those of the snapshot before
 
 	kinds   podKinds
 	rules   budgets
@@ -61,6 +65,8 @@ type slot struct {
 	value       cluster.Node
 	daemonsTurn uint64
 	isDone      bool // value is that of full
+	isListed    bool // value is in fleet.listed, at number
+	number      int
 }
 
 // mover is a pod that needs a place.
@@ -74,6 +80,8 @@ func (s *state) putNode(n *corev1.Node) {
 	s.nodes[n.Name] = n
 	if before == nil || before.Spec.ProviderID != n.Spec.ProviderID {
 		s.isPaired = false
+	} else if x := s.byNode[n.Name]; x != nil {
+		x.node = n
 	}
 }
 
@@ -88,6 +96,8 @@ func (s *state) putClaim(c *karpv1.NodeClaim) {
 	if before == nil || before.Status.ProviderID != c.Status.ProviderID ||
 		before.Status.NodeName != c.Status.NodeName || byAge(before, c) != 0 {
 		s.isPaired = false
+	} else if x := s.byClaim[c.Name]; x != nil {
+		x.claim = c
 	}
 }
 
@@ -100,12 +110,10 @@ func (s *state) dropClaim(c *karpv1.NodeClaim) {
 func (s *state) pair(late []*karpv1.NodeClaim) {
 	late = slices.DeleteFunc(slices.Clone(late), func(c *karpv1.NodeClaim) bool { return s.claims[c.Name] != nil })
 	if s.isPaired && slices.Equal(late, s.late) {
-		for _, x := range s.slots {
-			x.renew(s.claims, s.nodes)
-		}
-		return
+		return // events have put what is new into its slot
 	}
 	s.isPaired, s.late = true, late
+	s.byClaim, s.byNode = make(map[string]*slot, len(s.claims)), make(map[string]*slot, len(s.nodes))
 	type names struct{ claim, node string }
 	nameOf := func(p pair) (out names) {
 		if p.claim != nil {
@@ -130,19 +138,15 @@ func (s *state) pair(late []*karpv1.NodeClaim) {
 		delete(before, name)
 		x.pair = p
 		s.slots = append(s.slots, x)
+		if p.claim != nil {
+			s.byClaim[name.claim] = x
+		}
+		if p.node != nil {
+			s.byNode[name.node] = x
+		}
 	}
 	for _, x := range before {
 		s.kinds.dropAll(x.full.residents)
-	}
-}
-
-// renew finds what the claim and the Node are now.
-func (x *slot) renew(claims map[string]*karpv1.NodeClaim, nodes map[string]*corev1.Node) {
-	if x.node != nil {
-		x.node = nodes[x.node.Name]
-	}
-	if x.claim != nil && claims[x.claim.Name] != nil { // or else it is late
-		x.claim = claims[x.claim.Name]
 	}
 }
 
@@ -250,10 +254,26 @@ func isTimed(pod *corev1.Pod) bool {
 }
 
 // finish counts the DaemonSet pods that the node has yet to get.
-func (s *state) finish(x *slot) *cluster.Node {
+func (s *state) finish(x *slot) {
 	if !x.isDone || x.daemonsTurn != s.daemonsTurn {
 		x.value = x.full.total(s.daemons)
-		x.isDone, x.daemonsTurn = true, s.daemonsTurn
+		x.isDone, x.isListed, x.daemonsTurn = true, false, s.daemonsTurn
 	}
-	return &x.value
+}
+
+// list returns the nodes in order: the list of the snapshot before, if it is the same.
+func (s *state) list() []cluster.Node {
+	isSame := s.listed != nil && len(s.listed) == len(s.slots)
+	for i, x := range s.slots {
+		s.finish(x)
+		isSame = isSame && x.isListed && x.number == i
+	}
+	if isSame {
+		return s.listed
+	}
+	s.listed = make([]cluster.Node, len(s.slots))
+	for i, x := range s.slots {
+		s.listed[i], x.isListed, x.number = x.value, true, i
+	}
+	return s.listed
 }

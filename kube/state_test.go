@@ -293,6 +293,18 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	if second.Nodes[7].Pods[2].Labels["app"] != "other" || first.Nodes[7].Pods[2].Labels["app"] != "web" {
 		t.Error("the change is not in the second snapshot, or is in the first")
 	}
+	fresh := pendingPod("new")
+	w.feeds[reflect.TypeOf(fresh)].put(fresh)
+	third := w.state.snapshot(noon, nil, nil)
+	if &third.Nodes[0] != &second.Nodes[0] || len(third.Pods) != len(second.Pods)+1 {
+		t.Error("a pod that needs a place has the nodes listed again, or is not there")
+	}
+	node := w.all["node /"+second.Nodes[3].Name].DeepCopyObject().(*corev1.Node)
+	node.Labels["rack"] = "9"
+	w.feeds[reflect.TypeOf(node)].put(node)
+	if fourth := w.state.snapshot(noon, nil, nil); fourth.Nodes[3].Labels["rack"] != "9" || third.Nodes[3].Labels["rack"] != "" {
+		t.Error("the node's label is not in the fourth snapshot, or is in the third")
+	}
 }
 
 // tell tells the state of all objects.

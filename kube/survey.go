@@ -24,11 +24,8 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 	out := cluster.Snapshot{
 		Taken:   now,
 		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, s.view, s.views),
-		Nodes:   make([]cluster.Node, 0, len(s.slots)),
+		Nodes:   s.list(),
 		Daemons: s.daemons,
-	}
-	for _, x := range s.slots {
-		out.Nodes = append(out.Nodes, *s.finish(x))
 	}
 	if len(homeless) > 0 {
 		out.Pods = make([]cluster.Pod, len(homeless))
