@@ -253,7 +253,7 @@ func (w *randomWorld) drawRunning(i int) {
 		}
 		w.running = append(w.running, p)
 		if w.oneIn(8) {
-			w.ending[p.Namespace+"/"+p.Name] = true
+			w.ending[idOf(p)] = true
 		}
 	}
 }

@@ -39,6 +39,9 @@ type stage struct {
 	nodes      corelisters.NodeLister
 	claims     corelisters.PersistentVolumeClaimLister
 	changed    chan struct{} // has something in it when a pod, a node or a volume claim has changed
+
+	last map[string]*corev1.Pod // what was last created of the pods of the world, by the names it has for them
+	made int                    // how many were
 }
 
 // patience is how long anything may take that the control plane does.
@@ -47,7 +50,7 @@ const patience = 30 * time.Second
 func newStage(t *testing.T, l *lab.Lab) *stage {
 	t.Helper()
 	ctx := t.Context()
-	s := &stage{T: t, lab: l, changed: make(chan struct{}, 1)}
+	s := &stage{T: t, lab: l, changed: make(chan struct{}, 1), last: map[string]*corev1.Pod{}}
 	factory := informers.NewSharedInformerFactory(l.Kube, 0)
 	s.pods, s.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
 	s.claims = factory.Core().V1().PersistentVolumeClaims().Lister()
@@ -195,7 +198,7 @@ func (s *stage) furnish(w *randomWorld) {
 		if _, err := kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		if w.ending[p.Namespace+"/"+p.Name] { // nobody is there to end it
+		if w.ending[idOf(p)] { // nobody is there to end it
 			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(3600))})
 		}
 		return nil
@@ -302,43 +305,53 @@ func tried(p *corev1.Pod) string {
 // outcome is what kube-scheduler did with a pod: its node, or why it has none.
 type outcome struct{ node, why string }
 
-// outcomeOf is that of the pod as it was created; false while there is none.
-func (s *stage) outcomeOf(p *corev1.Pod) (outcome, bool) {
+// outcomeOf is what became of the pod as it was last created; false while nothing has.
+func (s *stage) outcomeOf(id string) (outcome, bool) {
+	p := s.last[id]
 	got, err := s.pods.Pods(p.Namespace).Get(p.Name)
-	if err != nil || got.UID != p.UID {
+	if err != nil {
 		return outcome{}, false
 	}
 	o := outcome{got.Spec.NodeName, tried(got)}
 	return o, o != outcome{}
 }
 
-// create creates the pods and waits until kube-scheduler has bound each or found nothing for it. It
-// returns them as they were created.
-func (s *stage) create(pods []*corev1.Pod) []*corev1.Pod {
+// create creates the pods and waits until kube-scheduler has bound each or found nothing for it. Each time a
+// pod gets another name, as those of a Deployment do: the scheduler may still be at work on the one before.
+func (s *stage) create(pods []*corev1.Pod) {
 	s.Helper()
-	made := make([]*corev1.Pod, len(pods))
-	indices := make([]int, len(pods))
-	for i := range indices {
-		indices[i] = i
+	var fresh []*corev1.Pod
+	for _, p := range pods {
+		s.made++
+		again := p.DeepCopy()
+		again.Name = fmt.Sprintf("%s-%d", p.Name, s.made)
+		s.last[idOf(p)] = again
+		fresh = append(fresh, again)
 	}
-	all(s, indices, func(ctx context.Context, i int) error {
-		var err error
-		made[i], err = s.lab.Kube.CoreV1().Pods(pods[i].Namespace).Create(ctx, pods[i], metav1.CreateOptions{})
+	all(s, fresh, func(ctx context.Context, p *corev1.Pod) error {
+		_, err := s.lab.Kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})
-	s.until("kube-scheduler to look at pods", func() bool {
-		return !slices.ContainsFunc(made, func(p *corev1.Pod) bool {
-			_, done := s.outcomeOf(p)
-			return !done
-		})
+	s.untilNone(func() string {
+		for _, p := range pods {
+			if _, done := s.outcomeOf(idOf(p)); !done {
+				return "kube-scheduler to look at pod " + idOf(s.last[idOf(p)])
+			}
+		}
+		return ""
 	})
-	return made
 }
 
-// remove deletes pods at once.
+func idOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// remove deletes, at once, what was last created of the pods, if there is any of it.
 func (s *stage) remove(pods []*corev1.Pod) {
 	s.Helper()
-	all(s, pods, func(ctx context.Context, p *corev1.Pod) error {
+	all(s, pods, func(ctx context.Context, asked *corev1.Pod) error {
+		p := s.last[idOf(asked)]
+		if p == nil {
+			return nil
+		}
 		err := s.lab.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -349,48 +362,29 @@ func (s *stage) remove(pods []*corev1.Pod) {
 
 // settle creates pods and lets kube-scheduler bind as many as it can. Its word on those
 // that it leaves is final: each was made anew after the last that it bound, so it
-// has seen all the others.
+// has seen all the others. Both results are by the names that the world has for the pods.
 func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	s.Helper()
+	waits := func(p *corev1.Pod) bool { o, _ := s.outcomeOf(idOf(p)); return o.node == "" }
+	s.create(pods)
+	waiting := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !waits(p) })
+	for before := len(waiting) + 1; 0 < len(waiting) && len(waiting) < before; {
+		before = len(waiting)
+		for i, p := range waiting {
+			if waits(p) {
+				s.remove(waiting[i : i+1])
+				s.create(waiting[i : i+1])
+			}
+		}
+		waiting = slices.DeleteFunc(waiting, func(p *corev1.Pod) bool { return !waits(p) })
+	}
 	bound, left = map[string]outcome{}, map[string]outcome{}
-	asked := map[string]*corev1.Pod{}
 	for _, p := range pods {
-		asked[p.Namespace+"/"+p.Name] = p
-	}
-	waiting := s.create(pods)
-	for {
-		var still []*corev1.Pod
-		for _, p := range waiting {
-			if o, _ := s.outcomeOf(p); o.node == "" {
-				still = append(still, p)
-			}
-		}
-		before := len(still)
-		for i, p := range still {
-			if o, _ := s.outcomeOf(p); o.node != "" {
-				continue
-			}
-			s.remove(still[i : i+1])
-			still[i] = s.create([]*corev1.Pod{asked[p.Namespace+"/"+p.Name]})[0]
-		}
-		waiting = still
-		after := 0
-		for _, p := range still {
-			if o, _ := s.outcomeOf(p); o.node == "" {
-				after++
-			}
-		}
-		if after == before {
-			break
-		}
-	}
-	for id, p := range asked {
-		got, err := s.pods.Pods(p.Namespace).Get(p.Name)
-		s.must(err)
-		if o := (outcome{got.Spec.NodeName, tried(got)}); o.node != "" {
-			bound[id] = o
+		o, _ := s.outcomeOf(idOf(p))
+		if o.node != "" {
+			bound[idOf(p)] = o
 		} else {
-			left[id] = o
+			left[idOf(p)] = o
 		}
 	}
 	return bound, left

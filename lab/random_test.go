@@ -320,8 +320,6 @@ func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome
 	return bound, left
 }
 
-func idOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
-
 func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	p = p.DeepCopy()
 	r := &p.Spec.Containers[0].Resources
@@ -392,7 +390,7 @@ func (x *trial) converge() (rounds, extra int) {
 		}
 		if len(plan.Machines) == 0 {
 			for _, p := range plan.Placements {
-				x.wrong("a later plan puts %s onto %s, where there are nothing but nodes that the scheduler knows, but it is %s", p.Pod, p.Node, left[p.Pod])
+				x.wrong("a later plan puts %s onto %s, which is there, but the scheduler leaves %v", p.Pod, p.Node, left)
 			}
 			return rounds, extra
 		}
