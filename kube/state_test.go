@@ -39,7 +39,7 @@ func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		view := View{Live: true, WithoutWishes: rapid.Bool().Draw(t, "without wishes")}
+		view := View{Live: true, WithoutWishes: rapid.Bool().Draw(t, "without wishes"), RelaxMinValues: rapid.Bool().Draw(t, "relax")}
 		if rapid.Bool().Draw(t, "usual spread") {
 			view.Usual = usual
 		}
