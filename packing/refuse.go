@@ -240,27 +240,44 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 }
 
 // lackAlone returns the minValues that a machine of the offer would not keep if
-// the pod were alone on it.
+// the pod were alone on it. Its rules hold it in the domains of the offer.
 func (t *trial) lackAlone(o int) (Relaxation, bool) {
-	return t.lack(&machine{offer: o, takes: []take{{class: t.number, n: 1, set: t.accepts.hard[t.class.sig]}}})
+	set := t.accepts.hard[t.class.sig]
+	if keys := t.q.profile(t.class).Keys; len(keys) > 0 {
+		narrow := t.accepts.sets[set]
+		for i, d := range t.cellOf(o) {
+			narrow = narrow.both(t.ground.keys[keys[i]].offers[d])
+		}
+		set = t.accepts.number(narrow)
+	}
+	return t.lack(&machine{offer: o, takes: []take{{class: t.number, n: 1, set: set}}})
+}
+
+// cellOf returns the domains of the offer, by key of the class's profile.
+func (t *trial) cellOf(o int) []int {
+	var cell []int
+	for _, key := range t.q.profile(t.class).Keys {
+		cell = append(cell, t.ground.keys[key].offerAt[o])
+	}
+	return cell
 }
 
 // against names the rule about other pods that keeps the class off the offer, if there is one.
 func (t *trial) against(o int) (Code, string) {
-	p := t.q.profile(t.class)
-	cell := make([]int, len(p.Keys))
-	for i, key := range p.Keys {
-		cell[i] = slices.IndexFunc(t.ground.keys[key].offers, func(s bitset) bool { return s.has(o) })
-	}
-	rule := t.ground.census.Refusal(p, cell)
+	rule := t.ground.census.Refusal(t.q.profile(t.class), t.cellOf(o))
 	if rule == nil {
 		// A new machine gives all that is asked of a host, but for company.
-		if groups, self := t.needs(t.class); len(groups) > 0 && (!self || slices.ContainsFunc(groups, t.isTaken)) {
+		if groups, self := t.needs(t.class); len(groups) > 0 && (!self || slices.ContainsFunc(groups, t.hasHost)) {
 			return PodAffinity, topology.Hostname
 		}
 		return "", ""
 	}
 	return codeOf[rule.Form], t.q.book.Groups[rule.Group].Key
+}
+
+// hasHost reports whether a node or a machine of the plan has pods of the group, so that others must go there too.
+func (t *trial) hasHost(group int) bool {
+	return t.isTaken(group) || slices.ContainsFunc(t.machines, func(m machine) bool { return m.host.Matched(group) > 0 })
 }
 
 var codeOf = map[topology.Form]Code{topology.Spread: TopologySpread, topology.Near: PodAffinity, topology.Apart: PodAntiAffinity}

@@ -32,9 +32,8 @@ func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
 			hopeful = hopeful[:1]
 		}
 		next.retry(hopeful)
-		next.judge(there, r)
+		better := next.holds(there, r) && next.isBetter(w)
 		w.steps = next.steps
-		better := next.foresee(there) == nil && next.isBetter(w)
 		if better {
 			w = next
 		}
@@ -44,6 +43,19 @@ func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
 		together = together && better
 	}
 	return w.raise(ground, r, q)
+}
+
+// holds takes out of the plan what kube-scheduler would not bind, with the domains that its machines bring along, and
+// reports whether the rest holds.
+func (w *work) holds(ground *terrain, r *rooms) bool {
+	if found := w.foresee(ground); found != nil {
+		if len(found.bare) > len(ground.bare) {
+			return false
+		}
+		ground, w.ground.domains = found, found.domains
+	}
+	w.judge(ground, r)
+	return w.foresee(ground) == nil
 }
 
 // raise puts pods that are spread over hosts, and have no place, onto the nodes and machines of the plan: if all of
@@ -61,8 +73,7 @@ func (w *work) raise(ground *terrain, r *rooms, q *queue) *work {
 		before = next.unplaced()
 		next.topUpEvenly()
 	}
-	next.judge(there, r)
-	if next.foresee(there) != nil || !next.isBetter(w) {
+	if !next.holds(there, r) || !next.isBetter(w) {
 		return w
 	}
 	for i := range next.q.book.Profiles {
