@@ -21,6 +21,9 @@ func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
 	closed, given := map[string]int{}, map[int]bool{} // parts and classes that were tried in vain
 	together := true
 	for range mostRescues {
+		if w.unplaced() == 0 {
+			return w
+		}
 		there := w.standing(ground)
 		next := w.reopened(there, r, q)
 		next.caps = closed
@@ -61,6 +64,10 @@ func (w *work) holds(ground *terrain, r *rooms) bool {
 // raise puts pods that are spread over hosts, and have no place, onto the nodes and machines of the plan: if all of
 // those have some, they may have more, as long as nothing else is bought for them.
 func (w *work) raise(ground *terrain, r *rooms, q *queue) *work {
+	left := func(c int) bool { return w.left[c] > 0 && w.isSpreadOverHosts(c) }
+	if !slices.ContainsFunc(w.order, left) {
+		return w
+	}
 	there := w.standing(ground)
 	next := w.reopened(there, r, q)
 	even := slices.DeleteFunc(next.release(q), func(c int) bool { return !next.isSpreadOverHosts(c) })
