@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -158,7 +157,7 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 		spec.StartupTaints = []corev1.Taint{{Key: "example.com/warming", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	if w.oneIn(5) {
-		p.Spec.Weight = ptr.To(int32(1 + w.IntN(100)))
+		p.Spec.Weight = new(int32(1 + w.IntN(100)))
 	}
 	if w.oneIn(10) {
 		p.Spec.Limits = corev1.ResourceList{pick(w, corev1.ResourceCPU, karpenterv1.ResourceNodes): resource.MustParse(fmt.Sprint(1 + w.IntN(12)))}

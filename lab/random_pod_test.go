@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/joiner-sh/joiner/catalog"
 )
@@ -73,7 +72,7 @@ func (w *randomWorld) drawRequests(spec *corev1.PodSpec) {
 			Resources: corev1.ResourceRequirements{Requests: w.drawSize()}})
 	}
 	if w.oneIn(8) {
-		sidecar := corev1.Container{Name: "sidecar", Image: "pause", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		sidecar := corev1.Container{Name: "sidecar", Image: "pause", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(pick(w, "100m", "300m"))}}}
 		if w.oneIn(2) {
 			spec.InitContainers = append(spec.InitContainers, sidecar)
@@ -91,7 +90,7 @@ func (w *randomWorld) drawRequests(spec *corev1.PodSpec) {
 		}}
 	}
 	if w.oneIn(10) {
-		spec.RuntimeClassName = ptr.To(overheadClass)
+		spec.RuntimeClassName = new(overheadClass)
 	}
 }
 
@@ -226,16 +225,16 @@ func (w *randomWorld) drawSpread(app int, key string) corev1.TopologySpreadConst
 		WhenUnsatisfiable: pick(w, corev1.DoNotSchedule, corev1.DoNotSchedule, corev1.DoNotSchedule, corev1.ScheduleAnyway),
 	}
 	if s.WhenUnsatisfiable == corev1.DoNotSchedule && w.oneIn(4) {
-		s.MinDomains = ptr.To(int32(1 + w.IntN(4)))
+		s.MinDomains = new(int32(1 + w.IntN(4)))
 	}
 	if w.oneIn(5) {
 		s.MatchLabelKeys = []string{versionLabel}
 	}
 	if w.oneIn(6) {
-		s.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
+		s.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
 	}
 	if w.oneIn(5) {
-		s.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor)
+		s.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
 	}
 	return s
 }
@@ -291,7 +290,7 @@ func (w *randomWorld) drawVolume(like *corev1.Pod) {
 	w.claims = append(w.claims, &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: modes, VolumeName: name, StorageClassName: ptr.To(""),
+			AccessModes: modes, VolumeName: name, StorageClassName: new(""),
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		},
 	})

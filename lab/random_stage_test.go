@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/daemon"
-	"k8s.io/utils/ptr"
 
 	"github.com/joiner-sh/joiner/lab"
 )
@@ -82,7 +81,7 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	_, err = l.Kube.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000, PreemptionPolicy: ptr.To(corev1.PreemptNever),
+		ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000, PreemptionPolicy: new(corev1.PreemptNever),
 	}, metav1.CreateOptions{})
 	s.must(err)
 	return s
@@ -199,7 +198,7 @@ func (s *stage) furnish(w *randomWorld) {
 			return err
 		}
 		if w.ending[idOf(p)] { // nobody is there to end it
-			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(3600))})
+			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(3600))})
 		}
 		return nil
 	})
@@ -227,7 +226,7 @@ func (s *stage) join(nodes []*corev1.Node, attachable map[string]int64) {
 		_, err := s.lab.Kube.StorageV1().CSINodes().Create(ctx, &storagev1.CSINode{
 			ObjectMeta: metav1.ObjectMeta{Name: n.Name},
 			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: ebsDriver, NodeID: n.Name,
-				Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(count))}}}},
+				Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(count))}}}},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			return err
@@ -352,7 +351,7 @@ func (s *stage) remove(pods []*corev1.Pod) {
 		if p == nil {
 			return nil
 		}
-		err := s.lab.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
+		err := s.lab.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -394,11 +393,11 @@ func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 func (s *stage) clear(w *randomWorld) {
 	s.Helper()
 	kube := s.lab.Kube
-	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	ctx := context.Background()
 	everything := metav1.ListOptions{}
 	for _, n := range w.spaces {
-		s.must(kube.AppsV1().DaemonSets(n.Name).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}, everything))
+		s.must(kube.AppsV1().DaemonSets(n.Name).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, everything))
 	}
 	s.must(kube.CoreV1().Nodes().DeleteCollection(ctx, now, everything))
 	s.must(kube.StorageV1().CSINodes().DeleteCollection(ctx, now, everything))
