@@ -53,10 +53,15 @@ const usualEffort = 5_000_000
 // Answer is the bound, and prices for pods.
 type Answer struct {
 	Price catalog.Price
-	// Worth is, for each demand, what one of its pods is worth to who buys, in
-	// billionths of a dollar per hour: a dual price, but not that of the best bound
-	// (see softRounds). No offer holds pods whose worth together exceeds its
-	// price. 0 for a demand of no pods, and for what nothing holds.
+	// Soft are worths of the first rounds (see softRounds), Hard those of the last, which prove more.
+	Soft, Hard Worths
+}
+
+// Worths says what pods are worth to who buys: dual prices, such that no offer
+// holds pods whose worth together exceeds its price.
+type Worths struct {
+	// Worth is, for each demand, what one of its pods is worth, in billionths of a dollar per hour. 0 for a
+	// demand of no pods, and for what nothing holds.
 	Worth []float64
 	// Holds is, for each offer, the most that pods on one machine of it can be
 	// worth together: at most its price, and 0 for an offer of no set.
@@ -96,14 +101,15 @@ func New(p Problem) *Solver {
 
 // Least is the answer for the whole problem.
 func (s *Solver) Least() Answer {
-	out := s.blank()
+	out := Answer{Soft: s.worths(), Hard: s.worths()}
 	effort := cmp.Or(s.problem.Effort, usualEffort)
 	total := 0.0
 	for _, a := range s.ascents {
 		a.begin(a.counts(nil))
 		a.soften()
-		a.answer(a.worth, &out)
+		a.answer(a.worth, &out.Soft)
 		a.harden()
+		a.answer(a.worth, &out.Hard)
 		worth := a.worth
 		if n := len(a.classes); n > 1 && n <= mostGenerated {
 			g := a.generate(worth, effort)
@@ -116,24 +122,23 @@ func (s *Solver) Least() Answer {
 	return out
 }
 
-// Worth is the answer when there are so many pods of each demand, at most as
-// many as in the problem, in a small part of the time: its Price is what
-// the worths prove, which is some percent less.
-func (s *Solver) Worth(counts []int) Answer {
-	out := s.blank()
-	total := 0.0
+// Worth is what pods are worth when there are so many of each demand, at most as
+// many as in the problem, which takes a small part of the time: the soft worths, or the hard ones.
+func (s *Solver) Worth(counts []int, hard bool) Worths {
+	out := s.worths()
 	for _, a := range s.ascents {
 		a.begin(a.counts(counts))
 		a.soften()
+		if hard {
+			a.harden()
+		}
 		a.answer(a.worth, &out)
-		total += a.value
 	}
-	out.Price = floor(total)
 	return out
 }
 
-func (s *Solver) blank() Answer {
-	return Answer{Worth: make([]float64, len(s.problem.Demands)), Holds: make([]float64, len(s.problem.Offers))}
+func (s *Solver) worths() Worths {
+	return Worths{Worth: make([]float64, len(s.problem.Demands)), Holds: make([]float64, len(s.problem.Offers))}
 }
 
 // floor makes a price of a sum. Prices are whole, so rounding to the nearest
@@ -166,7 +171,7 @@ func (p *part) total(worth []float64) float64 {
 }
 
 // answer notes what the pods are worth, and what each offer of the part holds at most.
-func (p *part) answer(worth []float64, out *Answer) {
+func (p *part) answer(worth []float64, out *Worths) {
 	for i := range p.classes {
 		for _, d := range p.classes[i].demands {
 			out.Worth[d] = worth[i]

@@ -55,15 +55,42 @@ func TestLeastIsLower(t *testing.T) {
 		if best := cheapest(p, pods); !math.IsInf(best, 1) && float64(got.Price) > best {
 			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", got.Price, best/1e9)
 		}
-		for o, offer := range p.Offers {
-			if got.Holds[o] > float64(offer.Price)*(1+1e-9) {
-				t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, got.Holds[o])
+		checkWorths(t, p, got.Soft)
+		checkWorths(t, p, got.Hard)
+	})
+}
+
+// TestWorthOfSome asks one solver for the worths of some of the pods, again and again.
+func TestWorthOfSome(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, _ := few(t)
+		s := bound.New(p)
+		for range 3 {
+			counts := make([]int, len(p.Demands))
+			for i := range counts {
+				counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
 			}
-			if full := fullest(p, got.Worth, o); full > got.Holds[o]*(1+1e-9)+1e-3 {
-				t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, got.Holds[o])
+			hard := rapid.Bool().Draw(t, "hard")
+			worths := s.Worth(counts, hard)
+			checkWorths(t, p, worths)
+			if again := bound.New(p).Worth(counts, hard); !slices.Equal(worths.Worth, again.Worth) || !slices.Equal(worths.Holds, again.Holds) {
+				t.Errorf("the solver says %v, a new one %v", worths, again)
 			}
 		}
 	})
+}
+
+// checkWorths tries all pods on each offer.
+func checkWorths(t *rapid.T, p bound.Problem, w bound.Worths) {
+	for o, offer := range p.Offers {
+		if w.Holds[o] > float64(offer.Price)*(1+1e-9) {
+			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, w.Holds[o])
+		}
+		if full := fullest(p, w.Worth, o); full > w.Holds[o]*(1+1e-9)+1e-3 {
+			t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, w.Holds[o])
+		}
+	}
 }
 
 // cheapest tries every partition of the pods into machines. Pods that fit no

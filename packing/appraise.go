@@ -72,10 +72,10 @@ func (p *pricing) least() catalog.Price {
 // It returns the pricing of the active classes.
 func (w *work) appraise(active []int) *pricing {
 	p := w.priced(w.demands(active, w.left))
-	if p.answer.Worth == nil {
-		p.answer = p.solver.Worth(p.counts())
+	if p.answer.Soft.Worth == nil {
+		p.answer.Soft = p.solver.Worth(p.counts(), false)
 	}
-	w.value(active, p, p.answer.Worth)
+	w.value(active, p, p.answer.Soft.Worth)
 	return p
 }
 
@@ -136,9 +136,20 @@ func (w *work) expect(lots []lot, p *pricing, holds []float64) []lot {
 	return out
 }
 
-// reprice sets what a unit is worth when so many are left, and returns the lots anew. What sold first was what the
+// setOut sets what the classes are worth, by the soft worths or the hard ones, and returns the lots with what they promise.
+func (w *work) setOut(active []int, lots []lot, hard bool) []lot {
+	worths := w.prices.answer.Soft
+	if hard {
+		worths = w.prices.answer.Hard
+	}
+	w.value(active, w.prices, worths.Worth)
+	return w.expect(lots, w.prices, worths.Holds)
+}
+
+// reprice does the same when so many are left. What sold first was what the
 // market has most cheaply together; the rest must do with each other.
-func (w *work) reprice(active, left []int, p *pricing, lots []lot) []lot {
+func (w *work) reprice(active, left []int, lots []lot, hard bool) []lot {
+	p := w.prices
 	at, counts := p.places(), make([]int, len(p.demands))
 	for _, c := range active {
 		class, set := w.demandOf(c)
@@ -146,9 +157,9 @@ func (w *work) reprice(active, left []int, p *pricing, lots []lot) []lot {
 			counts[i] += left[c]
 		}
 	}
-	answer := p.solver.Worth(counts)
-	w.value(active, p, answer.Worth)
-	return w.expect(lots, p, answer.Holds)
+	worths := p.solver.Worth(counts, hard)
+	w.value(active, p, worths.Worth)
+	return w.expect(lots, p, worths.Holds)
 }
 
 // priceless is more than any real pod is worth: a million dollars per hour.

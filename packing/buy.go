@@ -9,6 +9,7 @@ import (
 type strategy struct {
 	scarce  bool    // spend the pools' limits sparingly, whatever it costs
 	near    float64 // what filler.near is; 0: as usual
+	hard    bool    // by the hard worths of the bound
 	careful bool    // more work for each machine
 	tiered  bool    // higher priorities first, rather than all together
 	apart   bool    // no machine gets a large part of a class, unless nothing else will do
@@ -53,7 +54,7 @@ func (w *work) buy(active []int) {
 	p := w.priced(w.demands(active, w.left))
 	least := float64(p.least())
 	w.appraise(active)
-	lots := w.expect(w.lots(active, w.set), p, p.answer.Holds)
+	lots := w.lots(active, w.set)
 	if o, ok := w.exactly(active, lots); ok {
 		w.take(w.better([]outcome{o, w.try(strategy{apart: true}, active, lots)}, active, least))
 		return
@@ -61,7 +62,7 @@ func (w *work) buy(active []int) {
 	// A plan that shares the classes out well and costs next to nothing more
 	// than the least cannot be beaten. If it costs more, more work is spent.
 	var outcomes []outcome
-	for _, s := range []strategy{{apart: true}, {apart: true, careful: true}, {careful: true}} {
+	for _, s := range []strategy{{apart: true}, {apart: true, hard: true}, {apart: true, hard: true, careful: true}, {hard: true, careful: true}} {
 		if len(outcomes) > 0 && w.steps > w.effort/2 {
 			break
 		}

@@ -50,13 +50,13 @@ func (w *work) beyond(demands []demand) catalog.Price {
 	c := &credit{work: w, demands: demands, saves: make([]catalog.Price, len(w.st.reserves))}
 	for n := range w.st.reserves {
 		for _, o := range w.st.reserves[n].offers {
-			holds := catalog.Price(min(c.holds(o, p.answer.Worth), float64(mostSaved))) + 1
+			holds := catalog.Price(min(c.holds(o, p.answer.Hard.Worth), float64(mostSaved))) + 1
 			c.saves[n] = max(c.saves[n], holds-w.st.offers[o].Price)
 		}
 	}
 	sum := 0.0
 	for i, d := range demands {
-		sum += p.answer.Worth[i] * float64(d.n)
+		sum += p.answer.Hard.Worth[i] * float64(d.n)
 	}
 	return catalog.Price(sum*(1-1e-9)) - c.total(demands)
 }

@@ -13,7 +13,9 @@ var reopened = [...]float64{32, 16, 8, 4, 2}
 // pods fill gaps in the others, and buys for the rest again; as long as that
 // makes the whole cheaper.
 func (w *work) improve(o outcome, classes []int, lots []lot) outcome {
-	r := &run{filler: filler{work: w, near: o.strategy.near, careful: o.strategy.careful, apart: o.strategy.apart, left: o.left}, strategy: o.strategy, lots: lots, budgets: o.budgets, machines: o.machines}
+	defer func(worth []float64) { w.worth = worth }(w.worth)
+	r := &run{filler: filler{work: w, near: o.strategy.near, careful: o.strategy.careful, apart: o.strategy.apart, left: o.left}, strategy: o.strategy, budgets: o.budgets, machines: o.machines}
+	r.lots = w.setOut(classes, lots, o.strategy.hard)
 	price := r.total()
 	for _, parts := range reopened {
 		for r.steps <= r.effort/2 {

@@ -20,7 +20,8 @@ type run struct {
 // try buys for the active classes by one strategy; w is not altered but for its steps.
 func (w *work) try(s strategy, active []int, lots []lot) outcome {
 	defer func(worth []float64) { w.worth = worth }(w.worth)
-	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: slices.Clone(w.left)}, strategy: s, lots: lots}
+	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: slices.Clone(w.left)}, strategy: s}
+	r.lots = w.setOut(active, lots, s.hard)
 	for _, b := range w.budgets {
 		r.budgets = append(r.budgets, b.clone())
 	}
@@ -32,7 +33,7 @@ func (w *work) try(s strategy, active []int, lots []lot) outcome {
 		r.machines = r.topUp(r.machines, tier)
 		for range legs {
 			r.buy(tier, leg)
-			r.lots = w.reprice(tier, r.left, w.prices, r.lots)
+			r.lots = w.reprice(tier, r.left, r.lots, s.hard)
 		}
 		r.buy(tier, 0)
 	}
