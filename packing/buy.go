@@ -79,7 +79,7 @@ func (w *work) buy(active []int) {
 		}
 	}
 	best := w.better(outcomes, active, least)
-	if best.price > least*good && w.steps < polish {
+	if best.price > least*good && w.steps < w.effort/2 {
 		cheapest := slices.MinFunc(outcomes, func(a, b outcome) int {
 			return cmp.Or(w.compareLeft(a.left, b.left, active), cmp.Compare(a.price, b.price))
 		})
@@ -91,7 +91,7 @@ func (w *work) buy(active []int) {
 // good is how far above the bound a plan may cost and be taken without looking for a better one.
 const good = 1.025
 
-// polish is how many steps a plan may have taken for machines to be bought anew.
+// polish is how many steps are spent on buying machines anew.
 const polish = 40_000_000
 
 // sparing returns what to try when limits turn pods away: they must be spent on the right ones.

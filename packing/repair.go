@@ -2,6 +2,7 @@ package packing
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -9,40 +10,53 @@ import (
 // bought again: first a little of it, then more.
 var reopened = [...]float64{32, 16, 8, 4, 2}
 
-// improve takes back the machines that give least for their money, lets their
-// pods fill gaps in the others, and buys for the rest again; as long as that
-// makes the whole cheaper.
+// worthwhile is by how much all that must have made a plan cheaper for it to be done once more.
+const worthwhile = 0.998
+
+// improve takes back machines, lets their pods fill gaps in the others, and
+// buys for the rest again; as long as that makes the whole cheaper. First it takes those that give least for
+// their money, then the dearest: what is left of a large full machine needs a smaller one.
 func (w *work) improve(o outcome, classes []int, lots []lot) outcome {
 	defer func(worth []float64) { w.worth = worth }(w.worth)
-	r := &run{filler: filler{work: w, near: o.strategy.near, careful: o.strategy.careful, apart: o.strategy.apart, left: o.left}, strategy: o.strategy, budgets: o.budgets, machines: o.machines}
-	r.lots = w.setOut(classes, lots, o.strategy.hard)
-	price := r.total()
-	for _, parts := range reopened {
-		for r.steps <= r.effort/2 {
-			again := r.reopen(price/parts, classes)
-			cheaper := again.total()
-			if again.placedLess(r) || cheaper >= price {
-				break
+	s := o.strategy
+	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: o.left}, strategy: s, budgets: o.budgets, machines: o.machines}
+	r.lots = w.setOut(classes, lots, s.hard)
+	price, limit := r.total(), min(w.steps+polish, w.effort/2)
+	for before := math.Inf(1); price < before*worthwhile; {
+		before = price
+		for _, order := range [...]func(a, b machine) int{wasteful, dear} {
+			for _, parts := range reopened {
+				for r.steps <= limit {
+					again := r.reopen(price/parts, classes, order)
+					cheaper := again.total()
+					if again.placedLess(r) || cheaper >= price {
+						break
+					}
+					r, price = again, cheaper
+				}
 			}
-			r, price = again, cheaper
 		}
 	}
 	return r.outcome()
 }
 
-// reopen returns a run that has bought again for the pods of the worst
-// machines, which cost that much together, and of two at least.
-func (r *run) reopen(amount float64, classes []int) *run {
+func wasteful(a, b machine) int { return cmp.Compare(b.waste(), a.waste()) }
+
+func dear(a, b machine) int { return cmp.Compare(b.price, a.price) }
+
+// reopen returns a run that has bought again for the pods of the first
+// machines in that order, which cost that much together, and of two at least.
+func (r *run) reopen(amount float64, classes []int, order func(a, b machine) int) *run {
 	again := &run{
 		filler: filler{work: r.work, near: r.near, careful: r.careful, apart: r.apart, left: slices.Clone(r.left)}, strategy: r.strategy, lots: r.lots,
 	}
 	for _, b := range r.budgets {
 		again.budgets = append(again.budgets, b.clone())
 	}
-	order := slices.Clone(r.machines)
-	slices.SortStableFunc(order, func(a, b machine) int { return cmp.Compare(b.waste(), a.waste()) })
+	first := slices.Clone(r.machines)
+	slices.SortStableFunc(first, order)
 	count := 0
-	for _, m := range order {
+	for _, m := range first {
 		n := 0
 		for n < m.copies && (amount > 0 || count < 2) {
 			amount -= m.price
