@@ -158,6 +158,10 @@ func (w *work) reprice(active, left []int, lots []lot, hard bool) []lot {
 		}
 	}
 	worths := p.solver.Worth(counts, hard)
+	w.steps += len(p.demands) * len(p.lots) / 4 // about as long
+	if hard {
+		w.steps += len(p.demands) * len(p.lots)
+	}
 	w.value(active, p, worths.Worth)
 	return w.expect(lots, p, worths.Holds)
 }

@@ -61,38 +61,69 @@ func (w *work) buy(active []int) {
 	}
 	// A plan that shares the classes out well and costs next to nothing more
 	// than the least cannot be beaten. If it costs more, more work is spent.
-	var outcomes []outcome
-	for _, s := range []strategy{{apart: true}, {apart: true, hard: true}, {apart: true, hard: true, careful: true}, {hard: true, careful: true}} {
-		if len(outcomes) > 0 && w.steps > w.effort/2 {
-			break
-		}
-		o := w.try(s, active, lots)
-		outcomes = append(outcomes, o)
-		if o.price <= least*good && o.crowded == 0 && !w.turned(o, active) {
-			w.take(o)
-			return
-		}
-	}
-	if w.turned(outcomes[0], active) {
+	patience := w.patience(active)
+	outcomes, found := w.tryAll([]strategy{{apart: true}, {apart: true, careful: true}, {careful: true}}, active, lots, least*good, patience)
+	if !found && w.turned(outcomes[0], active) {
 		for _, s := range w.sparing(active) {
 			outcomes = append(outcomes, w.try(s, active, lots))
 		}
 	}
+	if !found && w.leastOf(outcomes, active).price > least*poor && w.steps < patience {
+		more, done := w.tryAll([]strategy{{apart: true, hard: true}, {apart: true, hard: true, careful: true}, {hard: true, careful: true}}, active, lots, least*good, patience)
+		outcomes, found = append(outcomes, more...), done
+	}
+	if found {
+		w.take(outcomes[len(outcomes)-1])
+		return
+	}
 	best := w.better(outcomes, active, least)
-	if best.price > least*good && w.steps < w.effort/2 {
-		cheapest := slices.MinFunc(outcomes, func(a, b outcome) int {
-			return cmp.Or(w.compareLeft(a.left, b.left, active), cmp.Compare(a.price, b.price))
-		})
-		best = w.better(append(outcomes, w.improve(cheapest, active, lots)), active, least)
+	if best.price > least*good && w.steps < patience {
+		best = w.better(append(outcomes, w.improve(w.leastOf(outcomes, active), active, lots, patience)), active, least)
 	}
 	w.take(best)
+}
+
+// patience is after how many steps nothing more is tried. A few pods should not wait long, and what a better plan
+// saves grows with their number.
+func (w *work) patience(active []int) int {
+	units := 0
+	for _, c := range active {
+		units = min(units+w.left[c], manyUnits)
+	}
+	return min(w.steps+units*(2000+16*units), w.effort/2)
+}
+
+// manyUnits is from how many on no more steps are spent: some 60 million, which take two seconds.
+const manyUnits = 1900
+
+// tryAll tries the strategies one after the other, and reports whether the last one led to a plan that is good enough.
+func (w *work) tryAll(all []strategy, active []int, lots []lot, enough float64, patience int) ([]outcome, bool) {
+	var out []outcome
+	for _, s := range all {
+		if len(out) > 0 && w.steps > patience {
+			break
+		}
+		o := w.try(s, active, lots)
+		out = append(out, o)
+		if o.price <= enough && o.crowded == 0 && !w.turned(o, active) {
+			return out, true
+		}
+	}
+	return out, false
+}
+
+// leastOf returns the cheapest of the outcomes that leave the fewest pods.
+func (w *work) leastOf(outcomes []outcome, active []int) outcome {
+	return slices.MinFunc(outcomes, func(a, b outcome) int {
+		return cmp.Or(w.compareLeft(a.left, b.left, active), cmp.Compare(a.price, b.price))
+	})
 }
 
 // good is how far above the bound a plan may cost and be taken without looking for a better one.
 const good = 1.025
 
-// polish is how many steps are spent on buying machines anew.
-const polish = 40_000_000
+// poor is how far above the bound plans by its soft worths must be for the hard ones to be tried.
+const poor = 1.04
 
 // sparing returns what to try when limits turn pods away: they must be spent on the right ones.
 func (w *work) sparing(active []int) []strategy {

@@ -16,17 +16,17 @@ const worthwhile = 0.998
 // improve takes back machines, lets their pods fill gaps in the others, and
 // buys for the rest again; as long as that makes the whole cheaper. First it takes those that give least for
 // their money, then the dearest: what is left of a large full machine needs a smaller one.
-func (w *work) improve(o outcome, classes []int, lots []lot) outcome {
+func (w *work) improve(o outcome, classes []int, lots []lot, patience int) outcome {
 	defer func(worth []float64) { w.worth = worth }(w.worth)
 	s := o.strategy
 	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: o.left}, strategy: s, budgets: o.budgets, machines: o.machines}
 	r.lots = w.setOut(classes, lots, s.hard)
-	price, limit := r.total(), min(w.steps+polish, w.effort/2)
+	price := r.total()
 	for before := math.Inf(1); price < before*worthwhile; {
 		before = price
 		for _, order := range [...]func(a, b machine) int{wasteful, dear} {
 			for _, parts := range reopened {
-				for r.steps <= limit {
+				for r.steps <= patience {
 					again := r.reopen(price/parts, classes, order)
 					cheaper := again.total()
 					if again.placedLess(r) || cheaper >= price {

@@ -51,6 +51,7 @@ const (
 func (r *run) buy(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(r.lots))
 	heap.Init(&lots)
+	r.steps += len(lots)
 	r.shelves, r.known = map[uint64]*shelf{}, map[int]machine{}
 	worth := 0.0 // of all that is left
 	for _, c := range classes {
@@ -85,6 +86,7 @@ func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool)
 	ratio := math.Inf(1)
 	for lots.Len() > 0 && (*lots)[0].key*closeTo < ratio {
 		l := heap.Pop(lots).(lot)
+		r.steps += 4 // a queue is a tree
 		cost := r.cost(l)
 		if promise := cost / max(total, 1e-300); promise >= ratio {
 			l.key = max(l.key, promise)
