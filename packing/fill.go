@@ -179,20 +179,6 @@ func (f *filler) measure(m *machine) {
 	}
 }
 
-// share returns how often v fits into room, fractions counted, at most 1e9.
-func (v vector) share(room vector) float64 {
-	fits := 1e9
-	for i, x := range v {
-		if x > 0 {
-			if x > room[i] {
-				return 0
-			}
-			fits = min(fits, float64(room[i])/float64(x))
-		}
-	}
-	return fits
-}
-
 func (f *filler) choose() int {
 	most, enough := 0.0, cmp.Or(f.near, near)
 	for i := range f.cursors {

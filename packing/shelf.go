@@ -14,7 +14,6 @@ import (
 // machine it is enough to look at the largest of each row that still fits.
 type shelf struct {
 	rows [][]int
-	dead int // classes in the rows that have nothing left
 }
 
 // mostOwn is how many classes each get a row of their own: with so few, all of
@@ -78,7 +77,6 @@ func (s *shelf) drop(left []int) {
 		total += len(s.rows[i])
 	}
 	s.rows = slices.DeleteFunc(s.rows, func(row []int) bool { return len(row) == 0 })
-	s.dead = 0
 }
 
 // cursor is a place in a row, while one machine is filled.
