@@ -49,6 +49,7 @@ type ascent struct {
 // slot is slots of a kind for a group, or for large pods.
 type slot struct {
 	count int32
+	whole float64 // the price of the kind for each slot
 	share float64
 	fee   float64 // for one
 	load  float64
@@ -254,7 +255,8 @@ func (a *ascent) split() {
 			a.shares[i][r] *= (1 - toSlots) / max(asked, 1)
 		}
 		for s := range a.slots[i] {
-			a.slots[i][s] = slot{count: a.slots[i][s].count, pace: pace{speed: 1}}
+			count := a.slots[i][s].count
+			a.slots[i][s] = slot{count: count, whole: k.price / float64(count), pace: pace{speed: 1}}
 		}
 		for _, s := range live {
 			a.slots[i][s].share = toSlots / float64(len(live))
@@ -324,7 +326,7 @@ func (a *ascent) price(i int) {
 	}
 	for _, n := range a.live[i] {
 		s := &a.slots[i][n]
-		s.load, s.fee = 0, s.share*k.price/float64(s.count)
+		s.load, s.fee = 0, s.share*s.whole
 	}
 }
 
@@ -405,7 +407,7 @@ func (a *ascent) shift(i int) {
 	}
 	for _, n := range a.live[i] {
 		s := &a.slots[i][n]
-		s.load *= k.price / float64(s.count)
+		s.load *= s.whole
 		sum += s.share * s.load
 	}
 	if sum <= 0 {
@@ -425,11 +427,12 @@ func (a *ascent) shift(i int) {
 		}
 		total += s.share
 	}
+	part := 1 / total
 	for r := range a.shares[i] {
-		a.shares[i][r] /= total
+		a.shares[i][r] *= part
 	}
 	for _, n := range a.live[i] {
-		a.slots[i][n].share /= total
+		a.slots[i][n].share *= part
 	}
 }
 

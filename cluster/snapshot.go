@@ -138,6 +138,16 @@ type Pod struct {
 	Unplannable string
 }
 
+// SharesDemands reports whether what both pods demand of nodes, and of other pods,
+// lies at the same place in memory, as for pods that were made from one template. If it
+// does not, it may still be the same.
+func (p *Pod) SharesDemands(o *Pod) bool {
+	return same(p.Required, o.Required) && same(p.Preferred, o.Preferred) && same(p.Tolerations, o.Tolerations) &&
+		same(p.Spread, o.Spread) && same(p.Affinity, o.Affinity) && same(p.AntiAffinity, o.AntiAffinity)
+}
+
+func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 

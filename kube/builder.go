@@ -23,6 +23,7 @@ type builder struct {
 	nodes   []*nodeView
 	pods    []cluster.Pod
 
+	traits  traitSet
 	byName  map[string]*nodeView // by the name of the Node
 	planned planned
 }
@@ -46,8 +47,15 @@ func (b *builder) place(pod *corev1.Pod) {
 	case pod.Spec.NodeName != "":
 		b.bound(pod)
 	case isWaiting(pod) && (wasTried(pod) || !b.view.Live && !isGated(pod)):
-		b.needs(pod, podValue(pod, b.around))
+		b.needs(pod, b.valueOf(pod))
 	}
+}
+
+// valueOf returns the pod as the engine sees it; pods of one template share what it points at.
+func (b *builder) valueOf(pod *corev1.Pod) cluster.Pod {
+	value := podValue(pod, b.around)
+	b.traits.share(&value, nil)
+	return value
 }
 
 // isGated reports whether kube-scheduler said that it does not look at the pod yet.
@@ -67,7 +75,7 @@ func (b *builder) bound(pod *corev1.Pod) {
 	case !needsPlace(pod):
 		n.keep(b, pod)
 	default:
-		value := podValue(pod, b.around)
+		value := b.valueOf(pod)
 		if n.carry(b, pod, &value) {
 			value.Node = n.value.Name
 			b.needs(pod, value)

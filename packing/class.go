@@ -81,6 +81,10 @@ func newQueue(s cluster.Snapshot, res resources) *queue {
 			})
 			continue
 		}
+		if n := len(wanted); n > 0 && p.SharesDemands(wanted[n-1].Pod) {
+			wanted = append(wanted, topology.Wanted{Pod: p, Nodes: wanted[n-1].Nodes})
+			continue
+		}
 		key = signatureKey(key[:0], p)
 		sig, ok := sigs[string(key)]
 		if !ok {

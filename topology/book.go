@@ -134,7 +134,12 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 	}
 	rules := make([][]Rule, len(pods)) // nil for pods without
 	any := false
+	like := make([]bool, len(pods)) // the pod before
 	for i, p := range pods {
+		if like[i] = i > 0 && p.isLike(pods[i-1]); like[i] {
+			rules[i] = rules[i-1]
+			continue
+		}
 		if len(p.Spread) > 0 || len(p.Affinity) > 0 || len(p.AntiAffinity) > 0 || len(p.Volumes) > 0 {
 			rules[i], any = b.rules(p), true
 		}
@@ -152,12 +157,20 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 	b.index()
 	ins := make([][]int, len(pods))
 	for i, p := range pods {
+		if like[i] {
+			ins[i] = ins[i-1]
+			continue
+		}
 		ins[i] = b.GroupsOf(p.Namespace, p.Labels)
 	}
 	b.forget(own)
 	profiles := map[string]int{"": Plain}
 	var key []byte
 	for i, p := range pods {
+		if like[i] {
+			b.Of[i] = b.Of[i-1]
+			continue
+		}
 		in := b.where(ins[i], p)
 		if len(p.Volumes) > 0 {
 			in = b.withVolumes(in, p.Volumes)
@@ -172,6 +185,12 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		b.Of[i] = number
 	}
 	return b
+}
+
+// isLike reports whether the pods certainly ask for the same and are seen alike: neighbours by name mostly are.
+func (p Wanted) isLike(o Wanted) bool {
+	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
+		p.SharesDemands(o.Pod) && maps.Equal(p.Labels, o.Labels)
 }
 
 // rules returns what the pod asks, and notes the groups that it speaks of.
