@@ -17,6 +17,7 @@ type filler struct {
 	left    []int   // by class; what the filler may still place
 	cursors []cursor
 	room    []float64 // what is left on the machine
+	seats   []int32   // by class, while a machine is filled: its index in takes plus one
 	begun   bool      // the machine held something before it was filled
 }
 
@@ -36,9 +37,16 @@ func (f *filler) fill(m *machine, s *shelf) float64 {
 		f.cursors = append(f.cursors, cursor{row: row, left: -1})
 	}
 	f.steps += len(s.rows)
+	f.seats = slices.Grow(f.seats, len(f.q.classes))[:len(f.q.classes)]
+	for i := range m.takes {
+		f.seats[m.takes[i].class] = int32(i + 1)
+	}
 	worth := 0.0
 	for f.weigh(m) {
 		worth += f.takeRow(m, &f.cursors[f.choose()])
+	}
+	for i := range m.takes {
+		f.seats[m.takes[i].class] = 0
 	}
 	m.worth += worth
 	return worth
@@ -54,7 +62,7 @@ func (f *filler) takeRow(m *machine, k *cursor) float64 {
 		class := k.row[k.at]
 		n := f.portion(m, k, want)
 		if n > 0 {
-			f.add(m, class, n)
+			f.seat(m, class, n)
 			k.left, k.free, k.quick = k.left-n, false, false
 			want -= n
 			worth += float64(n) * f.worth[class]
@@ -208,11 +216,9 @@ func (f *filler) portion(m *machine, k *cursor, n int) int {
 	return n
 }
 
+// add puts n units of the class on the machine.
 func (f *filler) add(m *machine, class, n int) {
-	c := &f.q.classes[class]
-	m.free.take(c.ask, n)
-	m.ports = append(m.ports, c.ports...)
-	f.tally(&m.host, c, n)
+	f.charge(m, class, n)
 	for i := range m.takes {
 		if t := &m.takes[i]; t.class == class {
 			t.n += n
@@ -220,6 +226,25 @@ func (f *filler) add(m *machine, class, n int) {
 		}
 	}
 	m.takes = append(m.takes, take{class: class, n: n, set: f.set(class)})
+}
+
+// seat does the same while the machine is filled.
+func (f *filler) seat(m *machine, class, n int) {
+	f.charge(m, class, n)
+	if i := f.seats[class]; i > 0 {
+		m.takes[i-1].n += n
+		return
+	}
+	m.takes = append(m.takes, take{class: class, n: n, set: f.set(class)})
+	f.seats[class] = int32(len(m.takes))
+}
+
+// charge takes what n units need from the machine.
+func (f *filler) charge(m *machine, class, n int) {
+	c := &f.q.classes[class]
+	m.free.take(c.ask, n)
+	m.ports = append(m.ports, c.ports...)
+	f.tally(&m.host, c, n)
 }
 
 // bulk is the size of an amount, to compare by: what fits into a room has no
