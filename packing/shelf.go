@@ -48,7 +48,7 @@ func (w *work) shelve(classes []int) *shelf {
 }
 
 // direction appends the proportion of what the class asks for, in steps of half
-// an octave; of pods, of which machines rarely hold as many as they may, in steps of two octaves.
+// an octave; of pods, of which machines rarely hold as many as they may, in steps of four octaves.
 func (c *class) direction(b []byte, res resources) []byte {
 	first := 0.0
 	for r, n := range c.ask {
@@ -61,7 +61,7 @@ func (c *class) direction(b []byte, res resources) []byte {
 		default:
 			steps := 2.0
 			if res[r] == capacity.Pods {
-				steps = 0.5
+				steps = 0.25
 			}
 			b = appendInt(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
 		}
