@@ -132,18 +132,11 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
 		accepts: map[int][]constraint.Requirements{}, apartOf: map[[2]int]bool{},
 	}
-	rules := make([][]Rule, len(pods)) // nil for pods without
-	any := false
 	like := make([]bool, len(pods)) // the pod before
-	for i, p := range pods {
-		if like[i] = i > 0 && p.isLike(pods[i-1]); like[i] {
-			rules[i] = rules[i-1]
-			continue
-		}
-		if len(p.Spread) > 0 || len(p.Affinity) > 0 || len(p.AntiAffinity) > 0 || len(p.Volumes) > 0 {
-			rules[i], any = b.rules(p), true
-		}
+	for i := 1; i < len(pods); i++ {
+		like[i] = pods[i].isLike(pods[i-1])
 	}
+	rules, any := b.rulesOf(pods, like)
 	own := len(b.Groups)
 	for _, r := range residents {
 		for i := range r.Avoids {
@@ -185,6 +178,20 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		b.Of[i] = number
 	}
 	return b
+}
+
+// rulesOf returns what each pod asks, nil for pods that ask nothing, and whether any does.
+func (b *Book) rulesOf(pods []Wanted, like []bool) (rules [][]Rule, any bool) {
+	rules = make([][]Rule, len(pods))
+	for i, p := range pods {
+		switch {
+		case like[i]:
+			rules[i] = rules[i-1]
+		case len(p.Spread) > 0 || len(p.Affinity) > 0 || len(p.AntiAffinity) > 0 || len(p.Volumes) > 0:
+			rules[i], any = b.rules(p), true
+		}
+	}
+	return rules, any
 }
 
 // isLike reports whether the pods certainly ask for the same and are seen alike: neighbours by name mostly are.
