@@ -69,22 +69,20 @@ func (p *pricing) least() catalog.Price {
 // appraise sets what a unit of each class with any left is worth: its share of
 // the least that all of them together can cost. What nothing on the market
 // takes is worth more than anything: a node that is there is its only chance.
-// It returns the pricing of the active classes.
-func (w *work) appraise(active []int) *pricing {
-	p := w.priced(w.demands(active, w.left))
+func (w *work) appraise(active []int) {
+	p := w.priced(w.demands(active))
 	if p.answer.Soft.Worth == nil {
 		p.answer.Soft = p.solver.Worth(p.counts(), false)
 	}
 	w.value(active, p, p.answer.Soft.Worth)
-	return p
 }
 
 // demands returns what of the active classes is left, as the bound sees it.
-func (w *work) demands(active, left []int) []demand {
+func (w *work) demands(active []int) []demand {
 	gathered := map[demand]int{}
 	for _, c := range active {
 		class, set := w.demandOf(c)
-		gather(gathered, class, set, left[c])
+		gather(gathered, class, set, w.left[c])
 	}
 	return sortedDemands(gathered)
 }

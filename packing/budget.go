@@ -85,3 +85,12 @@ func (b *budget) tightest(c capacity.Amounts) string {
 	}
 	return ""
 }
+
+// cloneBudgets returns budgets that can be spent by themselves.
+func cloneBudgets(all []budget) []budget {
+	out := make([]budget, len(all))
+	for i := range all {
+		out[i] = all[i].clone()
+	}
+	return out
+}

@@ -7,12 +7,11 @@ import (
 
 // strategy is one way to go about buying.
 type strategy struct {
-	scarce  bool    // spend the pools' limits sparingly, whatever it costs
-	near    float64 // what filler.near is; 0: as usual
-	hard    bool    // by the hard worths of the bound
-	careful bool    // more work for each machine
-	tiered  bool    // higher priorities first, rather than all together
-	apart   bool    // no machine gets a large part of a class, unless nothing else will do
+	scarce  bool // spend the pools' limits sparingly, whatever it costs
+	hard    bool // by the hard worths of the bound
+	careful bool // more work for each machine
+	tiered  bool // higher priorities first, rather than all together
+	apart   bool // no machine gets a large part of a class, unless nothing else will do
 }
 
 // outcome is what a strategy led to.
@@ -51,7 +50,7 @@ func (w *work) buyAll() {
 
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
-	p := w.priced(w.demands(active, w.left))
+	p := w.priced(w.demands(active))
 	least := float64(p.least())
 	w.appraise(active)
 	lots := w.lots(active, w.set)

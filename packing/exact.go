@@ -26,10 +26,7 @@ type exact struct {
 // they have few enough pods to try them all, and if no pod is left over and no
 // limit overrun by it.
 func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
-	r := &run{filler: filler{work: w, left: slices.Clone(w.left)}}
-	for _, b := range w.budgets {
-		r.budgets = append(r.budgets, b.clone())
-	}
+	r := w.run(strategy{}, slices.Clone(w.left), cloneBudgets(w.budgets))
 	e := &exact{run: r, classes: active, states: 1}
 	for _, c := range active {
 		e.size = append(e.size, e.states)

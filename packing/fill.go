@@ -101,14 +101,13 @@ func (f *filler) carefully(m *machine, empty machine, s *shelf) {
 	if len(m.takes) > fewClasses {
 		return
 	}
-	usual := f.near
 	for _, f.near = range [...]float64{0.8, 0.99} {
 		try := empty.clone()
 		if f.fill(&try, s); try.worth > m.worth {
 			*m = try
 		}
 	}
-	f.near = usual
+	f.near = 0
 	for len(m.takes) <= fewClasses && f.swap(m, empty, s) {
 	}
 }

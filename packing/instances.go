@@ -23,7 +23,7 @@ type turn struct {
 // if the active classes have few enough pods to try them all, and if no pod is
 // left over and no limit overrun by it. It reports whether it did.
 func (w *work) fillFew(active []int) bool {
-	e := &exact{run: &run{filler: filler{work: w, left: slices.Clone(w.left)}}, classes: active, states: 1}
+	e := &exact{run: w.run(strategy{}, slices.Clone(w.left), nil), classes: active, states: 1}
 	pods := 0
 	for _, c := range active {
 		e.size = append(e.size, e.states)
@@ -101,10 +101,7 @@ func (s *instances) pods(state int) int {
 func (s *instances) take() bool {
 	w := s.work
 	machines, left := len(w.machines), slices.Clone(w.left)
-	var budgets []budget
-	for _, b := range w.budgets {
-		budgets = append(budgets, b.clone())
-	}
+	budgets := cloneBudgets(w.budgets)
 	state := s.states - 1
 	for _, t := range slices.Backward(s.turns) {
 		part := t.part[state]

@@ -53,29 +53,36 @@ func TestOracle(t *testing.T) {
 
 // bestPrice tries every partition of the pods.
 func bestPrice(s cluster.Snapshot, market catalog.Market) float64 {
-	var parts [][]cluster.Pod
 	best := math.Inf(1)
+	everyPartition(s.Pods, func(parts [][]cluster.Pod) {
+		sum := 0.0
+		for _, part := range parts {
+			sum += partPrice(s, market, part)
+		}
+		best = min(best, sum)
+	})
+	return best
+}
+
+// everyPartition calls visit with each way to split the pods into parts.
+func everyPartition(pods []cluster.Pod, visit func(parts [][]cluster.Pod)) {
+	var parts [][]cluster.Pod
 	var assign func(i int)
 	assign = func(i int) {
-		if i == len(s.Pods) {
-			sum := 0.0
-			for _, part := range parts {
-				sum += partPrice(s, market, part)
-			}
-			best = min(best, sum)
+		if i == len(pods) {
+			visit(parts)
 			return
 		}
 		for k := range parts {
-			parts[k] = append(parts[k], s.Pods[i])
+			parts[k] = append(parts[k], pods[i])
 			assign(i + 1)
 			parts[k] = parts[k][:len(parts[k])-1]
 		}
-		parts = append(parts, []cluster.Pod{s.Pods[i]})
+		parts = append(parts, []cluster.Pod{pods[i]})
 		assign(i + 1)
 		parts = parts[:len(parts)-1]
 	}
 	assign(0)
-	return best
 }
 
 // partPrice is the price of the cheapest offering that takes all these pods.

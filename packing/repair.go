@@ -18,9 +18,8 @@ const worthwhile = 0.998
 // their money, then the dearest: what is left of a large full machine needs a smaller one.
 func (w *work) improve(o outcome, classes []int, lots []lot, patience int) outcome {
 	defer func(worth []float64) { w.worth = worth }(w.worth)
-	s := o.strategy
-	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: o.left}, strategy: s, budgets: o.budgets, machines: o.machines}
-	r.lots = w.setOut(classes, lots, s.hard)
+	r := w.run(o.strategy, o.left, o.budgets)
+	r.machines, r.lots = o.machines, w.setOut(classes, lots, o.strategy.hard)
 	price := r.total()
 	for before := math.Inf(1); price < before*worthwhile; {
 		before = price
@@ -47,12 +46,8 @@ func dear(a, b machine) int { return cmp.Compare(b.price, a.price) }
 // reopen returns a run that has bought again for the pods of the first
 // machines in that order, which cost that much together, and of two at least.
 func (r *run) reopen(amount float64, classes []int, order func(a, b machine) int) *run {
-	again := &run{
-		filler: filler{work: r.work, near: r.near, careful: r.careful, apart: r.apart, left: slices.Clone(r.left)}, strategy: r.strategy, lots: r.lots,
-	}
-	for _, b := range r.budgets {
-		again.budgets = append(again.budgets, b.clone())
-	}
+	again := r.work.run(r.strategy, slices.Clone(r.left), cloneBudgets(r.budgets))
+	again.lots = r.lots
 	first := slices.Clone(r.machines)
 	slices.SortStableFunc(first, order)
 	count := 0

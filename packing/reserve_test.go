@@ -130,7 +130,7 @@ func TestReservationsOracle(t *testing.T) {
 func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 	best := math.Inf(1)
 	taken := map[string]int{}
-	var parts [][]cluster.Pod
+	var parts [][]cluster.Pod // what the pods are split into
 	var buy func(i int, sum float64)
 	buy = func(i int, sum float64) {
 		if sum >= best {
@@ -153,22 +153,10 @@ func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 			}
 		}
 	}
-	var assign func(i int)
-	assign = func(i int) {
-		if i == len(s.Pods) {
-			buy(0, 0)
-			return
-		}
-		for k := range parts {
-			parts[k] = append(parts[k], s.Pods[i])
-			assign(i + 1)
-			parts[k] = parts[k][:len(parts[k])-1]
-		}
-		parts = append(parts, []cluster.Pod{s.Pods[i]})
-		assign(i + 1)
-		parts = parts[:len(parts)-1]
-	}
-	assign(0)
+	everyPartition(s.Pods, func(all [][]cluster.Pod) {
+		parts = all
+		buy(0, 0)
+	})
 	return best
 }
 

@@ -17,14 +17,16 @@ type run struct {
 	known    map[int]machine   // by offer: its machine when it was filled last
 }
 
+// run returns a run of the strategy that has bought nothing; it alters left and budgets.
+func (w *work) run(s strategy, left []int, budgets []budget) *run {
+	return &run{filler: filler{work: w, careful: s.careful, apart: s.apart, left: left}, strategy: s, budgets: budgets}
+}
+
 // try buys for the active classes by one strategy; w is not altered but for its steps.
 func (w *work) try(s strategy, active []int, lots []lot) outcome {
 	defer func(worth []float64) { w.worth = worth }(w.worth)
-	r := &run{filler: filler{work: w, near: s.near, careful: s.careful, apart: s.apart, left: slices.Clone(w.left)}, strategy: s}
+	r := w.run(s, slices.Clone(w.left), cloneBudgets(w.budgets))
 	r.lots = w.setOut(active, lots, s.hard)
-	for _, b := range w.budgets {
-		r.budgets = append(r.budgets, b.clone())
-	}
 	tiers := [][]int{active}
 	if s.tiered {
 		tiers = w.tiersOf(active)
