@@ -7,6 +7,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -82,7 +83,8 @@ type Node struct {
 
 	Joined      bool // the Node object exists and is registered
 	Initialized bool // it has been ready for pods once
-	// Leaving: being deleted, cordoned or tainted as disrupted; takes no pods.
+	// Leaving: being deleted or tainted as disrupted. It takes no pods, and its own, unless something protects
+	// them, are to get another place. A node that is merely cordoned is not leaving: see Cordoned.
 	Leaving bool
 
 	Created time.Time // of the NodeClaim, or the Node if it has none
@@ -91,6 +93,16 @@ type Node struct {
 	// not finished, not a DaemonSet's, not static. Sorted by namespace and name.
 	Pods []Pod
 }
+
+// Cordon is the taint of a node that is closed to new pods (spec.unschedulable). Kubernetes puts it on soon
+// after the node is cordoned; a snapshot has it at once, before other taints.
+func Cordon() constraint.Taint {
+	return constraint.Taint{Key: "node.kubernetes.io/unschedulable", Effect: constraint.NoSchedule}
+}
+
+// Cordoned reports whether only pods that tolerate Cordon may come to the node. It runs on as it is otherwise: its
+// pods stay, and its domains count for spread constraints, unless those honor taints.
+func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
 
 // Daemon is a DaemonSet: a pod for every node that it accepts.
 type Daemon struct {

@@ -110,12 +110,12 @@ func foreignView(n *corev1.Node) nodeView {
 		Pool:        n.Labels[karpv1.LabelNodePool],
 		NodeClass:   n.Labels[awsv1.LabelNodeClass],
 		Labels:      withHostname(n.Labels, n.Name),
-		Taints:      taintsOf(n.Spec.Taints),
+		Taints:      withCordon(taintsOf(n.Spec.Taints), n),
 		Capacity:    Amounts(n.Status.Capacity),
 		Allocatable: allocatableOf(n),
 		Joined:      true,
 		Initialized: true,
-		Leaving:     v.going || n.Spec.Unschedulable,
+		Leaving:     v.going,
 		Created:     n.CreationTimestamp.Time,
 	}
 	v.mostCapacity = v.value.Capacity
@@ -166,9 +166,10 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 		out.Capacity = filled(out.Capacity, Amounts(c.Status.Capacity))
 		out.Allocatable = filled(out.Allocatable, Amounts(c.Status.Allocatable))
 	}
+	out.Taints = withCordon(out.Taints, n)
 	v.mostCapacity = out.Capacity
 	v.going = v.going || n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)
-	out.Leaving = v.going || n.Spec.Unschedulable
+	out.Leaving = v.going
 	return v
 }
 
@@ -269,6 +270,17 @@ func filled(a, b capacity.Amounts) capacity.Amounts {
 
 func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
+}
+
+// withCordon returns the taints with cluster.Cordon as the first if the node is cordoned, whether or not the
+// node controller has put the taint on yet. kube-scheduler goes by the field too.
+func withCordon(taints []constraint.Taint, n *corev1.Node) []constraint.Taint {
+	cordon := cluster.Cordon()
+	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
+		return taints
+	}
+	others := slices.DeleteFunc(taints, func(t constraint.Taint) bool { return t == cordon })
+	return slices.Insert(others, 0, cordon)
 }
 
 // lastingTaints are those that are not expected to go away while the node gets ready.

@@ -72,8 +72,8 @@ type planned map[types.NamespacedName]int // index into nodes, by pod
 func plannedOn(nodes []*nodeView, now time.Time) planned {
 	out := planned{}
 	for i, n := range nodes {
-		if n.value.Leaving || !n.awaited.at(now) {
-			continue
+		if n.value.Leaving || n.value.Cordoned() || !n.awaited.at(now) {
+			continue // kube-scheduler will not bind them there
 		}
 		for id := range strings.SplitSeq(n.claim.Annotations[AnnotationPods], ",") {
 			namespace, name, _ := strings.Cut(id, "/")

@@ -64,7 +64,7 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{n.Joined, "joined"}, {n.Initialized, "initialized"}, {n.Leaving, "leaving"}} {
+	}{{n.Joined, "joined"}, {n.Initialized, "initialized"}, {n.Leaving, "leaving"}, {n.Cordoned(), "cordoned"}} {
 		if flag.set {
 			b.WriteString(" " + flag.name)
 		}

@@ -172,8 +172,7 @@ func (w *randomWorld) drawTaint() corev1.Taint {
 	}
 }
 
-// drawNode makes a node that is there already, of a node group. None is cordoned: Joiner takes that for a
-// node which leaves, and plans for the time after; the scheduler counts its domains until it has gone.
+// drawNode makes a node that is there already, of a node group.
 func (w *randomWorld) drawNode(i int) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", w.name, i)
 	size := corev1.ResourceList{
@@ -204,6 +203,7 @@ func (w *randomWorld) drawNode(i int) *corev1.Node {
 	if w.oneIn(5) {
 		n.Spec.Taints = []corev1.Taint{w.drawTaint()}
 	}
+	n.Spec.Unschedulable = w.oneIn(5)
 	return n
 }
 

@@ -149,6 +149,9 @@ func nodeAttribute(n *cluster.Node, capacities *capacity.Amounts, key, value str
 	case key == "leaving" && !pair:
 		n.Leaving = true
 		return nil
+	case key == "cordoned" && !pair:
+		n.Taints = append(n.Taints, cluster.Cordon())
+		return nil
 	case key == "joining" && !pair:
 		n.Joined, n.Initialized = false, false
 		return nil
@@ -156,7 +159,7 @@ func nodeAttribute(n *cluster.Node, capacities *capacity.Amounts, key, value str
 		n.Initialized = false
 		return nil
 	case !pair:
-		return errors.New("want leaving, joining, uninitialized or key=value")
+		return errors.New("want leaving, cordoned, joining, uninitialized or key=value")
 	}
 	switch key {
 	case "pool":

@@ -196,9 +196,14 @@ func (w *writer) node(n cluster.Node) {
 	if n.Leaving {
 		w.printf(" leaving")
 	}
+	taints := n.Taints
+	if len(taints) > 0 && taints[0] == cluster.Cordon() {
+		w.printf(" cordoned")
+		taints = taints[1:]
+	}
 	w.printf("\n")
 	w.labels(n.Labels)
-	w.taints("taint", n.Taints)
+	w.taints("taint", taints)
 	w.tolerationsAndPorts(nil, n.HostPorts)
 	for _, r := range n.Residents {
 		w.printf("%s", residentText(*r.Kind, r.Count))

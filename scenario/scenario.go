@@ -26,7 +26,7 @@
 //	    unusable its NodeClass is not ready
 //	  varied min-values=best-effort                min= gives way where it cannot be met
 //	nodes
-//	  node-a pool=general cpu=4 mem=16Gi pods=58 used:cpu=1 leaving joining uninitialized
+//	  node-a pool=general cpu=4 mem=16Gi pods=58 used:cpu=1 leaving cordoned joining uninitialized
 //	    label topology.kubernetes.io/zone=us-east-1a
 //	    taint team=a:NoSchedule
 //	    port 8080/TCP

@@ -98,6 +98,7 @@ func TestMachines(t *testing.T) {
 		"volumes on a full node":     wrong("node n1 has too little ["+ebs, plan(func(w *world) { w.slots(5, 5); w.disks(3, 1) })),
 		"volumes within the node's":  right(plan(func(w *world) { w.slots(5, 3); w.disks(3, 2) })),
 		"volumes: a node unlimited":  right(plan(func(w *world) { w.disks(3, 99) })),
+		"a cordoned node":            wrong("node n1: pod default/db-2 does not accept it", plan(func(w *world) { w.Nodes[0].Taints = []constraint.Taint{cluster.Cordon()} })),
 		"a leaving node":             wrong("n1 gets pods, and it is leaving", plan(func(w *world) { w.Nodes[0].Leaving = true })),
 		"a node that does not suit":  wrong("node n1: pod default/db-2 does not", plan(func(w *world) { selecting(zone, "b")(&w.Pods[3]) })),
 		"a node by its name":         right(plan(func(w *world) { delete(w.Nodes[0].Labels, hostname); selecting(hostname, "n1")(&w.Pods[3]) })),

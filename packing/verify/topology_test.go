@@ -54,6 +54,21 @@ func TestSpread(t *testing.T) {
 			w.buy("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
+		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2", func(w *world) {
+			w.web(2, spread(zone, 1, "web"))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a").Taints = []constraint.Taint{cluster.Cordon()}
+		}),
+		"that of a leaving one does not, when it has gone": right(func(w *world) {
+			w.web(2, spread(zone, 1, "web"))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a").Leaving = true
+		}),
+		"nor that of a cordoned one for a spread that honors taints": right(func(w *world) {
+			w.web(2, spread(zone, 1, "web", honorTaints))
+			w.buy("b", "web-1", "web-2")
+			w.node("n1", "a").Taints = []constraint.Taint{cluster.Cordon()}
+		}),
 		"an empty zone counts": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.buy("a", "web-1", "web-2")
