@@ -110,6 +110,7 @@ func (s *Solver) Least() Answer {
 		a.answer(a.worth, &out.Soft)
 		a.harden()
 		a.answer(a.worth, &out.Hard)
+		a.level()
 		worth := a.worth
 		if n := len(a.classes); n > 1 && n <= mostGenerated {
 			g := a.generate(worth, effort)

@@ -81,3 +81,33 @@ func TestLargePods(t *testing.T) {
 		}
 	}
 }
+
+// TestApartOnAnySize has machines of 400 sizes that each keep a little for themselves, and a fifth of the pods in a
+// group of which a machine takes one: each of those pays for that little.
+func TestApartOnAnySize(t *testing.T) {
+	t.Parallel()
+	p := bound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
+	for n := range int64(400) {
+		p.Sets[0] = append(p.Sets[0], int(n))
+		p.Offers = append(p.Offers, bound.Offer{Price: catalog.Price(n+1) * catalog.Dollar, Room: []int64{1000*(n+1) - 100, 2048*(n+1) - 10, 10 * (n + 1)}})
+	}
+	// Of each size 50 pods are in the first group, one is in each of four others, and 201 are in none.
+	millis := int64(0)
+	for _, cpu := range []int64{100, 250, 500, 1000, 1500} {
+		for _, memory := range []int64{100, 256, 512, 1024, 2048, 4096} {
+			for group, count := range []int{50, 1, 1, 1, 1, 201} {
+				d := bound.Demand{Count: count, Ask: []int64{cpu, memory, 1}}
+				if group < len(p.Caps) {
+					d.Groups = []int{group}
+				}
+				p.Demands = append(p.Demands, d)
+				millis += cpu * int64(count)
+			}
+			millis += 100 * 50
+		}
+	}
+	want := catalog.Price(millis) * catalog.Dollar / 1000
+	if got := bound.Least(p).Price; got < want*999/1000 {
+		t.Errorf("%s, and the pods and what machines keep cost %s", got, want)
+	}
+}
