@@ -24,13 +24,15 @@ const policy = `
 # Values: what the cluster is, and what can be bought.
 capacity:
 constraint:
+bitmap:              constraint
 catalog:             capacity constraint
 cluster:             capacity constraint
 
 # Decisions: standard library only, all the way down.
 bound:               capacity catalog cluster constraint
 topology:            cluster constraint
-packing:             bound topology capacity catalog cluster constraint
+offers:              bitmap capacity catalog cluster constraint
+packing:             bound topology offers bitmap capacity catalog cluster constraint
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
