@@ -2,7 +2,7 @@
 //
 // In: amounts by resource, as integers (millicores, bytes, pieces).
 // Out: sums, differences, and whether one fits into another.
-// Never: a Kubernetes type, a float, or an amount that changes after it was made.
+// Never: a Kubernetes type, a float, or Amounts that change after they were made; a Vector is to count with.
 package capacity
 
 import (

@@ -93,7 +93,7 @@ func (w *work) unanchored(stands []stand, ground *terrain, r *rooms) []stand {
 
 // isThere reports whether the group counts a pod on a node from the start.
 func (w *work) isThere(r *rooms, group int) bool {
-	return w.ground.away[group] || r.having(group).any()
+	return w.ground.away[group] || r.having(group).Any()
 }
 
 // takeOff takes the pods off their node or machine, with the bundle that they came in.

@@ -5,8 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/bound"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // demand is a number of units that can be bought for from one accept set, as
@@ -44,7 +46,7 @@ func sortedDemands(demands map[demand]int) []demand {
 // pricing is the bound of some demands.
 type pricing struct {
 	demands []demand
-	lots    []lot // the offers that the bound knows
+	lots    []offers.Lot // the offers that the bound knows
 	solver  *bound.Solver
 	answer  bound.Answer // for all of the demands
 	whole   bool         // the answer is the best bound, not only worths
@@ -121,15 +123,15 @@ func (p *pricing) places() map[demand]int {
 // expect returns the lots in the order in which they promise most, when their machines
 // hold no more than that.
 func (w *work) expect(lots []lot, p *pricing, holds []float64) []lot {
-	most := make([]float64, len(w.st.models))
+	most := make([]float64, len(w.st.Models))
 	for i, l := range p.lots {
-		m := w.st.offers[l.offer].model
+		m := w.st.Offers[l.Offer].Model
 		most[m] = max(most[m], holds[i])
 	}
 	out := slices.Clone(lots)
 	for i := range out {
 		l := &out[i]
-		l.key = l.price / max(most[w.st.offers[l.offer].model], 1e-9)
+		l.key = l.Price / max(most[w.st.Offers[l.Offer].Model], 1e-9)
 	}
 	return out
 }
@@ -205,10 +207,10 @@ func (w *work) newPricing(demands []demand) *pricing {
 	for i, d := range demands {
 		sets[i] = d.set
 	}
-	lots := w.lotsIn(sets)
+	lots := w.accepts.Lots(sets)
 	p := bound.Problem{Offers: make([]bound.Offer, len(lots))}
 	for i, l := range lots {
-		p.Offers[i] = bound.Offer{Price: w.st.offers[l.offer].Price, Room: w.st.room(l.offer)}
+		p.Offers[i] = bound.Offer{Price: w.st.Offers[l.Offer].Price, Room: w.st.Room(l.Offer)}
 	}
 	type key struct {
 		set     int
@@ -217,12 +219,12 @@ func (w *work) newPricing(demands []demand) *pricing {
 	numbers, groups := map[key]int{}, map[int]int{}
 	for _, d := range demands {
 		class := &w.q.classes[d.class]
-		k := key{d.set, class.devices(w.st.res)}
+		k := key{d.set, class.devices(w.st.Dims)}
 		s, ok := numbers[k]
 		if !ok {
 			s = len(p.Sets)
 			numbers[k] = s
-			p.Sets = append(p.Sets, w.offering(class, w.accepts.sets[d.set], lots))
+			p.Sets = append(p.Sets, w.offering(class, w.accepts.Sets[d.set], lots))
 		}
 		need := bound.Demand{Count: d.n, Ask: class.ask, Set: s}
 		if most, group := w.q.profile(class).Cap(); most < math.MaxInt {
@@ -241,13 +243,13 @@ func (w *work) newPricing(demands []demand) *pricing {
 }
 
 // offering returns the lots in the set that have all the devices which the class asks for.
-func (w *work) offering(c *class, set bitset, lots []lot) []int {
+func (w *work) offering(c *class, set bitmap.Set, lots []offers.Lot) []int {
 	var out []int
 	for i, l := range lots {
-		if !set.has(l.offer) {
+		if !set.Has(l.Offer) {
 			continue
 		}
-		room, enough := w.st.room(l.offer), true
+		room, enough := w.st.Room(l.Offer), true
 		for r := range c.ask {
 			enough = enough && (c.ask[r] <= 0 || room[r] > 0)
 		}

@@ -4,14 +4,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/topology"
 )
 
 // arrivals is what the machines of a plan change for rules about other pods.
 type arrivals struct {
 	*work
-	turns  []bitset // by machine: the offers that it may turn out to be
-	coming bitset   // those of all machines
+	turns  []bitmap.Set // by machine: the offers that it may turn out to be
+	coming bitmap.Set   // those of all machines
 }
 
 // foresee returns the ground as rules about other pods will find it once the
@@ -56,15 +57,15 @@ func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
 		return counted, false
 	}
 	if a.coming == nil {
-		a.coming = newBitset(len(a.st.offers))
+		a.coming = bitmap.New(len(a.st.Offers))
 		for i := range a.machines {
-			a.coming.or(a.turn(i))
+			a.coming.Or(a.turn(i))
 		}
 	}
-	seen := a.coming.both(a.sees(g))
+	seen := a.coming.Both(a.sees(g))
 	all = slices.Clone(counted)
 	for d, set := range a.ground.keys[a.q.book.Groups[g].Key].offers[:len(counted)] {
-		if !counted[d] && seen.meets(set) {
+		if !counted[d] && seen.Meets(set) {
 			all[d], more = true, true
 		}
 	}
@@ -88,9 +89,9 @@ func (w *work) standing(ground *terrain) *terrain {
 }
 
 // turn returns the offers that a machine may turn out to be.
-func (a *arrivals) turn(machine int) bitset {
+func (a *arrivals) turn(machine int) bitmap.Set {
 	if a.turns == nil {
-		a.turns = make([]bitset, len(a.machines))
+		a.turns = make([]bitmap.Set, len(a.machines))
 	}
 	if a.turns[machine] == nil {
 		a.turns[machine] = a.survivors(&a.machines[machine])
@@ -99,19 +100,19 @@ func (a *arrivals) turn(machine int) bitset {
 }
 
 // sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
-func (a *arrivals) sees(group int) bitset {
+func (a *arrivals) sees(group int) bitmap.Set {
 	g := &a.q.book.Groups[group]
 	s := &a.q.signatures[g.Nodes]
-	var out bitset
+	var out bitmap.Set
 	if g.AnyNode {
-		out = a.st.labels.satisfying(nil)
+		out = a.st.Labels.Satisfying(nil)
 	} else {
-		out = a.st.labels.satisfyingOne(s.required)
+		out = a.st.Labels.SatisfyingOne(s.Required)
 	}
 	if g.HonorTaints {
-		out.and(a.st.tolerated(s.tolerations))
+		out.And(a.st.Tolerated(s.Tolerations))
 	}
-	return a.st.having(out, g.Keys)
+	return a.st.Having(out, g.Keys)
 }
 
 // newHosts returns the groups of spreads over host names of which nodes have more pods than
@@ -140,7 +141,7 @@ func (a *arrivals) newHosts() map[int]bool {
 func (a *arrivals) anyBelow(group, pods int) bool {
 	sees := a.sees(group)
 	for i := range a.machines {
-		if a.machines[i].host.Matched(group) < pods && sees.meets(a.turn(i)) {
+		if a.machines[i].host.Matched(group) < pods && sees.Meets(a.turn(i)) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package packing
 import (
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -88,11 +89,11 @@ func (w *work) fitsAlone(c *class) bool {
 }
 
 // nodesOf returns the nodes that pods of the class accept.
-func (w *work) nodesOf(c *class) bitset {
+func (w *work) nodesOf(c *class) bitmap.Set {
 	if c.nodes == nil {
 		return w.rooms.hard[c.sig]
 	}
-	return w.rooms.hard[c.sig].both(c.nodes)
+	return w.rooms.hard[c.sig].Both(c.nodes)
 }
 
 // smaller leaves out about a tenth of the pods of a bundle, but one at least.
@@ -117,7 +118,7 @@ func smaller(members []member) []member {
 // isSomewhere reports whether the group counts a pod on some node: then nobody
 // may be the first.
 func (w *work) isSomewhere(group int) bool {
-	return w.ground.away[group] || w.rooms.having(group).any()
+	return w.ground.away[group] || w.rooms.having(group).Any()
 }
 
 // isTaken reports whether pods of the group have a host, so that others must go there too.
@@ -180,7 +181,7 @@ func (w *work) tie(members []member, n int, wish bool) bool {
 			}
 			b.ports = append(b.ports, c.ports...)
 		}
-		b.nodes = b.nodes.both(w.nodesOf(c))
+		b.nodes = b.nodes.Both(w.nodesOf(c))
 		b.unit += m.n * c.unit
 		if c.members == nil {
 			b.members = append(b.members, m)
@@ -190,7 +191,7 @@ func (w *work) tie(members []member, n int, wish bool) bool {
 			b.members = append(b.members, member{inner.class, inner.n * m.n})
 		}
 	}
-	b.amounts, b.ask = amounts, w.st.res.of(amounts)
+	b.amounts, b.ask = amounts, w.st.Dims.Of(amounts)
 	b.bulk = w.bulk(b.ask)
 	var host topology.Tally
 	for _, m := range b.members {
@@ -233,17 +234,17 @@ func (w *work) stagesOf(b *class, members []member) []int {
 	}
 	var out []int
 	for i := range most {
-		var both bitset
+		var both bitmap.Set
 		for _, m := range members {
 			stages := w.q.classes[m.class].stages
-			set := w.accepts.sets[stages[min(i, len(stages)-1)]]
+			set := w.accepts.Sets[stages[min(i, len(stages)-1)]]
 			if both == nil {
-				both = set.clone()
+				both = set.Clone()
 			} else {
-				both.and(set)
+				both.And(set)
 			}
 		}
-		if n := w.accepts.number(both); !slices.Contains(out, n) && w.accepts.anyHosts(both, b) {
+		if n := w.accepts.Number(both); !slices.Contains(out, n) && w.accepts.AnyTakes(both, b.ask, b.ports) {
 			out = append(out, n)
 		}
 	}
@@ -252,17 +253,17 @@ func (w *work) stagesOf(b *class, members []member) []int {
 
 // hardOf returns the accept set of a bundle that no preference narrows.
 func (w *work) hardOf(members []member) int {
-	both := w.accepts.sets[w.q.classes[members[0].class].hard].clone()
+	both := w.accepts.Sets[w.q.classes[members[0].class].hard].Clone()
 	for _, m := range members[1:] {
-		both.and(w.accepts.sets[w.q.classes[m.class].hard])
+		both.And(w.accepts.Sets[w.q.classes[m.class].hard])
 	}
-	return w.accepts.number(both)
+	return w.accepts.Number(both)
 }
 
 // anyRoom reports whether one of the nodes has so much room.
-func (w *work) anyRoom(ask vector, nodes bitset) bool {
+func (w *work) anyRoom(ask capacity.Vector, nodes bitmap.Set) bool {
 	any := false
-	nodes.each(func(i int) { any = any || ask.fits(w.rooms.room[i]) })
+	nodes.Each(func(i int) { any = any || ask.Fits(w.rooms.room[i]) })
 	return any
 }
 

@@ -3,6 +3,8 @@ package packing
 import (
 	"cmp"
 	"slices"
+
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // strategy is one way to go about buying.
@@ -19,7 +21,7 @@ type outcome struct {
 	strategy strategy
 	machines []machine
 	left     []int
-	budgets  []budget
+	budgets  []offers.Budget
 	price    float64
 	count    int
 	crowded  int // pods beyond a quarter of their class on one machine

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -18,7 +21,7 @@ import (
 type class struct {
 	sig      int // index into queue.signatures
 	profile  int // index into queue.book.Profiles
-	ask      vector
+	ask      capacity.Vector
 	amounts  capacity.Amounts
 	ports    []cluster.HostPort
 	priority int32
@@ -26,12 +29,12 @@ type class struct {
 	unit     int            // pods per unit, 1 or more
 	all      int            // how many units there were at first, before parts were made of it
 
-	base    int      // the class that this is a part of; itself for a whole one
-	cell    []int    // of a part: its domains, by key of the profile
-	nodes   bitset   // of a part: the nodes that are in its domains; nil: all
-	members []member // of a bundle: what a unit is made of
-	forced  bool     // of a bundle: no plan could put its pods on more than one machine
-	wished  bool     // of a bundle: its pods would rather be together, and need not
+	base    int        // the class that this is a part of; itself for a whole one
+	cell    []int      // of a part: its domains, by key of the profile
+	nodes   bitmap.Set // of a part: the nodes that are in its domains; nil: all
+	members []member   // of a bundle: what a unit is made of
+	forced  bool       // of a bundle: no plan could put its pods on more than one machine
+	wished  bool       // of a bundle: its pods would rather be together, and need not
 
 	hard  int // the accept set that no preference narrows, of what can be had now
 	first int // the first of the stages that it had before parts were made of it
@@ -48,18 +51,10 @@ type member struct{ class, n int }
 // units returns how many units the class has.
 func (c *class) units() int { return len(c.pods) / c.unit }
 
-// signature is what pods demand of a node besides room: their classes share
-// what is worked out from it.
-type signature struct {
-	required    []constraint.Requirements
-	preferred   []cluster.Preference
-	tolerations []constraint.Toleration
-}
-
 // queue is the pods that need a place, as classes.
 type queue struct {
 	classes    []class // by priority, then the larger first
-	signatures []signature
+	signatures []offers.Signature
 	book       *topology.Book
 	refused    []Refusal
 	pods       int
@@ -69,7 +64,7 @@ type queue struct {
 // multiplied by a number of pods.
 const absurd = math.MaxInt64 >> 17
 
-func newQueue(s cluster.Snapshot, res resources) *queue {
+func newQueue(s cluster.Snapshot, dims capacity.Dimensions) *queue {
 	q := &queue{pods: len(s.Pods)}
 	var key []byte
 	sigs, classes := map[string]int{}, map[string]int{}
@@ -103,7 +98,7 @@ func newQueue(s cluster.Snapshot, res resources) *queue {
 			c = len(q.classes)
 			classes[string(key)] = c
 			q.classes = append(q.classes, class{
-				sig: p.Nodes, profile: profile, ask: res.of(p.Requests), amounts: p.Requests,
+				sig: p.Nodes, profile: profile, ask: dims.Of(p.Requests), amounts: p.Requests,
 				ports: p.HostPorts, priority: p.Priority, unit: 1,
 			})
 		}
@@ -116,6 +111,56 @@ func newQueue(s cluster.Snapshot, res resources) *queue {
 		q.classes[c].base, q.classes[c].all = c, q.classes[c].units()
 	}
 	return q
+}
+
+// demand returns what the pods ask of nodes.
+func (q *queue) demand() offers.Demand {
+	return offers.Demand{Signatures: q.signatures, Spreads: func(key string) bool {
+		return slices.ContainsFunc(q.book.Groups, func(g topology.Group) bool { return g.Key == key })
+	}}
+}
+
+// accept notes what the classes accept.
+func (q *queue) accept(a *offers.Acceptance) {
+	for i := range q.classes {
+		c := &q.classes[i]
+		c.hard, c.first = a.Hard[c.sig], -1
+		c.stages = a.Stages(c.sig, c.ask, c.ports)
+		if len(c.stages) > 0 {
+			c.first = c.stages[0]
+		}
+	}
+}
+
+// buyable returns a function that tells whether a machine for some pod with the signature
+// can be bought among the offers.
+func (q *queue) buyable(a *offers.Acceptance) func(sig int, among bitmap.Set) bool {
+	classes := make([][]int, len(q.signatures))
+	for c := range q.classes {
+		classes[q.classes[c].sig] = append(classes[q.classes[c].sig], c)
+	}
+	return func(sig int, among bitmap.Set) bool {
+		among = a.Sets[a.Hard[sig]].Both(among)
+		return slices.ContainsFunc(classes[sig], func(c int) bool { return a.AnyTakes(among, q.classes[c].ask, q.classes[c].ports) })
+	}
+}
+
+// dimensionsOf returns the resources that some pod asks for: cpu, memory,
+// ephemeral-storage and pods first, then the others by name.
+func dimensionsOf(s cluster.Snapshot) capacity.Dimensions {
+	var common capacity.Amounts // not 0 where somebody asks for something
+	others := map[string]bool{}
+	for i := range s.Pods {
+		asks := &s.Pods[i].Requests
+		common.CPU |= asks.CPU
+		common.Memory |= asks.Memory
+		common.EphemeralStorage |= asks.EphemeralStorage
+		common.Pods |= asks.Pods
+		for _, e := range asks.Extended {
+			others[e.Name] = true
+		}
+	}
+	return append(capacity.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
 // residentsOf returns the kinds of pods on the nodes that keep others away, each once.
@@ -188,9 +233,9 @@ func absurdity(r *capacity.Amounts) string {
 	return ""
 }
 
-func newSignature(p *cluster.Pod) signature {
-	s := signature{required: p.Required, preferred: slices.Clone(p.Preferred), tolerations: p.Tolerations}
-	slices.SortStableFunc(s.preferred, func(a, b cluster.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
+func newSignature(p *cluster.Pod) offers.Signature {
+	s := offers.Signature{Required: p.Required, Preferred: slices.Clone(p.Preferred), Tolerations: p.Tolerations}
+	slices.SortStableFunc(s.Preferred, func(a, b cluster.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // leastPrice is the lower bound of the plan: no plan for the pods on machines
@@ -20,7 +21,7 @@ import (
 // costs at least the bound less all of that. And it costs at least as much as
 // the pods that accept no reservation.
 func (w *work) leastPrice() catalog.Price {
-	if len(w.st.reserves) == 0 {
+	if len(w.st.Reserves) == 0 {
 		return w.lowerBound()
 	}
 	gathered := map[demand]int{}
@@ -30,7 +31,7 @@ func (w *work) leastPrice() catalog.Price {
 		}
 	}
 	all := sortedDemands(gathered)
-	never := slices.DeleteFunc(slices.Clone(all), func(d demand) bool { return w.accepts.sets[d.set].meets(w.st.reserved) })
+	never := slices.DeleteFunc(slices.Clone(all), func(d demand) bool { return w.accepts.Sets[d.set].Meets(w.st.Reserved) })
 	alone := w.priced(never).least()
 	if len(never) == len(all) {
 		return alone
@@ -47,11 +48,11 @@ func (w *work) leastPrice() catalog.Price {
 func (w *work) beyond(demands []demand) catalog.Price {
 	p := w.priced(demands)
 	p.least()
-	c := &credit{work: w, demands: demands, saves: make([]catalog.Price, len(w.st.reserves))}
-	for n := range w.st.reserves {
-		for _, o := range w.st.reserves[n].offers {
+	c := &credit{work: w, demands: demands, saves: make([]catalog.Price, len(w.st.Reserves))}
+	for n := range w.st.Reserves {
+		for _, o := range w.st.Reserves[n].Offers {
 			holds := catalog.Price(min(c.holds(o, p.answer.Hard.Worth), float64(mostSaved))) + 1
-			c.saves[n] = max(c.saves[n], holds-w.st.offers[o].Price)
+			c.saves[n] = max(c.saves[n], holds-w.st.Offers[o].Price)
 		}
 	}
 	sum := 0.0
@@ -68,10 +69,10 @@ const mostSaved = 1_000_000 * catalog.Dollar
 // worth together. If no pod is worth more than some rates for what it asks for, no
 // machine holds more than they make of its room; rates in a few proportions are tried.
 func (c *credit) holds(o int, worth []float64) float64 {
-	room := c.st.room(o)
+	room := c.st.Room(o)
 	least := math.Inf(1)
-	for _, rates := range c.st.res.proportions() {
-		amount := func(v vector) float64 {
+	for _, rates := range proportions(c.st.Dims) {
+		amount := func(v capacity.Vector) float64 {
 			sum := 0.0
 			for r, n := range v {
 				sum += rates[r] * float64(max(n, 0))
@@ -80,7 +81,7 @@ func (c *credit) holds(o int, worth []float64) float64 {
 		}
 		most := 0.0
 		for i, d := range c.demands {
-			if ask := c.q.classes[d.class].ask; worth[i] > 0 && c.accepts.sets[d.set].has(o) && ask.fits(room) {
+			if ask := c.q.classes[d.class].ask; worth[i] > 0 && c.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
 				most = max(most, worth[i]/amount(ask)) // infinite for what it does not ask for
 			}
 		}
@@ -93,19 +94,19 @@ func (c *credit) holds(o int, worth []float64) float64 {
 
 // proportions are rates for resources: each alone, and memory that costs as
 // much as a processor in several amounts.
-func (r resources) proportions() [][]float64 {
+func proportions(dims capacity.Dimensions) [][]float64 {
 	var out [][]float64
-	for i := range r {
-		alone := make([]float64, len(r))
+	for i := range dims {
+		alone := make([]float64, len(dims))
 		alone[i] = 1
 		out = append(out, alone)
 	}
-	cpu, memory := slices.Index(r, capacity.CPU), slices.Index(r, capacity.Memory)
+	cpu, memory := slices.Index(dims, capacity.CPU), slices.Index(dims, capacity.Memory)
 	if cpu < 0 || memory < 0 {
 		return out
 	}
 	for _, gibibytes := range [...]float64{1, 2, 4, 6, 8, 12, 16, 24, 32} {
-		both := make([]float64, len(r))
+		both := make([]float64, len(dims))
 		both[cpu], both[memory] = 1, 1000/(gibibytes*(1<<30))
 		out = append(out, both)
 	}
@@ -115,7 +116,7 @@ func (r resources) proportions() [][]float64 {
 // credit is what capacity reservations could save at most.
 type credit struct {
 	*work
-	lots    []lot
+	lots    []offers.Lot
 	demands []demand        // those that what is bought could serve too
 	saves   []catalog.Price // by reservation: what one of its instances saves at most
 	options map[demand]int  // how many lots a demand accepts
@@ -126,17 +127,17 @@ func newCredit(w *work, demands []demand) *credit {
 	for i, d := range demands {
 		sets[i] = d.set
 	}
-	c := &credit{work: w, lots: w.lotsIn(sets), saves: make([]catalog.Price, len(w.st.reserves)), options: map[demand]int{}}
+	c := &credit{work: w, lots: w.accepts.Lots(sets), saves: make([]catalog.Price, len(w.st.Reserves)), options: map[demand]int{}}
 	for _, d := range demands {
 		for _, l := range c.lots {
-			if w.accepts.sets[d.set].has(l.offer) {
+			if w.accepts.Sets[d.set].Has(l.Offer) {
 				c.options[d]++
 			}
 		}
 	}
 	c.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return c.options[d] == 0 })
-	for n := range w.st.reserves {
-		for _, o := range w.st.reserves[n].offers {
+	for n := range w.st.Reserves {
+		for _, o := range w.st.Reserves[n].Offers {
 			c.saves[n] = max(c.saves[n], c.exchange(o))
 		}
 	}
@@ -148,20 +149,20 @@ func newCredit(w *work, demands []demand) *credit {
 // a bound for some of the pods is one for all.
 func (c *credit) exchange(o int) catalog.Price {
 	for {
-		users := slices.DeleteFunc(slices.Clone(c.demands), func(d demand) bool { return !c.accepts.sets[d.set].has(o) })
+		users := slices.DeleteFunc(slices.Clone(c.demands), func(d demand) bool { return !c.accepts.Sets[d.set].Has(o) })
 		if len(users) == 0 {
 			return 0
 		}
 		best := catalog.Price(-1)
 		for _, l := range c.lots {
-			lacks := func(d demand) bool { return !c.accepts.sets[d.set].has(l.offer) }
-			if price := c.st.offers[l.offer].Price; (best < 0 || price < best) && c.st.room(o).fits(c.st.room(l.offer)) &&
+			lacks := func(d demand) bool { return !c.accepts.Sets[d.set].Has(l.Offer) }
+			if price := c.st.Offers[l.Offer].Price; (best < 0 || price < best) && c.st.Room(o).Fits(c.st.Room(l.Offer)) &&
 				!slices.ContainsFunc(users, lacks) {
 				best = price
 			}
 		}
 		if best >= 0 {
-			return max(best-c.st.offers[o].Price, 0)
+			return max(best-c.st.Offers[o].Price, 0)
 		}
 		first := slices.MinFunc(users, func(a, b demand) int { return cmp.Compare(c.options[a], c.options[b]) })
 		c.demands = slices.DeleteFunc(c.demands, func(d demand) bool { return d == first })
@@ -171,15 +172,15 @@ func (c *credit) exchange(o int) catalog.Price {
 // total is what all instances could save together, for these demands.
 func (c *credit) total(demands []demand) catalog.Price {
 	sum := catalog.Price(0)
-	for n := range c.st.reserves {
-		r := &c.st.reserves[n]
+	for n := range c.st.Reserves {
+		r := &c.st.Reserves[n]
 		pods := 0
 		for _, d := range demands {
-			if slices.ContainsFunc(r.offers, c.accepts.sets[d.set].has) {
+			if slices.ContainsFunc(r.Offers, c.accepts.Sets[d.set].Has) {
 				pods += d.n * c.q.classes[d.class].unit
 			}
 		}
-		sum += c.saves[n] * catalog.Price(max(min(r.left, pods), 0))
+		sum += c.saves[n] * catalog.Price(max(min(r.Left, pods), 0))
 	}
 	return sum
 }

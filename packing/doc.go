@@ -8,15 +8,9 @@
 //
 // Pods that ask for the same thing are one class with a count (newQueue); what
 // they demand of a node besides room is a signature, worked out once for all
-// classes that share it. Offerings of all pools get one numbering (newStock), so
-// that what a signature accepts is a bit set, found through an index of labels
-// (labelIndex). What a machine leaves for pods, exact by the DaemonSets that
-// would run on it, is its shape.
-//
-// A class has stages: the sets of offers to try one after the other, as
-// preferences are given up, softest first, and as pools of lower weight are
-// turned to (acceptance). Offers that make no difference to any class of the
-// moment are one lot; its cheapest stands for all.
+// classes that share it. What may be bought for them, what of it a signature accepts, and what
+// room it has, is package offers. A class has stages: the sets of offers to try one
+// after the other.
 //
 // Rules among pods (package topology) come first: pods that keep to zones, or to
 // the domains of any other label, are sent there (split), as parts of their

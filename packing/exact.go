@@ -49,13 +49,13 @@ func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
 // price finds the cheapest machine for every state.
 func (e *exact) price(lots []lot) {
 	lots = slices.Clone(lots)
-	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.price, b.price) })
+	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.Price, b.Price) })
 	for state := range e.states {
 		takes := e.takes(state)
 		price, offer := math.Inf(1), -1
-		i := slices.IndexFunc(lots, func(l lot) bool { return e.holds(l.offer, takes) })
+		i := slices.IndexFunc(lots, func(l lot) bool { return e.holds(l.Offer, takes) })
 		if i >= 0 && state > 0 {
-			price, offer = lots[i].price, lots[i].offer
+			price, offer = lots[i].Price, lots[i].Offer
 		}
 		e.steps += len(lots)
 		e.own, e.offer = append(e.own, price), append(e.offer, offer)
@@ -78,11 +78,11 @@ func (e *exact) count(state, i int) int { return state / e.size[i] % (e.left[e.c
 
 // holds reports whether a machine of the offer may hold these pods.
 func (e *exact) holds(offer int, takes []take) bool {
-	shape := &e.st.shapes[e.st.offers[offer].shape]
-	m := machine{offer: offer, takes: takes, ports: shape.ports}
+	shape := e.st.ShapeOf(offer)
+	m := machine{offer: offer, takes: takes, ports: shape.Ports}
 	for _, t := range takes {
 		c := &e.q.classes[t.class]
-		if !e.accepts.sets[t.set].has(offer) || len(c.ports) > 0 && (t.n > 1 || conflicts(c.ports, m.ports)) {
+		if !e.accepts.Sets[t.set].Has(offer) || len(c.ports) > 0 && (t.n > 1 || conflicts(c.ports, m.ports)) {
 			return false
 		}
 		m.ports = append(slices.Clip(m.ports), c.ports...)
@@ -91,7 +91,7 @@ func (e *exact) holds(offer int, takes []take) bool {
 		}
 		e.tally(&m.host, c, t.n)
 	}
-	return !shape.broken && m.used(e.work).fits(shape.room) && (len(e.st.poolOf(offer).least) == 0 || e.tooFew(&m) == "")
+	return !shape.Broken && m.used(e.work).Fits(shape.Room) && e.tooFew(&m) == ""
 }
 
 // split finds, for every state, the cheapest way to spread its pods over machines.
@@ -126,20 +126,20 @@ func (e *exact) take(state int) bool {
 	for ; state > 0; state -= e.first[state] {
 		part := e.first[state]
 		offer := e.offer[part]
-		shape := &e.st.shapes[e.st.offers[offer].shape]
-		m := machine{offer: offer, copies: 1, takes: e.takes(part), free: shape.room.clone(), price: e.own[part]}
-		m.ports = append(slices.Clip(shape.ports), m.podPorts(e.q)...)
+		shape := e.st.ShapeOf(offer)
+		m := machine{offer: offer, copies: 1, takes: e.takes(part), free: shape.Room.Clone(), price: e.own[part]}
+		m.ports = append(slices.Clip(shape.Ports), m.podPorts(e.q)...)
 		for _, t := range m.takes {
 			c := &e.q.classes[t.class]
-			m.free.take(c.ask, t.n)
+			m.free.Take(c.ask, t.n)
 			e.tally(&m.host, c, t.n)
 			m.worth += float64(t.n) * e.worth[t.class]
 		}
-		pool, size := e.st.variantOf(offer).pool, e.st.typeOf(offer).Capacity
-		if e.budgets[pool].times(size, 1) == 0 {
+		pool, size := e.st.VariantOf(offer).Pool, e.st.TypeOf(offer).Capacity
+		if e.budgets[pool].Times(size, 1) == 0 {
 			return false
 		}
-		e.budgets[pool].spend(size, 1)
+		e.budgets[pool].Spend(size, 1)
 		e.machines = append(e.machines, m)
 	}
 	for _, c := range e.classes {

@@ -3,6 +3,8 @@ package packing
 import (
 	"cmp"
 	"slices"
+
+	"github.com/joiner-sh/joiner/capacity"
 )
 
 // filler fills machines with pods of the classes that are left.
@@ -205,7 +207,7 @@ func (f *filler) choose() int {
 func (f *filler) portion(m *machine, k *cursor, n int) int {
 	class := k.row[k.at]
 	c := &f.q.classes[class]
-	n = c.ask.times(m.free, min(n, k.left, f.most(m, class)))
+	n = c.ask.Times(m.free, min(n, k.left, f.most(m, class)))
 	if len(c.ports) > 0 {
 		n = min(n, 1)
 	}
@@ -241,14 +243,14 @@ func (f *filler) seat(m *machine, class, n int) {
 // charge takes what n units need from the machine.
 func (f *filler) charge(m *machine, class, n int) {
 	c := &f.q.classes[class]
-	m.free.take(c.ask, n)
+	m.free.Take(c.ask, n)
 	m.ports = append(m.ports, c.ports...)
 	f.tally(&m.host, c, n)
 }
 
 // bulk is the size of an amount, to compare by: what fits into a room has no
 // more bulk than it.
-func (w *work) bulk(v vector) float64 {
+func (w *work) bulk(v capacity.Vector) float64 {
 	sum := 0.0
 	for i, x := range v {
 		sum += float64(max(x, 0)) * w.weight[i]

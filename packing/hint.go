@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -86,20 +87,20 @@ func (t *trial) furthest() *finding {
 }
 
 func (t *trial) emptyHint(f *finding) string {
-	if f.pool.emptied == "" {
+	if f.pool.Emptied == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
 	}
 	var before []string
-	for _, key := range f.pool.accepts.Keys() {
-		if key < f.pool.emptied && isCloudKey(key) {
-			before = append(before, f.pool.has(key))
+	for _, key := range f.pool.Accepts.Keys() {
+		if key < f.pool.Emptied && offers.IsCloudKey(key) {
+			before = append(before, f.pool.Asks(key))
 		}
 	}
 	if len(before) == 0 {
-		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.has(f.pool.emptied))
+		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.Emptied))
 	}
 	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
-		f.pool.Name, f.pool.has(f.pool.emptied), strings.Join(before, " and "))
+		f.pool.Name, f.pool.Asks(f.pool.Emptied), strings.Join(before, " and "))
 }
 
 // labelHint says who would have to give way about a label.
@@ -108,13 +109,13 @@ func (t *trial) labelHint(f *finding) string {
 	switch {
 	case f.ask.IsEmpty():
 		return "the pod's own requirements on " + key + " contradict each other"
-	case key == labelHostname:
+	case key == topology.Hostname:
 		return "the pod is tied to a node by its name, and a new node has a name of its own"
 	}
 	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
 	switch f.Code {
 	case LabelMissing:
-		if isCloudKey(key) {
+		if offers.IsCloudKey(key) {
 			return asks + ", which no offering has"
 		}
 		if value, ok := f.ask.Single(); ok {
@@ -124,27 +125,19 @@ func (t *trial) labelHint(f *finding) string {
 		return fmt.Sprintf("%s, which no NodePool offers%s: add the label to spec.template.metadata.labels of NodePool %s",
 			asks, t.offered(), f.pool.Name)
 	case LabelConflict:
-		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.has(key))
+		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
 	}
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, t.values(key))
-}
-
-// has says what the pool's nodes have of a label.
-func (p *pool) has(key string) string {
-	if v, ok := p.accepts[key]; ok {
-		return key + " " + v.String()
-	}
-	return key + " In [" + p.fixed[key] + "]"
 }
 
 // offered lists the custom labels that pools do offer.
 func (t *trial) offered() string {
 	var parts []string
-	for _, p := range t.st.pools {
+	for _, p := range t.st.Pools {
 		var labels []string
-		for _, key := range p.accepts.Keys() {
-			if !isCloudKey(key) {
-				labels = append(labels, p.has(key))
+		for _, key := range p.Accepts.Keys() {
+			if !offers.IsCloudKey(key) {
+				labels = append(labels, p.Asks(key))
 			}
 		}
 		if len(labels) > 0 {
@@ -161,7 +154,7 @@ func (t *trial) offered() string {
 const fewest = 8
 
 func (t *trial) values(key string) string {
-	values := t.st.labels.of(key).values
+	values := t.st.Labels.Of(key).Values
 	if len(values) <= fewest {
 		return "[" + strings.Join(values, " ") + "]"
 	}
@@ -170,15 +163,15 @@ func (t *trial) values(key string) string {
 
 // roomHint compares what the pod asks for with the largest room that was found.
 func (t *trial) roomHint(f *finding) string {
-	r := slices.Index(t.st.res, f.Detail)
+	r := slices.Index(t.st.Dims, f.Detail)
 	if r < 0 {
 		return fmt.Sprintf("the DaemonSets alone fill the machines of NodePool %s: let it use larger ones", f.pool.Name)
 	}
 	most := int64(0)
-	for _, shape := range t.st.shapes {
-		most = max(most, shape.room[r])
+	for _, shape := range t.st.Shapes {
+		most = max(most, shape.Room[r])
 	}
-	ask, name := t.class.ask[r], t.st.res[r]
+	ask, name := t.class.ask[r], t.st.Dims[r]
 	if most < ask {
 		return fmt.Sprintf("the pod asks for %s of %s; the largest machine that a NodePool allows has %s for pods",
 			capacity.Format(name, ask), name, capacity.Format(name, most))

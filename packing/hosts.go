@@ -30,7 +30,7 @@ func (f *filler) limits(class int) topology.Limits {
 	l := topology.Limits{Strict: true, Light: f.light[class]}
 	if f.here {
 		l.Fewest, l.Strict, l.Light = f.ground.fewestOf, f.strict, f.lightHere
-		l.Somewhere = func(group int) bool { return f.rooms.having(group).any() }
+		l.Somewhere = func(group int) bool { return f.rooms.having(group).Any() }
 	}
 	if f.level != nil {
 		l.Fewest = f.fewestOfAll
@@ -55,11 +55,11 @@ func (w *work) findLevel() {
 		for i := range w.machines {
 			m := &w.machines[i]
 			turns := a.turn(i)
-			if n := m.host.Matched(g); sees.meets(turns) && (f.nodes == 0 || n < f.pods) {
+			if n := m.host.Matched(g); sees.Meets(turns) && (f.nodes == 0 || n < f.pods) {
 				f.pods = n
 			}
-			other := turns.clone()
-			if other.andNot(sees); turns.any() && !other.any() { // it counts whatever it turns out to be
+			other := turns.Clone()
+			if other.AndNot(sees); turns.Any() && !other.Any() { // it counts whatever it turns out to be
 				f.nodes += m.copies
 			}
 		}

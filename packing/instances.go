@@ -33,14 +33,14 @@ func (w *work) fillFew(active []int) bool {
 		}
 	}
 	lots := w.lots(active, w.set)
-	if w.steps+e.states*(len(lots)+e.states*(1+len(w.st.reserves))) > w.effort {
+	if w.steps+e.states*(len(lots)+e.states*(1+len(w.st.Reserves))) > w.effort {
 		return false
 	}
 	e.price(lots)
 	e.split()
 	s := &instances{exact: e}
 	least := e.least
-	for n := range w.st.reserves {
+	for n := range w.st.Reserves {
 		offer := s.offers(n)
 		for range min(w.unused(n), pods) {
 			t := s.decide(offer, least)
@@ -59,7 +59,7 @@ func (s *instances) offers(reserve int) []int {
 	for state := range out {
 		out[state] = -1
 		takes := s.takes(state)
-		for _, o := range s.st.reserves[reserve].offers {
+		for _, o := range s.st.Reserves[reserve].Offers {
 			if state > 0 && s.work.affordable(o, 1) > 0 && s.holds(o, takes) {
 				out[state] = o
 				break
@@ -77,7 +77,7 @@ func (s *instances) decide(offer []int, before []float64) turn {
 			if offer[part] < 0 || !s.within(part, state) {
 				continue
 			}
-			price := before[state-part] + float64(s.st.offers[offer[part]].Price)
+			price := before[state-part] + float64(s.st.Offers[offer[part]].Price)
 			same := price == t.least[state] && t.part[state] > 0 && s.pods(part) > s.pods(t.part[state])
 			if price < t.least[state] || same {
 				t.least[state], t.part[state] = price, part
@@ -121,8 +121,8 @@ func (s *instances) take() bool {
 
 // holding returns a machine of the offer with these pods.
 func (f *filler) holding(offer int, takes []take) machine {
-	shape := &f.st.shapes[f.st.offers[offer].shape]
-	m := machine{offer: offer, free: shape.room.clone(), ports: slices.Clip(shape.ports)}
+	shape := f.st.ShapeOf(offer)
+	m := machine{offer: offer, free: shape.Room.Clone(), ports: slices.Clip(shape.Ports)}
 	for _, t := range takes {
 		f.add(&m, t.class, t.n)
 		m.worth += float64(t.n) * f.work.worth[t.class]

@@ -3,6 +3,8 @@ package packing
 import (
 	"maps"
 	"slices"
+
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // mostAttempts bounds how often a plan is made anew because some domain could
@@ -62,7 +64,7 @@ func (w *work) again(r *rooms, g *terrain, q *queue) *work {
 
 // limited reports whether some pool has limits.
 func (w *work) limited() bool {
-	return slices.ContainsFunc(w.budgets, func(b budget) bool { return !b.unlimited() })
+	return slices.ContainsFunc(w.budgets, func(b offers.Budget) bool { return !b.Unlimited() })
 }
 
 // agrees reports whether what has a place is what other would send.

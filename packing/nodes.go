@@ -3,60 +3,63 @@ package packing
 import (
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
 // rooms is what is left of the nodes that are there.
 type rooms struct {
-	nodes  []*cluster.Node // those that take pods; initialized first, then joined, then by name
-	room   []vector        // one after the other in cells
+	nodes  []*cluster.Node   // those that take pods; initialized first, then joined, then by name
+	room   []capacity.Vector // one after the other in cells
 	cells  []int64
 	ports  [][]cluster.HostPort
 	hosts  []topology.Tally // none is altered: it is replaced
 	lent   bool             // cells, ports and hosts are another's too
-	labels *labelIndex
+	labels *bitmap.Index
 	taints []tainted
-	hard   []bitset       // by signature
-	liked  []bitset       // by signature: the nodes that its preferences like too
-	full   bitset         // nodes without room for anybody
-	fits   []bitset       // by class, made when first asked for; see fitting
-	held   map[int]bitset // by group over host names, likewise; see having
+	hard   []bitmap.Set       // by signature
+	liked  []bitmap.Set       // by signature: the nodes that its preferences like too
+	full   bitmap.Set         // nodes without room for anybody
+	fits   []bitmap.Set       // by class, made when first asked for; see fitting
+	held   map[int]bitmap.Set // by group over host names, likewise; see having
 }
 
 // tainted is the nodes that have the same taints.
 type tainted struct {
 	taints []constraint.Taint
-	nodes  bitset
+	nodes  bitmap.Set
 }
 
 // clone returns a copy that can be filled by itself. It shares all that there is with r until
 // it gets its first pods; r must not get any after that.
 func (r *rooms) clone() *rooms {
 	out := *r
-	out.lent, out.fits, out.held = true, nil, map[int]bitset{}
+	out.lent, out.fits, out.held = true, nil, map[int]bitmap.Set{}
 	return &out
 }
 
 // set notes what is left of a node, and who is on it, once it has got pods.
-func (r *rooms) set(node int, free vector, ports []cluster.HostPort, host topology.Tally) {
+func (r *rooms) set(node int, free capacity.Vector, ports []cluster.HostPort, host topology.Tally) {
 	if r.lent {
 		r.lent, r.cells = false, slices.Clone(r.cells)
-		r.room = vectorsIn(r.cells, len(r.nodes))
+		r.room = capacity.VectorsIn(r.cells, len(r.nodes))
 		r.ports, r.hosts = slices.Clone(r.ports), slices.Clone(r.hosts)
 	}
 	copy(r.room[node], free)
 	r.ports[node], r.hosts[node] = slices.Clip(ports), host
 	for group, held := range r.held {
 		if host.Matched(group) > 0 {
-			held.set(node)
+			held.Add(node)
 		}
 	}
 }
 
-func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
-	r := &rooms{nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset{}}
+func newRooms(s cluster.Snapshot, dims capacity.Dimensions, q *queue) *rooms {
+	r := &rooms{nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitmap.Set{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
 			r.nodes = append(r.nodes, n)
@@ -65,18 +68,18 @@ func newRooms(s cluster.Snapshot, res resources, q *queue) *rooms {
 	if !slices.IsSortedFunc(r.nodes, compareNodes) {
 		slices.SortStableFunc(r.nodes, compareNodes)
 	}
-	r.cells = make([]int64, len(r.nodes)*len(res))
-	r.room, r.ports = vectorsIn(r.cells, len(r.nodes)), make([][]cluster.HostPort, len(r.nodes))
+	r.cells = make([]int64, len(r.nodes)*len(dims))
+	r.room, r.ports = capacity.VectorsIn(r.cells, len(r.nodes)), make([][]cluster.HostPort, len(r.nodes))
 	for i, n := range r.nodes {
-		res.left(r.room[i], n.Allocatable, n.Requested)
+		dims.Left(r.room[i], n.Allocatable, n.Requested)
 		r.ports[i] = slices.Clip(n.HostPorts)
 	}
 	r.hosts = make([]topology.Tally, len(r.nodes))
-	r.labels = newLabelIndex(len(r.nodes), func(key string, add func(from, to int, value string)) {
+	r.labels = bitmap.NewIndex(len(r.nodes), func(key string, add func(from, to int, value string)) {
 		for i, n := range r.nodes {
 			if value, ok := n.Labels[key]; ok {
 				add(i, i+1, value)
-			} else if key == labelHostname {
+			} else if key == topology.Hostname {
 				add(i, i+1, n.Name)
 			}
 		}
@@ -109,16 +112,16 @@ func boolFirst(yes bool) int {
 // judge notes which nodes the signature accepts, and which it likes. A node
 // that no preference likes is still taken before anything is bought: that is
 // where kube-scheduler will put the pod.
-func (r *rooms) judge(s *signature) {
-	hard := r.labels.satisfyingOne(s.required)
+func (r *rooms) judge(s *offers.Signature) {
+	hard := r.labels.SatisfyingOne(s.Required)
 	tolerating, soft := r.tolerated(s)
-	hard.and(tolerating)
-	liked := hard.both(soft)
-	if !liked.any() {
+	hard.And(tolerating)
+	liked := hard.Both(soft)
+	if !liked.Any() {
 		liked = hard
 	}
-	for _, p := range s.preferred {
-		if both := liked.both(r.labels.satisfying(p.Requirements)); both.any() {
+	for _, p := range s.Preferred {
+		if both := liked.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
 			liked = both
 		}
 	}
@@ -139,24 +142,24 @@ func (r *rooms) findTaints() {
 		if !ok {
 			number = len(r.taints)
 			numbers[string(key)] = number
-			r.taints = append(r.taints, tainted{n.Taints, newBitset(len(r.nodes))})
+			r.taints = append(r.taints, tainted{n.Taints, bitmap.New(len(r.nodes))})
 		}
-		r.taints[number].nodes.set(i)
+		r.taints[number].nodes.Add(i)
 	}
 }
 
 // tolerated returns the nodes whose taints the signature tolerates, and those
 // of them without a soft taint that it does not.
-func (r *rooms) tolerated(s *signature) (hard, soft bitset) {
-	hard, soft = newBitset(len(r.nodes)), newBitset(len(r.nodes))
+func (r *rooms) tolerated(s *offers.Signature) (hard, soft bitmap.Set) {
+	hard, soft = bitmap.New(len(r.nodes)), bitmap.New(len(r.nodes))
 	for _, alike := range r.taints {
-		if _, bad := constraint.Untolerated(alike.taints, s.tolerations); bad {
+		if _, bad := constraint.Untolerated(alike.taints, s.Tolerations); bad {
 			continue
 		}
-		hard.or(alike.nodes)
-		avoided := func(t constraint.Taint) bool { return !constraint.Tolerated(t, s.tolerations) }
+		hard.Or(alike.nodes)
+		avoided := func(t constraint.Taint) bool { return !constraint.Tolerated(t, s.Tolerations) }
 		if !slices.ContainsFunc(alike.taints, avoided) {
-			soft.or(alike.nodes)
+			soft.Or(alike.nodes)
 		}
 	}
 	return hard, soft
@@ -164,11 +167,11 @@ func (r *rooms) tolerated(s *signature) (hard, soft bitset) {
 
 // findFull notes the nodes that have no room for any class.
 func (r *rooms) findFull(q *queue) {
-	r.full = newBitset(len(r.nodes))
-	var least vector
+	r.full = bitmap.New(len(r.nodes))
+	var least capacity.Vector
 	for c := range q.classes {
 		if ask := q.classes[c].ask; least == nil {
-			least = ask.clone()
+			least = ask.Clone()
 		} else {
 			for i := range least {
 				least[i] = min(least[i], ask[i])
@@ -176,8 +179,8 @@ func (r *rooms) findFull(q *queue) {
 		}
 	}
 	for i := range r.nodes {
-		if !least.fits(r.room[i]) {
-			r.full.set(i)
+		if !least.Fits(r.room[i]) {
+			r.full.Add(i)
 		}
 	}
 }
@@ -236,11 +239,11 @@ func (w *work) placeTier(tier []int, wish bool) bool {
 	any := false
 	open, waiting := w.open(tier, sets)
 	var among []int
-	for i := open.next(0); i >= 0; i = open.next(i + 1) {
+	for i := open.Next(0); i >= 0; i = open.Next(i + 1) {
 		among = among[:0]
 		for _, c := range tier {
 			class := &w.q.classes[c]
-			if w.left[c] > 0 && sets[class.sig].has(i) && (class.nodes == nil || class.nodes.has(i)) {
+			if w.left[c] > 0 && sets[class.sig].Has(i) && (class.nodes == nil || class.nodes.Has(i)) {
 				among = append(among, c)
 			}
 		}
@@ -261,7 +264,7 @@ func (w *work) placeTier(tier []int, wish bool) bool {
 // put fills the node with pods of the classes, and reports whether it took any.
 func (f *filler) put(node int, classes []int) bool {
 	r := f.rooms
-	m := machine{offer: -1, free: r.room[node].clone(), ports: r.ports[node], host: r.hosts[node].Clone()}
+	m := machine{offer: -1, free: r.room[node].Clone(), ports: r.ports[node], host: r.hosts[node].Clone()}
 	f.fill(&m, f.shelve(classes))
 	if len(m.takes) == 0 {
 		return false
@@ -276,11 +279,11 @@ func (f *filler) put(node int, classes []int) bool {
 
 // open returns the nodes that have room for a unit of some class with any left, and may
 // take it according to the sets of its signature; and how many such classes there are.
-func (w *work) open(classes []int, sets []bitset) (nodes bitset, waiting int) {
-	nodes = newBitset(len(w.rooms.nodes))
+func (w *work) open(classes []int, sets []bitmap.Set) (nodes bitmap.Set, waiting int) {
+	nodes = bitmap.New(len(w.rooms.nodes))
 	for _, c := range classes {
 		if w.left[c] > 0 {
-			nodes.or(w.reach(c, sets[w.q.classes[c].sig]))
+			nodes.Or(w.reach(c, sets[w.q.classes[c].sig]))
 			waiting++
 		}
 	}
@@ -289,28 +292,28 @@ func (w *work) open(classes []int, sets []bitset) (nodes bitset, waiting int) {
 
 // reach returns the nodes of the set that have room for a unit of the class, but for those
 // where its own demands about hosts keep it away. A node that gets pods may be one of them later.
-func (w *work) reach(c int, set bitset) bitset {
-	out := w.fitting(c).both(set)
+func (w *work) reach(c int, set bitmap.Set) bitmap.Set {
+	out := w.fitting(c).Both(set)
 	for _, r := range w.q.profile(&w.q.classes[c]).Host {
 		switch {
 		case r.Weight > 0:
 		case r.Form == topology.Near:
-			out.and(w.rooms.having(r.Group))
+			out.And(w.rooms.having(r.Group))
 		case r.Form == topology.Apart:
-			out.andNot(w.rooms.having(r.Group))
+			out.AndNot(w.rooms.having(r.Group))
 		}
 	}
 	return out
 }
 
 // having returns the nodes on which the group, over host names, counts a pod.
-func (r *rooms) having(group int) bitset {
+func (r *rooms) having(group int) bitmap.Set {
 	held, ok := r.held[group]
 	if !ok {
-		held = newBitset(len(r.nodes))
+		held = bitmap.New(len(r.nodes))
 		for i := range r.hosts {
 			if r.hosts[i].Matched(group) > 0 {
-				held.set(i)
+				held.Add(i)
 			}
 		}
 		r.held[group] = held
@@ -331,18 +334,18 @@ func (w *work) waiting(classes []int) int {
 
 // fitting returns the nodes that take a unit of the class and have room for it. It may
 // tell of more nodes than that later: room only shrinks, and is looked at once for each class.
-func (w *work) fitting(c int) bitset {
+func (w *work) fitting(c int) bitmap.Set {
 	r := w.rooms
 	for len(r.fits) <= c {
 		r.fits = append(r.fits, nil)
 	}
 	if r.fits[c] == nil {
 		class := &w.q.classes[c]
-		set := w.nodesOf(class).clone()
-		set.andNot(r.full)
-		set.each(func(i int) {
-			if !class.ask.fits(r.room[i]) {
-				set.clear(i)
+		set := w.nodesOf(class).Clone()
+		set.AndNot(r.full)
+		set.Each(func(i int) {
+			if !class.ask.Fits(r.room[i]) {
+				set.Remove(i)
 			}
 		})
 		r.fits[c] = set

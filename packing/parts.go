@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -59,8 +60,8 @@ func (w *work) countPinned() {
 				continue
 			}
 			in, only := 0, 0
-			for d, offers := range w.ground.keys[group.Key].offers {
-				if w.accepts.sets[class.hard].meets(offers) {
+			for d, bought := range w.ground.keys[group.Key].offers {
+				if w.accepts.Sets[class.hard].Meets(bought) {
 					in, only = in+1, d
 				}
 			}
@@ -139,7 +140,7 @@ func (w *work) splitClass(c int) bool {
 
 // strand notes that what is left of the class may go nowhere.
 func (w *work) strand(c int) {
-	w.q.classes[c].stages, w.q.classes[c].nodes = nil, newBitset(len(w.rooms.nodes))
+	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitmap.New(len(w.rooms.nodes))
 }
 
 // places returns the combinations of domains where pods of the class could be.
@@ -209,10 +210,10 @@ func (t *terrain) cells(p *topology.Profile) [][]int {
 }
 
 // nodesIn returns the nodes that are in the domains.
-func (t *terrain) nodesIn(p *topology.Profile, cell []int) bitset {
+func (t *terrain) nodesIn(p *topology.Profile, cell []int) bitmap.Set {
 	out := t.keys[p.Keys[0]].nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {
-		out = out.both(t.keys[p.Keys[i]].nodes[cell[i]])
+		out = out.Both(t.keys[p.Keys[i]].nodes[cell[i]])
 	}
 	return out
 }
@@ -225,14 +226,14 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 		key := stageKey(stage, profile.Keys, cell)
 		set, ok := w.narrowed[key]
 		if !ok {
-			narrow := w.accepts.sets[stage]
+			narrow := w.accepts.Sets[stage]
 			for i, d := range cell {
-				narrow = narrow.both(w.ground.keys[profile.Keys[i]].offers[d])
+				narrow = narrow.Both(w.ground.keys[profile.Keys[i]].offers[d])
 			}
-			set = w.accepts.number(narrow)
+			set = w.accepts.Number(narrow)
 			w.narrowed[key] = set
 		}
-		if !slices.Contains(out, set) && w.accepts.anyHosts(w.accepts.sets[set], class) {
+		if !slices.Contains(out, set) && w.accepts.AnyTakes(w.accepts.Sets[set], class.ask, class.ports) {
 			if len(out) == 0 {
 				rank = i
 			}
@@ -243,11 +244,11 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 }
 
 // free returns how many pods of the class have room on these nodes, about.
-func (w *work) free(class *class, nodes bitset) int {
+func (w *work) free(class *class, nodes bitmap.Set) int {
 	n, units := 0, class.units()
-	w.rooms.hard[class.sig].both(nodes).each(func(i int) {
-		if n < units && !w.rooms.full.has(i) {
-			n += class.ask.times(w.rooms.room[i], units-n)
+	w.rooms.hard[class.sig].Both(nodes).Each(func(i int) {
+		if n < units && !w.rooms.full.Has(i) {
+			n += class.ask.Times(w.rooms.room[i], units-n)
 		}
 	})
 	return n
@@ -260,9 +261,9 @@ func (w *work) rate(set int) float64 {
 	}
 	if w.rates[set] < 0 {
 		least := math.Inf(1)
-		w.accepts.sets[set].each(func(o int) {
-			size := w.st.typeOf(o).Allocatable
-			least = min(least, float64(w.st.offers[o].Price)/(float64(size.CPU)+float64(size.Memory)/(8<<20)+1))
+		w.accepts.Sets[set].Each(func(o int) {
+			size := w.st.TypeOf(o).Allocatable
+			least = min(least, float64(w.st.Offers[o].Price)/(float64(size.CPU)+float64(size.Memory)/(8<<20)+1))
 		})
 		w.rates[set] = least
 	}

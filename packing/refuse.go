@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -43,18 +45,18 @@ type trial struct {
 	*work
 	number   int // of the class
 	class    *class
-	sig      *signature
+	sig      *offers.Signature
 	findings []finding
 }
 
 // finding is a number of offers that one cause rules out.
 type finding struct {
 	Reason
-	rank int   // how far an offer got before it was ruled out
-	pool *pool // nil if the cause is no pool's
+	rank int          // how far an offer got before it was ruled out
+	pool *offers.Pool // nil if the cause is no pool's
 
 	ask  constraint.Values // for causes that are about a label: what the class asks of it
-	room vector            // for TooSmall: the largest room that was found
+	room capacity.Vector   // for TooSmall: the largest room that was found
 	lack Relaxation        // for MinValues
 }
 
@@ -76,10 +78,10 @@ const (
 func (w *work) examine(number int) *trial {
 	c := &w.q.classes[number]
 	t := &trial{work: w, number: number, class: c, sig: &w.q.signatures[c.sig]}
-	if len(w.st.pools) == 0 {
+	if len(w.st.Pools) == 0 {
 		t.add(finding{Reason: Reason{Code: NoPool, Count: 1}, rank: rankNone})
 	}
-	for i, p := range w.st.pools {
+	for i, p := range w.st.Pools {
 		t.pool(i, p)
 	}
 	return t
@@ -94,7 +96,7 @@ func (t *trial) add(f finding) {
 		g := &t.findings[i]
 		if g.Code == f.Code && g.Detail == f.Detail && g.pool == f.pool {
 			g.Count += f.Count
-			g.room = g.room.larger(f.room)
+			g.room = larger(g.room, f.room)
 			return
 		}
 	}
@@ -102,28 +104,28 @@ func (t *trial) add(f finding) {
 }
 
 // larger returns whichever has more of the first resource in which they differ.
-func (v vector) larger(o vector) vector {
-	if slices.Compare(v, o) < 0 {
-		return o
+func larger(a, b capacity.Vector) capacity.Vector {
+	if slices.Compare(a, b) < 0 {
+		return b
 	}
-	return v
+	return a
 }
 
-func (t *trial) pool(i int, p *pool) {
+func (t *trial) pool(i int, p *offers.Pool) {
 	switch {
-	case p.unusable != "":
+	case p.Unusable != "":
 		t.add(finding{
-			Reason: Reason{Code: PoolUnusable, Count: 1, Detail: p.Name + ": " + p.unusable}, rank: rankPool, pool: p,
+			Reason: Reason{Code: PoolUnusable, Count: 1, Detail: p.Name + ": " + p.Unusable}, rank: rankPool, pool: p,
 		})
 		return
-	case p.from == p.to:
+	case p.Size() == 0:
 		t.add(finding{
-			Reason: Reason{Code: PoolEmpty, Count: 1, Detail: p.Name + ": " + p.emptied}, rank: rankPool, pool: p,
+			Reason: Reason{Code: PoolEmpty, Count: 1, Detail: p.Name + ": " + p.Emptied}, rank: rankPool, pool: p,
 		})
 		return
 	}
-	if taint, bad := constraint.Untolerated(p.Taints, t.sig.tolerations); bad {
-		count := (p.to - p.from) / max(t.variants(i), 1)
+	if taint, bad := constraint.Untolerated(p.Taints, t.sig.Tolerations); bad {
+		count := p.Size() / max(t.variants(i), 1)
 		t.add(finding{
 			Reason: Reason{Code: TaintUntolerated, Count: count, Detail: taint.String()}, rank: rankTaint, pool: p,
 		})
@@ -131,12 +133,12 @@ func (t *trial) pool(i int, p *pool) {
 	}
 	// Of the choices that the pool leaves, and of the pod's alternatives, the one that gets furthest counts.
 	var best []finding
-	for v := range t.st.variants {
-		if t.st.variants[v].pool != i {
+	for v := range t.st.Variants {
+		if t.st.Variants[v].Pool != i {
 			continue
 		}
-		for _, reqs := range alternatives(t.sig.required) {
-			got := t.variant(&t.st.variants[v], p, reqs)
+		for _, reqs := range alternatives(t.sig.Required) {
+			got := t.variant(&t.st.Variants[v], p, reqs)
 			if best == nil || progress(got) > progress(best) {
 				best = got
 			}
@@ -149,8 +151,8 @@ func (t *trial) pool(i int, p *pool) {
 
 func (t *trial) variants(pool int) int {
 	n := 0
-	for _, v := range t.st.variants {
-		if v.pool == pool {
+	for _, v := range t.st.Variants {
+		if v.Pool == pool {
 			n++
 		}
 	}
@@ -174,59 +176,56 @@ func progress(findings []finding) int {
 }
 
 // variant judges the offers of a variant, step by step.
-func (t *trial) variant(v *variant, p *pool, reqs constraint.Requirements) []finding {
+func (t *trial) variant(v *offers.Variant, p *offers.Pool, reqs constraint.Requirements) []finding {
 	r := &trial{work: t.work, number: t.number, class: t.class, sig: t.sig}
-	alive := newBitset(len(t.st.offers))
-	if v.from < v.to {
-		alive.setRange(t.st.models[v.from].from, t.st.models[v.to-1].to)
-	}
+	alive := t.st.OffersOf(v)
 	for _, key := range reqs.Keys() {
-		left := alive.both(t.st.labels.accepting(key, reqs[key]))
+		left := alive.Both(t.st.Labels.Accepting(key, reqs[key]))
 		code, detail := t.labelCause(v, p, key, reqs[key])
 		r.add(finding{
-			Reason: Reason{Code: code, Count: alive.count() - left.count(), Detail: detail},
+			Reason: Reason{Code: code, Count: alive.Count() - left.Count(), Detail: detail},
 			rank:   rankLabel, pool: p, ask: reqs[key],
 		})
 		alive = left
 	}
-	alive.each(func(o int) { r.offer(o, p, &t.budgets[v.pool]) })
+	alive.Each(func(o int) { r.offer(o, p, &t.budgets[v.Pool]) })
 	return r.findings
 }
 
 // labelCause says what stands behind a label that does not match.
-func (t *trial) labelCause(v *variant, p *pool, key string, ask constraint.Values) (Code, string) {
-	if _, offered := v.labels[key]; !isCloudKey(key) && !offered && len(t.st.labels.of(key).values) == 0 {
+func (t *trial) labelCause(v *offers.Variant, p *offers.Pool, key string, ask constraint.Values) (Code, string) {
+	if _, offered := v.Labels[key]; !offers.IsCloudKey(key) && !offered && len(t.st.Labels.Of(key).Values) == 0 {
 		return LabelMissing, key + " " + ask.String()
 	}
-	allowed, limited := p.accepts[key]
-	if _, offered := v.labels[key]; offered || limited && !allowed.Intersects(ask) {
+	allowed, limited := p.Accepts[key]
+	if _, offered := v.Labels[key]; offered || limited && !allowed.Intersects(ask) {
 		return LabelConflict, key
 	}
-	if len(t.st.labels.of(key).values) == 0 || !isCloudKey(key) {
+	if len(t.st.Labels.Of(key).Values) == 0 || !offers.IsCloudKey(key) {
 		return LabelMissing, key + " " + ask.String()
 	}
 	return TypeMismatch, key
 }
 
 // offer judges an offer whose labels will do.
-func (t *trial) offer(o int, p *pool, b *budget) {
-	shape := &t.st.shapes[t.st.offers[o].shape]
-	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom, room: shape.room}
-	lacking := t.class.ask.lacking(shape.room)
+func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
+	shape := t.st.ShapeOf(o)
+	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom, room: shape.Room}
+	lacking := t.class.ask.Lacking(shape.Room)
 	topological, key := t.against(o)
-	limit := b.tightest(t.st.typeOf(o).Capacity)
+	limit := b.Tightest(t.st.TypeOf(o).Capacity)
 	switch {
-	case shape.broken:
+	case shape.Broken:
 		f.Code, f.Detail = TooSmall, "the DaemonSets"
 	case lacking >= 0:
-		f.Code, f.Detail = TooSmall, t.st.res[lacking]
-	case conflicts(t.class.ports, shape.ports):
-		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.ports, shape.ports)
+		f.Code, f.Detail = TooSmall, t.st.Dims[lacking]
+	case conflicts(t.class.ports, shape.Ports):
+		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.ports, shape.Ports)
 	case topological != "":
 		f.Code, f.Detail, f.rank = topological, key, rankTopology
-	case t.st.offers[o].isReserved() && t.unused(t.st.offers[o].reserve) == 0:
-		f.Code, f.Detail, f.rank = ReservationFull, t.st.offers[o].Reservation.ID, rankCapacity
-	case !t.st.offers[o].Available:
+	case t.st.Offers[o].IsReserved() && t.unused(t.st.Offers[o].Reserve) == 0:
+		f.Code, f.Detail, f.rank = ReservationFull, t.st.Offers[o].Reservation.ID, rankCapacity
+	case !t.st.Offers[o].Available:
 		f.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
 		f.Code, f.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
@@ -242,13 +241,13 @@ func (t *trial) offer(o int, p *pool, b *budget) {
 // lackAlone returns the minValues that a machine of the offer would not keep if
 // the pod were alone on it. Its rules hold it in the domains of the offer.
 func (t *trial) lackAlone(o int) (Relaxation, bool) {
-	set := t.accepts.hard[t.class.sig]
+	set := t.accepts.Hard[t.class.sig]
 	if keys := t.q.profile(t.class).Keys; len(keys) > 0 {
-		narrow := t.accepts.sets[set]
+		narrow := t.accepts.Sets[set]
 		for i, d := range t.cellOf(o) {
-			narrow = narrow.both(t.ground.keys[keys[i]].offers[d])
+			narrow = narrow.Both(t.ground.keys[keys[i]].offers[d])
 		}
-		set = t.accepts.number(narrow)
+		set = t.accepts.Number(narrow)
 	}
 	return t.lack(&machine{offer: o, takes: []take{{class: t.number, n: 1, set: set}}})
 }

@@ -76,7 +76,7 @@ func (r *run) giveBack(m *machine, n int) {
 	for _, t := range m.takes {
 		r.left[t.class] += t.n * n
 	}
-	r.budgets[r.st.variantOf(m.offer).pool].spend(r.st.typeOf(m.offer).Capacity, -n)
+	r.budgets[r.st.VariantOf(m.offer).Pool].Spend(r.st.TypeOf(m.offer).Capacity, -n)
 }
 
 // total is what the machines cost.

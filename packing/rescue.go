@@ -154,8 +154,8 @@ func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
 func (w *work) settle() {
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
-		free, host := w.rooms.room[at.node].clone(), w.rooms.hosts[at.node].Clone()
-		free.take(c.ask, at.n)
+		free, host := w.rooms.room[at.node].Clone(), w.rooms.hosts[at.node].Clone()
+		free.Take(c.ask, at.n)
 		w.tally(&host, c, at.n)
 		w.rooms.set(at.node, free, append(w.rooms.ports[at.node], c.ports...), host)
 	}
@@ -169,16 +169,16 @@ func (w *work) settle() {
 
 // restocked returns the machine with its room and counts worked out from its pods, and spends the limits for it.
 func (w *work) restocked(m *machine) machine {
-	shape := &w.st.shapes[w.st.offers[m.offer].shape]
-	out := machine{offer: m.offer, copies: m.copies, takes: slices.Clone(m.takes), free: shape.room.clone(), worth: m.worth}
-	out.ports = append(slices.Clone(shape.ports), out.podPorts(w.q)...)
+	shape := w.st.ShapeOf(m.offer)
+	out := machine{offer: m.offer, copies: m.copies, takes: slices.Clone(m.takes), free: shape.Room.Clone(), worth: m.worth}
+	out.ports = append(slices.Clone(shape.Ports), out.podPorts(w.q)...)
 	for _, t := range out.takes {
 		c := &w.q.classes[t.class]
-		out.free.take(c.ask, t.n)
+		out.free.Take(c.ask, t.n)
 		w.tally(&out.host, c, t.n)
 	}
 	out.price = w.cheapest(&out)
-	w.budgets[w.st.variantOf(m.offer).pool].spend(w.st.typeOf(m.offer).Capacity, m.copies)
+	w.budgets[w.st.VariantOf(m.offer).Pool].Spend(w.st.TypeOf(m.offer).Capacity, m.copies)
 	return out
 }
 
@@ -237,7 +237,7 @@ func (w *work) hopes(c int, affords func(set int) bool) bool {
 // affordsAny reports whether the limits allow one more machine of the accept set.
 func (w *work) affordsAny(set int) bool {
 	any := false
-	w.accepts.sets[set].each(func(o int) {
+	w.accepts.Sets[set].Each(func(o int) {
 		any = any || w.affordable(o, 1) > 0
 	})
 	return any

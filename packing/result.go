@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // plan writes the work down, all but the refusals.
@@ -71,24 +72,24 @@ type sheets map[string]*sheet
 // of returns the sheet of a machine.
 func (s sheets) of(w *work, m *machine, tight bool) *sheet {
 	all := w.survivors(m)
-	key := appendInt(appendInt([]byte(all.key()), w.st.models[w.st.offers[m.offer].model].variant), -1)
+	key := appendInt(appendInt([]byte(all.Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
 	if tight {
-		key = appendInt(key, w.st.offers[m.offer].model)
+		key = appendInt(key, w.st.Offers[m.offer].Model)
 	}
 	if found, ok := s[string(key)]; ok {
 		return found
 	}
-	out := &sheet{choices: w.fewTypes(w.candidatesOf(all, m, tight), w.st.poolOf(m.offer))}
+	out := &sheet{choices: w.st.FewTypes(w.st.Choices(m.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.choices))
 	for _, i := range out.choices {
-		offer := &w.st.offers[i]
+		offer := &w.st.Offers[i]
 		out.offerings = append(out.offerings, Choice{
-			InstanceType: w.st.typeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+			InstanceType: w.st.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
 			Reservation: offer.Reservation.ID,
 		})
 	}
 	out.relaxed = w.relaxations(out.choices)
-	out.requirements = narrowed(w.st.poolOf(m.offer), w.st.variantOf(m.offer), out)
+	out.requirements = narrowed(w.st.PoolOf(m.offer), w.st.VariantOf(m.offer), out)
 	s[string(key)] = out
 	return out
 }
@@ -100,11 +101,11 @@ func (w *work) ordered() []offering {
 	known := sheets{}
 	for i, m := range w.machines {
 		slices.SortFunc(m.takes, func(a, b take) int { return cmp.Compare(a.class, b.class) })
-		out[i] = offering{machine: m, sheet: known.of(w, &m, tight[w.st.variantOf(m.offer).pool])}
+		out[i] = offering{machine: m, sheet: known.of(w, &m, tight[w.st.VariantOf(m.offer).Pool])}
 	}
 	slices.SortStableFunc(out, func(a, b offering) int {
 		return cmp.Or(
-			cmp.Compare(w.st.offers[a.choices[0]].Price, w.st.offers[b.choices[0]].Price),
+			cmp.Compare(w.st.Offers[a.choices[0]].Price, w.st.Offers[b.choices[0]].Price),
 			cmp.Compare(a.choices[0], b.choices[0]),
 			slices.CompareFunc(a.takes, b.takes, func(x, y take) int {
 				return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.n, y.n))
@@ -158,17 +159,14 @@ func (w *work) describe(o *offering) Machine {
 	if o.draft.Pool != "" {
 		return o.draft
 	}
-	v := w.st.variantOf(o.offer)
-	p := w.st.pools[v.pool]
+	v := w.st.VariantOf(o.offer)
+	p := w.st.Pools[v.Pool]
 	m := Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
-		Labels:   maps.Clone(v.labels),
+		Labels:   v.AtLaunch(),
 		Requests: w.requests(o),
 	}
-	// Those two are not there before the node is.
-	delete(m.Labels, labelRegistered)
-	delete(m.Labels, labelInitialized)
 	m.Offerings, m.Requirements, m.Relaxed = o.offerings, o.requirements, o.relaxed
 	o.draft = m
 	return m
@@ -176,7 +174,7 @@ func (w *work) describe(o *offering) Machine {
 
 // requests are those of the pods and of the DaemonSets that come to the cheapest offering.
 func (w *work) requests(o *offering) capacity.Amounts {
-	sum := w.st.shapes[w.st.offers[o.choices[0]].shape].daemons
+	sum := w.st.ShapeOf(o.choices[0]).Daemons
 	for _, t := range o.takes {
 		sum = sum.Add(w.q.classes[t.class].amounts.Times(int64(t.n)))
 	}
@@ -186,7 +184,7 @@ func (w *work) requests(o *offering) capacity.Amounts {
 // narrowed returns the pool's requirements with the types, zones and ways of
 // paying that are left, the capacity reservation, and the custom labels that were chosen.
 // Of minValues it asks for no more than is left.
-func narrowed(p *pool, v *variant, s *sheet) []constraint.Requirement {
+func narrowed(p *offers.Pool, v *offers.Variant, s *sheet) []constraint.Requirement {
 	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.offerings {
 		c := &s.offerings[i]
@@ -200,7 +198,7 @@ func narrowed(p *pool, v *variant, s *sheet) []constraint.Requirement {
 	if reservation != "" {
 		values[catalog.LabelReservationID] = []string{reservation}
 	}
-	for key, value := range v.chosen {
+	for key, value := range v.Chosen {
 		values[key] = []string{value}
 	}
 	least := map[string]int{}

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"math"
 	"slices"
+
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // run is one strategy at work.
@@ -11,14 +13,14 @@ type run struct {
 	filler
 	strategy strategy
 	lots     []lot
-	budgets  []budget
+	budgets  []offers.Budget
 	machines []machine
 	shelves  map[uint64]*shelf // by mark of lots, of the classes that are bought for
 	known    map[int]machine   // by offer: its machine when it was filled last
 }
 
 // run returns a run of the strategy that has bought nothing; it alters left and budgets.
-func (w *work) run(s strategy, left []int, budgets []budget) *run {
+func (w *work) run(s strategy, left []int, budgets []offers.Budget) *run {
 	return &run{filler: filler{work: w, careful: s.careful, apart: s.apart, left: left}, strategy: s, budgets: budgets}
 }
 
@@ -95,13 +97,13 @@ func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool)
 			looked = append(looked, l)
 			continue
 		}
-		m, ok := r.known[l.offer]
+		m, ok := r.known[l.Offer]
 		if !ok || !r.repeats(&m) {
 			m = r.machine(l, classes, cost, ratio)
 			if m.worth == 0 {
 				continue // it takes none of those that are left
 			}
-			r.known[l.offer] = m
+			r.known[l.Offer] = m
 		}
 		l.key = cost / m.worth
 		looked = append(looked, l)
@@ -123,18 +125,18 @@ func (r *run) repeats(m *machine) bool {
 
 // affords reports whether the limits allow one more machine of the offer.
 func (r *run) affords(offer int) bool {
-	return r.budgets[r.st.variantOf(offer).pool].times(r.st.typeOf(offer).Capacity, 1) > 0
+	return r.budgets[r.st.VariantOf(offer).Pool].Times(r.st.TypeOf(offer).Capacity, 1) > 0
 }
 
 // cost is what a machine of the lot is reckoned to cost: its price, or, when
 // limits are scarce, the share it takes of what is left of them, and then its price.
 func (r *run) cost(l lot) float64 {
-	price := max(l.price, 1)
+	price := max(l.Price, 1)
 	if !r.strategy.scarce {
 		return price
 	}
-	pool := r.st.variantOf(l.offer).pool
-	return price + priceless*r.budgets[pool].share(r.st.typeOf(l.offer).Capacity)
+	pool := r.st.VariantOf(l.Offer).Pool
+	return price + priceless*r.budgets[pool].Share(r.st.TypeOf(l.Offer).Capacity)
 }
 
 // promising is how much more for its money a machine may give when it is filled with care.
@@ -143,13 +145,13 @@ const promising = 0.92
 // machine fills a machine of the lot with pods of the classes; with care, if
 // it might then have a lower price per worth than ratio.
 func (r *run) machine(l lot, classes []int, cost, ratio float64) machine {
-	shape := &r.st.shapes[r.st.offers[l.offer].shape]
-	m := machine{offer: l.offer, copies: 1, free: shape.room.clone(), ports: slices.Clip(shape.ports)}
-	if r.affords(l.offer) {
-		s, ok := r.shelves[l.mark]
+	shape := r.st.ShapeOf(l.Offer)
+	m := machine{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: slices.Clip(shape.Ports)}
+	if r.affords(l.Offer) {
+		s, ok := r.shelves[l.Mark]
 		if !ok {
-			s = r.shelve(r.accepting(l.offer, classes))
-			r.shelves[l.mark] = s
+			s = r.shelve(r.accepting(l.Offer, classes))
+			r.shelves[l.Mark] = s
 		}
 		empty := m.clone()
 		r.fill(&m, s)
@@ -167,9 +169,9 @@ func (r *run) apply(m machine) float64 {
 	for _, t := range m.takes {
 		m.copies = min(m.copies, r.left[t.class]/t.n)
 	}
-	pool, size := r.st.variantOf(m.offer).pool, r.st.typeOf(m.offer).Capacity
-	m.copies = r.budgets[pool].times(size, m.copies)
-	r.budgets[pool].spend(size, m.copies)
+	pool, size := r.st.VariantOf(m.offer).Pool, r.st.TypeOf(m.offer).Capacity
+	m.copies = r.budgets[pool].Times(size, m.copies)
+	r.budgets[pool].Spend(size, m.copies)
 	for _, t := range m.takes {
 		r.left[t.class] -= t.n * m.copies
 	}
@@ -195,7 +197,7 @@ func (r *run) outcome() outcome {
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
-		if set := f.set(c); set >= 0 && f.left[c] > 0 && f.accepts.sets[set].has(offer) {
+		if set := f.set(c); set >= 0 && f.left[c] > 0 && f.accepts.Sets[set].Has(offer) {
 			out = append(out, c)
 		}
 	}
@@ -236,7 +238,7 @@ func (f *filler) topUp(machines []machine, classes []int) []machine {
 
 func (m *machine) clone() machine {
 	out := *m
-	out.free, out.takes, out.ports, out.host = m.free.clone(), slices.Clone(m.takes), slices.Clip(m.ports), m.host.Clone()
+	out.free, out.takes, out.ports, out.host = m.free.Clone(), slices.Clone(m.takes), slices.Clip(m.ports), m.host.Clone()
 	return out
 }
 

@@ -32,7 +32,7 @@ func (w *work) shelve(classes []int) *shelf {
 	rows := map[string]int{}
 	var key []byte
 	for _, c := range classes {
-		key = w.q.classes[c].direction(key[:0], w.st.res)
+		key = w.q.classes[c].direction(key[:0], w.st.Dims)
 		row, ok := rows[string(key)]
 		if !ok {
 			row = len(s.rows)
@@ -49,7 +49,7 @@ func (w *work) shelve(classes []int) *shelf {
 
 // direction appends the proportion of what the class asks for, in steps of half
 // an octave; of pods, of which machines rarely hold as many as they may, in steps of four octaves.
-func (c *class) direction(b []byte, res resources) []byte {
+func (c *class) direction(b []byte, dims capacity.Dimensions) []byte {
 	first := 0.0
 	for r, n := range c.ask {
 		switch {
@@ -60,7 +60,7 @@ func (c *class) direction(b []byte, res resources) []byte {
 			b = append(b, 1)
 		default:
 			steps := 2.0
-			if res[r] == capacity.Pods {
+			if dims[r] == capacity.Pods {
 				steps = 0.25
 			}
 			b = appendInt(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)

@@ -3,6 +3,7 @@ package packing
 import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/offers"
 )
 
 // Effort is how much work a plan may take, in steps: one class of pods looked
@@ -21,12 +22,13 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		effort = Usual
 	}
 	// 1. What is asked for, and what may be bought.
-	res := resourcesOf(s)
-	q := newQueue(s, res)
-	st := newStock(s, market, res, q)
-	accepts := st.accept(q)
-	rooms := newRooms(s, res, q)
-	ground := newTerrain(st, rooms, q, accepts.buyable(q), s.Nodes)
+	dims := dimensionsOf(s)
+	q := newQueue(s, dims)
+	st := offers.New(s, market, dims, q.demand())
+	accepts := st.Accept(q.signatures)
+	q.accept(accepts)
+	rooms := newRooms(s, dims, q)
+	ground := newTerrain(st, rooms, q, q.buyable(accepts), s.Nodes)
 
 	// 2. Pods that keep to zones, or other domains, are sent there.
 	w := newWork(st, q, accepts, rooms, ground, int(effort))

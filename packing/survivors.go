@@ -1,48 +1,56 @@
 package packing
 
-import "github.com/joiner-sh/joiner/cluster"
+import (
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+)
 
 // survivors returns the offers that could each host all pods of the machine:
 // those of its variant that every class accepts and that have the room.
-func (w *work) survivors(m *machine) bitset {
-	used, ports, v := m.used(w), m.podPorts(w.q), w.st.variantOf(m.offer)
-	out := newBitset(len(w.st.offers))
-	if w.st.offers[m.offer].isReserved() {
-		out.set(m.offer) // one instance is kept for it, and nothing else
+func (w *work) survivors(m *machine) bitmap.Set {
+	out := w.st.Alternatives(m.offer, m.used(w), m.podPorts(w.q))
+	if w.st.Offers[m.offer].IsReserved() {
 		return out
 	}
-	if v.from == v.to {
-		return out
-	}
-	out.setRange(w.st.models[v.from].from, w.st.models[v.to-1].to)
 	for i, t := range m.takes {
 		if i == 0 || t.set != m.takes[i-1].set {
-			out.and(w.accepts.sets[t.set])
-		}
-	}
-	out.andNot(w.st.reserved)
-	for _, model := range w.st.models[v.from:v.to] {
-		last, good := -1, false // the shape that was judged last
-		for o := model.from; o < model.to; o++ {
-			if shape := w.st.offers[o].shape; shape != last {
-				s := &w.st.shapes[shape]
-				last, good = shape, !s.broken && used.fits(s.room) && (len(ports) == 0 || !conflicts(ports, s.ports))
-			}
-			if !good {
-				out.clear(o)
-			} else if model.alike {
-				break
-			}
+			out.And(w.accepts.Sets[t.set])
 		}
 	}
 	return out
 }
 
+// candidates returns the offers that the machine may be bought as, cheapest
+// first, of any number of types. Whichever is bought, all pods fit, and no limit of the pool is overrun.
+func (w *work) candidates(m *machine, tight bool) []int {
+	return w.st.Choices(m.offer, w.survivors(m), tight)
+}
+
+// tightPools returns, by pool, whether its limits could be overrun if every
+// machine became the largest that it may.
+func (w *work) tightPools() []bool {
+	out := make([]bool, len(w.st.Pools))
+	for i, p := range w.st.Pools {
+		left := p.Budget.Clone()
+		for _, m := range w.machines {
+			if left.Unlimited() || w.st.VariantOf(m.offer).Pool != i {
+				continue
+			}
+			var largest capacity.Amounts
+			w.survivors(&m).Each(func(o int) { largest = largest.Max(w.st.TypeOf(o).Capacity) })
+			left.Spend(largest, m.copies)
+		}
+		out[i] = left.Overrun()
+	}
+	return out
+}
+
 // used returns what the pods on the machine ask for together.
-func (m *machine) used(w *work) vector {
-	used := make(vector, len(w.st.res))
+func (m *machine) used(w *work) capacity.Vector {
+	used := make(capacity.Vector, len(w.st.Dims))
 	for _, t := range m.takes {
-		used.take(w.q.classes[t.class].ask, -t.n)
+		used.Take(w.q.classes[t.class].ask, -t.n)
 	}
 	return used
 }
@@ -57,29 +65,28 @@ func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
 
 // cheapest returns the price of the cheapest offer that could host the machine's pods.
 func (w *work) cheapest(m *machine) float64 {
-	price := w.st.offers[m.offer].Price
-	if w.st.offers[m.offer].isReserved() {
+	price := w.st.Offers[m.offer].Price
+	if w.st.Offers[m.offer].IsReserved() {
 		return float64(price)
 	}
 	used, ports := m.used(w), m.podPorts(w.q)
-	for _, o := range w.st.variantOf(m.offer).byPrice {
-		if w.st.offers[o].Price >= price {
+	for _, o := range w.st.VariantOf(m.offer).ByPrice {
+		if w.st.Offers[o].Price >= price {
 			break
 		}
 		if w.survives(o, m, used, ports) {
-			return float64(w.st.offers[o].Price)
+			return float64(w.st.Offers[o].Price)
 		}
 	}
 	return float64(price)
 }
 
-func (w *work) survives(o int, m *machine, used vector, ports []cluster.HostPort) bool {
-	s := &w.st.shapes[w.st.offers[o].shape]
-	if s.broken || !used.fits(s.room) || conflicts(ports, s.ports) {
+func (w *work) survives(o int, m *machine, used capacity.Vector, ports []cluster.HostPort) bool {
+	if !w.st.ShapeOf(o).Takes(used, ports) {
 		return false
 	}
 	for _, t := range m.takes {
-		if !w.accepts.sets[t.set].has(o) {
+		if !w.accepts.Sets[t.set].Has(o) {
 			return false
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -16,7 +18,7 @@ type terrain struct {
 	// combined are the combinations of domains that there are, by labels.
 	combined map[string][][]int
 	census   *topology.Census
-	counted  []bitset         // by group: the nodes whose pods count; nil: all
+	counted  []bitmap.Set     // by group: the nodes whose pods count; nil: all
 	domains  [][]bool         // by group of a spread, not over host names: the domains that count
 	there    [][]bool         // likewise, those of them that count whatever is bought
 	bare     map[int]bool     // groups over host names of which some machine will have no pod
@@ -26,16 +28,16 @@ type terrain struct {
 
 // field is the domains of one label.
 type field struct {
-	values []string // sorted
-	offers []bitset // by value: the offers that have it; last, those without the label
-	nodes  []bitset // by value: the nodes that have it, by number in rooms; last, those without the label
-	at     []int    // by node: its domain, the number of values without the label
+	values []string     // sorted
+	offers []bitmap.Set // by value: the offers that have it; last, those without the label
+	nodes  []bitmap.Set // by value: the nodes that have it, by number in rooms; last, those without the label
+	at     []int        // by node: its domain, the number of values without the label
 	// offerAt is likewise by offer.
 	offerAt []int
 }
 
 // newTerrain looks at the ground; it notes the residents of nodes in rooms.hosts.
-func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bitset) bool, nodes []cluster.Node) *terrain {
+func newTerrain(st *offers.Stock, r *rooms, q *queue, buyable func(sig int, among bitmap.Set) bool, nodes []cluster.Node) *terrain {
 	t := &terrain{keys: map[string]*field{}, combined: map[string][][]int{}, fewest: map[int]scarcity{}, away: map[int]bool{}, bare: map[int]bool{}}
 	domains := map[string]int{}
 	for i := range q.book.Groups {
@@ -43,7 +45,7 @@ func newTerrain(st *stock, r *rooms, q *queue, buyable func(sig int, offers bits
 		if _, ok := t.keys[key]; ok || key == topology.Hostname {
 			continue
 		}
-		f := newField(st.labels.of(key), r.labels.of(key), valuesOf(key, nodes), len(st.offers), len(r.nodes))
+		f := newField(st.Labels.Of(key), r.labels.Of(key), valuesOf(key, nodes), len(st.Offers), len(r.nodes))
 		t.keys[key], domains[key] = f, len(f.values)
 	}
 	t.census = topology.NewCensus(q.book, domains)
@@ -76,57 +78,57 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-func newField(offers, nodes *keyIndex, more []string, sizeOffers, sizeNodes int) *field {
+func newField(bought, nodes *bitmap.Column, more []string, sizeOffers, sizeNodes int) *field {
 	f := &field{at: make([]int, sizeNodes), offerAt: make([]int, sizeOffers)}
-	f.values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.values, nodes.values, more))))
+	f.values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
 	for i := range f.at {
 		f.at[i] = len(f.values)
 	}
 	for i := range f.offerAt {
 		f.offerAt[i] = len(f.values)
 	}
-	pick := func(k *keyIndex, value string, size int) bitset {
-		if i, ok := slices.BinarySearch(k.values, value); ok {
-			return k.sets[i]
+	pick := func(k *bitmap.Column, value string, size int) bitmap.Set {
+		if i, ok := slices.BinarySearch(k.Values, value); ok {
+			return k.Sets[i]
 		}
-		return newBitset(size)
+		return bitmap.New(size)
 	}
 	for d, value := range f.values {
-		f.offers = append(f.offers, pick(offers, value, sizeOffers))
+		f.offers = append(f.offers, pick(bought, value, sizeOffers))
 		f.nodes = append(f.nodes, pick(nodes, value, sizeNodes))
-		f.nodes[d].each(func(i int) { f.at[i] = d })
-		f.offers[d].each(func(o int) { f.offerAt[o] = d })
+		f.nodes[d].Each(func(i int) { f.at[i] = d })
+		f.offers[d].Each(func(o int) { f.offerAt[o] = d })
 	}
-	f.offers, f.nodes = append(f.offers, offers.absent), append(f.nodes, nodes.absent)
+	f.offers, f.nodes = append(f.offers, bought.Absent), append(f.nodes, nodes.Absent)
 	return f
 }
 
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
 // all), and tells the census which domains do: those with such a node,
 // and those where a machine for the owner can be bought.
-func (t *terrain) countable(st *stock, r *rooms, q *queue, buyable func(sig int, offers bitset) bool) []bitset {
-	out := make([]bitset, len(q.book.Groups))
+func (t *terrain) countable(st *offers.Stock, r *rooms, q *queue, buyable func(sig int, among bitmap.Set) bool) []bitmap.Set {
+	out := make([]bitmap.Set, len(q.book.Groups))
 	for n := range q.book.Groups {
 		g := &q.book.Groups[n]
 		if g.Form != topology.Spread {
 			continue
 		}
 		s := &q.signatures[g.Nodes]
-		if !g.AnyNode && len(s.required) > 0 {
-			out[n] = r.labels.satisfyingOne(s.required)
+		if !g.AnyNode && len(s.Required) > 0 {
+			out[n] = r.labels.SatisfyingOne(s.Required)
 		}
 		if g.HonorTaints {
 			tolerated, _ := r.tolerated(s)
 			if out[n] != nil {
-				tolerated.and(out[n])
+				tolerated.And(out[n])
 			}
 			out[n] = tolerated
 		}
 		for _, key := range g.Keys {
 			if out[n] == nil {
-				out[n] = r.labels.satisfying(nil)
+				out[n] = r.labels.Satisfying(nil)
 			}
-			out[n].andNot(r.labels.of(key).absent)
+			out[n].AndNot(r.labels.Of(key).Absent)
 		}
 		if g.Key == topology.Hostname {
 			continue
@@ -134,22 +136,13 @@ func (t *terrain) countable(st *stock, r *rooms, q *queue, buyable func(sig int,
 		f := t.keys[g.Key]
 		counted, there := make([]bool, len(f.values)), make([]bool, len(f.values))
 		for d := range f.values {
-			there[d] = f.nodes[d].meets(out[n])
-			counted[d] = there[d] || buyable(g.Nodes, st.having(f.offers[d], g.Keys))
+			there[d] = f.nodes[d].Meets(out[n])
+			counted[d] = there[d] || buyable(g.Nodes, st.Having(f.offers[d], g.Keys))
 		}
 		t.domains[n], t.there[n] = counted, there
 		t.census.Count(n, counted)
 	}
 	return out
-}
-
-// having returns those of the offers that have all the labels.
-func (st *stock) having(offers bitset, keys []string) bitset {
-	for _, key := range keys {
-		offers = offers.clone()
-		offers.andNot(st.labels.of(key).absent)
-	}
-	return offers
 }
 
 // settle notes the residents of a node: in the census by domain, in the tally
@@ -208,7 +201,7 @@ func (t *terrain) keep(q *queue, n *cluster.Node) {
 // counts reports whether the pods of a node count for the group of a spread.
 func (t *terrain) counts(q *queue, group int, n *cluster.Node, number int) bool {
 	if number >= 0 {
-		return t.counted[group] == nil || t.counted[group].has(number)
+		return t.counted[group] == nil || t.counted[group].Has(number)
 	}
 	g := &q.book.Groups[group]
 	if g.HonorTaints {
@@ -217,7 +210,7 @@ func (t *terrain) counts(q *queue, group int, n *cluster.Node, number int) bool 
 	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
 		return false
 	}
-	required := q.signatures[g.Nodes].required
+	required := q.signatures[g.Nodes].Required
 	accepts := func(reqs constraint.Requirements) bool { return reqs.Accepts(n.Labels) }
 	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }
@@ -246,18 +239,18 @@ func (t *terrain) fewestOf(group, minDomains int) int {
 }
 
 // findFewest finds the node that has the fewest pods, for the spreads over host names.
-func (t *terrain) findFewest(r *rooms, b *topology.Book, counted []bitset) {
+func (t *terrain) findFewest(r *rooms, b *topology.Book, counted []bitmap.Set) {
 	for g := range b.Groups {
 		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
 			continue
 		}
 		among := counted[g]
 		if among == nil {
-			among = newBitset(len(r.nodes))
-			among.setRange(0, len(r.nodes))
+			among = bitmap.New(len(r.nodes))
+			among.AddRange(0, len(r.nodes))
 		}
-		f := scarcity{pods: -1, nodes: among.count()}
-		for i := among.next(0); i >= 0 && f.pods != 0; i = among.next(i + 1) {
+		f := scarcity{pods: -1, nodes: among.Count()}
+		for i := among.Next(0); i >= 0 && f.pods != 0; i = among.Next(i + 1) {
 			if n := r.hosts[i].Matched(g); f.pods < 0 || n < f.pods {
 				f.pods = n
 			}

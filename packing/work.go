@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
 // work is a plan in the making.
 type work struct {
-	st      *stock
+	st      *offers.Stock
 	q       *queue
-	accepts *acceptance
+	accepts *offers.Acceptance
 
 	rooms    *rooms         // the nodes that are there, as they fill
 	ground   *terrain       // as pods are sent to domains
@@ -36,7 +38,7 @@ type work struct {
 	stage     []int        // by class: which of its stages is tried
 	lightHere int          // the same for all, while nodes that are there are filled
 	light     []int        // by class: its wishes about hosts up to this weight are given up
-	budgets   []budget
+	budgets   []offers.Budget
 	machines  []machine
 	placed    []placed
 	worth     []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
@@ -59,7 +61,7 @@ type machine struct {
 	offer  int // the one it was filled for
 	copies int
 	takes  []take
-	free   vector // room that is left on each
+	free   capacity.Vector // room that is left on each
 	ports  []cluster.HostPort
 	host   topology.Tally
 	worth  float64 // of its pods, in billionths of a dollar per hour
@@ -73,7 +75,7 @@ type take struct {
 }
 
 // newWork begins a plan. What it alters of its arguments it copies first.
-func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort int) *work {
+func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *rooms, g *terrain, effort int) *work {
 	w := &work{
 		st: st, accepts: a, effort: effort, rooms: r.clone(), ground: g.fork(),
 		alone: map[lone][]int{}, caps: map[string]int{}, eased: map[int]bool{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
@@ -81,13 +83,13 @@ func newWork(st *stock, q *queue, a *acceptance, r *rooms, g *terrain, effort in
 	own := *q
 	own.classes = slices.Clone(q.classes)
 	w.q, w.whole = &own, len(q.classes)
-	w.weight = st.res.weights()
+	w.weight = weightsOf(st.Dims)
 	for i := range own.classes {
 		own.classes[i].bulk = w.bulk(own.classes[i].ask)
 		w.left = append(w.left, own.classes[i].units())
 	}
-	for _, p := range st.pools {
-		w.budgets = append(w.budgets, p.budget.clone())
+	for _, p := range st.Pools {
+		w.budgets = append(w.budgets, p.Budget.Clone())
 	}
 	return w
 }
@@ -179,9 +181,9 @@ func (w *work) active() []int {
 }
 
 // devices names the resources that the class asks for beyond those that every machine has.
-func (c *class) devices(res resources) string {
+func (c *class) devices(dims capacity.Dimensions) string {
 	var names []string
-	for r, name := range res {
+	for r, name := range dims {
 		if c.ask[r] > 0 && !isCommon(name) {
 			names = append(names, name)
 		}
@@ -190,7 +192,41 @@ func (c *class) devices(res resources) string {
 }
 
 func isCommon(name string) bool {
-	return slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pods"}, name) || strings.HasPrefix(name, attachable)
+	return slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pods"}, name) || strings.HasPrefix(name, capacity.AttachableVolumes)
+}
+
+// weightsOf returns how much of each resource makes as much bulk as others: a
+// core is as bulky as 4 GiB, whatever else is asked for has none.
+func weightsOf(dims capacity.Dimensions) []float64 {
+	out := make([]float64, len(dims))
+	for i, name := range dims {
+		switch name {
+		case capacity.CPU:
+			out[i] = 1e-3
+		case capacity.Memory:
+			out[i] = 1.0 / (4 << 30)
+		}
+	}
+	return out
+}
+
+// conflicts reports whether some port of a is one of b.
+func conflicts(a, b []cluster.HostPort) bool {
+	for _, p := range a {
+		if slices.ContainsFunc(b, p.Conflicts) {
+			return true
+		}
+	}
+	return false
+}
+
+// cloneBudgets returns budgets that can be spent by themselves.
+func cloneBudgets(all []offers.Budget) []offers.Budget {
+	out := make([]offers.Budget, len(all))
+	for i := range all {
+		out[i] = all[i].Clone()
+	}
+	return out
 }
 
 func compareText(a, b string) int { return strings.Compare(a, b) }

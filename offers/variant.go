@@ -1,4 +1,4 @@
-package packing
+package offers
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
-	"github.com/joiner-sh/joiner/topology"
 )
 
 // maxVariants bounds the variants of one pool: its custom labels with several
@@ -18,14 +17,14 @@ const maxVariants = 128
 // leaves a choice: a requirement on a custom key with several values. Only
 // differences that some pod cares about count; among the rest the first value
 // by name is taken, so the label is always the same. There is at least one choice.
-func (p *pool) choices(types []catalog.Type, q *queue) []constraint.Labels {
+func (p *Pool) choices(types []catalog.Type, d Demand) []constraint.Labels {
 	out := []constraint.Labels{{}}
-	for _, key := range p.accepts.Keys() {
-		if _, fixed := p.fixed[key]; fixed || isCloudKey(key) || onTypes(types, key) {
+	for _, key := range p.Accepts.Keys() {
+		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
 			continue
 		}
-		values := choose(p.accepts[key], q.wishesFor(key))
-		if listed := p.accepts[key]; q.spreadsOver(key) && !listed.Complement {
+		values := choose(p.Accepts[key], d.wishesFor(key))
+		if listed := p.Accepts[key]; d.Spreads(key) && !listed.Complement {
 			values = listed.Listed // each is a domain of its own
 		}
 		if len(values) == 0 {
@@ -52,17 +51,13 @@ func (p *pool) choices(types []catalog.Type, q *queue) []constraint.Labels {
 	return out
 }
 
+// onTypes reports whether some type has the label.
 func onTypes(types []catalog.Type, key string) bool {
 	return slices.ContainsFunc(types, func(t catalog.Type) bool { _, ok := t.Labels[key]; return ok })
 }
 
-// spreadsOver reports whether some pods keep to the domains of the label.
-func (q *queue) spreadsOver(key string) bool {
-	return slices.ContainsFunc(q.book.Groups, func(g topology.Group) bool { return g.Key == key })
-}
-
 // wishesFor returns what the pods ask of a label, each demand once.
-func (q *queue) wishesFor(key string) []constraint.Values {
+func (d *Demand) wishesFor(key string) []constraint.Values {
 	seen := map[string]bool{}
 	var out []constraint.Values
 	note := func(reqs constraint.Requirements) {
@@ -73,11 +68,11 @@ func (q *queue) wishesFor(key string) []constraint.Values {
 		seen[v.String()] = true
 		out = append(out, v)
 	}
-	for _, s := range q.signatures {
-		for _, reqs := range s.required {
+	for _, s := range d.Signatures {
+		for _, reqs := range s.Required {
 			note(reqs)
 		}
-		for _, pref := range s.preferred {
+		for _, pref := range s.Preferred {
 			note(pref.Requirements)
 		}
 	}
@@ -109,7 +104,9 @@ func choose(allowed constraint.Values, wishes []constraint.Values) []string {
 	for _, value := range candidates {
 		verdicts := make([]byte, len(wishes))
 		for i, w := range wishes {
-			verdicts[i] = flag(value == "" && w.Absent || value != "" && w.Accepts(value))
+			if value == "" && w.Absent || value != "" && w.Accepts(value) {
+				verdicts[i] = 1
+			}
 		}
 		if !seen[string(verdicts)] {
 			seen[string(verdicts)] = true

@@ -1,4 +1,4 @@
-package packing
+package offers
 
 import (
 	"maps"
@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/cluster"
 )
 
-// budget is what a pool may still buy under its limits.
-type budget struct {
+// Budget is what a pool may still buy under its limits.
+type Budget struct {
 	names []string // of the limited resources, sorted
 	left  []int64  // by name, in the units of capacity.Amounts; may be negative
 	nodes int      // how many more nodes, math.MaxInt if not limited
@@ -19,8 +19,8 @@ type budget struct {
 // limitNodes is the name of the limit on the number of nodes.
 const limitNodes = "nodes"
 
-func newBudget(p *cluster.Pool) budget {
-	b := budget{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
+func newBudget(p *cluster.Pool) Budget {
+	b := Budget{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
 	for _, name := range b.names {
 		b.left = append(b.left, p.Limits.Ceiling[name]-p.Usage.Of(name))
 	}
@@ -30,16 +30,17 @@ func newBudget(p *cluster.Pool) budget {
 	return b
 }
 
-func (b budget) clone() budget {
+// Clone returns a budget that is spent by itself.
+func (b Budget) Clone() Budget {
 	b.left = slices.Clone(b.left)
 	return b
 }
 
-// unlimited reports whether the pool has no limits at all.
-func (b *budget) unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
+// Unlimited reports whether the pool has no limits at all.
+func (b *Budget) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
 
-// times returns how many machines of that capacity may be bought, at most limit.
-func (b *budget) times(c capacity.Amounts, limit int) int {
+// Times returns how many machines of that capacity may be bought, at most limit.
+func (b *Budget) Times(c capacity.Amounts, limit int) int {
 	n := min(limit, b.nodes)
 	for i, name := range b.names {
 		if each := c.Of(name); each > 0 {
@@ -49,8 +50,8 @@ func (b *budget) times(c capacity.Amounts, limit int) int {
 	return n
 }
 
-// spend notes that n machines of that capacity are bought.
-func (b *budget) spend(c capacity.Amounts, n int) {
+// Spend notes that n machines of that capacity are bought.
+func (b *Budget) Spend(c capacity.Amounts, n int) {
 	if b.nodes != math.MaxInt {
 		b.nodes -= n
 	}
@@ -59,9 +60,9 @@ func (b *budget) spend(c capacity.Amounts, n int) {
 	}
 }
 
-// share returns the largest share of what is left that one machine of that
+// Share returns the largest share of what is left that one machine of that
 // capacity uses up; 0 without limits.
-func (b *budget) share(c capacity.Amounts) float64 {
+func (b *Budget) Share(c capacity.Amounts) float64 {
 	most := 0.0
 	if b.nodes != math.MaxInt {
 		most = 1 / float64(max(b.nodes, 1))
@@ -72,9 +73,14 @@ func (b *budget) share(c capacity.Amounts) float64 {
 	return most
 }
 
-// tightest returns the name of the limit that keeps a machine of that capacity
+// Overrun reports whether more was spent of some resource than there was.
+func (b *Budget) Overrun() bool {
+	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
+}
+
+// Tightest returns the name of the limit that keeps a machine of that capacity
 // from being bought, or "".
-func (b *budget) tightest(c capacity.Amounts) string {
+func (b *Budget) Tightest(c capacity.Amounts) string {
 	if b.nodes < 1 {
 		return limitNodes
 	}
@@ -84,13 +90,4 @@ func (b *budget) tightest(c capacity.Amounts) string {
 		}
 	}
 	return ""
-}
-
-// cloneBudgets returns budgets that can be spent by themselves.
-func cloneBudgets(all []budget) []budget {
-	out := make([]budget, len(all))
-	for i := range all {
-		out[i] = all[i].clone()
-	}
-	return out
 }

@@ -1,24 +1,24 @@
-package packing
+package bitmap
 
 import (
 	"slices"
 	"testing"
 )
 
-// TestNext: next finds each member once, in order, and nothing beyond the last.
+// TestNext: Next finds each member once, in order, and nothing beyond the last.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	for _, want := range [][]int{nil, {0}, {63}, {64}, {0, 1, 63, 64, 65, 127, 128, 199}} {
-		s := newBitset(200)
+		s := New(200)
 		for _, i := range want {
-			s.set(i)
+			s.Add(i)
 		}
 		var got []int
-		for i := s.next(0); i >= 0; i = s.next(i + 1) {
+		for i := s.Next(0); i >= 0; i = s.Next(i + 1) {
 			got = append(got, i)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("next visits %v, want %v", got, want)
+			t.Errorf("Next visits %v, want %v", got, want)
 		}
 	}
 }

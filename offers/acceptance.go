@@ -1,0 +1,176 @@
+package offers
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Signature is what pods demand of a node besides room: all that have it share
+// what is worked out from it.
+type Signature struct {
+	Required    []constraint.Requirements // alternatives; none: anything will do
+	Preferred   []cluster.Preference      // the heaviest first
+	Tolerations []constraint.Toleration
+}
+
+// Demand is what pods ask of nodes.
+type Demand struct {
+	Signatures []Signature
+	Spreads    func(key string) bool // whether some pods keep to the domains of the label
+}
+
+// Acceptance holds the sets of offers that pods accept, each once: those with
+// the same demands share them, whatever they ask of room.
+type Acceptance struct {
+	Sets []bitmap.Set // by number
+	Hard []int        // by signature: the set that no preference narrows, of what can be had now
+
+	st         *Stock
+	signatures []Signature
+	numbers    map[string]int
+	weights    []bitmap.Set // the offers of the pools of one weight, heaviest first
+	plain      [][]int      // by signature without preferences: its stages, the same whatever is asked of room
+}
+
+// Accept works out what can be had now for the signatures.
+func (st *Stock) Accept(signatures []Signature) *Acceptance {
+	a := &Acceptance{st: st, signatures: signatures, numbers: map[string]int{}, plain: make([][]int, len(signatures))}
+	for i, p := range st.Pools {
+		if i == 0 || st.Pools[i-1].Weight != p.Weight {
+			a.weights = append(a.weights, bitmap.New(len(st.Offers)))
+		}
+		a.weights[len(a.weights)-1].AddRange(p.from, p.to)
+	}
+	have := st.withinLimits()
+	have.And(st.available)
+	for _, s := range signatures {
+		hard := st.Labels.SatisfyingOne(s.Required)
+		hard.And(st.Tolerated(s.Tolerations))
+		hard.And(have)
+		a.Hard = append(a.Hard, a.Number(hard))
+	}
+	return a
+}
+
+// Stages returns the accept sets to try one after the other, for pods with the signature that ask for so
+// much and these host ports: preferences are given up softest first, heavier pools go first. A machine
+// for one of the pods can be bought from each.
+func (a *Acceptance) Stages(signature int, ask capacity.Vector, ports []cluster.HostPort) []int {
+	sets := a.plain[signature]
+	if sets == nil {
+		s := &a.signatures[signature]
+		levels := a.levels(s, a.Sets[a.Hard[signature]], ask, ports)
+		sets = a.byWeight(levels)
+		if len(levels) == 1 && len(s.Preferred) == 0 && a.unavoided(s) {
+			a.plain[signature] = sets
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], ask, ports) })
+}
+
+// withinLimits returns the offers of which at least one more machine may be bought.
+func (st *Stock) withinLimits() bitmap.Set {
+	out := bitmap.New(len(st.Offers))
+	for _, p := range st.Pools {
+		for o := p.from; o < p.to; o++ {
+			if p.Budget.Tightest(st.TypeOf(o).Capacity) == "" {
+				out.Add(o)
+			}
+		}
+	}
+	return out
+}
+
+// levels returns the offers that satisfy hard and all preferences which can be
+// met together, then those with the lightest preference given up, and so on
+// down to hard itself. A heavier preference is never given up for a lighter one.
+func (a *Acceptance) levels(s *Signature, hard bitmap.Set, ask capacity.Vector, ports []cluster.HostPort) []bitmap.Set {
+	wishes := []bitmap.Set{a.st.unavoided(s.Tolerations)}
+	for _, p := range s.Preferred {
+		wishes = append(wishes, a.st.Labels.Satisfying(p.Requirements))
+	}
+	out := []bitmap.Set{hard}
+	for _, wish := range wishes {
+		last := out[len(out)-1]
+		narrowed := last.Both(wish)
+		if slices.Equal(narrowed, last) || !a.AnyTakes(narrowed, ask, ports) {
+			continue
+		}
+		out = append(out, narrowed)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// unavoided reports whether no soft taint stands between the signature and what it accepts.
+func (a *Acceptance) unavoided(s *Signature) bool {
+	tolerated := a.st.Tolerated(s.Tolerations)
+	tolerated.AndNot(a.st.unavoided(s.Tolerations))
+	return !tolerated.Any()
+}
+
+// byWeight splits each level by the weight of the pools.
+func (a *Acceptance) byWeight(levels []bitmap.Set) []int {
+	out := []int{}
+	for _, level := range levels {
+		for _, w := range a.weights {
+			set := level.Both(w)
+			if n := a.Number(set); set.Any() && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// Number returns the number of the set, one of Sets.
+func (a *Acceptance) Number(set bitmap.Set) int {
+	key := set.Key()
+	n, ok := a.numbers[key]
+	if !ok {
+		n = len(a.Sets)
+		a.numbers[key] = n
+		a.Sets = append(a.Sets, set)
+	}
+	return n
+}
+
+// AnyTakes reports whether a machine for one pod that asks for so much could be bought
+// from the set.
+func (a *Acceptance) AnyTakes(set bitmap.Set, ask capacity.Vector, ports []cluster.HostPort) bool {
+	demanding := -1 // the last variant with minValues that was looked at
+	for i, w := range set {
+		for ; w != 0; w &= w - 1 {
+			o := i<<6 | bits.TrailingZeros64(w)
+			if !a.st.ShapeOf(o).Takes(ask, ports) {
+				continue
+			}
+			v := a.st.Models[a.st.Offers[o].Model].Variant
+			if !a.st.AsksVariety(o) || a.st.PoolOf(o).Relaxable {
+				return true
+			}
+			if v != demanding && a.diverse(set, v, ask, ports) {
+				return true
+			}
+			demanding = v
+		}
+	}
+	return false
+}
+
+// diverse reports whether the offers of the variant that would take such a pod have as many values as the pool's minValues ask for.
+func (a *Acceptance) diverse(set bitmap.Set, variant int, ask capacity.Vector, ports []cluster.HostPort) bool {
+	v := &a.st.Variants[variant]
+	hosting := bitmap.New(len(a.st.Offers))
+	for _, o := range v.ByPrice {
+		if set.Has(o) && a.st.ShapeOf(o).Takes(ask, ports) {
+			hosting.Add(o)
+		}
+	}
+	return a.st.Pools[v.Pool].missing(hosting) == ""
+}

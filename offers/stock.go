@@ -1,0 +1,254 @@
+package offers
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Stock is all that may be bought: every offering of every type that a pool
+// allows, in one numbering, so that sets of them are bit sets.
+type Stock struct {
+	Dims     capacity.Dimensions
+	Pools    []*Pool // heaviest first, then by name
+	Variants []Variant
+	Models   []Model
+	Offers   []Offer
+	Shapes   []Shape
+
+	Labels    *bitmap.Index // which offer has which label
+	available bitmap.Set
+
+	Reserves []Reserve  // the capacity reservations, by id
+	Reserved bitmap.Set // the offers that take an instance of one
+}
+
+// Variant is a pool with one choice for each of its custom labels that may
+// have several values. Most pools have a single one.
+type Variant struct {
+	Pool   int               // its number
+	Labels constraint.Labels // all but those of type and offering
+	Chosen constraint.Labels // those of them that were a choice
+	from   int               // its models
+	to     int
+
+	ByPrice []int // its offers but those of capacity reservations, the cheapest first
+}
+
+// Model is an instance type in a variant of a pool.
+type Model struct {
+	Variant int // its number
+	typ     *catalog.Type
+	from    int // its offers, cheapest first
+	to      int
+	alike   bool // all its offers have one shape
+}
+
+// Offer is one way to buy a model.
+type Offer struct {
+	*catalog.Offering
+	Model   int // its number
+	Reserve int // number of its capacity reservation, -1 if it has none
+
+	shape           int
+	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
+}
+
+// New numbers what the pools of the snapshot may buy on the market. Amounts are counted in dims.
+func New(s cluster.Snapshot, market catalog.Market, dims capacity.Dimensions, d Demand) *Stock {
+	st := &Stock{Dims: dims}
+	for i := range s.Pools {
+		st.Pools = append(st.Pools, newPool(&s.Pools[i]))
+	}
+	slices.SortFunc(st.Pools, func(a, b *Pool) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	for i, p := range st.Pools {
+		st.add(i, p, market, d)
+	}
+	st.numberPlaces()
+	st.findReserves(s.Nodes)
+	st.available = bitmap.New(len(st.Offers))
+	for i, o := range st.Offers {
+		if o.Available && (!o.IsReserved() || st.Reserves[o.Reserve].Left > 0) {
+			st.available.Add(i)
+		}
+	}
+	st.Labels = bitmap.NewIndex(len(st.Offers), st.visitLabel)
+	st.shape(s.Daemons)
+	for _, p := range st.Pools {
+		st.count(p)
+	}
+	return st
+}
+
+// numberPlaces gives zones and ways of paying their bits. Beyond 64 zones they
+// share bits, which at worst makes machines choosier than they must be.
+func (st *Stock) numberPlaces() {
+	zones, ways := map[string]int{}, map[string]int{}
+	bit := func(numbers map[string]int, name string) uint64 {
+		n, ok := numbers[name]
+		if !ok {
+			n = len(numbers)
+			numbers[name] = n
+		}
+		return 1 << (n & 63)
+	}
+	for i := range st.Offers {
+		o := &st.Offers[i]
+		o.zoneBit, o.wayBit = bit(zones, o.Zone), bit(ways, o.CapacityType)
+	}
+}
+
+// add appends the offers of the pool.
+func (st *Stock) add(i int, p *Pool, market catalog.Market, d Demand) {
+	p.from, p.to = len(st.Offers), len(st.Offers)
+	if p.Unusable != "" {
+		return
+	}
+	types := market[p.NodeClass].Types
+	if len(types) == 0 {
+		p.Unusable = "its node class " + p.NodeClass + " has no instance types"
+		return
+	}
+	allowed := p.filter(sortedTypes(types))
+	for _, chosen := range p.choices(types, d) {
+		v := Variant{Pool: i, Chosen: chosen, Labels: constraint.Labels{}, from: len(st.Models)}
+		for _, labels := range []constraint.Labels{p.fixed, chosen} {
+			for k, value := range labels {
+				v.Labels[k] = value
+			}
+		}
+		for _, a := range allowed {
+			// What is reserved is a model of its own: no machine is one or the other.
+			bought, reserved := a.split()
+			st.addModel(a.typ, bought)
+			for i := range reserved {
+				st.addModel(a.typ, reserved[i:i+1])
+			}
+		}
+		v.to = len(st.Models)
+		v.ByPrice = st.byPrice(st.Models[v.from:v.to])
+		st.Variants = append(st.Variants, v)
+	}
+	p.to = len(st.Offers)
+}
+
+// addModel appends a model of the variant that is about to be added.
+func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
+	if len(offerings) == 0 {
+		return
+	}
+	m := Model{Variant: len(st.Variants), typ: typ, from: len(st.Offers)}
+	for _, o := range offerings {
+		st.Offers = append(st.Offers, Offer{Offering: o, Model: len(st.Models), Reserve: -1})
+	}
+	m.to = len(st.Offers)
+	st.Models = append(st.Models, m)
+}
+
+// byPrice returns the offers of the models that can be bought any number of times, the cheapest first.
+func (st *Stock) byPrice(models []Model) []int {
+	var out []int
+	for _, m := range models {
+		for o := m.from; o < m.to; o++ {
+			if !st.Offers[o].IsReserved() {
+				out = append(out, o)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b int) int {
+		return cmp.Or(cmp.Compare(st.Offers[a].Price, st.Offers[b].Price), cmp.Compare(a, b))
+	})
+	return out
+}
+
+// visitLabel calls add for the offers that have the label.
+func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
+	for _, v := range st.Variants {
+		if value, ok := v.Labels[key]; ok && (isOwnKey(key) || !IsCloudKey(key)) {
+			if v.from < v.to {
+				add(st.Models[v.from].from, st.Models[v.to-1].to, value)
+			}
+			continue
+		}
+		for _, m := range st.Models[v.from:v.to] {
+			st.visitModel(m, key, add)
+		}
+	}
+}
+
+func (st *Stock) visitModel(m Model, key string, add func(from, to int, value string)) {
+	if key == labelHostname {
+		add(m.from, m.to, unknownHostname)
+		return
+	}
+	if !isOfferingKey(key) {
+		if value, ok := m.typ.Labels[key]; ok {
+			add(m.from, m.to, value)
+		}
+		return
+	}
+	for i := m.from; i < m.to; i++ {
+		o := st.Offers[i]
+		switch {
+		case key == catalog.LabelZone:
+			add(i, i+1, o.Zone)
+		case key == catalog.LabelCapacityType:
+			add(i, i+1, o.CapacityType)
+		default:
+			if value, ok := o.Labels()[key]; ok {
+				add(i, i+1, value)
+			}
+		}
+	}
+}
+
+// VariantOf returns the variant that the offer belongs to.
+func (st *Stock) VariantOf(o int) *Variant {
+	return &st.Variants[st.Models[st.Offers[o].Model].Variant]
+}
+
+// PoolOf returns the pool that the offer belongs to.
+func (st *Stock) PoolOf(o int) *Pool { return st.Pools[st.VariantOf(o).Pool] }
+
+// TypeOf returns the instance type of the offer.
+func (st *Stock) TypeOf(o int) *catalog.Type { return st.Models[st.Offers[o].Model].typ }
+
+// ShapeOf returns the shape of the offer.
+func (st *Stock) ShapeOf(o int) *Shape { return &st.Shapes[st.Offers[o].shape] }
+
+// Room returns what a machine of the offer leaves for pods.
+func (st *Stock) Room(o int) capacity.Vector { return st.Shapes[st.Offers[o].shape].Room }
+
+// OffersOf returns the offers of the variant.
+func (st *Stock) OffersOf(v *Variant) bitmap.Set {
+	out := bitmap.New(len(st.Offers))
+	if v.from < v.to {
+		out.AddRange(st.Models[v.from].from, st.Models[v.to-1].to)
+	}
+	return out
+}
+
+// Having returns those of the offers that have all the labels.
+func (st *Stock) Having(offers bitmap.Set, keys []string) bitmap.Set {
+	for _, key := range keys {
+		offers = offers.Clone()
+		offers.AndNot(st.Labels.Of(key).Absent)
+	}
+	return offers
+}
+
+// AtLaunch returns the labels of a node of the variant that are there before it has joined the cluster.
+func (v *Variant) AtLaunch() constraint.Labels {
+	out := maps.Clone(v.Labels)
+	delete(out, labelRegistered)
+	delete(out, labelInitialized)
+	return out
+}
