@@ -111,6 +111,9 @@ type Daemon struct {
 	Required        []constraint.Requirements // as in Pod
 	Tolerations     []constraint.Toleration   // as the DaemonSet controller extends them
 	HostPorts       []HostPort
+
+	// Kind is what one of its pods is to the places of others; nil if that is not known, and then no rule counts them.
+	Kind *Kind
 }
 
 // Pod is a pod as far as its place is concerned.

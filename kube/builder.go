@@ -138,6 +138,7 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 		}
 		out.Requested = out.Requested.Add(d.Requests)
 		out.HostPorts = mergePorts(out.HostPorts, d.HostPorts)
+		out.Residents = append(slices.Clip(out.Residents), cluster.Resident{Kind: d.Kind, Count: 1})
 	}
 	return out
 }

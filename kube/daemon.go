@@ -18,7 +18,7 @@ import (
 // what a pod of it really asks for: admission may have changed what the template
 // says. Where it may run is the template's word, because the DaemonSet controller
 // pins each pod to one node.
-func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod) (cluster.Daemon, bool) {
+func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around surroundings) (cluster.Daemon, bool) {
 	template := &set.Spec.Template
 	if set.DeletionTimestamp != nil || len(template.Spec.ResourceClaims) > 0 {
 		return cluster.Daemon{}, false
@@ -41,6 +41,7 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod) (cluster.Daemon, boo
 		Required:    alternatives,
 		Tolerations: daemonTolerations(&like.Spec),
 		HostPorts:   hostPorts(&like.Spec),
+		Kind:        &cluster.Kind{Namespace: set.Namespace, Labels: like.Labels, Avoids: avoids(like, around)},
 	}, true
 }
 
@@ -68,14 +69,14 @@ func daemonTolerations(spec *corev1.PodSpec) []constraint.Toleration {
 
 // daemonsOf returns the DaemonSets as values, sorted by namespace and name, each
 // by its newest pod where there is one.
-func daemonsOf(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod) []cluster.Daemon {
+func daemonsOf(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, around surroundings) []cluster.Daemon {
 	var out []cluster.Daemon
 	for _, set := range sets {
 		var like *corev1.Pod
 		if set.UID != "" {
 			like = newest[set.UID]
 		}
-		if d, ok := daemonValue(set, like); ok {
+		if d, ok := daemonValue(set, like, around); ok {
 			out = append(out, d)
 		}
 	}

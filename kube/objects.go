@@ -79,7 +79,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 		Taken:   view.Now,
 		Pools:   poolsOf(o, view, b.nodes),
 		Nodes:   make([]cluster.Node, 0, len(b.nodes)),
-		Daemons: daemonsOf(o.DaemonSets, newestOf(o.Pods)),
+		Daemons: daemonsOf(o.DaemonSets, newestOf(o.Pods), b.around),
 		Pods:    b.pods,
 	}
 	for _, n := range b.nodes {

@@ -24,6 +24,10 @@ func render(s cluster.Snapshot) string {
 		alternatives(&b, d.Required)
 		tolerated(&b, d.Tolerations)
 		ports(&b, d.HostPorts)
+		field(&b, "labels", labelText(d.Kind.Labels))
+		for _, t := range d.Kind.Avoids {
+			field(&b, "avoids", fmt.Sprintf("%s by %s", t.Selector.Labels, t.Key))
+		}
 	}
 	for _, p := range s.Pods {
 		renderPod(&b, p)

@@ -206,7 +206,7 @@ func (s *state) refresh() {
 		s.rules = budgetsOf(s.budgets.list())
 		s.rulesTurn++
 	}
-	if c.sets || len(s.leaderless) > 0 {
+	if c.sets || c.spaces || len(s.leaderless) > 0 {
 		s.refreshDaemons()
 	}
 	clear(c.contested)
@@ -219,7 +219,7 @@ func (s *state) refreshDaemons() {
 		s.findNewest(set)
 	}
 	clear(s.leaderless)
-	if daemons := daemonsOf(s.sets.list(), s.newest); !reflect.DeepEqual(daemons, s.daemons) {
+	if daemons := daemonsOf(s.sets.list(), s.newest, s.around); !reflect.DeepEqual(daemons, s.daemons) {
 		s.daemons = daemons
 		s.daemonsTurn++
 	}

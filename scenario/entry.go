@@ -209,7 +209,7 @@ func parseDaemon(words []string) (cluster.Daemon, error) {
 	return d, nil
 }
 
-func daemonDetail(d *cluster.Daemon, word string, args []string) error {
+func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
 		return appendRequired(&d.Required, word, args)
@@ -217,8 +217,15 @@ func daemonDetail(d *cluster.Daemon, word string, args []string) error {
 		return appendToleration(&d.Tolerations, args)
 	case "port":
 		return appendPort(&d.HostPorts, args)
+	case "pods":
+		return setKind(d, args)
+	case "apart":
+		if d.Kind == nil {
+			return errors.New("apart belongs to the pods of a daemon, and no line above it tells of them")
+		}
+		return appendTerm(&d.Kind.Avoids, rest, d.Namespace)
 	}
-	return fmt.Errorf("a daemon has no %q: want require, or, tolerate or port", word)
+	return fmt.Errorf("a daemon has no %q: want require, or, tolerate, port, pods or apart", word)
 }
 
 // parsePod returns the pod and its "x3": 0 if it stands for itself alone.

@@ -126,7 +126,7 @@ func (p *parser) detail(word string, args []string, rest string) error {
 	case p.section == "nodes" && len(s.Nodes) > 0:
 		return nodeDetail(&s.Nodes[len(s.Nodes)-1], word, args, rest)
 	case p.section == "daemons" && len(s.Daemons) > 0:
-		return daemonDetail(&s.Daemons[len(s.Daemons)-1], word, args)
+		return daemonDetail(&s.Daemons[len(s.Daemons)-1], word, args, rest)
 	case p.section == "pods" && len(p.pods) > 0:
 		return podDetail(&p.pods[len(p.pods)-1].pod, word, args, rest)
 	}

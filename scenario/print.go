@@ -35,6 +35,7 @@ func (s Scenario) String() string {
 		w.printf("  %s/%s%s\n", d.Namespace, d.Name, amountsText("", d.Requests.With(capacity.Pods, 0)))
 		w.required(d.Required)
 		w.tolerationsAndPorts(d.Tolerations, d.HostPorts)
+		w.kind(d.Kind)
 	}
 	w.section("pods", len(s.Snapshot.Pods))
 	w.pods(s.Snapshot.Pods)

@@ -190,11 +190,15 @@ func (d drawer) node() cluster.Node {
 }
 
 func (d drawer) daemon() cluster.Daemon {
-	return cluster.Daemon{
+	out := cluster.Daemon{
 		Namespace: d.pick("default", "kube-system"), Name: d.name(), Requests: d.amounts().With(capacity.Pods, 1),
 		Required: listOf(d, "alternatives", d.requirements), Tolerations: listOf(d, "tolerations", d.toleration),
 		HostPorts: listOf(d, "ports", d.port),
 	}
+	if d.yes() {
+		out.Kind = &cluster.Kind{Namespace: out.Namespace, Labels: d.labels(), Avoids: listOf(d, "avoids", d.term)}
+	}
+	return out
 }
 
 func (d drawer) pod() cluster.Pod {

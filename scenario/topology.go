@@ -92,12 +92,8 @@ func appendResident(to *[]cluster.Resident, args []string) error {
 		return errors.New("want LABELS, and xN, ns=NAMESPACE and ending if need be")
 	}
 	r := cluster.Resident{Kind: &cluster.Kind{Namespace: defaultNamespace}, Count: 1}
-	if args[0] != noPod {
-		for _, pair := range strings.Split(args[0], ",") {
-			if err := setLabel(&r.Labels, []string{pair}); err != nil {
-				return err
-			}
-		}
+	if err := setLabels(&r.Labels, args[0]); err != nil {
+		return err
 	}
 	for _, word := range args[1:] {
 		namespace, inside := strings.CutPrefix(word, "ns=")
@@ -116,6 +112,39 @@ func appendResident(to *[]cluster.Resident, args []string) error {
 	}
 	*to = append(*to, r)
 	return nil
+}
+
+// setLabels reads "app=web,tier=front", or <none>.
+func setLabels(to *constraint.Labels, text string) error {
+	if text == noPod {
+		return nil
+	}
+	for _, pair := range strings.Split(text, ",") {
+		if err := setLabel(to, []string{pair}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setKind reads the LABELS of the pods of a daemon, as those of a resident.
+func setKind(d *cluster.Daemon, args []string) error {
+	if len(args) != 1 {
+		return errors.New("want LABELS")
+	}
+	d.Kind = &cluster.Kind{Namespace: d.Namespace}
+	return setLabels(&d.Kind.Labels, args[0])
+}
+
+// kind writes what the pods of a daemon are to others, nothing for nil.
+func (w *writer) kind(k *cluster.Kind) {
+	if k == nil {
+		return
+	}
+	w.printf("    pods %s\n", labelsText(k.Labels))
+	for _, t := range k.Avoids {
+		w.printf("    apart %s\n", termText(t, k.Namespace))
+	}
 }
 
 // appendAvoided reads a term of the last resident.

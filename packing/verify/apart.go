@@ -19,6 +19,22 @@ type apartRule struct {
 	crowd    map[int]crowd
 }
 
+// counts reports whether the term matches pods with these labels in that namespace.
+func (r *apartRule) counts(namespace string, labels map[string]string) bool {
+	return r.term.Matches(namespace, labels)
+}
+
+// isOf reports whether pods of the kind have the term.
+func (r *apartRule) isOf(k *cluster.Kind) bool {
+	same := func(t *cluster.Term) bool {
+		var a, b identity
+		a.term(t)
+		b.term(r.term)
+		return slices.Equal(a, b)
+	}
+	return slices.ContainsFunc(demanded(k.Avoids), same)
+}
+
 // stander is pods of one class on one place.
 type stander struct {
 	standing
@@ -51,7 +67,7 @@ func (b *book) stand(k *kind, avoids []int, s stander) {
 func (r *apartRule) gather() {
 	r.byDomain, r.crowd = map[int][]int{}, map[int]crowd{}
 	for i, s := range r.standers {
-		for _, d := range r.view.at(s.place).domains {
+		for _, d := range r.view.of(s.spot).domains {
 			r.byDomain[d] = append(r.byDomain[d], i)
 			c := r.crowd[d]
 			if s.owner {

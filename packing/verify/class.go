@@ -65,11 +65,17 @@ func newBook(c *checker) *book {
 			b.resident(r.Kind)
 		}
 	}
+	for i := range c.snapshot.Daemons {
+		b.resident(c.snapshot.Daemons[i].Kind)
+	}
 	b.match()
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			b.settle(i, r)
+			b.settle(b.ground.spot(i), r)
 		}
+	}
+	for _, g := range b.ground.guests {
+		b.welcome(g)
 	}
 	return b
 }
@@ -107,6 +113,11 @@ func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
 			if r.Kind != nil {
 				terms(r.Avoids)
 			}
+		}
+	}
+	for i := range s.Daemons {
+		if k := s.Daemons[i].Kind; k != nil {
+			terms(k.Avoids)
 		}
 	}
 	delete(seen, labelHostname)
@@ -269,21 +280,44 @@ func (b *book) resident(k *cluster.Kind) {
 }
 
 // settle puts residents of a node where rules count them.
-func (b *book) settle(place int, r cluster.Resident) {
+func (b *book) settle(at spot, r cluster.Resident) {
 	if r.Kind == nil || r.Count <= 0 {
 		return
 	}
 	k := &b.kinds[b.kindOf[r.Kind]]
-	at := standing{place: place, pods: r.Count}
+	stands := standing{spot: at, pods: r.Count}
 	if !r.Ending {
 		for _, n := range k.spreads {
-			b.spreads[n].residents = append(b.spreads[n].residents, at)
+			b.spreads[n].residents = append(b.spreads[n].residents, stands)
 		}
 	}
 	for _, n := range k.nears {
-		b.nears[n].residents = append(b.nears[n].residents, at)
+		b.nears[n].residents = append(b.nears[n].residents, stands)
 	}
 	b.stand(k, b.avoids(demanded(r.Avoids)), stander{
-		standing: at, who: "a pod of namespace " + r.Namespace + " that is there",
+		standing: stands, who: "a pod of namespace " + r.Namespace + " that is there",
+	})
+}
+
+// welcome puts a guest where rules count it. One that may stay away keeps others off as if it came, and is
+// company to nobody.
+func (b *book) welcome(g guest) {
+	k := &b.kinds[b.kindOf[g.kind]]
+	if len(k.spreads)+len(k.nears)+len(k.aparts)+len(g.kind.Avoids) == 0 {
+		return
+	}
+	if g.sure {
+		b.settle(b.ground.spot(g.place), cluster.Resident{Kind: g.kind, Count: 1})
+		return
+	}
+	stands := standing{spot: g.spot, pods: 1}
+	for _, n := range k.spreads {
+		b.spreads[n].guests = append(b.spreads[n].guests, stands)
+	}
+	for _, n := range k.nears {
+		b.nears[n].guests = append(b.nears[n].guests, stands)
+	}
+	b.stand(k, b.avoids(demanded(g.kind.Avoids)), stander{
+		standing: stands, who: "a DaemonSet's pod of namespace " + g.kind.Namespace,
 	})
 }

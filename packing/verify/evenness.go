@@ -9,7 +9,8 @@ import (
 
 // standing is a number of pods of one kind on one place.
 type standing struct {
-	place, pods int
+	spot
+	pods int
 }
 
 // spreadRule is what the spread constraints of pods that see the same nodes count.
@@ -19,6 +20,7 @@ type spreadRule struct {
 	selector  cluster.Selector
 	view      *view
 	residents []standing // the pods that it counts from the start
+	guests    []standing // those that it may come to count before all others
 }
 
 // counts reports whether the rule counts pods that are there, not being deleted,
@@ -72,6 +74,11 @@ func (r *spreadRule) evenness(gone bool) *evenness {
 			}
 		}
 		e.add(s.place, s.pods)
+	}
+	for _, s := range r.guests {
+		for _, d := range r.view.of(s.spot).domains {
+			e.maybe[d] += s.pods
+		}
 	}
 	return e
 }

@@ -5,7 +5,7 @@ import "slices"
 // greedy binds whatever passes until everybody is bound, and reports whether
 // that worked. Pods whom nothing keeps are held back until the rest needs them.
 func (o *order) greedy() bool {
-	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[spot][]int{}
+	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[company][]int{}
 	o.findFirsts()
 	var free []int
 	for _, i := range o.members {
@@ -134,7 +134,7 @@ func (o *order) park(group int, ob obstacle) {
 	b.groups = append(b.groups, group)
 	o.groups[group].waits = b
 	if ob.near && !ob.held {
-		at := spot{near: ob.number, place: o.groups[group].place}
+		at := company{near: ob.number, place: o.groups[group].place}
 		o.waiting[at] = append(o.waiting[at], group)
 	}
 }
@@ -174,7 +174,7 @@ func (o *order) arrived(near, place int) {
 			}
 		}
 	}
-	at := spot{near: near, place: place}
+	at := company{near: near, place: place}
 	for _, i := range o.waiting[at] {
 		if b := o.groups[i].waits; b != nil && b.near && b.number == near && !b.held {
 			o.queue = append(o.queue, errand{group: i})

@@ -21,7 +21,18 @@ type ground struct {
 	byFace  map[string]int
 	faceOf  []int // by place
 	hostsOf []int // by place: its domain of hostname
+	guests  []guest
 }
+
+// guest is a DaemonSet's pod on a machine of the plan. It comes with the node, before anybody else.
+type guest struct {
+	kind *cluster.Kind
+	spot
+	sure bool // it comes whichever offering is bought
+}
+
+// spot is a place as far as it is one of those with the face.
+type spot struct{ place, face int }
 
 // look is one node as it is, or as it could come to be.
 type look struct {
@@ -34,7 +45,7 @@ type look struct {
 // machine whose offerings differ.
 type face struct {
 	looks  []int
-	places int // how many have it
+	places int // how many have it; 0 for that of guests alone
 }
 
 // axis numbers the domains of one label.
@@ -79,10 +90,41 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 			}
 			looks = append(looks, n)
 		}
-		g.faceOf = append(g.faceOf, g.face(looks))
+		face := g.face(looks)
+		g.faces[face].places++
+		g.faceOf = append(g.faceOf, face)
 		g.hostsOf = append(g.hostsOf, hosts.domain(host))
+		g.invite(i, p.offers, byOffer)
 	}
 	return g
+}
+
+// invite notes the pods of DaemonSets that come to a machine, or may.
+func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
+	if len(offers) == 0 {
+		return
+	}
+	first := offers[0].kinds
+	if !slices.ContainsFunc(offers, func(o *offer) bool { return !slices.Equal(o.kinds, first) }) {
+		for _, k := range first {
+			g.guests = append(g.guests, guest{kind: k, spot: g.spot(place), sure: true})
+		}
+		return
+	}
+	var kinds []*cluster.Kind
+	looks := map[*cluster.Kind][]int{}
+	for _, o := range offers {
+		for _, k := range o.kinds {
+			if looks[k] == nil {
+				kinds = append(kinds, k)
+			}
+			looks[k] = append(looks[k], lookOf[o.number])
+		}
+	}
+	for _, k := range kinds {
+		sure := len(looks[k]) == len(offers)
+		g.guests = append(g.guests, guest{kind: k, spot: spot{place, g.face(looks[k])}, sure: sure})
+	}
 }
 
 func (g *ground) axis(key string) *axis {
@@ -131,7 +173,6 @@ func (g *ground) face(looks []int) int {
 		g.byFace[string(w)] = n
 		g.faces = append(g.faces, face{looks: looks})
 	}
-	g.faces[n].places++
 	return n
 }
 
@@ -260,7 +301,7 @@ func (v *view) bound(gone bool) bounds {
 	for f, r := range v.reach {
 		b.byLot[f] = -1
 		face := &v.ground.faces[f]
-		if !v.seen[f] || gone && v.leaving(f) {
+		if face.places == 0 || !v.seen[f] || gone && v.leaving(f) {
 			continue
 		}
 		if v.axis.key == labelHostname {
@@ -291,14 +332,19 @@ func (v *view) leaving(face int) bool {
 }
 
 // at returns the reach of a place.
-func (v *view) at(place int) reach {
-	f := v.ground.faceOf[place]
-	r := v.reach[f]
-	if v.axis.key == labelHostname && v.seen[f] {
-		r.domains = v.ground.hostsOf[place : place+1]
+func (v *view) at(place int) reach { return v.of(v.ground.spot(place)) }
+
+// of returns the reach of a place as far as it is one of those with the face.
+func (v *view) of(s spot) reach {
+	r := v.reach[s.face]
+	if v.axis.key == labelHostname && v.seen[s.face] {
+		r.domains = v.ground.hostsOf[s.place : s.place+1]
 	}
 	return r
 }
+
+// spot is the whole of a place.
+func (g *ground) spot(place int) spot { return spot{place, g.faceOf[place]} }
 
 // bare returns what a rule sees that asks for the label only, as (anti-)affinity does.
 func (g *ground) bare(key string) *view { return g.view(key, sight{keys: []string{key}}) }

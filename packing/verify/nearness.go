@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"github.com/joiner-sh/joiner/cluster"
 )
 
@@ -10,6 +12,7 @@ type nearRule struct {
 	terms     []*cluster.Term
 	views     []*view // by term
 	residents []standing
+	guests    []standing // who may come before all others: with them nobody is the first, and nobody can count on them
 }
 
 func (r *nearRule) counts(namespace string, labels map[string]string) bool {
@@ -27,15 +30,23 @@ type nearness struct {
 	pods  int           // on nodes that may have the label of one of the terms
 	sure  []map[int]int // by term: pods by domain, those whose domain is certain
 	place map[int]int   // pods by place
+
+	maybe   int         // guests
+	maybeAt map[int]int // and by place
 }
 
 func (r *nearRule) nearness() *nearness {
-	n := &nearness{nearRule: r, place: map[int]int{}}
+	n := &nearness{nearRule: r, place: map[int]int{}, maybeAt: map[int]int{}}
 	for range r.terms {
 		n.sure = append(n.sure, map[int]int{})
 	}
 	for _, s := range r.residents {
 		n.add(s.place, s.pods)
+	}
+	for _, s := range r.guests {
+		if slices.ContainsFunc(n.views, func(v *view) bool { return len(v.of(s.spot).domains) > 0 }) {
+			n.maybe, n.maybeAt[s.place] = n.maybe+s.pods, n.maybeAt[s.place]+s.pods
+		}
 	}
 	return n
 }
@@ -60,8 +71,8 @@ func (n *nearness) add(place, pods int) {
 // find nobody, or false if it passes. at is the place's reach by term, place -1
 // for a machine that is not in the plan; self whether the terms match the pod itself.
 func (n *nearness) misses(at func(term int) reach, place int, self bool) (term, domain int, bad bool) {
-	if self && n.pods == 0 {
-		return 0, 0, false // the first of a series
+	if self && n.pods == 0 && n.maybe == n.maybeAt[place] {
+		return 0, 0, false // the first of a series, or with a guest if it is not
 	}
 	for i := range n.terms {
 		for _, d := range at(i).domains {

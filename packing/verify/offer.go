@@ -35,6 +35,7 @@ type offer struct {
 	room     capacity.Amounts   // what a node of it has for pods
 	daemons  capacity.Amounts   // what the pods of DaemonSets take there
 	ports    []cluster.HostPort // and theirs
+	kinds    []*cluster.Kind    // what those pods are to the places of others, as far as it is known
 	wrong    []string           // why the pool may not buy it, whoever runs on it
 	verdicts []int8             // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
 }
@@ -103,6 +104,9 @@ func newOffer(
 		if suits(d.Required, d.Tolerations, o.labels, pool.Taints) && o.hasDevices(d.Requests) {
 			o.daemons = o.daemons.Add(d.Requests)
 			o.ports = append(o.ports, d.HostPorts...)
+			if d.Kind != nil {
+				o.kinds = append(o.kinds, d.Kind)
+			}
 		}
 	}
 	return o

@@ -17,7 +17,7 @@ type order struct {
 	queue   []errand
 	buckets map[obstacle]*bucket
 	of      map[rule][]*bucket // by rule: where pods wait for it
-	waiting map[spot][]int     // near rule and place: groups that a pod there would help
+	waiting map[company][]int  // near rule and place: groups that a pod there would help
 	until   map[int]bool       // near rules whose first pod is awaited: nobody whom they count goes before
 	first   map[int]bool       // groups that may be the first of a series
 }
@@ -36,7 +36,7 @@ type obstacle struct {
 	held         bool // by order.until
 }
 
-type spot struct{ near, place int }
+type company struct{ near, place int }
 
 // bucket is groups that wait for the same thing. When that comes about, they
 // are tried one by one, until one has to wait again.

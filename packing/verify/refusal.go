@@ -90,7 +90,7 @@ func (r *refuser) nodeFor(p *cluster.Pod) string {
 		}
 		labels := nodeLabels(n)
 		if suits(p.Required, p.Tolerations, labels, n.Taints) && !conflicts(p.HostPorts, taken) &&
-			r.reachable(p.Volumes, n.Labels[labelZone]) && r.joins(p, labels, i) {
+			r.reachable(p.Volumes, n.Labels[labelZone]) && r.joins(p, labels, i, nil) {
 			return at.name
 		}
 	}
@@ -107,7 +107,7 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 	demand := r.demandOf(p)
 	for _, o := range r.offered {
 		if len(o.lacks(p.Requests)) == 0 && r.accepts(o, demand) && !conflicts(p.HostPorts, o.ports) &&
-			r.reachable(p.Volumes, o.labels[labelZone]) && r.joins(p, o.labels, -1) {
+			r.reachable(p.Volumes, o.labels[labelZone]) && r.joins(p, o.labels, -1, o.kinds) {
 			return fmt.Sprintf("a machine of pool %s as %s", o.pool.Name, o)
 		}
 	}
@@ -141,13 +141,15 @@ func conflicts(ports, taken []cluster.HostPort) bool {
 }
 
 // joins reports whether the rules between pods let the pod onto a node with
-// these labels, now that all others are bound. place is -1 for a machine that the plan does not have.
-func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int) bool {
+// these labels, now that all others are bound. place is -1 for a machine that the plan does not have, and
+// daemons are the pods that come to it before.
+func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int, daemons []*cluster.Kind) bool {
 	c := &r.classes[r.classOf[p]]
 	at := func(v *view) reach { return r.reachOf(v, labels, place) }
 	for _, u := range c.uses {
 		e := r.spreadEnd[u.rule]
 		here := at(e.view)
+		u.self += counted(daemons, e.counts)
 		if over, _ := e.excess(u, here, place); over > 0 || len(here.domains) == 0 {
 			return false
 		}
@@ -159,7 +161,8 @@ func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int) boo
 				return false
 			}
 		}
-		if _, _, bad := n.misses(func(term int) reach { return at(n.views[term]) }, place, c.self); bad {
+		_, _, bad := n.misses(func(term int) reach { return at(n.views[term]) }, place, c.self)
+		if bad && counted(daemons, n.counts) == 0 {
 			return false
 		}
 	}
@@ -168,13 +171,24 @@ func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int) boo
 		_, owner := slices.BinarySearch(c.avoids, n)
 		_, target := slices.BinarySearch(matched, n)
 		rule := r.aparts[n]
-		for _, d := range at(rule.view).domains {
-			if !rule.admits(owner, target, d) {
-				return false
-			}
+		clash := owner && counted(daemons, rule.counts) > 0 || target && slices.ContainsFunc(daemons, rule.isOf)
+		closed := func(d int) bool { return clash || !rule.admits(owner, target, d) }
+		if slices.ContainsFunc(at(rule.view).domains, closed) {
+			return false
 		}
 	}
 	return true
+}
+
+// counted returns how many pods of these kinds a rule counts.
+func counted(kinds []*cluster.Kind, counts func(namespace string, labels map[string]string) bool) int {
+	n := 0
+	for _, k := range kinds {
+		if counts(k.Namespace, k.Labels) {
+			n++
+		}
+	}
+	return n
 }
 
 // reachOf returns the one domain of the label that a node has, none if it lacks it.

@@ -46,7 +46,7 @@ func newTopology(c *checker) *topology {
 	for _, g := range t.groups {
 		c := &t.classes[g.class]
 		t.stand(&t.kinds[c.kind], c.avoids, stander{
-			standing: standing{place: g.place, pods: len(g.pods)}, who: "pod " + g.pods[0], planned: true,
+			standing: standing{spot: t.ground.spot(g.place), pods: len(g.pods)}, who: "pod " + g.pods[0], planned: true,
 		})
 	}
 	for _, r := range t.spreads {
