@@ -94,16 +94,44 @@ const (
 // prove some percent less.
 const softRounds = 8
 
-// newAscent returns an ascent; it begins with begin.
+// newAscent finds out what ascents of the part have in common; fork makes them.
 func (p *part) newAscent() *ascent {
-	a := &ascent{part: p, slots: make([][]slot, len(p.kinds)), near: make([][]option, len(p.classes))}
+	a := &ascent{part: p, slots: make([][]slot, len(p.kinds))}
 	a.findOptions()
-	n := len(a.classes[0].ask)
-	a.shares, a.rates, a.loads = grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n), grid[float64](len(a.kinds), n)
 	a.live = a.taken()
-	a.pace, a.busy = grid[pace](len(a.kinds), n), make([]bool, len(a.kinds))
 	a.roughen()
 	return a
+}
+
+// fork returns an ascent of its own, which shares with a what is only read; it begins with begin.
+func (a *ascent) fork() *ascent {
+	kinds, n := slices.Clone(a.kinds), len(a.classes[0].ask)
+	for i, rates := range grid[float64](len(kinds), n) {
+		copy(rates, kinds[i].rates)
+		kinds[i].rates = rates
+	}
+	out := a.on(kinds)
+	out.shares, out.pace = grid[float64](len(kinds), n), grid[pace](len(kinds), n)
+	out.rates, out.loads = grid[float64](len(kinds), n), grid[float64](len(kinds), n)
+	out.busy, out.slots = make([]bool, len(kinds)), make([][]slot, len(kinds))
+	for i := range a.slots {
+		out.slots[i] = slices.Clone(a.slots[i])
+	}
+	if a.rough != nil {
+		r := a.rough.on(kinds)
+		r.pods, r.slots = make([]float64, len(r.classes)), out.slots
+		r.shares, r.pace, r.rates, r.loads, r.busy = out.shares, out.pace, out.rates, out.loads, out.busy
+		out.rough = r
+	}
+	return out
+}
+
+// on returns a copy for those kinds, with room of its own for what is found by class.
+func (a *ascent) on(kinds []kind) *ascent {
+	out, part := *a, *a.part
+	part.kinds, part.cells = kinds, nil
+	out.part, out.near = &part, make([][]option, len(a.classes))
+	return &out
 }
 
 // begin sets out for so many pods of each class.

@@ -84,17 +84,20 @@ type Worths struct {
 // whole machines (cover).
 func Least(p Problem) Answer { return New(p).Least() }
 
-// Solver answers for one problem, and for parts of its pods.
+// Solver answers for one problem, and for parts of its pods. Least may be at
+// work while somebody asks for Worth; Worth is for one at a time.
 type Solver struct {
 	problem Problem
-	ascents []*ascent // one for each part
+	parts   []*ascent // never begun
+	worth   []*ascent // those for Worth
 }
 
 // New prepares the answers. The problem must not be altered any more.
 func New(p Problem) *Solver {
 	s := &Solver{problem: p}
 	for _, q := range parts(p) {
-		s.ascents = append(s.ascents, q.newAscent())
+		a := q.newAscent()
+		s.parts, s.worth = append(s.parts, a), append(s.worth, a.fork())
 	}
 	return s
 }
@@ -104,7 +107,8 @@ func (s *Solver) Least() Answer {
 	out := Answer{Soft: s.worths(), Hard: s.worths()}
 	effort := cmp.Or(s.problem.Effort, usualEffort)
 	total := 0.0
-	for _, a := range s.ascents {
+	for _, part := range s.parts {
+		a := part.fork()
 		a.begin(a.counts(nil))
 		a.soften()
 		a.answer(a.worth, &out.Soft)
@@ -127,7 +131,7 @@ func (s *Solver) Least() Answer {
 // many as in the problem, which takes a small part of the time: the soft worths, or the hard ones.
 func (s *Solver) Worth(counts []int, hard bool) Worths {
 	out := s.worths()
-	for _, a := range s.ascents {
+	for _, a := range s.worth {
 		a.begin(a.counts(counts))
 		a.soften()
 		if hard {

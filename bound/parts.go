@@ -49,6 +49,16 @@ func (k *kind) times(c *class) int {
 	return int(n)
 }
 
+// holds reports whether a machine holds a pod of the class.
+func (k *kind) holds(c *class) bool {
+	for r, a := range c.ask {
+		if a > k.room[r] {
+			return false
+		}
+	}
+	return c.cap > 0
+}
+
 // parts splits the problem into parts that share no offer, in the order of
 // their first sets. What nothing can hold and what can be had for nothing is in none.
 func parts(p Problem) []*part {
@@ -180,7 +190,7 @@ func (p *part) stock() {
 		k := &p.kinds[i]
 		for _, s := range sets[k.offers[0]] {
 			for _, c := range bySet[s] {
-				if k.times(&p.classes[c]) > 0 {
+				if k.holds(&p.classes[c]) {
 					k.classes = append(k.classes, c)
 				}
 			}
@@ -194,22 +204,25 @@ func (p *part) stock() {
 // drop leaves out the classes that nothing holds, those that are held for
 // nothing, and then the kinds that hold none or cost nothing.
 func (p *part) drop() {
-	found, free := make([]bool, len(p.classes)), make([]bool, len(p.classes))
-	for _, k := range p.kinds {
+	found, free := make([]int, len(p.classes)), make([]bool, len(p.classes)) // by class: how many kinds hold it; one for nothing
+	for i := range p.kinds {
+		k := &p.kinds[i]
 		for _, c := range k.classes {
-			found[c], free[c] = true, free[c] || k.price <= 0
+			found[c]++
+			free[c] = free[c] || k.price <= 0
 		}
 	}
 	number := make([]int, len(p.classes)) // after dropping, or -1
 	var kept []class
 	for i, c := range p.classes {
 		number[i] = -1
-		if found[i] && !free[i] {
+		if found[i] > 0 && !free[i] {
 			number[i] = len(kept)
 			kept = append(kept, c)
+			p.holders = append(p.holders, make([]int, 0, found[i]))
 		}
 	}
-	p.classes, p.holders = kept, make([][]int, len(kept))
+	p.classes = kept
 	var kinds []kind
 	for _, k := range p.kinds {
 		classes := k.classes[:0]

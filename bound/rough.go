@@ -58,7 +58,6 @@ func (a *ascent) roughen() {
 			part.classes[i].ask[n] /= weights[i]
 		}
 	}
-	r.pods, r.near = make([]float64, len(part.classes)), make([][]option, len(part.classes))
 	r.live = r.taken()
 	a.rough = &r
 }
