@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/bound"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/fork"
 	"github.com/joiner-sh/joiner/offers"
 )
 
@@ -48,8 +49,8 @@ type pricing struct {
 	demands []demand
 	lots    []offers.Lot // the offers that the bound knows
 	solver  *bound.Solver
-	answer  bound.Answer // for all of the demands
-	whole   bool         // the answer is the best bound, not only worths
+	soft    bound.Worths        // for all of the demands, once somebody asked
+	answer  func() bound.Answer // the whole of it, once begun
 }
 
 // priced returns the pricing of the demands: the last one, if it is theirs.
@@ -60,12 +61,32 @@ func (w *work) priced(demands []demand) *pricing {
 	return w.prices
 }
 
+// begin sets out for the lower bound, which is found while others are at work.
+func (p *pricing) begin() {
+	if p.answer == nil {
+		p.answer = fork.Later(p.solver.Least)
+	}
+}
+
 // least returns the lower bound for the demands.
 func (p *pricing) least() catalog.Price {
-	if !p.whole {
-		p.answer, p.whole = p.solver.Least(), true
+	p.begin()
+	return p.answer().Price
+}
+
+// times returns so many times the lower bound.
+func (p *pricing) times(n float64) float64 { return float64(p.least()) * n }
+
+// worths returns what the demands are worth as they are: the soft worths, or the hard ones.
+func (p *pricing) worths(hard bool) bound.Worths {
+	if hard {
+		p.begin()
+		return p.answer().Hard
 	}
-	return p.answer.Price
+	if p.soft.Worth == nil {
+		p.soft = p.solver.Worth(p.counts(), false)
+	}
+	return p.soft
 }
 
 // appraise sets what a unit of each class with any left is worth: its share of
@@ -73,10 +94,7 @@ func (p *pricing) least() catalog.Price {
 // takes is worth more than anything: a node that is there is its only chance.
 func (w *work) appraise(active []int) {
 	p := w.priced(w.demands(active))
-	if p.answer.Soft.Worth == nil {
-		p.answer.Soft = p.solver.Worth(p.counts(), false)
-	}
-	w.value(active, p, p.answer.Soft.Worth)
+	w.value(active, p, p.worths(false).Worth)
 }
 
 // demands returns what of the active classes is left, as the bound sees it.
@@ -138,10 +156,7 @@ func (w *work) expect(lots []lot, p *pricing, holds []float64) []lot {
 
 // setOut sets what the classes are worth, by the soft worths or the hard ones, and returns the lots with what they promise.
 func (w *work) setOut(active []int, lots []lot, hard bool) []lot {
-	worths := w.prices.answer.Soft
-	if hard {
-		worths = w.prices.answer.Hard
-	}
+	worths := w.prices.worths(hard)
 	w.value(active, w.prices, worths.Worth)
 	return w.expect(lots, w.prices, worths.Holds)
 }

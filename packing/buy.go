@@ -53,33 +53,33 @@ func (w *work) buyAll() {
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
 	p := w.priced(w.demands(active))
-	least := float64(p.least())
+	p.begin() // the bound is there when the first plan is to be judged
 	w.appraise(active)
 	lots := w.lots(active, w.set)
 	if o, ok := w.exactly(active, lots); ok {
-		w.take(w.better([]outcome{o, w.try(strategy{apart: true}, active, lots)}, active, least))
+		w.take(w.better([]outcome{o, w.try(strategy{apart: true}, active, lots)}, active, p))
 		return
 	}
 	// A plan that shares the classes out well and costs next to nothing more
 	// than the least cannot be beaten. If it costs more, more work is spent.
 	patience := w.patience(active)
-	outcomes, found := w.tryAll([]strategy{{apart: true}, {apart: true, careful: true}, {careful: true}}, active, lots, least*good, patience)
+	outcomes, found := w.tryAll([]strategy{{apart: true}, {apart: true, careful: true}, {careful: true}}, active, lots, p, patience)
 	if !found && w.turned(outcomes[0], active) {
 		for _, s := range w.sparing(active) {
 			outcomes = append(outcomes, w.try(s, active, lots))
 		}
 	}
-	if !found && w.leastOf(outcomes, active).price > least*poor && w.steps < patience {
-		more, done := w.tryAll([]strategy{{apart: true, hard: true}, {apart: true, hard: true, careful: true}, {hard: true, careful: true}}, active, lots, least*good, patience)
+	if !found && w.leastOf(outcomes, active).price > p.times(poor) && w.steps < patience {
+		more, done := w.tryAll([]strategy{{apart: true, hard: true}, {apart: true, hard: true, careful: true}, {hard: true, careful: true}}, active, lots, p, patience)
 		outcomes, found = append(outcomes, more...), done
 	}
 	if found {
 		w.take(outcomes[len(outcomes)-1])
 		return
 	}
-	best := w.better(outcomes, active, least)
-	if best.price > least*good && w.steps < patience {
-		best = w.better(append(outcomes, w.improve(w.leastOf(outcomes, active), active, lots, patience)), active, least)
+	best := w.better(outcomes, active, p)
+	if best.price > p.times(good) && w.steps < patience {
+		best = w.better(append(outcomes, w.improve(w.leastOf(outcomes, active), active, lots, patience)), active, p)
 	}
 	w.take(best)
 }
@@ -98,7 +98,7 @@ func (w *work) patience(active []int) int {
 const manyUnits = 1900
 
 // tryAll tries the strategies one after the other, and reports whether the last one led to a plan that is good enough.
-func (w *work) tryAll(all []strategy, active []int, lots []lot, enough float64, patience int) ([]outcome, bool) {
+func (w *work) tryAll(all []strategy, active []int, lots []lot, p *pricing, patience int) ([]outcome, bool) {
 	var out []outcome
 	for _, s := range all {
 		if len(out) > 0 && w.steps > patience {
@@ -106,7 +106,7 @@ func (w *work) tryAll(all []strategy, active []int, lots []lot, enough float64, 
 		}
 		o := w.try(s, active, lots)
 		out = append(out, o)
-		if o.price <= enough && o.crowded == 0 && !w.turned(o, active) {
+		if o.price <= p.times(good) && o.crowded == 0 && !w.turned(o, active) {
 			return out, true
 		}
 	}
@@ -155,12 +155,12 @@ const like = 1.02
 // one machine; then the one with the fewest machines.
 //
 // No plan is given up for one that is further from the least than that.
-func (w *work) better(outcomes []outcome, active []int, least float64) outcome {
+func (w *work) better(outcomes []outcome, active []int, p *pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
 		return cmp.Or(w.compareLeft(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 	best := outcomes[0]
-	most := min(best.price*like, max(best.price, least*like))
+	most := min(best.price*like, max(best.price, p.times(like)))
 	for _, o := range outcomes[1:] {
 		if w.compareLeft(o.left, outcomes[0].left, active) != 0 || o.price > most {
 			continue

@@ -47,17 +47,16 @@ func (w *work) leastPrice() catalog.Price {
 // where what is reserved is large or odd, and what could stand in for it dear.
 func (w *work) beyond(demands []demand) catalog.Price {
 	p := w.priced(demands)
-	p.least()
 	c := &credit{work: w, demands: demands, saves: make([]catalog.Price, len(w.st.Reserves))}
 	for n := range w.st.Reserves {
 		for _, o := range w.st.Reserves[n].Offers {
-			holds := catalog.Price(min(c.holds(o, p.answer.Hard.Worth), float64(mostSaved))) + 1
+			holds := catalog.Price(min(c.holds(o, p.worths(true).Worth), float64(mostSaved))) + 1
 			c.saves[n] = max(c.saves[n], holds-w.st.Offers[o].Price)
 		}
 	}
 	sum := 0.0
 	for i, d := range demands {
-		sum += p.answer.Hard.Worth[i] * float64(d.n)
+		sum += p.worths(true).Worth[i] * float64(d.n)
 	}
 	return catalog.Price(sum*(1-1e-9)) - c.total(demands)
 }

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/fork"
 	"github.com/joiner-sh/joiner/offers"
 )
 
@@ -66,19 +68,8 @@ type sheet struct {
 	relaxed      []Relaxation
 }
 
-// sheets are the sheets by the offers that they were made from.
-type sheets map[string]*sheet
-
-// of returns the sheet of a machine.
-func (s sheets) of(w *work, m *machine, tight bool) *sheet {
-	all := w.survivors(m)
-	key := appendInt(appendInt([]byte(all.Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
-	if tight {
-		key = appendInt(key, w.st.Offers[m.offer].Model)
-	}
-	if found, ok := s[string(key)]; ok {
-		return found
-	}
+// draw returns the sheet of a machine that could be any of these offers.
+func (w *work) draw(all bitmap.Set, m *machine, tight bool) *sheet {
 	out := &sheet{choices: w.st.FewTypes(w.st.Choices(m.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.choices))
 	for _, i := range out.choices {
@@ -90,18 +81,50 @@ func (s sheets) of(w *work, m *machine, tight bool) *sheet {
 	}
 	out.relaxed = w.relaxations(out.choices)
 	out.requirements = narrowed(w.st.PoolOf(m.offer), w.st.VariantOf(m.offer), out)
-	s[string(key)] = out
+	return out
+}
+
+// sheets returns the sheet of each machine.
+func (w *work) sheets() []*sheet {
+	tight := w.tightPools()
+	isTight := func(m *machine) bool { return tight[w.st.VariantOf(m.offer).Pool] }
+	all, keys := make([]bitmap.Set, len(w.machines)), make([]string, len(w.machines))
+	fork.Each(len(w.machines), func(i int) {
+		m := &w.machines[i]
+		all[i] = w.survivors(m)
+		key := appendInt(appendInt([]byte(all[i].Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
+		if isTight(m) {
+			key = appendInt(key, w.st.Offers[m.offer].Model)
+		}
+		keys[i] = string(key)
+	})
+	first := map[string]int{} // by key: the machine whose sheet it is
+	var own []int
+	for i, key := range keys {
+		if _, ok := first[key]; !ok {
+			first[key] = i
+			own = append(own, i)
+		}
+	}
+	out := make([]*sheet, len(w.machines))
+	fork.Each(len(own), func(n int) {
+		m := &w.machines[own[n]]
+		out[own[n]] = w.draw(all[own[n]], m, isTight(m))
+	})
+	for i, key := range keys {
+		out[i] = out[first[key]]
+	}
 	return out
 }
 
 // ordered returns the machines with their choices, the cheapest first.
 func (w *work) ordered() []offering {
-	out := make([]offering, len(w.machines))
-	tight := w.tightPools()
-	known := sheets{}
-	for i, m := range w.machines {
+	for _, m := range w.machines {
 		slices.SortFunc(m.takes, func(a, b take) int { return cmp.Compare(a.class, b.class) })
-		out[i] = offering{machine: m, sheet: known.of(w, &m, tight[w.st.VariantOf(m.offer).Pool])}
+	}
+	out := make([]offering, len(w.machines))
+	for i, s := range w.sheets() {
+		out[i] = offering{machine: w.machines[i], sheet: s}
 	}
 	slices.SortStableFunc(out, func(a, b offering) int {
 		return cmp.Or(

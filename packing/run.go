@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joiner-sh/joiner/fork"
 	"github.com/joiner-sh/joiner/offers"
 )
 
@@ -62,6 +63,7 @@ func (r *run) buy(classes []int, part float64) {
 		worth += float64(r.left[c]) * r.worth[c]
 	}
 	rest := part * worth
+	defer r.reckon()
 	for bought := 1; (part == 0 || worth > rest) && r.steps <= r.effort; bought++ {
 		m, ok := r.next(&lots, classes, worth)
 		if !ok {
@@ -74,6 +76,15 @@ func (r *run) buy(classes []int, part float64) {
 			}
 		}
 	}
+}
+
+// reckon finds out what the machines cost that were bought since.
+func (r *run) reckon() {
+	fork.Each(len(r.machines), func(i int) {
+		if m := &r.machines[i]; m.price == 0 {
+			m.price = r.cheapest(m)
+		}
+	})
 }
 
 // closeTo is by how much a machine may be dearer for its worth than the best that
@@ -175,7 +186,6 @@ func (r *run) apply(m machine) float64 {
 	for _, t := range m.takes {
 		r.left[t.class] -= t.n * m.copies
 	}
-	m.price = r.cheapest(&m)
 	r.machines = append(r.machines, m)
 	return m.worth * float64(m.copies)
 }
