@@ -32,8 +32,9 @@ cluster:             capacity constraint
 fork:
 bound:               capacity catalog cluster constraint
 topology:            cluster constraint
-offers:              bitmap capacity catalog cluster constraint
-packing:             fork bound topology offers bitmap capacity catalog cluster constraint
+pending:             topology capacity cluster constraint
+offers:              bitmap pending capacity catalog cluster constraint
+packing:             fork bound topology pending offers bitmap capacity catalog cluster constraint
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
