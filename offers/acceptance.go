@@ -5,24 +5,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/pending"
 )
-
-// Signature is what pods demand of a node besides room: all that have it share
-// what is worked out from it.
-type Signature struct {
-	Required    []constraint.Requirements // alternatives; none: anything will do
-	Preferred   []cluster.Preference      // the heaviest first
-	Tolerations []constraint.Toleration
-}
-
-// Demand is what pods ask of nodes.
-type Demand struct {
-	Signatures []Signature
-	Spreads    func(key string) bool // whether some pods keep to the domains of the label
-}
 
 // Acceptance holds the sets of offers that pods accept, each once: those with
 // the same demands share them, whatever they ask of room.
@@ -30,16 +14,16 @@ type Acceptance struct {
 	Sets []bitmap.Set // by number
 	Hard []int        // by signature: the set that no preference narrows, of what can be had now
 
-	st         *Stock
-	signatures []Signature
-	numbers    map[string]int
-	weights    []bitmap.Set // the offers of the pools of one weight, heaviest first
-	plain      [][]int      // by signature without preferences: its stages, the same whatever is asked of room
+	st      *Stock
+	q       *pending.Queue
+	numbers map[string]int
+	weights []bitmap.Set // the offers of the pools of one weight, heaviest first
+	plain   [][]int      // by signature without preferences: its stages, the same whatever is asked of room
 }
 
-// Accept works out what can be had now for the signatures.
-func (st *Stock) Accept(signatures []Signature) *Acceptance {
-	a := &Acceptance{st: st, signatures: signatures, numbers: map[string]int{}, plain: make([][]int, len(signatures))}
+// Accept works out what can be had now for the signatures of the queue.
+func (st *Stock) Accept(q *pending.Queue) *Acceptance {
+	a := &Acceptance{st: st, q: q, numbers: map[string]int{}, plain: make([][]int, len(q.Signatures))}
 	for i, p := range st.Pools {
 		if i == 0 || st.Pools[i-1].Weight != p.Weight {
 			a.weights = append(a.weights, bitmap.New(len(st.Offers)))
@@ -48,7 +32,7 @@ func (st *Stock) Accept(signatures []Signature) *Acceptance {
 	}
 	have := st.withinLimits()
 	have.And(st.available)
-	for _, s := range signatures {
+	for _, s := range q.Signatures {
 		hard := st.Labels.SatisfyingOne(s.Required)
 		hard.And(st.Tolerated(s.Tolerations))
 		hard.And(have)
@@ -57,20 +41,19 @@ func (st *Stock) Accept(signatures []Signature) *Acceptance {
 	return a
 }
 
-// Stages returns the accept sets to try one after the other, for pods with the signature that ask for so
-// much and these host ports: preferences are given up softest first, heavier pools go first. A machine
-// for one of the pods can be bought from each.
-func (a *Acceptance) Stages(signature int, ask capacity.Vector, ports []cluster.HostPort) []int {
-	sets := a.plain[signature]
+// Stages returns the accept sets to try one after the other: preferences are given up softest
+// first, heavier pools go first. A machine for a pod of the class can be bought from each.
+func (a *Acceptance) Stages(c *pending.Class) []int {
+	sets := a.plain[c.Sig]
 	if sets == nil {
-		s := &a.signatures[signature]
-		levels := a.levels(s, a.Sets[a.Hard[signature]], ask, ports)
+		s := &a.q.Signatures[c.Sig]
+		levels := a.levels(s, a.Sets[a.Hard[c.Sig]], c)
 		sets = a.byWeight(levels)
 		if len(levels) == 1 && len(s.Preferred) == 0 && a.unavoided(s) {
-			a.plain[signature] = sets
+			a.plain[c.Sig] = sets
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], ask, ports) })
+	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
 }
 
 // withinLimits returns the offers of which at least one more machine may be bought.
@@ -89,7 +72,7 @@ func (st *Stock) withinLimits() bitmap.Set {
 // levels returns the offers that satisfy hard and all preferences which can be
 // met together, then those with the lightest preference given up, and so on
 // down to hard itself. A heavier preference is never given up for a lighter one.
-func (a *Acceptance) levels(s *Signature, hard bitmap.Set, ask capacity.Vector, ports []cluster.HostPort) []bitmap.Set {
+func (a *Acceptance) levels(s *pending.Signature, hard bitmap.Set, c *pending.Class) []bitmap.Set {
 	wishes := []bitmap.Set{a.st.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
 		wishes = append(wishes, a.st.Labels.Satisfying(p.Requirements))
@@ -98,7 +81,7 @@ func (a *Acceptance) levels(s *Signature, hard bitmap.Set, ask capacity.Vector, 
 	for _, wish := range wishes {
 		last := out[len(out)-1]
 		narrowed := last.Both(wish)
-		if slices.Equal(narrowed, last) || !a.AnyTakes(narrowed, ask, ports) {
+		if slices.Equal(narrowed, last) || !a.AnyTakes(narrowed, c) {
 			continue
 		}
 		out = append(out, narrowed)
@@ -108,7 +91,7 @@ func (a *Acceptance) levels(s *Signature, hard bitmap.Set, ask capacity.Vector, 
 }
 
 // unavoided reports whether no soft taint stands between the signature and what it accepts.
-func (a *Acceptance) unavoided(s *Signature) bool {
+func (a *Acceptance) unavoided(s *pending.Signature) bool {
 	tolerated := a.st.Tolerated(s.Tolerations)
 	tolerated.AndNot(a.st.unavoided(s.Tolerations))
 	return !tolerated.Any()
@@ -140,21 +123,20 @@ func (a *Acceptance) Number(set bitmap.Set) int {
 	return n
 }
 
-// AnyTakes reports whether a machine for one pod that asks for so much could be bought
-// from the set.
-func (a *Acceptance) AnyTakes(set bitmap.Set, ask capacity.Vector, ports []cluster.HostPort) bool {
+// AnyTakes reports whether a machine for one pod of the class could be bought from the set.
+func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
 	demanding := -1 // the last variant with minValues that was looked at
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
 			o := i<<6 | bits.TrailingZeros64(w)
-			if !a.st.ShapeOf(o).Takes(ask, ports) {
+			if !a.st.ShapeOf(o).Takes(c.Ask, c.Ports) {
 				continue
 			}
 			v := a.st.Models[a.st.Offers[o].Model].Variant
 			if !a.st.AsksVariety(o) || a.st.PoolOf(o).Relaxable {
 				return true
 			}
-			if v != demanding && a.diverse(set, v, ask, ports) {
+			if v != demanding && a.diverse(set, v, c) {
 				return true
 			}
 			demanding = v
@@ -163,12 +145,13 @@ func (a *Acceptance) AnyTakes(set bitmap.Set, ask capacity.Vector, ports []clust
 	return false
 }
 
-// diverse reports whether the offers of the variant that would take such a pod have as many values as the pool's minValues ask for.
-func (a *Acceptance) diverse(set bitmap.Set, variant int, ask capacity.Vector, ports []cluster.HostPort) bool {
+// diverse reports whether the offers of the variant that would take a pod of
+// the class have as many values as the pool's minValues ask for.
+func (a *Acceptance) diverse(set bitmap.Set, variant int, c *pending.Class) bool {
 	v := &a.st.Variants[variant]
 	hosting := bitmap.New(len(a.st.Offers))
 	for _, o := range v.ByPrice {
-		if set.Has(o) && a.st.ShapeOf(o).Takes(ask, ports) {
+		if set.Has(o) && a.st.ShapeOf(o).Takes(c.Ask, c.Ports) {
 			hosting.Add(o)
 		}
 	}

@@ -10,13 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/pending"
 )
 
 // Stock is all that may be bought: every offering of every type that a pool
 // allows, in one numbering, so that sets of them are bit sets.
 type Stock struct {
-	Dims     capacity.Dimensions
-	Pools    []*Pool // heaviest first, then by name
+	Dims     capacity.Dimensions // those of the queue
+	Pools    []*Pool             // heaviest first, then by name
 	Variants []Variant
 	Models   []Model
 	Offers   []Offer
@@ -60,9 +61,9 @@ type Offer struct {
 	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
 }
 
-// New numbers what the pools of the snapshot may buy on the market. Amounts are counted in dims.
-func New(s cluster.Snapshot, market catalog.Market, dims capacity.Dimensions, d Demand) *Stock {
-	st := &Stock{Dims: dims}
+// New numbers what the pools of the snapshot may buy on the market for the pods of the queue.
+func New(s cluster.Snapshot, market catalog.Market, q *pending.Queue) *Stock {
+	st := &Stock{Dims: q.Dims}
 	for i := range s.Pools {
 		st.Pools = append(st.Pools, newPool(&s.Pools[i]))
 	}
@@ -70,7 +71,7 @@ func New(s cluster.Snapshot, market catalog.Market, dims capacity.Dimensions, d 
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	for i, p := range st.Pools {
-		st.add(i, p, market, d)
+		st.add(i, p, market, q)
 	}
 	st.numberPlaces()
 	st.findReserves(s.Nodes)
@@ -107,7 +108,7 @@ func (st *Stock) numberPlaces() {
 }
 
 // add appends the offers of the pool.
-func (st *Stock) add(i int, p *Pool, market catalog.Market, d Demand) {
+func (st *Stock) add(i int, p *Pool, market catalog.Market, q *pending.Queue) {
 	p.from, p.to = len(st.Offers), len(st.Offers)
 	if p.Unusable != "" {
 		return
@@ -118,7 +119,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, d Demand) {
 		return
 	}
 	allowed := p.filter(sortedTypes(types))
-	for _, chosen := range p.choices(types, d) {
+	for _, chosen := range p.choices(types, q) {
 		v := Variant{Pool: i, Chosen: chosen, Labels: constraint.Labels{}, from: len(st.Models)}
 		for _, labels := range []constraint.Labels{p.fixed, chosen} {
 			for k, value := range labels {

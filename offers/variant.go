@@ -7,6 +7,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/pending"
 )
 
 // maxVariants bounds the variants of one pool: its custom labels with several
@@ -17,14 +18,14 @@ const maxVariants = 128
 // leaves a choice: a requirement on a custom key with several values. Only
 // differences that some pod cares about count; among the rest the first value
 // by name is taken, so the label is always the same. There is at least one choice.
-func (p *Pool) choices(types []catalog.Type, d Demand) []constraint.Labels {
+func (p *Pool) choices(types []catalog.Type, q *pending.Queue) []constraint.Labels {
 	out := []constraint.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
 		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
 			continue
 		}
-		values := choose(p.Accepts[key], d.wishesFor(key))
-		if listed := p.Accepts[key]; d.Spreads(key) && !listed.Complement {
+		values := choose(p.Accepts[key], wishesFor(q, key))
+		if listed := p.Accepts[key]; q.Spreads(key) && !listed.Complement {
 			values = listed.Listed // each is a domain of its own
 		}
 		if len(values) == 0 {
@@ -57,7 +58,7 @@ func onTypes(types []catalog.Type, key string) bool {
 }
 
 // wishesFor returns what the pods ask of a label, each demand once.
-func (d *Demand) wishesFor(key string) []constraint.Values {
+func wishesFor(q *pending.Queue, key string) []constraint.Values {
 	seen := map[string]bool{}
 	var out []constraint.Values
 	note := func(reqs constraint.Requirements) {
@@ -68,7 +69,7 @@ func (d *Demand) wishesFor(key string) []constraint.Values {
 		seen[v.String()] = true
 		out = append(out, v)
 	}
-	for _, s := range d.Signatures {
+	for _, s := range q.Signatures {
 		for _, reqs := range s.Required {
 			note(reqs)
 		}

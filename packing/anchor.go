@@ -16,7 +16,7 @@ type stand struct {
 // can be bound first, and reports whether there were any. r is the nodes without what the plan put there.
 func (w *work) unwind(ground *terrain, r *rooms) bool {
 	demanded := func(g topology.Group) bool { return g.Form == topology.Near && g.Hard }
-	if !slices.ContainsFunc(w.q.book.Groups, demanded) {
+	if !slices.ContainsFunc(w.q.Book.Groups, demanded) {
 		return false
 	}
 	loose := w.unanchored(w.stands(), ground, r)

@@ -187,7 +187,7 @@ const priceless = 1e6 * float64(catalog.Dollar)
 // size is a worth for pods that cost nothing, so that they too are placed, the
 // larger first: a billionth of a dollar for a thousand cores.
 func (c *class) size() float64 {
-	return (float64(c.amounts.CPU) + float64(c.amounts.Memory)/(4<<20) + 1) * 1e-6
+	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
 }
 
 // lowerBound is that of the pods on machines, whatever their preferences and
@@ -241,7 +241,7 @@ func (w *work) newPricing(demands []demand) *pricing {
 			numbers[k] = s
 			p.Sets = append(p.Sets, w.offering(class, w.accepts.Sets[d.set], lots))
 		}
-		need := bound.Demand{Count: d.n, Ask: class.ask, Set: s}
+		need := bound.Demand{Count: d.n, Ask: class.Ask, Set: s}
 		if most, group := w.q.profile(class).Cap(); most < math.MaxInt {
 			g, ok := groups[group]
 			if !ok {
@@ -265,8 +265,8 @@ func (w *work) offering(c *class, set bitmap.Set, lots []offers.Lot) []int {
 			continue
 		}
 		room, enough := w.st.Room(l.Offer), true
-		for r := range c.ask {
-			enough = enough && (c.ask[r] <= 0 || room[r] > 0)
+		for r := range c.Ask {
+			enough = enough && (c.Ask[r] <= 0 || room[r] > 0)
 		}
 		if enough {
 			out = append(out, i)

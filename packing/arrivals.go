@@ -42,7 +42,7 @@ func (w *work) foresee(ground *terrain) *terrain {
 // than the plan reckoned with.
 func (a *arrivals) newDomains() map[int][]bool {
 	out := map[int][]bool{}
-	for g := range a.q.book.Groups {
+	for g := range a.q.Book.Groups {
 		if counted, more := a.withMachines(g, a.ground.domains[g]); more {
 			out[g] = counted
 		}
@@ -53,7 +53,7 @@ func (a *arrivals) newDomains() map[int][]bool {
 // withMachines adds the domains in which machines of the plan may come up to those that count for the group
 // of a spread, and reports whether there are more.
 func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
-	if !a.q.book.Groups[g].Hard || !slices.Contains(counted, false) {
+	if !a.q.Book.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
 	}
 	if a.coming == nil {
@@ -64,7 +64,7 @@ func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
 	}
 	seen := a.coming.Both(a.sees(g))
 	all = slices.Clone(counted)
-	for d, set := range a.ground.keys[a.q.book.Groups[g].Key].offers[:len(counted)] {
+	for d, set := range a.ground.keys[a.q.Book.Groups[g].Key].offers[:len(counted)] {
 		if !counted[d] && seen.Meets(set) {
 			all[d], more = true, true
 		}
@@ -101,8 +101,8 @@ func (a *arrivals) turn(machine int) bitmap.Set {
 
 // sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
 func (a *arrivals) sees(group int) bitmap.Set {
-	g := &a.q.book.Groups[group]
-	s := &a.q.signatures[g.Nodes]
+	g := &a.q.Book.Groups[group]
+	s := &a.q.Signatures[g.Nodes]
 	var out bitmap.Set
 	if g.AnyNode {
 		out = a.st.Labels.Satisfying(nil)

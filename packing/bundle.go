@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -85,15 +86,15 @@ func (w *work) clump(c int) bool {
 
 // fitsAlone reports whether a machine or a node could take a pod of the class.
 func (w *work) fitsAlone(c *class) bool {
-	return len(c.stages) > 0 || w.anyRoom(c.ask, w.nodesOf(c))
+	return len(c.stages) > 0 || w.anyRoom(c.Ask, w.nodesOf(c))
 }
 
 // nodesOf returns the nodes that pods of the class accept.
 func (w *work) nodesOf(c *class) bitmap.Set {
 	if c.nodes == nil {
-		return w.rooms.hard[c.sig]
+		return w.rooms.hard[c.Sig]
 	}
-	return w.rooms.hard[c.sig].Both(c.nodes)
+	return w.rooms.hard[c.Sig].Both(c.nodes)
 }
 
 // smaller leaves out about a tenth of the pods of a bundle, but one at least.
@@ -169,17 +170,20 @@ func (w *work) counts(o int, groups []int) bool {
 // must not be against another wish about hosts.
 func (w *work) tie(members []member, n int, wish bool) bool {
 	first := w.q.classes[members[0].class]
-	b := class{sig: first.sig, profile: topology.Plain, priority: first.priority, base: len(w.q.classes), nodes: w.nodesOf(&first), all: n}
+	b := class{
+		Class: pending.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority},
+		base:  len(w.q.classes), nodes: w.nodesOf(&first), all: n,
+	}
 	var amounts capacity.Amounts
 	for _, m := range members {
 		c := &w.q.classes[m.class]
-		amounts = amounts.Add(c.amounts.Times(int64(m.n)))
-		b.priority = max(b.priority, c.priority)
+		amounts = amounts.Add(c.Amounts.Times(int64(m.n)))
+		b.Priority = max(b.Priority, c.Priority)
 		for range m.n {
-			if conflicts(c.ports, b.ports) {
+			if conflicts(c.Ports, b.Ports) {
 				return false
 			}
-			b.ports = append(b.ports, c.ports...)
+			b.Ports = append(b.Ports, c.Ports...)
 		}
 		b.nodes = b.nodes.Both(w.nodesOf(c))
 		b.unit += m.n * c.unit
@@ -191,28 +195,28 @@ func (w *work) tie(members []member, n int, wish bool) bool {
 			b.members = append(b.members, member{inner.class, inner.n * m.n})
 		}
 	}
-	b.amounts, b.ask = amounts, w.st.Dims.Of(amounts)
-	b.bulk = w.bulk(b.ask)
+	b.Amounts, b.Ask = amounts, w.st.Dims.Of(amounts)
+	b.bulk = w.bulk(b.Ask)
 	var host topology.Tally
 	for _, m := range b.members {
 		c := &w.q.classes[m.class]
 		limits := topology.Limits{Together: true, Strict: wish, Light: w.light[m.class]}
-		if host.Room(w.q.book, w.q.profile(c), limits) < m.n {
+		if host.Room(w.q.Book, w.q.profile(c), limits) < m.n {
 			return false
 		}
 		w.tally(&host, c, m.n)
 	}
 	b.stages = w.stagesOf(&b, members)
 	b.hard, b.first, b.wished = w.hardOf(members), -1, wish
-	if len(b.stages) == 0 && !w.anyRoom(b.ask, b.nodes) {
+	if len(b.stages) == 0 && !w.anyRoom(b.Ask, b.nodes) {
 		return false
 	}
 	for range n {
 		for _, m := range members {
 			c := &w.q.classes[m.class]
-			from := len(c.pods) - m.n*c.unit
-			b.pods = append(b.pods, c.pods[from:]...)
-			c.pods = c.pods[:from]
+			from := len(c.Pods) - m.n*c.unit
+			b.Pods = append(b.Pods, c.Pods[from:]...)
+			c.Pods = c.Pods[:from]
 		}
 	}
 	for _, m := range members {
@@ -244,7 +248,7 @@ func (w *work) stagesOf(b *class, members []member) []int {
 				both.And(set)
 			}
 		}
-		if n := w.accepts.Number(both); !slices.Contains(out, n) && w.accepts.AnyTakes(both, b.ask, b.ports) {
+		if n := w.accepts.Number(both); !slices.Contains(out, n) && w.accepts.AnyTakes(both, &b.Class) {
 			out = append(out, n)
 		}
 	}
@@ -280,15 +284,15 @@ func (w *work) untie() {
 				delete(w.clumped, g)
 			}
 		}
-		from := len(b.pods) - w.left[i]*b.unit
-		for rest := b.pods[from:]; len(rest) > 0; {
+		from := len(b.Pods) - w.left[i]*b.unit
+		for rest := b.Pods[from:]; len(rest) > 0; {
 			for _, m := range b.members {
 				c := &w.q.classes[m.class]
-				c.pods = append(slices.Clip(c.pods), rest[:m.n*c.unit]...)
+				c.Pods = append(slices.Clip(c.Pods), rest[:m.n*c.unit]...)
 				w.left[m.class] += m.n
 				rest = rest[m.n*c.unit:]
 			}
 		}
-		b.pods, w.left[i] = b.pods[:from], 0
+		b.Pods, w.left[i] = b.Pods[:from], 0
 	}
 }

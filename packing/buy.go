@@ -129,7 +129,7 @@ const poor = 1.04
 // sparing returns what to try when limits turn pods away: they must be spent on the right ones.
 func (w *work) sparing(active []int) []strategy {
 	out := []strategy{{scarce: true}}
-	if p := w.q.classes; p[active[0]].priority != p[active[len(active)-1]].priority {
+	if p := w.q.classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
 		out = append(out, strategy{tiered: true}, strategy{tiered: true, scarce: true})
 	}
 	return out
@@ -176,7 +176,7 @@ func (w *work) better(outcomes []outcome, active []int, p *pricing) outcome {
 func (w *work) compareLeft(a, b []int, active []int) int {
 	diff := 0
 	for i, c := range active {
-		if i > 0 && diff != 0 && w.q.classes[c].priority != w.q.classes[active[i-1]].priority {
+		if i > 0 && diff != 0 && w.q.classes[c].Priority != w.q.classes[active[i-1]].Priority {
 			break
 		}
 		diff += a[c] - b[c]

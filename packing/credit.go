@@ -80,7 +80,7 @@ func (c *credit) holds(o int, worth []float64) float64 {
 		}
 		most := 0.0
 		for i, d := range c.demands {
-			if ask := c.q.classes[d.class].ask; worth[i] > 0 && c.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
+			if ask := c.q.classes[d.class].Ask; worth[i] > 0 && c.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
 				most = max(most, worth[i]/amount(ask)) // infinite for what it does not ask for
 			}
 		}

@@ -6,7 +6,7 @@
 //
 // # How Solve works
 //
-// Pods that ask for the same thing are one class with a count (newQueue); what
+// Pods that ask for the same thing are one class with a count (package pending); what
 // they demand of a node besides room is a signature, worked out once for all
 // classes that share it. What may be bought for them, what of it a signature accepts, and what
 // room it has, is package offers. A class has stages: the sets of offers to try one

@@ -82,10 +82,10 @@ func (e *exact) holds(offer int, takes []take) bool {
 	m := machine{offer: offer, takes: takes, ports: shape.Ports}
 	for _, t := range takes {
 		c := &e.q.classes[t.class]
-		if !e.accepts.Sets[t.set].Has(offer) || len(c.ports) > 0 && (t.n > 1 || conflicts(c.ports, m.ports)) {
+		if !e.accepts.Sets[t.set].Has(offer) || len(c.Ports) > 0 && (t.n > 1 || conflicts(c.Ports, m.ports)) {
 			return false
 		}
-		m.ports = append(slices.Clip(m.ports), c.ports...)
+		m.ports = append(slices.Clip(m.ports), c.Ports...)
 		if e.most(&m, t.class) < t.n {
 			return false
 		}
@@ -131,7 +131,7 @@ func (e *exact) take(state int) bool {
 		m.ports = append(slices.Clip(shape.Ports), m.podPorts(e.q)...)
 		for _, t := range m.takes {
 			c := &e.q.classes[t.class]
-			m.free.Take(c.ask, t.n)
+			m.free.Take(c.Ask, t.n)
 			e.tally(&m.host, c, t.n)
 			m.worth += float64(t.n) * e.worth[t.class]
 		}

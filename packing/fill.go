@@ -207,8 +207,8 @@ func (f *filler) choose() int {
 func (f *filler) portion(m *machine, k *cursor, n int) int {
 	class := k.row[k.at]
 	c := &f.q.classes[class]
-	n = c.ask.Times(m.free, min(n, k.left, f.most(m, class)))
-	if len(c.ports) > 0 {
+	n = c.Ask.Times(m.free, min(n, k.left, f.most(m, class)))
+	if len(c.Ports) > 0 {
 		n = min(n, 1)
 	}
 	for n > 0 && m.offer >= 0 && !f.diverse(m, class, n) {
@@ -243,8 +243,8 @@ func (f *filler) seat(m *machine, class, n int) {
 // charge takes what n units need from the machine.
 func (f *filler) charge(m *machine, class, n int) {
 	c := &f.q.classes[class]
-	m.free.Take(c.ask, n)
-	m.ports = append(m.ports, c.ports...)
+	m.free.Take(c.Ask, n)
+	m.ports = append(m.ports, c.Ports...)
 	f.tally(&m.host, c, n)
 }
 

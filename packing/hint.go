@@ -171,7 +171,7 @@ func (t *trial) roomHint(f *finding) string {
 	for _, shape := range t.st.Shapes {
 		most = max(most, shape.Room[r])
 	}
-	ask, name := t.class.ask[r], t.st.Dims[r]
+	ask, name := t.class.Ask[r], t.st.Dims[r]
 	if most < ask {
 		return fmt.Sprintf("the pod asks for %s of %s; the largest machine that a NodePool allows has %s for pods",
 			capacity.Format(name, ask), name, capacity.Format(name, most))

@@ -15,13 +15,13 @@ func (f *filler) most(m *machine, class int) int {
 		if len(p.Host) == 0 && len(p.HostIn) == 0 {
 			return math.MaxInt
 		}
-		return m.host.Room(f.q.book, p, f.limits(class))
+		return m.host.Room(f.q.Book, p, f.limits(class))
 	}
 	room := math.MaxInt
 	for _, part := range c.members {
 		limits := f.limits(class)
 		limits.Together = true // they bring along whom they must be near
-		room = min(room, m.host.Room(f.q.book, f.q.profile(&f.q.classes[part.class]), limits)/part.n)
+		room = min(room, m.host.Room(f.q.Book, f.q.profile(&f.q.classes[part.class]), limits)/part.n)
 	}
 	return room
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
-	"github.com/joiner-sh/joiner/offers"
+	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -58,7 +58,7 @@ func (r *rooms) set(node int, free capacity.Vector, ports []cluster.HostPort, ho
 	}
 }
 
-func newRooms(s cluster.Snapshot, dims capacity.Dimensions, q *queue) *rooms {
+func newRooms(s cluster.Snapshot, q *queue) *rooms {
 	r := &rooms{nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitmap.Set{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
@@ -68,10 +68,10 @@ func newRooms(s cluster.Snapshot, dims capacity.Dimensions, q *queue) *rooms {
 	if !slices.IsSortedFunc(r.nodes, compareNodes) {
 		slices.SortStableFunc(r.nodes, compareNodes)
 	}
-	r.cells = make([]int64, len(r.nodes)*len(dims))
+	r.cells = make([]int64, len(r.nodes)*len(q.Dims))
 	r.room, r.ports = capacity.VectorsIn(r.cells, len(r.nodes)), make([][]cluster.HostPort, len(r.nodes))
 	for i, n := range r.nodes {
-		dims.Left(r.room[i], n.Allocatable, n.Requested)
+		q.Dims.Left(r.room[i], n.Allocatable, n.Requested)
 		r.ports[i] = slices.Clip(n.HostPorts)
 	}
 	r.hosts = make([]topology.Tally, len(r.nodes))
@@ -85,8 +85,8 @@ func newRooms(s cluster.Snapshot, dims capacity.Dimensions, q *queue) *rooms {
 		}
 	})
 	r.findTaints()
-	for i := range q.signatures {
-		r.judge(&q.signatures[i])
+	for i := range q.Signatures {
+		r.judge(&q.Signatures[i])
 	}
 	r.findFull(q)
 	return r
@@ -112,7 +112,7 @@ func boolFirst(yes bool) int {
 // judge notes which nodes the signature accepts, and which it likes. A node
 // that no preference likes is still taken before anything is bought: that is
 // where kube-scheduler will put the pod.
-func (r *rooms) judge(s *offers.Signature) {
+func (r *rooms) judge(s *pending.Signature) {
 	hard := r.labels.SatisfyingOne(s.Required)
 	tolerating, soft := r.tolerated(s)
 	hard.And(tolerating)
@@ -150,7 +150,7 @@ func (r *rooms) findTaints() {
 
 // tolerated returns the nodes whose taints the signature tolerates, and those
 // of them without a soft taint that it does not.
-func (r *rooms) tolerated(s *offers.Signature) (hard, soft bitmap.Set) {
+func (r *rooms) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
 	hard, soft = bitmap.New(len(r.nodes)), bitmap.New(len(r.nodes))
 	for _, alike := range r.taints {
 		if _, bad := constraint.Untolerated(alike.taints, s.Tolerations); bad {
@@ -170,7 +170,7 @@ func (r *rooms) findFull(q *queue) {
 	r.full = bitmap.New(len(r.nodes))
 	var least capacity.Vector
 	for c := range q.classes {
-		if ask := q.classes[c].ask; least == nil {
+		if ask := q.classes[c].Ask; least == nil {
 			least = ask.Clone()
 		} else {
 			for i := range least {
@@ -243,7 +243,7 @@ func (w *work) placeTier(tier []int, wish bool) bool {
 		among = among[:0]
 		for _, c := range tier {
 			class := &w.q.classes[c]
-			if w.left[c] > 0 && sets[class.sig].Has(i) && (class.nodes == nil || class.nodes.Has(i)) {
+			if w.left[c] > 0 && sets[class.Sig].Has(i) && (class.nodes == nil || class.nodes.Has(i)) {
 				among = append(among, c)
 			}
 		}
@@ -256,7 +256,7 @@ func (w *work) placeTier(tier []int, wish bool) bool {
 		}
 	}
 	if any {
-		w.ground.findFewest(w.rooms, w.q.book, w.ground.counted)
+		w.ground.findFewest(w.rooms, w.q.Book, w.ground.counted)
 	}
 	return any
 }
@@ -283,7 +283,7 @@ func (w *work) open(classes []int, sets []bitmap.Set) (nodes bitmap.Set, waiting
 	nodes = bitmap.New(len(w.rooms.nodes))
 	for _, c := range classes {
 		if w.left[c] > 0 {
-			nodes.Or(w.reach(c, sets[w.q.classes[c].sig]))
+			nodes.Or(w.reach(c, sets[w.q.classes[c].Sig]))
 			waiting++
 		}
 	}
@@ -344,7 +344,7 @@ func (w *work) fitting(c int) bitmap.Set {
 		set := w.nodesOf(class).Clone()
 		set.AndNot(r.full)
 		set.Each(func(i int) {
-			if !class.ask.Fits(r.room[i]) {
+			if !class.Ask.Fits(r.room[i]) {
 				set.Remove(i)
 			}
 		})

@@ -2,6 +2,7 @@ package packing
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -55,7 +56,7 @@ func (w *work) countPinned() {
 		}
 		profile := w.q.profile(class)
 		for _, g := range profile.In {
-			group := &w.q.book.Groups[g]
+			group := &w.q.Book.Groups[g]
 			if group.Form != topology.Near || slices.Contains(profile.Keys, group.Key) {
 				continue
 			}
@@ -102,7 +103,7 @@ func (w *work) arrange() {
 	slices.SortStableFunc(w.order, func(a, b int) int {
 		x, y := &w.q.classes[a], &w.q.classes[b]
 		return cmp.Or(
-			cmp.Compare(y.priority, x.priority), y.amounts.Compare(x.amounts), cmp.Compare(x.base, y.base), cmp.Compare(a, b),
+			cmp.Compare(y.Priority, x.Priority), y.Amounts.Compare(x.Amounts), cmp.Compare(x.base, y.base), cmp.Compare(a, b),
 		)
 	})
 }
@@ -121,7 +122,7 @@ func (w *work) splitClass(c int) bool {
 		}
 		part := class
 		part.base, part.cell = c, places[i].Domains
-		part.pods = class.pods[given : given+n]
+		part.Pods = class.Pods[given : given+n]
 		part.nodes = w.ground.nodesIn(profile, part.cell)
 		part.stages, _ = w.stagesIn(&class, part.cell)
 		w.q.classes = append(w.q.classes, part)
@@ -132,7 +133,7 @@ func (w *work) splitClass(c int) bool {
 	if given == 0 && len(places) > 0 {
 		return false
 	}
-	w.q.classes[c].pods = class.pods[given:]
+	w.q.classes[c].Pods = class.Pods[given:]
 	w.left[c] = class.units() - given
 	w.strand(c)
 	return true
@@ -233,7 +234,7 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 			set = w.accepts.Number(narrow)
 			w.narrowed[key] = set
 		}
-		if !slices.Contains(out, set) && w.accepts.AnyTakes(w.accepts.Sets[set], class.ask, class.ports) {
+		if !slices.Contains(out, set) && w.accepts.AnyTakes(w.accepts.Sets[set], &class.Class) {
 			if len(out) == 0 {
 				rank = i
 			}
@@ -246,9 +247,9 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 // free returns how many pods of the class have room on these nodes, about.
 func (w *work) free(class *class, nodes bitmap.Set) int {
 	n, units := 0, class.units()
-	w.rooms.hard[class.sig].Both(nodes).Each(func(i int) {
+	w.rooms.hard[class.Sig].Both(nodes).Each(func(i int) {
 		if n < units && !w.rooms.full.Has(i) {
-			n += class.ask.Times(w.rooms.room[i], units-n)
+			n += class.Ask.Times(w.rooms.room[i], units-n)
 		}
 	})
 	return n
@@ -283,6 +284,15 @@ func intsKey(lists ...[]int) []byte {
 		for _, n := range list {
 			b = appendInt(b, n)
 		}
+	}
+	return b
+}
+
+func appendInt(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
+
+func appendText(b []byte, texts ...string) []byte {
+	for _, s := range texts {
+		b = append(appendInt(b, len(s)), s...)
 	}
 	return b
 }

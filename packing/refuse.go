@@ -9,12 +9,16 @@ import (
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/offers"
+	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
 )
 
 // refusals says of every pod that is left why it has no place.
 func (w *work) refusals() []Refusal {
-	out := slices.Clone(w.q.refused)
+	var out []Refusal
+	for _, u := range w.q.Unplannable {
+		out = append(out, Refusal{Pod: u.Pod.ID(), Reasons: []Reason{{Code: Unplannable, Count: 1, Detail: u.Why}}})
+	}
 	left := make([][]*cluster.Pod, w.whole)
 	for c := range w.q.classes {
 		p := &w.q.classes[c]
@@ -24,7 +28,7 @@ func (w *work) refusals() []Refusal {
 		if p.cell != nil {
 			w.ground.census.Add(w.q.profile(p), p.cell, -w.left[c])
 		}
-		left[p.base] = append(left[p.base], p.pods[len(p.pods)-w.left[c]*p.unit:]...)
+		left[p.base] = append(left[p.base], p.Pods[len(p.Pods)-w.left[c]*p.unit:]...)
 	}
 	for c, pods := range left {
 		if len(pods) == 0 {
@@ -45,7 +49,7 @@ type trial struct {
 	*work
 	number   int // of the class
 	class    *class
-	sig      *offers.Signature
+	sig      *pending.Signature
 	findings []finding
 }
 
@@ -77,7 +81,7 @@ const (
 
 func (w *work) examine(number int) *trial {
 	c := &w.q.classes[number]
-	t := &trial{work: w, number: number, class: c, sig: &w.q.signatures[c.sig]}
+	t := &trial{work: w, number: number, class: c, sig: &w.q.Signatures[c.Sig]}
 	if len(w.st.Pools) == 0 {
 		t.add(finding{Reason: Reason{Code: NoPool, Count: 1}, rank: rankNone})
 	}
@@ -211,7 +215,7 @@ func (t *trial) labelCause(v *offers.Variant, p *offers.Pool, key string, ask co
 func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 	shape := t.st.ShapeOf(o)
 	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom, room: shape.Room}
-	lacking := t.class.ask.Lacking(shape.Room)
+	lacking := t.class.Ask.Lacking(shape.Room)
 	topological, key := t.against(o)
 	limit := b.Tightest(t.st.TypeOf(o).Capacity)
 	switch {
@@ -219,8 +223,8 @@ func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 		f.Code, f.Detail = TooSmall, "the DaemonSets"
 	case lacking >= 0:
 		f.Code, f.Detail = TooSmall, t.st.Dims[lacking]
-	case conflicts(t.class.ports, shape.Ports):
-		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.ports, shape.Ports)
+	case conflicts(t.class.Ports, shape.Ports):
+		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.Ports, shape.Ports)
 	case topological != "":
 		f.Code, f.Detail, f.rank = topological, key, rankTopology
 	case t.st.Offers[o].IsReserved() && t.unused(t.st.Offers[o].Reserve) == 0:
@@ -241,7 +245,7 @@ func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 // lackAlone returns the minValues that a machine of the offer would not keep if
 // the pod were alone on it. Its rules hold it in the domains of the offer.
 func (t *trial) lackAlone(o int) (Relaxation, bool) {
-	set := t.accepts.Hard[t.class.sig]
+	set := t.accepts.Hard[t.class.Sig]
 	if keys := t.q.profile(t.class).Keys; len(keys) > 0 {
 		narrow := t.accepts.Sets[set]
 		for i, d := range t.cellOf(o) {
@@ -271,7 +275,7 @@ func (t *trial) against(o int) (Code, string) {
 		}
 		return "", ""
 	}
-	return codeOf[rule.Form], t.q.book.Groups[rule.Group].Key
+	return codeOf[rule.Form], t.q.Book.Groups[rule.Group].Key
 }
 
 // hasHost reports whether a node or a machine of the plan has pods of the group, so that others must go there too.

@@ -83,8 +83,8 @@ func (w *work) raise(ground *terrain, r *rooms, q *queue) *work {
 	if !next.holds(there, r) || !next.isBetter(w) {
 		return w
 	}
-	for i := range next.q.book.Profiles {
-		next.q.book.Profiles[i].Even()
+	for i := range next.q.Book.Profiles {
+		next.q.Book.Profiles[i].Even()
 	}
 	next.prices = nil // the bound must not reckon with machines that need less than the plan has
 	return next
@@ -155,11 +155,11 @@ func (w *work) settle() {
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
 		free, host := w.rooms.room[at.node].Clone(), w.rooms.hosts[at.node].Clone()
-		free.Take(c.ask, at.n)
+		free.Take(c.Ask, at.n)
 		w.tally(&host, c, at.n)
-		w.rooms.set(at.node, free, append(w.rooms.ports[at.node], c.ports...), host)
+		w.rooms.set(at.node, free, append(w.rooms.ports[at.node], c.Ports...), host)
 	}
-	w.ground.findFewest(w.rooms, w.q.book, w.ground.counted)
+	w.ground.findFewest(w.rooms, w.q.Book, w.ground.counted)
 	for c := range w.q.classes {
 		if p := &w.q.classes[c]; p.cell != nil {
 			w.ground.census.Add(w.q.profile(p), p.cell, w.all(c)-w.left[c])
@@ -174,7 +174,7 @@ func (w *work) restocked(m *machine) machine {
 	out.ports = append(slices.Clone(shape.Ports), out.podPorts(w.q)...)
 	for _, t := range out.takes {
 		c := &w.q.classes[t.class]
-		out.free.Take(c.ask, t.n)
+		out.free.Take(c.Ask, t.n)
 		w.tally(&out.host, c, t.n)
 	}
 	out.price = w.cheapest(&out)
@@ -191,9 +191,9 @@ func (w *work) release(q *queue) (left []int) {
 			continue
 		}
 		whole, n := &w.q.classes[p.base], w.left[c]
-		from := len(p.pods) - n*p.unit
-		whole.pods = append(slices.Clip(whole.pods), p.pods[from:]...)
-		p.pods = p.pods[:from]
+		from := len(p.Pods) - n*p.unit
+		whole.Pods = append(slices.Clip(whole.Pods), p.Pods[from:]...)
+		p.Pods = p.Pods[:from]
 		w.left[p.base] += n
 		w.sent[c] -= n
 		w.left[c] = 0
@@ -265,7 +265,7 @@ func (w *work) isBetter(other *work) bool {
 	}{{w, 1}, {other, -1}} {
 		for c := range side.q.classes {
 			class := &side.q.classes[c]
-			diff[class.priority] += side.sign * side.left[c] * class.unit
+			diff[class.Priority] += side.sign * side.left[c] * class.unit
 		}
 	}
 	priorities := slices.Sorted(maps.Keys(diff))

@@ -51,7 +51,7 @@ func (w *work) byNeed(classes []int) [][]int {
 		isBought := func(set int) bool {
 			bought := w.accepts.Sets[set].Clone()
 			bought.AndNot(w.st.Reserved)
-			return w.accepts.AnyTakes(bought, class.ask, class.ports)
+			return w.accepts.AnyTakes(bought, &class.Class)
 		}
 		switch stages := class.stages[w.stage[c]:]; {
 		case isBought(stages[0]):

@@ -16,11 +16,11 @@ import (
 
 // plan writes the work down, all but the refusals.
 func (w *work) plan() Plan {
-	p := Plan{Pods: w.q.pods, Classes: w.whole, Steps: w.steps, LowerBound: w.leastPrice()}
+	p := Plan{Pods: w.q.Count(), Classes: w.whole, Steps: w.steps, LowerBound: w.leastPrice()}
 	next := make([]int, len(w.q.classes)) // by class: how many pods have been handed out
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
-		for _, pod := range c.pods[next[at.class]:][:at.n*c.unit] {
+		for _, pod := range c.Pods[next[at.class]:][:at.n*c.unit] {
 			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: w.rooms.nodes[at.node].Name})
 		}
 		next[at.class] += at.n * c.unit
@@ -154,7 +154,7 @@ func (w *work) deal(machines []offering, next []int) [][][]string {
 		}
 	}
 	for c := range seats {
-		pods := w.q.classes[c].pods[next[c]:]
+		pods := w.q.classes[c].Pods[next[c]:]
 		for len(seats[c]) > 0 {
 			kept := seats[c][:0]
 			for _, s := range seats[c] {
@@ -199,7 +199,7 @@ func (w *work) describe(o *offering) Machine {
 func (w *work) requests(o *offering) capacity.Amounts {
 	sum := w.st.ShapeOf(o.choices[0]).Daemons
 	for _, t := range o.takes {
-		sum = sum.Add(w.q.classes[t.class].amounts.Times(int64(t.n)))
+		sum = sum.Add(w.q.classes[t.class].Amounts.Times(int64(t.n)))
 	}
 	return sum
 }

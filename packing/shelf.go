@@ -51,7 +51,7 @@ func (w *work) shelve(classes []int) *shelf {
 // an octave; of pods, of which machines rarely hold as many as they may, in steps of four octaves.
 func (c *class) direction(b []byte, dims capacity.Dimensions) []byte {
 	first := 0.0
-	for r, n := range c.ask {
+	for r, n := range c.Ask {
 		switch {
 		case n <= 0:
 			b = append(b, 0)
@@ -114,14 +114,14 @@ const (
 func (w *work) know() {
 	for c := len(w.facts.bulk); c < len(w.q.classes); c++ {
 		class := &w.q.classes[c]
-		for _, n := range class.ask {
+		for _, n := range class.Ask {
 			per := 0.0
 			if n > 0 {
 				per = 1 / float64(n)
 			}
 			w.facts.per = append(w.facts.per, per)
 		}
-		w.facts.bulk, w.facts.ports = append(w.facts.bulk, class.bulk), append(w.facts.ports, len(class.ports) > 0)
+		w.facts.bulk, w.facts.ports = append(w.facts.bulk, class.bulk), append(w.facts.ports, len(class.Ports) > 0)
 		w.facts.rules = append(w.facts.rules, w.rulesOf(class))
 		for _, m := range class.members {
 			w.facts.rules[m.class] = ruled // bundles bring more of it
@@ -159,7 +159,7 @@ func (w *work) rulesOf(c *class) rules {
 // bases returns, by group, the whole class that alone has to do with it, or -1.
 func (q *queue) bases() []int {
 	const none, many = -2, -1
-	out := slices.Repeat([]int{none}, len(q.book.Groups))
+	out := slices.Repeat([]int{none}, len(q.Book.Groups))
 	note := func(group, base int) {
 		if out[group] != base && out[group] != none {
 			base = many
@@ -222,7 +222,7 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if k.left == 0 {
 			continue
 		}
-		if k.fits = fits(f.facts.per[class*len(f.room):][:len(f.room)], f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].ports, m.ports) {
+		if k.fits = fits(f.facts.per[class*len(f.room):][:len(f.room)], f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].Ports, m.ports) {
 			continue
 		}
 		if !f.free(k, m, class) {

@@ -4,6 +4,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/offers"
+	"github.com/joiner-sh/joiner/pending"
 )
 
 // Effort is how much work a plan may take, in steps: one class of pods looked
@@ -22,12 +23,12 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		effort = Usual
 	}
 	// 1. What is asked for, and what may be bought.
-	dims := dimensionsOf(s)
-	q := newQueue(s, dims)
-	st := offers.New(s, market, dims, q.demand())
-	accepts := st.Accept(q.signatures)
+	pods := pending.New(s)
+	st := offers.New(s, market, pods)
+	accepts := st.Accept(pods)
+	q := newQueue(pods)
 	q.accept(accepts)
-	rooms := newRooms(s, dims, q)
+	rooms := newRooms(s, q)
 	ground := newTerrain(st, rooms, q, q.buyable(accepts), s.Nodes)
 
 	// 2. Pods that keep to zones, or other domains, are sent there.

@@ -50,7 +50,7 @@ func (w *work) tightPools() []bool {
 func (m *machine) used(w *work) capacity.Vector {
 	used := make(capacity.Vector, len(w.st.Dims))
 	for _, t := range m.takes {
-		used.Take(w.q.classes[t.class].ask, -t.n)
+		used.Take(w.q.classes[t.class].Ask, -t.n)
 	}
 	return used
 }
@@ -58,7 +58,7 @@ func (m *machine) used(w *work) capacity.Vector {
 // podPorts returns the host ports of the pods on the machine, those of DaemonSets left out.
 func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
 	for _, t := range m.takes {
-		ports = append(ports, q.classes[t.class].ports...)
+		ports = append(ports, q.classes[t.class].Ports...)
 	}
 	return ports
 }

@@ -40,19 +40,19 @@ type field struct {
 func newTerrain(st *offers.Stock, r *rooms, q *queue, buyable func(sig int, among bitmap.Set) bool, nodes []cluster.Node) *terrain {
 	t := &terrain{keys: map[string]*field{}, combined: map[string][][]int{}, fewest: map[int]scarcity{}, away: map[int]bool{}, bare: map[int]bool{}}
 	domains := map[string]int{}
-	for i := range q.book.Groups {
-		key := q.book.Groups[i].Key
+	for i := range q.Book.Groups {
+		key := q.Book.Groups[i].Key
 		if _, ok := t.keys[key]; ok || key == topology.Hostname {
 			continue
 		}
 		f := newField(st.Labels.Of(key), r.labels.Of(key), valuesOf(key, nodes), len(st.Offers), len(r.nodes))
 		t.keys[key], domains[key] = f, len(f.values)
 	}
-	t.census = topology.NewCensus(q.book, domains)
-	if len(q.book.Groups) == 0 {
+	t.census = topology.NewCensus(q.Book, domains)
+	if len(q.Book.Groups) == 0 {
 		return t
 	}
-	t.domains, t.there = make([][]bool, len(q.book.Groups)), make([][]bool, len(q.book.Groups))
+	t.domains, t.there = make([][]bool, len(q.Book.Groups)), make([][]bool, len(q.Book.Groups))
 	t.counted = t.countable(st, r, q, buyable)
 	for i, n := range r.nodes {
 		t.settle(q, n, i, &r.hosts[i])
@@ -63,7 +63,7 @@ func newTerrain(st *offers.Stock, r *rooms, q *queue, buyable func(sig int, amon
 			t.keep(q, &nodes[i])
 		}
 	}
-	t.findFewest(r, q.book, t.counted)
+	t.findFewest(r, q.Book, t.counted)
 	return t
 }
 
@@ -107,13 +107,13 @@ func newField(bought, nodes *bitmap.Column, more []string, sizeOffers, sizeNodes
 // all), and tells the census which domains do: those with such a node,
 // and those where a machine for the owner can be bought.
 func (t *terrain) countable(st *offers.Stock, r *rooms, q *queue, buyable func(sig int, among bitmap.Set) bool) []bitmap.Set {
-	out := make([]bitmap.Set, len(q.book.Groups))
-	for n := range q.book.Groups {
-		g := &q.book.Groups[n]
+	out := make([]bitmap.Set, len(q.Book.Groups))
+	for n := range q.Book.Groups {
+		g := &q.Book.Groups[n]
 		if g.Form != topology.Spread {
 			continue
 		}
-		s := &q.signatures[g.Nodes]
+		s := &q.Signatures[g.Nodes]
 		if !g.AnyNode && len(s.Required) > 0 {
 			out[n] = r.labels.SatisfyingOne(s.Required)
 		}
@@ -148,7 +148,7 @@ func (t *terrain) countable(st *offers.Stock, r *rooms, q *queue, buyable func(s
 // settle notes the residents of a node: in the census by domain, in the tally
 // by host. number is -1 for a node that takes no pods.
 func (t *terrain) settle(q *queue, n *cluster.Node, number int, tally *topology.Tally) {
-	b := q.book
+	b := q.Book
 	for _, resident := range n.Residents {
 		standing := b.Standing(resident.Kind)
 		for _, g := range standing.In {
@@ -185,12 +185,12 @@ func (t *terrain) keep(q *queue, n *cluster.Node) {
 		if resident.Ending || resident.Count <= 0 {
 			continue
 		}
-		for _, g := range q.book.Standing(resident.Kind).In {
+		for _, g := range q.Book.Standing(resident.Kind).In {
 			counted := t.domains[g]
 			if counted == nil || !t.counts(q, g, n, -1) {
 				continue
 			}
-			if d := t.domain(q.book.Groups[g].Key, n, -1); d < len(counted) && !t.there[g][d] {
+			if d := t.domain(q.Book.Groups[g].Key, n, -1); d < len(counted) && !t.there[g][d] {
 				counted[d], t.there[g][d] = true, true
 				t.census.Count(g, counted)
 			}
@@ -203,14 +203,14 @@ func (t *terrain) counts(q *queue, group int, n *cluster.Node, number int) bool 
 	if number >= 0 {
 		return t.counted[group] == nil || t.counted[group].Has(number)
 	}
-	g := &q.book.Groups[group]
+	g := &q.Book.Groups[group]
 	if g.HonorTaints {
 		return false // a node that takes no pods has a taint that says so
 	}
 	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
 		return false
 	}
-	required := q.signatures[g.Nodes].Required
+	required := q.Signatures[g.Nodes].Required
 	accepts := func(reqs constraint.Requirements) bool { return reqs.Accepts(n.Labels) }
 	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }

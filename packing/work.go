@@ -85,7 +85,7 @@ func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *rooms, g *terr
 	w.q, w.whole = &own, len(q.classes)
 	w.weight = weightsOf(st.Dims)
 	for i := range own.classes {
-		own.classes[i].bulk = w.bulk(own.classes[i].ask)
+		own.classes[i].bulk = w.bulk(own.classes[i].Ask)
 		w.left = append(w.left, own.classes[i].units())
 	}
 	for _, p := range st.Pools {
@@ -160,7 +160,7 @@ func (w *work) tiersOf(classes []int) [][]int {
 	var out [][]int
 	for _, c := range classes {
 		last := len(out) - 1
-		if last < 0 || w.q.classes[out[last][0]].priority != w.q.classes[c].priority {
+		if last < 0 || w.q.classes[out[last][0]].Priority != w.q.classes[c].Priority {
 			out = append(out, nil)
 			last++
 		}
@@ -184,7 +184,7 @@ func (w *work) active() []int {
 func (c *class) devices(dims capacity.Dimensions) string {
 	var names []string
 	for r, name := range dims {
-		if c.ask[r] > 0 && !isCommon(name) {
+		if c.Ask[r] > 0 && !isCommon(name) {
 			names = append(names, name)
 		}
 	}
