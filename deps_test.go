@@ -34,7 +34,8 @@ bound:               capacity catalog cluster constraint
 topology:            cluster constraint
 pending:             topology capacity cluster constraint
 offers:              bitmap pending capacity catalog cluster constraint
-packing:             fork bound topology pending offers bitmap capacity catalog cluster constraint
+terrain:             topology pending offers bitmap capacity cluster constraint
+packing:             fork bound topology pending offers terrain bitmap capacity catalog cluster constraint
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
