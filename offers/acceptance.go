@@ -11,19 +11,25 @@ import (
 // Acceptance holds the sets of offers that pods accept, each once: those with
 // the same demands share them, whatever they ask of room.
 type Acceptance struct {
-	Sets []bitmap.Set // by number
-	Hard []int        // by signature: the set that no preference narrows, of what can be had now
+	Stock *Stock
+	Sets  []bitmap.Set // by number
+	Hard  []int        // by signature: the set that no preference narrows, of what can be had now
 
-	st      *Stock
 	q       *pending.Queue
 	numbers map[string]int
 	weights []bitmap.Set // the offers of the pools of one weight, heaviest first
 	plain   [][]int      // by signature without preferences: its stages, the same whatever is asked of room
+	classes [][]int      // by signature
 }
 
 // Accept works out what can be had now for the signatures of the queue.
 func (st *Stock) Accept(q *pending.Queue) *Acceptance {
-	a := &Acceptance{st: st, q: q, numbers: map[string]int{}, plain: make([][]int, len(q.Signatures))}
+	n := len(q.Signatures)
+	a := &Acceptance{Stock: st, q: q, numbers: map[string]int{}, plain: make([][]int, n), classes: make([][]int, n)}
+	for c := range q.Classes {
+		sig := q.Classes[c].Sig
+		a.classes[sig] = append(a.classes[sig], c)
+	}
 	for i, p := range st.Pools {
 		if i == 0 || st.Pools[i-1].Weight != p.Weight {
 			a.weights = append(a.weights, bitmap.New(len(st.Offers)))
@@ -56,6 +62,12 @@ func (a *Acceptance) Stages(c *pending.Class) []int {
 	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
 }
 
+// Buyable reports whether a machine for some pod with the signature can be bought among the offers.
+func (a *Acceptance) Buyable(signature int, among bitmap.Set) bool {
+	among = a.Sets[a.Hard[signature]].Both(among)
+	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
+}
+
 // withinLimits returns the offers of which at least one more machine may be bought.
 func (st *Stock) withinLimits() bitmap.Set {
 	out := bitmap.New(len(st.Offers))
@@ -73,9 +85,9 @@ func (st *Stock) withinLimits() bitmap.Set {
 // met together, then those with the lightest preference given up, and so on
 // down to hard itself. A heavier preference is never given up for a lighter one.
 func (a *Acceptance) levels(s *pending.Signature, hard bitmap.Set, c *pending.Class) []bitmap.Set {
-	wishes := []bitmap.Set{a.st.unavoided(s.Tolerations)}
+	wishes := []bitmap.Set{a.Stock.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
-		wishes = append(wishes, a.st.Labels.Satisfying(p.Requirements))
+		wishes = append(wishes, a.Stock.Labels.Satisfying(p.Requirements))
 	}
 	out := []bitmap.Set{hard}
 	for _, wish := range wishes {
@@ -92,8 +104,8 @@ func (a *Acceptance) levels(s *pending.Signature, hard bitmap.Set, c *pending.Cl
 
 // unavoided reports whether no soft taint stands between the signature and what it accepts.
 func (a *Acceptance) unavoided(s *pending.Signature) bool {
-	tolerated := a.st.Tolerated(s.Tolerations)
-	tolerated.AndNot(a.st.unavoided(s.Tolerations))
+	tolerated := a.Stock.Tolerated(s.Tolerations)
+	tolerated.AndNot(a.Stock.unavoided(s.Tolerations))
 	return !tolerated.Any()
 }
 
@@ -129,11 +141,11 @@ func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
 			o := i<<6 | bits.TrailingZeros64(w)
-			if !a.st.ShapeOf(o).Takes(c.Ask, c.Ports) {
+			if !a.Stock.ShapeOf(o).Takes(c.Ask, c.Ports) {
 				continue
 			}
-			v := a.st.Models[a.st.Offers[o].Model].Variant
-			if !a.st.AsksVariety(o) || a.st.PoolOf(o).Relaxable {
+			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
+			if !a.Stock.AsksVariety(o) || a.Stock.PoolOf(o).Relaxable {
 				return true
 			}
 			if v != demanding && a.diverse(set, v, c) {
@@ -148,12 +160,12 @@ func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
 // diverse reports whether the offers of the variant that would take a pod of
 // the class have as many values as the pool's minValues ask for.
 func (a *Acceptance) diverse(set bitmap.Set, variant int, c *pending.Class) bool {
-	v := &a.st.Variants[variant]
-	hosting := bitmap.New(len(a.st.Offers))
+	v := &a.Stock.Variants[variant]
+	hosting := bitmap.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {
-		if set.Has(o) && a.st.ShapeOf(o).Takes(c.Ask, c.Ports) {
+		if set.Has(o) && a.Stock.ShapeOf(o).Takes(c.Ask, c.Ports) {
 			hosting.Add(o)
 		}
 	}
-	return a.st.Pools[v.Pool].missing(hosting) == ""
+	return a.Stock.Pools[v.Pool].missing(hosting) == ""
 }

@@ -13,7 +13,7 @@ type Lot struct {
 
 // Lots returns what is in at least one of the accept sets.
 func (a *Acceptance) Lots(sets []int) []Lot {
-	marks := make([]uint64, len(a.st.Offers)) // which of the sets an offer is in, hashed
+	marks := make([]uint64, len(a.Stock.Offers)) // which of the sets an offer is in, hashed
 	seen := map[int]bool{}
 	for _, n := range sets {
 		if seen[n] {
@@ -24,18 +24,18 @@ func (a *Acceptance) Lots(sets []int) []Lot {
 		a.Sets[n].Each(func(o int) { marks[o] ^= mark })
 	}
 	var out []Lot
-	for _, m := range a.st.Models {
+	for _, m := range a.Stock.Models {
 		first := len(out)
 		for o := m.from; o < m.to; o++ {
-			if marks[o] == 0 || a.st.ShapeOf(o).Broken || a.st.Offers[o].IsReserved() {
+			if marks[o] == 0 || a.Stock.ShapeOf(o).Broken || a.Stock.Offers[o].IsReserved() {
 				continue
 			}
 			// Offers of a model are sorted by price: the first of its kind is the cheapest.
 			alike := func(l Lot) bool {
-				return marks[l.Offer] == marks[o] && a.st.Offers[l.Offer].shape == a.st.Offers[o].shape
+				return marks[l.Offer] == marks[o] && a.Stock.Offers[l.Offer].shape == a.Stock.Offers[o].shape
 			}
 			if !slices.ContainsFunc(out[first:], alike) {
-				out = append(out, Lot{Offer: o, Price: float64(a.st.Offers[o].Price), Mark: marks[o]})
+				out = append(out, Lot{Offer: o, Price: float64(a.Stock.Offers[o].Price), Mark: marks[o]})
 			}
 		}
 	}

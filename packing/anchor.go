@@ -3,6 +3,7 @@ package packing
 import (
 	"slices"
 
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -14,7 +15,7 @@ type stand struct {
 
 // unwind takes pods out of the plan that must be near one another in a circle, so that none
 // can be bound first, and reports whether there were any. r is the nodes without what the plan put there.
-func (w *work) unwind(ground *terrain, r *rooms) bool {
+func (w *work) unwind(ground *terrain.Ground, r *terrain.Nodes) bool {
 	demanded := func(g topology.Group) bool { return g.Form == topology.Near && g.Hard }
 	if !slices.ContainsFunc(w.q.Book.Groups, demanded) {
 		return false
@@ -45,18 +46,18 @@ func (w *work) stands() []stand {
 	}
 	for i := range w.machines {
 		for _, t := range w.machines[i].takes {
-			add(t.class, len(w.rooms.nodes)+i)
+			add(t.class, len(w.rooms.List)+i)
 		}
 	}
 	return out
 }
 
 // unanchored returns the stands that are left when all are bound that can be, whoever is next.
-func (w *work) unanchored(stands []stand, ground *terrain, r *rooms) []stand {
-	census := ground.fork().census
-	hosts := make([]topology.Tally, len(r.nodes)+len(w.machines))
-	for i := range r.hosts {
-		hosts[i] = r.hosts[i].Clone()
+func (w *work) unanchored(stands []stand, ground *terrain.Ground, r *terrain.Nodes) []stand {
+	census := ground.Fork().Census
+	hosts := make([]topology.Tally, len(r.List)+len(w.machines))
+	for i := range r.Hosts {
+		hosts[i] = r.Hosts[i].Clone()
 	}
 	begun := map[int]bool{} // groups over host names that have a pod
 	waits := func(s stand) bool {
@@ -92,13 +93,13 @@ func (w *work) unanchored(stands []stand, ground *terrain, r *rooms) []stand {
 }
 
 // isThere reports whether the group counts a pod on a node from the start.
-func (w *work) isThere(r *rooms, group int) bool {
-	return w.ground.away[group] || r.having(group).Any()
+func (w *work) isThere(r *terrain.Nodes, group int) bool {
+	return w.ground.Away[group] || r.Having(group).Any()
 }
 
 // takeOff takes the pods off their node or machine, with the bundle that they came in.
 func (w *work) takeOff(s stand) {
-	if s.at < len(w.rooms.nodes) {
+	if s.at < len(w.rooms.List) {
 		for i := range w.placed {
 			if p := &w.placed[i]; p.node == s.at && p.class == s.outer {
 				w.left[s.outer] += p.n
@@ -107,7 +108,7 @@ func (w *work) takeOff(s stand) {
 		}
 		return
 	}
-	m := &w.machines[s.at-len(w.rooms.nodes)]
+	m := &w.machines[s.at-len(w.rooms.List)]
 	m.takes = slices.DeleteFunc(slices.Clone(m.takes), func(t take) bool {
 		if t.class != s.outer {
 			return false

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -19,21 +20,21 @@ type arrivals struct {
 // machines of the plan are there: a machine makes its domain count, and is
 // a host without any pods of a spread, whoever it was bought for. It returns nil
 // if the plan reckoned with all of that.
-func (w *work) foresee(ground *terrain) *terrain {
+func (w *work) foresee(ground *terrain.Ground) *terrain.Ground {
 	a := &arrivals{work: w}
 	domains, hosts := a.newDomains(), a.newHosts()
 	if len(domains) == 0 && len(hosts) == 0 {
 		return nil
 	}
-	out := ground.fork()
-	out.bare = maps.Clone(ground.bare)
+	out := ground.Fork()
+	out.Bare = maps.Clone(ground.Bare)
 	for g := range hosts {
-		out.bare[g] = true
+		out.Bare[g] = true
 	}
-	out.domains = slices.Clone(ground.domains)
+	out.Domains = slices.Clone(ground.Domains)
 	for g, counted := range domains {
-		out.domains[g] = counted
-		out.census.Count(g, counted)
+		out.Domains[g] = counted
+		out.Census.Count(g, counted)
 	}
 	return out
 }
@@ -43,7 +44,7 @@ func (w *work) foresee(ground *terrain) *terrain {
 func (a *arrivals) newDomains() map[int][]bool {
 	out := map[int][]bool{}
 	for g := range a.q.Book.Groups {
-		if counted, more := a.withMachines(g, a.ground.domains[g]); more {
+		if counted, more := a.withMachines(g, a.ground.Domains[g]); more {
 			out[g] = counted
 		}
 	}
@@ -64,7 +65,7 @@ func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
 	}
 	seen := a.coming.Both(a.sees(g))
 	all = slices.Clone(counted)
-	for d, set := range a.ground.keys[a.q.Book.Groups[g].Key].offers[:len(counted)] {
+	for d, set := range a.ground.Keys[a.q.Book.Groups[g].Key].Offers[:len(counted)] {
 		if !counted[d] && seen.Meets(set) {
 			all[d], more = true, true
 		}
@@ -74,16 +75,16 @@ func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
 
 // standing returns the ground on which only those domains count that are there once the plan is carried out, and none
 // that could be bought besides: as kube-scheduler sees it.
-func (w *work) standing(ground *terrain) *terrain {
+func (w *work) standing(ground *terrain.Ground) *terrain.Ground {
 	a := &arrivals{work: w}
-	out := ground.fork()
-	out.domains = slices.Clone(ground.domains)
-	for g, counted := range ground.there {
+	out := ground.Fork()
+	out.Domains = slices.Clone(ground.Domains)
+	for g, counted := range ground.There {
 		if counted == nil {
 			continue
 		}
-		out.domains[g], _ = a.withMachines(g, counted)
-		out.census.Count(g, out.domains[g])
+		out.Domains[g], _ = a.withMachines(g, counted)
+		out.Census.Count(g, out.Domains[g])
 	}
 	return out
 }
@@ -122,8 +123,8 @@ func (a *arrivals) newHosts() map[int]bool {
 	for _, at := range a.placed {
 		a.eachMember(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
-				if r.Form == topology.Spread && r.Weight == 0 && !a.ground.bare[r.Group] {
-					least[r.Group] = max(least[r.Group], a.rooms.hosts[at.node].Matched(r.Group)-r.MaxSkew)
+				if r.Form == topology.Spread && r.Weight == 0 && !a.ground.Bare[r.Group] {
+					least[r.Group] = max(least[r.Group], a.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package packing
 import (
 	"slices"
 
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -10,7 +11,7 @@ import (
 // bound: pods that were counted on may have found no place themselves. kube-scheduler
 // binds one pod at a time, so what must be is an order in which everybody can be bound. Nearly
 // always any will do.
-func (w *work) audit(ground *terrain) {
+func (w *work) audit(ground *terrain.Ground) {
 	a := newAuditor(w, ground)
 	if a.isEven() {
 		return
@@ -23,7 +24,7 @@ func (w *work) audit(ground *terrain) {
 // auditor binds the pods of a plan, part by part, to their domains.
 type auditor struct {
 	*work
-	ground *terrain
+	ground *terrain.Ground
 	census *topology.Census
 	parts  []booking
 }
@@ -34,7 +35,7 @@ type booking struct {
 	free        bool // no rule about the counts of a domain keeps them
 }
 
-func newAuditor(w *work, ground *terrain) *auditor {
+func newAuditor(w *work, ground *terrain.Ground) *auditor {
 	a := &auditor{work: w, ground: ground}
 	waits := func(r topology.Rule) bool { return r.Weight == 0 && r.Form != topology.Apart }
 	for c := range w.q.classes {
@@ -48,7 +49,7 @@ func newAuditor(w *work, ground *terrain) *auditor {
 
 // isEven reports whether each pod could be the last to be bound.
 func (a *auditor) isEven() bool {
-	census := a.ground.fork().census
+	census := a.ground.Fork().Census
 	for _, b := range a.parts {
 		p := &a.q.classes[b.class]
 		census.Add(a.q.profile(p), p.cell, b.left)
@@ -69,7 +70,7 @@ func (a *auditor) isEven() bool {
 // unbound returns what is left when everybody is bound who can be: who has demands goes first, and who
 // has none waits until the others need them to go on.
 func (a *auditor) unbound() []booking {
-	a.census = a.ground.fork().census
+	a.census = a.ground.Fork().Census
 	for {
 		for a.bindAll(false) {
 		}

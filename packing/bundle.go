@@ -92,9 +92,9 @@ func (w *work) fitsAlone(c *class) bool {
 // nodesOf returns the nodes that pods of the class accept.
 func (w *work) nodesOf(c *class) bitmap.Set {
 	if c.nodes == nil {
-		return w.rooms.hard[c.Sig]
+		return w.rooms.Hard[c.Sig]
 	}
-	return w.rooms.hard[c.Sig].Both(c.nodes)
+	return w.rooms.Hard[c.Sig].Both(c.nodes)
 }
 
 // smaller leaves out about a tenth of the pods of a bundle, but one at least.
@@ -119,7 +119,7 @@ func smaller(members []member) []member {
 // isSomewhere reports whether the group counts a pod on some node: then nobody
 // may be the first.
 func (w *work) isSomewhere(group int) bool {
-	return w.ground.away[group] || w.rooms.having(group).Any()
+	return w.ground.Away[group] || w.rooms.Having(group).Any()
 }
 
 // isTaken reports whether pods of the group have a host, so that others must go there too.
@@ -267,7 +267,7 @@ func (w *work) hardOf(members []member) int {
 // anyRoom reports whether one of the nodes has so much room.
 func (w *work) anyRoom(ask capacity.Vector, nodes bitmap.Set) bool {
 	any := false
-	nodes.Each(func(i int) { any = any || ask.Fits(w.rooms.room[i]) })
+	nodes.Each(func(i int) { any = any || ask.Fits(w.rooms.Room[i]) })
 	return any
 }
 

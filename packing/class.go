@@ -1,8 +1,6 @@
 package packing
 
 import (
-	"slices"
-
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
@@ -61,19 +59,6 @@ func (q *queue) accept(a *offers.Acceptance) {
 		if len(c.stages) > 0 {
 			c.first = c.stages[0]
 		}
-	}
-}
-
-// buyable returns a function that tells whether a machine for some pod with the signature
-// can be bought among the offers.
-func (q *queue) buyable(a *offers.Acceptance) func(sig int, among bitmap.Set) bool {
-	classes := make([][]int, len(q.Signatures))
-	for c := range q.classes {
-		classes[q.classes[c].Sig] = append(classes[q.classes[c].Sig], c)
-	}
-	return func(sig int, among bitmap.Set) bool {
-		among = a.Sets[a.Hard[sig]].Both(among)
-		return slices.ContainsFunc(classes[sig], func(c int) bool { return a.AnyTakes(among, &q.classes[c].Class) })
 	}
 }
 

@@ -58,7 +58,7 @@ func (t *trial) hint() string {
 
 // companyHint says what would let the pod be where others are, or are not.
 func (t *trial) companyHint(f *finding) string {
-	if f.Detail != topology.Hostname && len(t.ground.keys[f.Detail].values) == 0 {
+	if f.Detail != topology.Hostname && len(t.ground.Keys[f.Detail].Values) == 0 {
 		return fmt.Sprintf("its rule about other pods goes by the label %s, which no node and no NodePool has: "+
 			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.Detail, f.pool.Name)
 	}

@@ -3,6 +3,7 @@ package packing
 import (
 	"math"
 
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -29,8 +30,8 @@ func (f *filler) most(m *machine, class int) int {
 func (f *filler) limits(class int) topology.Limits {
 	l := topology.Limits{Strict: true, Light: f.light[class]}
 	if f.here {
-		l.Fewest, l.Strict, l.Light = f.ground.fewestOf, f.strict, f.lightHere
-		l.Somewhere = func(group int) bool { return f.rooms.having(group).Any() }
+		l.Fewest, l.Strict, l.Light = f.ground.FewestOf, f.strict, f.lightHere
+		l.Somewhere = func(group int) bool { return f.rooms.Having(group).Any() }
 	}
 	if f.level != nil {
 		l.Fewest = f.fewestOfAll
@@ -40,27 +41,27 @@ func (f *filler) limits(class int) topology.Limits {
 
 // fewestOfAll is work.level as a rule sees it that asks for so many nodes.
 func (w *work) fewestOfAll(group, minDomains int) int {
-	if f := w.level[group]; f.nodes >= minDomains {
-		return f.pods
+	if f := w.level[group]; f.Nodes >= minDomains {
+		return f.Pods
 	}
 	return 0
 }
 
 // findLevel finds the node or machine that has the fewest pods, for the spreads over host names.
 func (w *work) findLevel() {
-	w.level = map[int]scarcity{}
+	w.level = map[int]terrain.Scarcity{}
 	a := &arrivals{work: w}
-	for g, f := range w.ground.fewest {
+	for g, f := range w.ground.Fewest {
 		sees := a.sees(g)
 		for i := range w.machines {
 			m := &w.machines[i]
 			turns := a.turn(i)
-			if n := m.host.Matched(g); sees.Meets(turns) && (f.nodes == 0 || n < f.pods) {
-				f.pods = n
+			if n := m.host.Matched(g); sees.Meets(turns) && (f.Nodes == 0 || n < f.Pods) {
+				f.Pods = n
 			}
 			other := turns.Clone()
 			if other.AndNot(sees); turns.Any() && !other.Any() { // it counts whatever it turns out to be
-				f.nodes += m.copies
+				f.Nodes += m.copies
 			}
 		}
 		w.level[g] = f

@@ -61,13 +61,13 @@ func (w *work) countPinned() {
 				continue
 			}
 			in, only := 0, 0
-			for d, bought := range w.ground.keys[group.Key].offers {
+			for d, bought := range w.ground.Keys[group.Key].Offers {
 				if w.accepts.Sets[class.hard].Meets(bought) {
 					in, only = in+1, d
 				}
 			}
 			if in == 1 {
-				w.ground.census.Resident(g, only, w.left[c])
+				w.ground.Census.Resident(g, only, w.left[c])
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (w *work) splitClass(c int) bool {
 	class := w.q.classes[c]
 	profile := w.q.profile(&class)
 	places := w.places(c)
-	counts := w.ground.census.Assign(profile, class.units(), places)
+	counts := w.ground.Census.Assign(profile, class.units(), places)
 	given := 0
 	for i, n := range counts {
 		if n == 0 {
@@ -123,7 +123,7 @@ func (w *work) splitClass(c int) bool {
 		part := class
 		part.base, part.cell = c, places[i].Domains
 		part.Pods = class.Pods[given : given+n]
-		part.nodes = w.ground.nodesIn(profile, part.cell)
+		part.nodes = w.ground.NodesIn(profile, part.cell)
 		part.stages, _ = w.stagesIn(&class, part.cell)
 		w.q.classes = append(w.q.classes, part)
 		w.sent[len(w.q.classes)-1] = n
@@ -141,7 +141,7 @@ func (w *work) splitClass(c int) bool {
 
 // strand notes that what is left of the class may go nowhere.
 func (w *work) strand(c int) {
-	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitmap.New(len(w.rooms.nodes))
+	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitmap.New(len(w.rooms.List))
 }
 
 // places returns the combinations of domains where pods of the class could be.
@@ -149,8 +149,8 @@ func (w *work) places(c int) []topology.Place {
 	class := &w.q.classes[c]
 	profile := w.q.profile(class)
 	var out []topology.Place
-	for _, cell := range w.ground.cells(profile) {
-		at := topology.Place{Domains: cell, Free: w.free(class, w.ground.nodesIn(profile, cell))}
+	for _, cell := range w.ground.Cells(profile) {
+		at := topology.Place{Domains: cell, Free: w.free(class, w.ground.NodesIn(profile, cell))}
 		at.Price = math.Inf(1)
 		if stages, rank := w.stagesIn(class, cell); len(stages) > 0 {
 			at.Most, at.Price, at.Rank = class.units(), w.rate(stages[0]), rank
@@ -166,59 +166,6 @@ func (w *work) places(c int) []topology.Place {
 	return out
 }
 
-// mostCells bounds the combinations of domains that are looked at for one class.
-const mostCells = 20_000
-
-// cells returns the combinations of the domains of the profile's labels that some offer or node has, in
-// order. It is worked out once for all profiles with the same labels.
-func (t *terrain) cells(p *topology.Profile) [][]int {
-	key := string(appendText(nil, p.Keys...))
-	if known, ok := t.combined[key]; ok {
-		return known
-	}
-	fields := make([]*field, len(p.Keys))
-	for i, key := range p.Keys {
-		fields[i] = t.keys[key]
-	}
-	seen := map[string]bool{}
-	var out [][]int
-	var text []byte
-	note := func(at func(*field) int) {
-		text = text[:0]
-		for _, f := range fields {
-			text = appendInt(text, at(f))
-		}
-		if seen[string(text)] {
-			return
-		}
-		seen[string(text)] = true
-		cell := make([]int, len(fields))
-		for i, f := range fields {
-			cell[i] = at(f)
-		}
-		out = append(out, cell)
-	}
-	for n := range fields[0].at {
-		note(func(f *field) int { return f.at[n] })
-	}
-	for o := range fields[0].offerAt {
-		note(func(f *field) int { return f.offerAt[o] })
-	}
-	slices.SortFunc(out, slices.Compare)
-	out = out[:min(len(out), mostCells)]
-	t.combined[key] = out
-	return out
-}
-
-// nodesIn returns the nodes that are in the domains.
-func (t *terrain) nodesIn(p *topology.Profile, cell []int) bitmap.Set {
-	out := t.keys[p.Keys[0]].nodes[cell[0]]
-	for i := 1; i < len(cell); i++ {
-		out = out.Both(t.keys[p.Keys[i]].nodes[cell[i]])
-	}
-	return out
-}
-
 // stagesIn returns the stages of the class as far as its offers are in the
 // domains, and how many stages it has before the first of them.
 func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
@@ -229,7 +176,7 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 		if !ok {
 			narrow := w.accepts.Sets[stage]
 			for i, d := range cell {
-				narrow = narrow.Both(w.ground.keys[profile.Keys[i]].offers[d])
+				narrow = narrow.Both(w.ground.Keys[profile.Keys[i]].Offers[d])
 			}
 			set = w.accepts.Number(narrow)
 			w.narrowed[key] = set
@@ -247,9 +194,9 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 // free returns how many pods of the class have room on these nodes, about.
 func (w *work) free(class *class, nodes bitmap.Set) int {
 	n, units := 0, class.units()
-	w.rooms.hard[class.Sig].Both(nodes).Each(func(i int) {
-		if n < units && !w.rooms.full.Has(i) {
-			n += class.Ask.Times(w.rooms.room[i], units-n)
+	w.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
+		if n < units && !w.rooms.Full.Has(i) {
+			n += class.Ask.Times(w.rooms.Room[i], units-n)
 		}
 	})
 	return n

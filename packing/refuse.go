@@ -26,7 +26,7 @@ func (w *work) refusals() []Refusal {
 			continue
 		}
 		if p.cell != nil {
-			w.ground.census.Add(w.q.profile(p), p.cell, -w.left[c])
+			w.ground.Census.Add(w.q.profile(p), p.cell, -w.left[c])
 		}
 		left[p.base] = append(left[p.base], p.Pods[len(p.Pods)-w.left[c]*p.unit:]...)
 	}
@@ -249,7 +249,7 @@ func (t *trial) lackAlone(o int) (Relaxation, bool) {
 	if keys := t.q.profile(t.class).Keys; len(keys) > 0 {
 		narrow := t.accepts.Sets[set]
 		for i, d := range t.cellOf(o) {
-			narrow = narrow.Both(t.ground.keys[keys[i]].offers[d])
+			narrow = narrow.Both(t.ground.Keys[keys[i]].Offers[d])
 		}
 		set = t.accepts.Number(narrow)
 	}
@@ -260,14 +260,14 @@ func (t *trial) lackAlone(o int) (Relaxation, bool) {
 func (t *trial) cellOf(o int) []int {
 	var cell []int
 	for _, key := range t.q.profile(t.class).Keys {
-		cell = append(cell, t.ground.keys[key].offerAt[o])
+		cell = append(cell, t.ground.Keys[key].OfferAt[o])
 	}
 	return cell
 }
 
 // against names the rule about other pods that keeps the class off the offer, if there is one.
 func (t *trial) against(o int) (Code, string) {
-	rule := t.ground.census.Refusal(t.q.profile(t.class), t.cellOf(o))
+	rule := t.ground.Census.Refusal(t.q.profile(t.class), t.cellOf(o))
 	if rule == nil {
 		// A new machine gives all that is asked of a host, but for company.
 		if groups, self := t.needs(t.class); len(groups) > 0 && (!self || slices.ContainsFunc(groups, t.hasHost)) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -14,7 +15,7 @@ const mostRescues = 24
 // else has: pods may have lost their place to somebody who then found none, or
 // have been sent to a domain that could not have them. First all are tried together, then class by
 // class. It returns the better plan. ground, r and q are those from before any pod was placed.
-func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
+func (w *work) rescue(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
 	if w.unplaced() == 0 {
 		return w
 	}
@@ -50,12 +51,12 @@ func (w *work) rescue(ground *terrain, r *rooms, q *queue) *work {
 
 // holds takes out of the plan what kube-scheduler would not bind, with the domains that its machines bring along, and
 // reports whether the rest holds.
-func (w *work) holds(ground *terrain, r *rooms) bool {
+func (w *work) holds(ground *terrain.Ground, r *terrain.Nodes) bool {
 	if found := w.foresee(ground); found != nil {
-		if len(found.bare) > len(ground.bare) {
+		if len(found.Bare) > len(ground.Bare) {
 			return false
 		}
-		ground, w.ground.domains = found, found.domains
+		ground, w.ground.Domains = found, found.Domains
 	}
 	w.judge(ground, r)
 	return w.foresee(ground) == nil
@@ -63,7 +64,7 @@ func (w *work) holds(ground *terrain, r *rooms) bool {
 
 // raise puts pods that are spread over hosts, and have no place, onto the nodes and machines of the plan: if all of
 // those have some, they may have more, as long as nothing else is bought for them.
-func (w *work) raise(ground *terrain, r *rooms, q *queue) *work {
+func (w *work) raise(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
 	left := func(c int) bool { return w.left[c] > 0 && w.isSpreadOverHosts(c) }
 	if !slices.ContainsFunc(w.order, left) {
 		return w
@@ -136,7 +137,7 @@ func (w *work) strandAllBut(classes []int) {
 }
 
 // reopened returns the plan as it stands, with all rooms, counts and limits worked out anew.
-func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
+func (w *work) reopened(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
 	next := newWork(w.st, q, w.accepts, r, ground, w.effort)
 	next.steps, next.eased, next.narrowed = w.steps, w.eased, w.narrowed
 	next.q.classes, next.left = slices.Clone(w.q.classes), slices.Clone(w.left)
@@ -154,15 +155,15 @@ func (w *work) reopened(ground *terrain, r *rooms, q *queue) *work {
 func (w *work) settle() {
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
-		free, host := w.rooms.room[at.node].Clone(), w.rooms.hosts[at.node].Clone()
+		free, host := w.rooms.Room[at.node].Clone(), w.rooms.Hosts[at.node].Clone()
 		free.Take(c.Ask, at.n)
 		w.tally(&host, c, at.n)
-		w.rooms.set(at.node, free, append(w.rooms.ports[at.node], c.Ports...), host)
+		w.rooms.Set(at.node, free, append(w.rooms.Ports[at.node], c.Ports...), host)
 	}
-	w.ground.findFewest(w.rooms, w.q.Book, w.ground.counted)
+	w.ground.FindFewest(w.rooms, w.q.Book, w.ground.Counted)
 	for c := range w.q.classes {
 		if p := &w.q.classes[c]; p.cell != nil {
-			w.ground.census.Add(w.q.profile(p), p.cell, w.all(c)-w.left[c])
+			w.ground.Census.Add(w.q.profile(p), p.cell, w.all(c)-w.left[c])
 		}
 	}
 }
@@ -230,7 +231,7 @@ func (w *work) hopes(c int, affords func(set int) bool) bool {
 	}
 	return slices.ContainsFunc(w.places(c), func(at topology.Place) bool {
 		stages, _ := w.stagesIn(class, at.Domains)
-		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && w.ground.census.Refusal(profile, at.Domains) == nil
+		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && w.ground.Census.Refusal(profile, at.Domains) == nil
 	})
 }
 

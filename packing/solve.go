@@ -5,6 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
+	"github.com/joiner-sh/joiner/terrain"
 )
 
 // Effort is how much work a plan may take, in steps: one class of pods looked
@@ -28,8 +29,8 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	accepts := st.Accept(pods)
 	q := newQueue(pods)
 	q.accept(accepts)
-	rooms := newRooms(s, q)
-	ground := newTerrain(st, rooms, q, q.buyable(accepts), s.Nodes)
+	rooms := terrain.NewNodes(s, pods)
+	ground := terrain.NewGround(pods, accepts, rooms, s.Nodes)
 
 	// 2. Pods that keep to zones, or other domains, are sent there.
 	w := newWork(st, q, accepts, rooms, ground, int(effort))
@@ -97,7 +98,7 @@ func (w *work) buyRest() {
 }
 
 // judge takes out of the plan what kube-scheduler would not bind.
-func (w *work) judge(ground *terrain, r *rooms) {
+func (w *work) judge(ground *terrain.Ground, r *terrain.Nodes) {
 	w.audit(ground)
 	for w.unwind(ground, r) {
 		w.audit(ground)

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/offers"
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -18,18 +20,19 @@ type work struct {
 	q       *queue
 	accepts *offers.Acceptance
 
-	rooms    *rooms         // the nodes that are there, as they fill
-	ground   *terrain       // as pods are sent to domains
-	weight   []float64      // by resource: its part in the bulk of an amount
-	caps     map[string]int // by part: how many pods it can have, found by an attempt before
-	eased    map[int]bool   // by whole class: an attempt before found no place for some with their wishes about hosts
-	narrowed map[string]int // accept sets of parts, by that of the whole
-	rates    []float64      // by accept set: price per size, -1 if not known yet
-	alone    map[lone][]int // what varietyAlone has found
+	rooms    *terrain.Nodes  // the nodes that are there, as they fill
+	ground   *terrain.Ground // as pods are sent to domains
+	fits     []bitmap.Set    // by class, made when first asked for; see fitting
+	weight   []float64       // by resource: its part in the bulk of an amount
+	caps     map[string]int  // by part: how many pods it can have, found by an attempt before
+	eased    map[int]bool    // by whole class: an attempt before found no place for some with their wishes about hosts
+	narrowed map[string]int  // accept sets of parts, by that of the whole
+	rates    []float64       // by accept set: price per size, -1 if not known yet
+	alone    map[lone][]int  // what varietyAlone has found
 
 	// level is, by group of a spread over host names, the fewest of its pods on any node or machine of the plan,
 	// while no more machines are bought; nil: there can always be one without any.
-	level map[int]scarcity
+	level map[int]terrain.Scarcity
 
 	clumped   map[int]bool // groups over host names whose pods have their one machine
 	sent      map[int]int  // by part: how many units were sent there
@@ -75,9 +78,9 @@ type take struct {
 }
 
 // newWork begins a plan. What it alters of its arguments it copies first.
-func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *rooms, g *terrain, effort int) *work {
+func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *terrain.Nodes, g *terrain.Ground, effort int) *work {
 	w := &work{
-		st: st, accepts: a, effort: effort, rooms: r.clone(), ground: g.fork(),
+		st: st, accepts: a, effort: effort, rooms: r.Clone(), ground: g.Fork(),
 		alone: map[lone][]int{}, caps: map[string]int{}, eased: map[int]bool{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
 	}
 	own := *q

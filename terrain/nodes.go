@@ -1,0 +1,203 @@
+package terrain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/pending"
+	"github.com/joiner-sh/joiner/topology"
+)
+
+// Nodes is what is left of the nodes that are there.
+type Nodes struct {
+	List  []*cluster.Node   // those that take pods; initialized first, then joined, then by name
+	Room  []capacity.Vector // likewise; one after the other in cells
+	Ports [][]cluster.HostPort
+	Hosts []topology.Tally // none is altered: it is replaced
+	Hard  []bitmap.Set     // by signature: the nodes that it accepts
+	Liked []bitmap.Set     // by signature: the nodes that its preferences like too
+	Full  bitmap.Set       // nodes without room for anybody
+
+	cells  []int64
+	lent   bool // cells, Ports and Hosts are another's too
+	labels *bitmap.Index
+	taints []tainted
+	held   map[int]bitmap.Set // by group over host names, made when first asked for; see Having
+}
+
+// tainted is the nodes that have the same taints.
+type tainted struct {
+	taints []constraint.Taint
+	nodes  bitmap.Set
+}
+
+// Clone returns a copy that can be filled by itself. It shares all that there is with r until
+// it gets its first pods; r must not get any after that.
+func (r *Nodes) Clone() *Nodes {
+	out := *r
+	out.lent, out.held = true, map[int]bitmap.Set{}
+	return &out
+}
+
+// Set notes what is left of a node, and who is on it, once it has got pods.
+func (r *Nodes) Set(node int, free capacity.Vector, ports []cluster.HostPort, host topology.Tally) {
+	if r.lent {
+		r.lent, r.cells = false, slices.Clone(r.cells)
+		r.Room = capacity.VectorsIn(r.cells, len(r.List))
+		r.Ports, r.Hosts = slices.Clone(r.Ports), slices.Clone(r.Hosts)
+	}
+	copy(r.Room[node], free)
+	r.Ports[node], r.Hosts[node] = slices.Clip(ports), host
+	for group, held := range r.held {
+		if host.Matched(group) > 0 {
+			held.Add(node)
+		}
+	}
+}
+
+// NewNodes returns the nodes of the snapshot, and which of them the signatures of the queue accept.
+func NewNodes(s cluster.Snapshot, q *pending.Queue) *Nodes {
+	r := &Nodes{List: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitmap.Set{}}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; !n.Leaving {
+			r.List = append(r.List, n)
+		}
+	}
+	if !slices.IsSortedFunc(r.List, compareNodes) {
+		slices.SortStableFunc(r.List, compareNodes)
+	}
+	r.cells = make([]int64, len(r.List)*len(q.Dims))
+	r.Room, r.Ports = capacity.VectorsIn(r.cells, len(r.List)), make([][]cluster.HostPort, len(r.List))
+	for i, n := range r.List {
+		q.Dims.Left(r.Room[i], n.Allocatable, n.Requested)
+		r.Ports[i] = slices.Clip(n.HostPorts)
+	}
+	r.Hosts = make([]topology.Tally, len(r.List))
+	r.labels = bitmap.NewIndex(len(r.List), func(key string, add func(from, to int, value string)) {
+		for i, n := range r.List {
+			if value, ok := n.Labels[key]; ok {
+				add(i, i+1, value)
+			} else if key == topology.Hostname {
+				add(i, i+1, n.Name)
+			}
+		}
+	})
+	r.findTaints()
+	for i := range q.Signatures {
+		r.judge(&q.Signatures[i])
+	}
+	r.findFull(q)
+	return r
+}
+
+func compareNodes(a, b *cluster.Node) int {
+	switch {
+	case a.Initialized != b.Initialized:
+		return boolFirst(a.Initialized)
+	case a.Joined != b.Joined:
+		return boolFirst(a.Joined)
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+func boolFirst(yes bool) int {
+	if yes {
+		return -1
+	}
+	return 1
+}
+
+// judge notes which nodes the signature accepts, and which it likes. A node
+// that no preference likes is still taken before anything is bought: that is
+// where kube-scheduler will put the pod.
+func (r *Nodes) judge(s *pending.Signature) {
+	hard := r.labels.SatisfyingOne(s.Required)
+	tolerating, soft := r.tolerated(s)
+	hard.And(tolerating)
+	liked := hard.Both(soft)
+	if !liked.Any() {
+		liked = hard
+	}
+	for _, p := range s.Preferred {
+		if both := liked.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
+			liked = both
+		}
+	}
+	r.Hard = append(r.Hard, hard)
+	r.Liked = append(r.Liked, liked)
+}
+
+// findTaints puts the nodes with the same taints together: they are few groups.
+func (r *Nodes) findTaints() {
+	numbers := map[string]int{}
+	var key []byte
+	for i, n := range r.List {
+		key = key[:0]
+		for _, t := range n.Taints {
+			key = appendText(key, t.Key, t.Value, string(t.Effect))
+		}
+		number, ok := numbers[string(key)]
+		if !ok {
+			number = len(r.taints)
+			numbers[string(key)] = number
+			r.taints = append(r.taints, tainted{n.Taints, bitmap.New(len(r.List))})
+		}
+		r.taints[number].nodes.Add(i)
+	}
+}
+
+// tolerated returns the nodes whose taints the signature tolerates, and those
+// of them without a soft taint that it does not.
+func (r *Nodes) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
+	hard, soft = bitmap.New(len(r.List)), bitmap.New(len(r.List))
+	for _, alike := range r.taints {
+		if _, bad := constraint.Untolerated(alike.taints, s.Tolerations); bad {
+			continue
+		}
+		hard.Or(alike.nodes)
+		avoided := func(t constraint.Taint) bool { return !constraint.Tolerated(t, s.Tolerations) }
+		if !slices.ContainsFunc(alike.taints, avoided) {
+			soft.Or(alike.nodes)
+		}
+	}
+	return hard, soft
+}
+
+// findFull notes the nodes that have no room for any class.
+func (r *Nodes) findFull(q *pending.Queue) {
+	r.Full = bitmap.New(len(r.List))
+	var least capacity.Vector
+	for c := range q.Classes {
+		if ask := q.Classes[c].Ask; least == nil {
+			least = ask.Clone()
+		} else {
+			for i := range least {
+				least[i] = min(least[i], ask[i])
+			}
+		}
+	}
+	for i := range r.List {
+		if !least.Fits(r.Room[i]) {
+			r.Full.Add(i)
+		}
+	}
+}
+
+// Having returns the nodes on which the group, over host names, counts a pod.
+func (r *Nodes) Having(group int) bitmap.Set {
+	held, ok := r.held[group]
+	if !ok {
+		held = bitmap.New(len(r.List))
+		for i := range r.Hosts {
+			if r.Hosts[i].Matched(group) > 0 {
+				held.Add(i)
+			}
+		}
+		r.held[group] = held
+	}
+	return held
+}
