@@ -37,13 +37,27 @@ type ascent struct {
 	of      []int       // by class: the class of rough that stands for it
 	live    [][]int32   // by kind: the slots that a pod of some class takes
 
-	rates [][]float64 // by kind, by resource: what one unit pays
-	loads [][]float64 // by kind, by resource: what the pods that lean there take
-	busy  []bool      // by kind: some pods lean there
-	near  [][]option  // by class: the options that are not far from the cheapest
-	cost  []float64   // of each option of the class that is looked at
+	asks  [][]four   // by class: class.ask, in fours
+	rates []four     // by kind, by resource in fours: what one unit pays
+	loads []four     // by kind, by resource in fours: what the pods that lean there take
+	busy  []bool     // by kind: some pods lean there
+	near  [][]option // by class: the options that are not far from the cheapest
+	cost  []float64  // of each option of the class that is looked at
+	lent  []lent     // to the options where its pods lean
 	value float64     // of the best worths
 	worth []float64
+}
+
+// four is amounts of four resources, or of fewer and then nothing: pods mostly ask for no more.
+type four [4]float64
+
+// fours is so many amounts in fours.
+func fours(n int) int { return (n + 3) / 4 }
+
+// lent is a weight of an option.
+type lent struct {
+	option
+	weight float64
 }
 
 // slot is slots of a kind for a group, or for large pods.
@@ -98,9 +112,20 @@ const softRounds = 8
 func (p *part) newAscent() *ascent {
 	a := &ascent{part: p, slots: make([][]slot, len(p.kinds))}
 	a.findOptions()
+	a.quarter()
 	a.live = a.taken()
 	a.roughen()
 	return a
+}
+
+// quarter notes what the classes ask for in fours.
+func (a *ascent) quarter() {
+	a.asks = grid[four](len(a.classes), fours(len(a.classes[0].ask)))
+	for c := range a.classes {
+		for r, n := range a.classes[c].ask {
+			a.asks[c][r/4][r%4] = n
+		}
+	}
 }
 
 // fork returns an ascent of its own, which shares with a what is only read; it begins with begin.
@@ -112,7 +137,7 @@ func (a *ascent) fork() *ascent {
 	}
 	out := a.on(kinds)
 	out.shares, out.pace = grid[float64](len(kinds), n), grid[pace](len(kinds), n)
-	out.rates, out.loads = grid[float64](len(kinds), n), grid[float64](len(kinds), n)
+	out.rates, out.loads = make([]four, len(kinds)*fours(n)), make([]four, len(kinds)*fours(n))
 	out.busy, out.slots = make([]bool, len(kinds)), make([][]slot, len(kinds))
 	for i := range a.slots {
 		out.slots[i] = slices.Clone(a.slots[i])
@@ -346,10 +371,11 @@ func (a *ascent) round(softness float64, whole bool) {
 func (a *ascent) price(i int) {
 	k := &a.kinds[i]
 	a.busy[i] = false
+	rates, loads := a.rowsOf(i)
 	for r, room := range k.room {
-		a.loads[i][r] = 0
+		loads[r/4][r%4] = 0
 		if room > 0 {
-			a.rates[i][r] = a.shares[i][r] * k.price / room
+			rates[r/4][r%4] = a.shares[i][r] * k.price / room
 		}
 	}
 	for _, n := range a.live[i] {
@@ -358,20 +384,32 @@ func (a *ascent) price(i int) {
 	}
 }
 
+// rowsOf returns the rates and the loads of a kind.
+func (a *ascent) rowsOf(i int) (rates, loads []four) {
+	n := len(a.asks[0])
+	return a.rates[i*n : (i+1)*n], a.loads[i*n : (i+1)*n]
+}
+
 // look notes what a pod of the class pays at each option, and returns the least.
 func (a *ascent) look(c int, options []option) float64 {
-	ask, least := a.classes[c].ask, math.Inf(1)
+	ask, least := a.asks[c], math.Inf(1)
 	costs, takes := slices.Grow(a.cost[:0], len(options))[:len(options)], a.takes[c]
 	for i, o := range options {
-		rates, sum := a.rates[o.kind][:len(ask)], 0.0
-		for r, n := range ask {
-			sum += rates[r] * n
+		rates, sum := a.rates[int(o.kind)*len(ask):][:len(ask)], 0.0
+		for q := range ask {
+			x, y := &rates[q], &ask[q]
+			sum += x[0]*y[0] + x[1]*y[1] + x[2]*y[2] + x[3]*y[3]
 		}
-		for _, t := range takes[o.from:o.to] {
-			sum += a.slots[o.kind][t.slot].fee * float64(t.n)
+		if o.from < o.to {
+			slots := a.slots[o.kind]
+			for _, t := range takes[o.from:o.to] {
+				sum += slots[t.slot].fee * float64(t.n)
+			}
 		}
 		costs[i] = sum
-		least = min(least, sum)
+		if sum < least {
+			least = sum
+		}
 	}
 	a.cost = costs
 	return least
@@ -383,30 +421,40 @@ const far = 16
 // lean spreads the pods over their options, most of them where they pay
 // least, as (1-x/16)^16 has it, which is nearly e^-x.
 func (a *ascent) lean(c int, options []option, least, softness float64) {
-	ask := a.classes[c].ask
-	scale, total := 1/max(least*softness*far, 1e-12), 0.0
-	for i, cost := range a.cost { // which become weights
-		p := max(1-(cost-least)*scale, 0)
-		p *= p
-		p *= p
-		p *= p
-		p *= p
-		a.cost[i] = p
-		total += p
-	}
-	each := a.pods[c] / total
-	for i, o := range options {
-		if a.cost[i] == 0 {
+	ask := a.asks[c]
+	span := max(least*softness*far, 1e-12)
+	scale, total, limit := 1/span, 0.0, least+span
+	a.lent = a.lent[:0]
+	for i, cost := range a.cost {
+		if cost >= limit {
 			continue
 		}
-		pods := a.cost[i] * each
+		p := 1 - (cost-least)*scale
+		p *= p
+		p *= p
+		p *= p
+		p *= p
+		total += p
+		a.lent = append(a.lent, lent{options[i], p})
+	}
+	each := a.pods[c] / total
+	for i := range a.lent {
+		o := &a.lent[i]
+		pods := o.weight * each
 		a.busy[o.kind] = true
-		loads := a.loads[o.kind]
-		for r, n := range ask {
-			loads[r] += pods * n
+		loads := a.loads[int(o.kind)*len(ask):][:len(ask)]
+		for q := range ask {
+			x, y := &loads[q], &ask[q]
+			x[0] += pods * y[0]
+			x[1] += pods * y[1]
+			x[2] += pods * y[2]
+			x[3] += pods * y[3]
 		}
-		for _, t := range a.takes[c][o.from:o.to] {
-			a.slots[o.kind][t.slot].load += pods * float64(t.n)
+		if o.from < o.to {
+			slots := a.slots[o.kind]
+			for _, t := range a.takes[c][o.from:o.to] {
+				slots[t.slot].load += pods * float64(t.n)
+			}
 		}
 	}
 }
@@ -414,23 +462,26 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 // narrow keeps the options that cost no more than limit for the next rounds.
 func (a *ascent) narrow(c int, limit float64) {
 	if a.near[c] == nil {
-		a.near[c] = make([]option, 0, len(a.options[c]))
+		a.near[c] = make([]option, len(a.options[c]))
 	}
-	a.near[c] = a.near[c][:0]
+	near, n := a.near[c][:len(a.options[c])], 0
 	for i, o := range a.options[c] {
 		if a.cost[i] <= limit {
-			a.near[c] = append(a.near[c], o)
+			near[n] = o
+			n++
 		}
 	}
+	a.near[c] = near[:n]
 }
 
 // shift moves the price of a kind towards the resources that are used most.
 func (a *ascent) shift(i int) {
 	k, sum := &a.kinds[i], 0.0
+	_, loads := a.rowsOf(i)
 	for r, room := range k.room {
 		if room > 0 {
-			a.loads[i][r] *= k.price / room
-			sum += a.shares[i][r] * a.loads[i][r]
+			loads[r/4][r%4] *= k.price / room
+			sum += a.shares[i][r] * loads[r/4][r%4]
 		}
 	}
 	for _, n := range a.live[i] {
@@ -444,7 +495,7 @@ func (a *ascent) shift(i int) {
 	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.live[i]))
 	for r, share := range a.shares[i] {
 		if share > 0 {
-			a.shares[i][r] = max(share*a.pace[i][r].factor(a.loads[i][r]/sum), floor)
+			a.shares[i][r] = max(share*a.pace[i][r].factor(loads[r/4][r%4]/sum), floor)
 			total += a.shares[i][r]
 		}
 	}

@@ -59,6 +59,7 @@ func (a *ascent) roughen() {
 		}
 	}
 	r.live = r.taken()
+	r.quarter()
 	a.rough = &r
 }
 
