@@ -84,12 +84,19 @@ type allowedType struct {
 // is left, it notes the requirement, in the order of their keys, at which that happened.
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
+	known := map[catalog.Offering]string{} // by place: what refuses it
 	for _, t := range types {
-		a := allowedType{typ: t}
+		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
 		byType := p.refusal(t.Labels, isOfferingKey)
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			byOffering := p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) })
+			place := *o
+			place.Price, place.Available = 0, false
+			byOffering, ok := known[place]
+			if !ok {
+				byOffering = p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) })
+				known[place] = byOffering
+			}
 			if first := firstKey(byType, byOffering); first != "" {
 				p.Emptied = max(p.Emptied, first)
 				continue

@@ -61,9 +61,10 @@ type Offer struct {
 	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
 }
 
-// New numbers what the pools of the snapshot may buy on the market for the pods of the queue.
-func New(s cluster.Snapshot, market catalog.Market, q *pending.Queue) *Stock {
-	st := &Stock{Dims: q.Dims}
+// New numbers what the pools of the snapshot may buy on the market for the pods of a queue, which
+// is not waited for before the market has been looked through.
+func New(s cluster.Snapshot, market catalog.Market, queue func() *pending.Queue) *Stock {
+	st := &Stock{}
 	for i := range s.Pools {
 		st.Pools = append(st.Pools, newPool(&s.Pools[i]))
 	}
@@ -71,7 +72,7 @@ func New(s cluster.Snapshot, market catalog.Market, q *pending.Queue) *Stock {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	for i, p := range st.Pools {
-		st.add(i, p, market, q)
+		st.add(i, p, market, queue)
 	}
 	st.numberPlaces()
 	st.findReserves(s.Nodes)
@@ -82,6 +83,7 @@ func New(s cluster.Snapshot, market catalog.Market, q *pending.Queue) *Stock {
 		}
 	}
 	st.Labels = bitmap.NewIndex(len(st.Offers), st.visitLabel)
+	st.Dims = queue().Dims
 	st.shape(s.Daemons)
 	for _, p := range st.Pools {
 		st.count(p)
@@ -108,7 +110,7 @@ func (st *Stock) numberPlaces() {
 }
 
 // add appends the offers of the pool.
-func (st *Stock) add(i int, p *Pool, market catalog.Market, q *pending.Queue) {
+func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *pending.Queue) {
 	p.from, p.to = len(st.Offers), len(st.Offers)
 	if p.Unusable != "" {
 		return
@@ -119,7 +121,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, q *pending.Queue) {
 		return
 	}
 	allowed := p.filter(sortedTypes(types))
-	for _, chosen := range p.choices(types, q) {
+	for _, chosen := range p.choices(types, queue) {
 		v := Variant{Pool: i, Chosen: chosen, Labels: constraint.Labels{}, from: len(st.Models)}
 		for _, labels := range []constraint.Labels{p.fixed, chosen} {
 			for k, value := range labels {
@@ -156,17 +158,30 @@ func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
 
 // byPrice returns the offers of the models that can be bought any number of times, the cheapest first.
 func (st *Stock) byPrice(models []Model) []int {
-	var out []int
-	for _, m := range models {
-		for o := m.from; o < m.to; o++ {
-			if !st.Offers[o].IsReserved() {
-				out = append(out, o)
-			}
+	if len(models) == 0 {
+		return nil
+	}
+	type priced struct {
+		price catalog.Price
+		offer int
+	}
+	first, last := models[0].from, models[len(models)-1].to
+	all := make([]priced, 0, last-first)
+	for o := first; o < last; o++ {
+		if !st.Offers[o].IsReserved() {
+			all = append(all, priced{st.Offers[o].Price, o})
 		}
 	}
-	slices.SortFunc(out, func(a, b int) int {
-		return cmp.Or(cmp.Compare(st.Offers[a].Price, st.Offers[b].Price), cmp.Compare(a, b))
+	slices.SortFunc(all, func(a, b priced) int {
+		if a.price != b.price {
+			return cmp.Compare(a.price, b.price)
+		}
+		return a.offer - b.offer
 	})
+	out := make([]int, len(all))
+	for i := range all {
+		out[i] = all[i].offer
+	}
 	return out
 }
 

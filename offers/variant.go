@@ -18,12 +18,13 @@ const maxVariants = 128
 // leaves a choice: a requirement on a custom key with several values. Only
 // differences that some pod cares about count; among the rest the first value
 // by name is taken, so the label is always the same. There is at least one choice.
-func (p *Pool) choices(types []catalog.Type, q *pending.Queue) []constraint.Labels {
+func (p *Pool) choices(types []catalog.Type, queue func() *pending.Queue) []constraint.Labels {
 	out := []constraint.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
 		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
 			continue
 		}
+		q := queue()
 		values := choose(p.Accepts[key], wishesFor(q, key))
 		if listed := p.Accepts[key]; q.Spreads(key) && !listed.Complement {
 			values = listed.Listed // each is a domain of its own

@@ -3,6 +3,7 @@ package packing
 import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/fork"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/terrain"
@@ -24,8 +25,9 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		effort = Usual
 	}
 	// 1. What is asked for, and what may be bought.
-	pods := pending.New(s)
-	st := offers.New(s, market, pods)
+	queue := fork.Later(func() *pending.Queue { return pending.New(s) }) // meanwhile the market is looked through
+	st := offers.New(s, market, queue)
+	pods := queue()
 	accepts := st.Accept(pods)
 	q := newQueue(pods)
 	q.accept(accepts)
