@@ -18,9 +18,10 @@ type filler struct {
 	barred  int     // a class that does not come onto the machine, plus one; 0: none
 	left    []int   // by class; what the filler may still place
 	cursors []cursor
-	room    []float64 // what is left on the machine
-	seats   []int32   // by class, while a machine is filled: its index in takes plus one
-	begun   bool      // the machine held something before it was filled
+	room    []four  // what is left on the machine
+	best    float64 // score of the cursors
+	seats   []int32 // by class, while a machine is filled: its index in takes plus one
+	begun   bool    // the machine held something before it was filled
 }
 
 // near is how close to the best score a class usually must be for its size
@@ -59,7 +60,7 @@ func (f *filler) fill(m *machine, s *shelf) float64 {
 // returns what they are worth.
 func (f *filler) takeRow(m *machine, k *cursor) float64 {
 	worth := 0.0
-	first := f.q.classes[k.row[k.at]].bulk
+	first := f.facts.bulk[k.row[k.at]]
 	for want := f.want(k); want > 0; {
 		class := k.row[k.at]
 		n := f.portion(m, k, want)
@@ -74,7 +75,7 @@ func (f *filler) takeRow(m *machine, k *cursor) float64 {
 		}
 		k.advance()
 		f.measure(m)
-		if !f.settle(k, m, first) || f.q.classes[k.row[k.at]].bulk < alike*first {
+		if !f.settle(k, m, first) || f.facts.bulk[k.row[k.at]] < alike*first {
 			break
 		}
 	}
@@ -160,6 +161,7 @@ func (f *filler) without(m *machine, empty machine, class, off int, s *shelf) ma
 func (f *filler) weigh(m *machine) bool {
 	bulk := f.bulk(m.free)
 	f.measure(m)
+	f.best = 0
 	kept := 0
 	for i := range f.cursors {
 		k := &f.cursors[i]
@@ -171,8 +173,11 @@ func (f *filler) weigh(m *machine) bool {
 		if (!k.quick || k.left == 0 || k.fits == 0) && !f.settle(k, m, bulk) {
 			continue
 		}
+		if k.score > f.best {
+			f.best = k.score
+		}
 		if kept < i {
-			f.cursors[kept] = f.cursors[i]
+			f.cursors[kept] = *k
 		}
 		kept++
 	}
@@ -183,21 +188,23 @@ func (f *filler) weigh(m *machine) bool {
 // measure notes what is left on the machine.
 func (f *filler) measure(m *machine) {
 	f.room = f.room[:0]
-	for _, n := range m.free {
-		f.room = append(f.room, float64(n))
+	for q := range f.facts.fours {
+		room := four{leastRoom, leastRoom, leastRoom, leastRoom}
+		for i := range min(4, len(m.free)-4*q) {
+			room[i] = max(float64(m.free[4*q+i]), leastRoom)
+		}
+		f.room = append(f.room, room)
 	}
 }
 
+// choose returns the cursor at which to go on: of those that would fill the room nearly best, the one with
+// the dearest pods.
 func (f *filler) choose() int {
-	most, enough := 0.0, cmp.Or(f.near, near)
-	for i := range f.cursors {
-		most = max(most, f.cursors[i].score)
-	}
+	enough := cmp.Or(f.near, near) * f.best
 	best, worth := 0, -1.0
 	for i := range f.cursors {
-		k := &f.cursors[i]
-		if size := k.worth; k.score >= enough*most && size > worth {
-			best, worth = i, size
+		if k := &f.cursors[i]; k.score >= enough && k.worth > worth {
+			best, worth = i, k.worth
 		}
 	}
 	return best

@@ -191,13 +191,14 @@ func (r *run) apply(m machine) float64 {
 }
 
 func (r *run) outcome() outcome {
+	r.know()
 	o := outcome{strategy: r.strategy, machines: r.machines, left: r.left, budgets: r.budgets}
 	for i := range r.machines {
 		m := &r.machines[i]
 		o.count += m.copies
 		o.price += float64(m.copies) * m.price
 		for _, t := range m.takes {
-			o.crowded += m.copies * max(0, t.n-r.share(t.class))
+			o.crowded += m.copies * max(0, t.n-r.facts.share[t.class])
 		}
 	}
 	return o

@@ -83,23 +83,34 @@ func (s *shelf) drop(left []int) {
 type cursor struct {
 	row   []int
 	at    int
-	left  int       // of the class at the cursor: how many may still come onto the machine
-	fits  float64   // how many would fit if there were enough of them
-	score float64   // what they would be worth
-	free  bool      // the rules about hosts allow some, as long as none of the class is added
-	quick bool      // nothing but room and number keeps the class away, as long as none of it is added
-	per   []float64 // facts.per of the class
-	worth float64   // of one
+	left  int     // of the class at the cursor: how many may still come onto the machine
+	fits  float64 // how many would fit if there were enough of them
+	score float64 // what they would be worth
+	free  bool    // the rules about hosts allow some, as long as none of the class is added
+	quick bool    // nothing but room and number keeps the class away, as long as none of it is added
+	per   []four  // facts.per of the class
+	worth float64 // of one
 }
 
 // facts is what filling looks at all the time, side by side: by class.
 type facts struct {
-	per   []float64 // by class × resource: one by what a unit asks for, 0 if it asks for nothing
+	per   []four // by class × resource in fours: one by what a unit asks for, plenty if it asks for nothing
+	fours int    // by class
 	bulk  []float64
+	share []int // how many units of it one machine holds at most if it is shared out
 	ports []bool
 	base  []int // by group about hosts: the whole class that alone has to do with it, or -1
 	rules []rules
 }
+
+// four is amounts of four resources; most pods ask for no more.
+type four [4]float64
+
+// What is asked for by nobody fits plenty of times into the least of rooms.
+const (
+	plenty    = 1e300
+	leastRoom = 1e-280
+)
 
 // rules says how the rules about hosts concern a class.
 type rules byte
@@ -112,16 +123,20 @@ const (
 
 // know notes the facts about the classes that have come since.
 func (w *work) know() {
+	w.facts.fours = (len(w.st.Dims) + 3) / 4
 	for c := len(w.facts.bulk); c < len(w.q.classes); c++ {
 		class := &w.q.classes[c]
-		for _, n := range class.Ask {
-			per := 0.0
-			if n > 0 {
-				per = 1 / float64(n)
+		for q := range w.facts.fours {
+			per := four{plenty, plenty, plenty, plenty}
+			for i := range min(4, len(class.Ask)-4*q) {
+				if n := class.Ask[4*q+i]; n > 0 {
+					per[i] = 1 / float64(n)
+				}
 			}
 			w.facts.per = append(w.facts.per, per)
 		}
 		w.facts.bulk, w.facts.ports = append(w.facts.bulk, class.bulk), append(w.facts.ports, len(class.Ports) > 0)
+		w.facts.share = append(w.facts.share, max(1, (w.q.classes[class.base].all+3)/4))
 		w.facts.rules = append(w.facts.rules, w.rulesOf(class))
 		for _, m := range class.members {
 			w.facts.rules[m.class] = ruled // bundles bring more of it
@@ -181,11 +196,14 @@ func (q *queue) bases() []int {
 
 // fits returns how many units that take such parts of an amount fit into the
 // room, fractions counted, at most 1e9: 0 where not one does.
-func fits(parts, room []float64) float64 {
+func fits(parts, room []four) float64 {
 	fits := 1e9
-	for i, per := range parts {
-		if per > 0 {
-			fits = min(fits, room[i]*per)
+	for q := range parts {
+		x, y := &parts[q], &room[q]
+		for i := range x {
+			if n := x[i] * y[i]; n < fits {
+				fits = n
+			}
 		}
 	}
 	if fits < 1-1e-9 {
@@ -193,6 +211,9 @@ func fits(parts, room []float64) float64 {
 	}
 	return max(fits, 1) // what fits exactly may be off by a rounding
 }
+
+// perOf returns facts.per of the class.
+func (w *work) perOf(class int) []four { return w.facts.per[class*w.facts.fours:][:w.facts.fours] }
 
 // advance moves the cursor to the next class.
 func (k *cursor) advance() { k.at, k.left, k.free, k.quick = k.at+1, -1, false, false }
@@ -222,13 +243,14 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 		if k.left == 0 {
 			continue
 		}
-		if k.fits = fits(f.facts.per[class*len(f.room):][:len(f.room)], f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].Ports, m.ports) {
+		k.per = f.perOf(class)
+		if k.fits = fits(k.per, f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].Ports, m.ports) {
 			continue
 		}
 		if !f.free(k, m, class) {
 			continue
 		}
-		k.worth, k.per = f.worth[class], f.facts.per[class*len(f.room):][:len(f.room)]
+		k.worth = f.worth[class]
 		k.quick = !f.facts.ports[class] && (k.free || f.facts.rules[class] == noRule)
 		k.score = k.fits * k.worth
 		return true
@@ -254,19 +276,13 @@ func (f *filler) free(k *cursor, m *machine, class int) bool {
 func (f *filler) allowance(m *machine, class int) int {
 	n := f.left[class]
 	if f.apart {
-		most := f.share(class)
+		most := f.facts.share[class]
 		if f.begun {
 			most -= m.of(class)
 		}
 		n = min(n, most)
 	}
 	return max(n, 0)
-}
-
-// share is how many units of a class one machine holds at most if it is shared out.
-func (w *work) share(class int) int {
-	all := w.q.classes[w.q.classes[class].base].all
-	return max(1, (all+3)/4)
 }
 
 // of returns how many units of the class the machine holds.
