@@ -51,12 +51,13 @@ type pricing struct {
 	solver  *bound.Solver
 	soft    bound.Worths        // for all of the demands, once somebody asked
 	answer  func() bound.Answer // the whole of it, once begun
+	sound   bool                // no plan at all is below it, and not only none that would be made here
 }
 
 // priced returns the pricing of the demands: the last one, if it is theirs.
-func (w *work) priced(demands []demand) *pricing {
-	if w.prices == nil || !slices.Equal(w.prices.demands, demands) {
-		w.prices = w.newPricing(demands)
+func (w *work) priced(demands []demand, sound bool) *pricing {
+	if w.prices == nil || !slices.Equal(w.prices.demands, demands) || sound && !w.prices.sound {
+		w.prices = w.newPricing(demands, sound)
 	}
 	return w.prices
 }
@@ -93,7 +94,7 @@ func (p *pricing) worths(hard bool) bound.Worths {
 // the least that all of them together can cost. What nothing on the market
 // takes is worth more than anything: a node that is there is its only chance.
 func (w *work) appraise(active []int) {
-	p := w.priced(w.demands(active))
+	p := w.priced(w.demands(active), false)
 	w.value(active, p, p.worths(false).Worth)
 }
 
@@ -199,7 +200,7 @@ func (w *work) lowerBound() catalog.Price {
 			w.gatherBase(gathered, t.class, t.n*m.copies)
 		}
 	}
-	return w.priced(sortedDemands(gathered)).least()
+	return w.priced(sortedDemands(gathered), true).least()
 }
 
 // gatherBase adds what n units of a class are parts of, or made of. Pods that
@@ -216,8 +217,9 @@ func (w *work) gatherBase(gathered map[demand]int, class, n int) {
 	}
 }
 
-// newPricing prepares the bound for the demands.
-func (w *work) newPricing(demands []demand) *pricing {
+// newPricing prepares the bound for the demands: for any plan, or for those that are made here, in
+// which no machine has more pods of a spread over hosts than its skew.
+func (w *work) newPricing(demands []demand, sound bool) *pricing {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
 		sets[i] = d.set
@@ -232,6 +234,7 @@ func (w *work) newPricing(demands []demand) *pricing {
 		devices string
 	}
 	numbers, groups := map[key]int{}, map[int]int{}
+	counts, all := w.capping(demands, sound)
 	for _, d := range demands {
 		class := &w.q.classes[d.class]
 		k := key{d.set, class.devices(w.st.Dims)}
@@ -242,7 +245,7 @@ func (w *work) newPricing(demands []demand) *pricing {
 			p.Sets = append(p.Sets, w.offering(class, w.accepts.Sets[d.set], lots))
 		}
 		need := bound.Demand{Count: d.n, Ask: class.Ask, Set: s}
-		if most, group := w.q.profile(class).Cap(); most < math.MaxInt {
+		if most, group := w.q.profile(class).Cap(counts); most < math.MaxInt {
 			g, ok := groups[group]
 			if !ok {
 				g = len(p.Caps)
@@ -254,7 +257,7 @@ func (w *work) newPricing(demands []demand) *pricing {
 		}
 		p.Demands = append(p.Demands, need)
 	}
-	return &pricing{demands: demands, lots: lots, solver: bound.New(p)}
+	return &pricing{demands: demands, lots: lots, solver: bound.New(p), sound: all}
 }
 
 // offering returns the lots in the set that have all the devices which the class asks for.

@@ -52,7 +52,7 @@ func (w *work) buyAll() {
 
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {
-	p := w.priced(w.demands(active))
+	p := w.priced(w.demands(active), false)
 	p.begin() // the bound is there when the first plan is to be judged
 	w.appraise(active)
 	lots := w.lots(active, w.set)

@@ -32,12 +32,12 @@ func (w *work) leastPrice() catalog.Price {
 	}
 	all := sortedDemands(gathered)
 	never := slices.DeleteFunc(slices.Clone(all), func(d demand) bool { return w.accepts.Sets[d.set].Meets(w.st.Reserved) })
-	alone := w.priced(never).least()
+	alone := w.priced(never, true).least()
 	if len(never) == len(all) {
 		return alone
 	}
 	c := newCredit(w, all)
-	exchanged := w.priced(c.demands).least() - c.total(c.demands)
+	exchanged := w.priced(c.demands, true).least() - c.total(c.demands)
 	return max(alone, exchanged, w.beyond(all))
 }
 
@@ -46,7 +46,7 @@ func (w *work) leastPrice() catalog.Price {
 // no machine that is bought can hold pods worth more than its price. It is the better one
 // where what is reserved is large or odd, and what could stand in for it dear.
 func (w *work) beyond(demands []demand) catalog.Price {
-	p := w.priced(demands)
+	p := w.priced(demands, true)
 	c := &credit{work: w, demands: demands, saves: make([]catalog.Price, len(w.st.Reserves))}
 	for n := range w.st.Reserves {
 		for _, o := range w.st.Reserves[n].Offers {

@@ -80,3 +80,32 @@ func (w *work) tally(t *topology.Tally, c *class, n int) {
 		t.Add(w.q.profile(&w.q.classes[m.class]), n*m.n)
 	}
 }
+
+// manyPods is how many pods, for each machine that those of a spread over hosts need at least, leave so much
+// choice among machines that the spread makes no difference to what they cost.
+const manyPods = 64
+
+// capping says which spreads over hosts the bound of the demands reckons with, and whether all of those
+// hold for every plan. Where a bound for all plans is asked for, these are the only ones. Else it is one for plans
+// that are made here, no machine of which has more of the pods than the skew, and those count that can make a difference.
+func (w *work) capping(demands []demand, sound bool) (counts func(group int) bool, all bool) {
+	machines, pods := map[int]int{}, 0
+	for _, d := range demands {
+		pods += d.n
+		if most, group := w.q.profile(&w.q.classes[d.class]).Cap(nil); most < math.MaxInt {
+			machines[group] += (d.n + most - 1) / most
+		}
+	}
+	capped := map[int]bool{}
+	all = true
+	for group, n := range machines {
+		if w.q.Book.Groups[group].Form != topology.Spread {
+			continue
+		}
+		capped[group] = w.ground.KeepsNone(group)
+		if !sound && !capped[group] && n*manyPods > pods {
+			capped[group], all = true, false
+		}
+	}
+	return func(group int) bool { return capped[group] }, all
+}

@@ -84,10 +84,6 @@ func (w *work) raise(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
 	if !next.holds(there, r) || !next.isBetter(w) {
 		return w
 	}
-	for i := range next.q.Book.Profiles {
-		next.q.Book.Profiles[i].Even()
-	}
-	next.prices = nil // the bound must not reckon with machines that need less than the plan has
 	return next
 }
 

@@ -25,6 +25,10 @@ type Ground struct {
 	Fewest  map[int]Scarcity // by group over host names, of a spread
 
 	combined map[string][][]int // the combinations of domains that there are, by labels
+	queue    *pending.Queue
+	nodes    *Nodes             // before any pod is placed
+	members  [][]*pending.Class // what ofHosts has found, by group
+	barren   map[int]bool       // what KeepsNone has found
 }
 
 // Field is the domains of one label.
@@ -40,9 +44,10 @@ type Field struct {
 type Scarcity struct{ Pods, Nodes int }
 
 // NewGround looks at the ground for the pods of the queue; it notes the residents of nodes in
-// their tallies. all are the nodes of the snapshot, those too that take no pods.
+// their tallies. r must get no pods after that. all are the nodes of the snapshot, those too that take no pods.
 func NewGround(q *pending.Queue, a *offers.Acceptance, r *Nodes, all []cluster.Node) *Ground {
 	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
+	t.queue, t.nodes, t.barren = q, r, map[int]bool{}
 	domains := map[string]int{}
 	for i := range q.Book.Groups {
 		key := q.Book.Groups[i].Key

@@ -80,7 +80,6 @@ type Profile struct {
 	Keys []string
 
 	inKeys []int // by group in In: index into Keys, -1 if nobody must keep to it
-	even   bool  // see Even
 }
 
 // IsPlain reports whether the pods neither ask nor matter.

@@ -252,9 +252,13 @@ func TestProfileCap(t *testing.T) {
 		"zones limit no single machine": {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
 	} {
 		b := bookOf(nil, c.pod)
-		if most, group := b.Profiles[b.Of[0]].Cap(); most != c.most || group != c.group {
+		if most, group := b.Profiles[b.Of[0]].Cap(nil); most != c.most || group != c.group {
 			t.Errorf("%s: %d by group %d, want %d by %d", name, most, group, c.most, c.group)
 		}
+	}
+	b := bookOf(nil, pod("web", spread(Hostname, 1, "web")))
+	if most, _ := b.Profiles[b.Of[0]].Cap(func(int) bool { return false }); most != math.MaxInt {
+		t.Errorf("a spread that does not count limits a machine to %d", most)
 	}
 }
 

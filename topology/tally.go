@@ -194,9 +194,9 @@ func (l Limits) fewest(group, minDomains int) int {
 }
 
 // Cap returns the most pods of the profile that any machine may take by a
-// demand of its own, and the group in question; math.MaxInt if there is none. It reckons with machines
-// that have none of the pods, beside which a spread allows no more than its skew, unless Even was called.
-func (p *Profile) Cap() (most, group int) {
+// demand of its own, and the group in question; math.MaxInt if there is none. A spread allows no more than its
+// skew only where some node keeps having none of the pods: counts says of which groups that is so; nil: of all.
+func (p *Profile) Cap(counts func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {
 		r := &p.Host[i]
@@ -206,12 +206,9 @@ func (p *Profile) Cap() (most, group int) {
 		switch {
 		case r.Form == Apart && most > 1:
 			most, group = 1, r.Group
-		case r.Form == Spread && !p.even && r.MaxSkew < most:
+		case r.Form == Spread && r.MaxSkew < most && (counts == nil || counts(r.Group)):
 			most, group = r.MaxSkew, r.Group
 		}
 	}
 	return most, group
 }
-
-// Even notes that all machines may have many of the pods: a spread alone then sets no limit for one.
-func (p *Profile) Even() { p.even = true }
