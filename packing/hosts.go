@@ -34,7 +34,7 @@ func (f *filler) limits(class int) topology.Limits {
 		l.Somewhere = func(group int) bool { return f.rooms.Having(group).Any() }
 	}
 	if f.level != nil {
-		l.Fewest = f.fewestOfAll
+		l.Fewest, l.Last = f.fewestOfAll, true
 	}
 	return l
 }

@@ -10,11 +10,16 @@ import (
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
-// refusals says of every pod that is left why it has no place.
-func (w *work) refusals() []Refusal {
+// refusals says of every pod that is left why it has no place beside what the plan has: in the domains that there are then,
+// whatever else could be bought. ground, r and q are those from before any pod was placed.
+func (w *work) refusals(ground *terrain.Ground, r *terrain.Nodes, q *queue) []Refusal {
+	if w.unplaced() > 0 {
+		w = w.reopened(w.standing(ground), r, q)
+	}
 	var out []Refusal
 	for _, u := range w.q.Unplannable {
 		out = append(out, Refusal{Pod: u.Pod.ID(), Reasons: []Reason{{Code: Unplannable, Count: 1, Detail: u.Why}}})
@@ -24,9 +29,6 @@ func (w *work) refusals() []Refusal {
 		p := &w.q.classes[c]
 		if w.left[c] == 0 {
 			continue
-		}
-		if p.cell != nil {
-			w.ground.Census.Add(w.q.profile(p), p.cell, -w.left[c])
 		}
 		left[p.base] = append(left[p.base], p.Pods[len(p.Pods)-w.left[c]*p.unit:]...)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -62,17 +63,18 @@ func (w *work) holds(ground *terrain.Ground, r *terrain.Nodes) bool {
 	return w.foresee(ground) == nil
 }
 
-// raise puts pods that are spread over hosts, and have no place, onto the nodes and machines of the plan: if all of
-// those have some, they may have more, as long as nothing else is bought for them.
+// raise puts pods that are spread over hosts, or counted by such spreads, and have no place, onto the nodes and machines of
+// the plan: if all of those have some, they may have more, as long as nothing else is bought for them; and who is bound
+// last may go where others would not have been bound after it.
 func (w *work) raise(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
-	left := func(c int) bool { return w.left[c] > 0 && w.isSpreadOverHosts(c) }
+	left := func(c int) bool { return w.left[c] > 0 && w.countsOverHosts(c) }
 	if !slices.ContainsFunc(w.order, left) {
 		return w
 	}
 	there := w.standing(ground)
 	next := w.reopened(there, r, q)
-	even := slices.DeleteFunc(next.release(q), func(c int) bool { return !next.isSpreadOverHosts(c) })
-	if len(even) == 0 || len(w.machines) == 0 || w.steps > w.effort/2 {
+	even := slices.DeleteFunc(next.release(q), func(c int) bool { return !next.countsOverHosts(c) })
+	if len(even) == 0 || w.steps > w.effort/2 {
 		return w
 	}
 	next.strandAllBut(even)
@@ -90,12 +92,13 @@ func (w *work) raise(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
 // topUpEvenly adds pods to machines and nodes, as far as those with the fewest allow it at the moment.
 func (w *work) topUpEvenly() {
 	stage, light := slices.Clone(w.stage), slices.Clone(w.light)
+	w.findLevel()
+	w.place(w.order)
 	for active := w.active(); len(active) > 0; active = w.active() {
 		w.findLevel()
 		w.appraise(active)
 		f := filler{work: w, left: w.left}
 		w.machines = f.topUp(w.machines, active)
-		w.place(active)
 		for _, c := range active {
 			w.giveUp(c)
 		}
@@ -103,8 +106,12 @@ func (w *work) topUpEvenly() {
 	w.stage, w.light = stage, light
 }
 
-func (w *work) isSpreadOverHosts(c int) bool {
-	return slices.ContainsFunc(w.q.profile(&w.q.classes[c]).Host, func(r topology.Rule) bool { return r.Form == topology.Spread && r.Weight == 0 })
+// countsOverHosts reports whether pods of the class are spread over hosts, or counted by those that are.
+func (w *work) countsOverHosts(c int) bool {
+	p := w.q.profile(&w.q.classes[c])
+	spread := func(r topology.Rule) bool { return r.Form == topology.Spread && r.Weight == 0 }
+	return slices.ContainsFunc(p.Host, spread) ||
+		slices.ContainsFunc(p.HostIn, func(g int) bool { return w.q.Book.Groups[g].Form == topology.Spread })
 }
 
 // unplaced is how many units have no place.
@@ -144,6 +151,7 @@ func (w *work) reopened(ground *terrain.Ground, r *terrain.Nodes, q *queue) *wor
 	for i := range w.machines {
 		next.machines = append(next.machines, next.restocked(&w.machines[i]))
 	}
+	next.discount()
 	return next
 }
 
@@ -177,6 +185,46 @@ func (w *work) restocked(m *machine) machine {
 	out.price = w.cheapest(&out)
 	w.budgets[w.st.VariantOf(m.offer).Pool].Spend(w.st.TypeOf(m.offer).Capacity, m.copies)
 	return out
+}
+
+// discount takes those pods out of the counts of spreads that have come to be on nodes and machines which do not
+// count for them: when pods were sent to domains, nobody knew.
+func (w *work) discount() {
+	a := &arrivals{work: w}
+	seen := map[int]bitmap.Set{} // by group: what its owner accepts
+	unseen := func(class, n int, sees func(group int) bool) {
+		c := &w.q.classes[class]
+		if c.cell == nil {
+			return
+		}
+		profile := w.q.profile(c)
+		for _, g := range profile.In {
+			group := &w.q.Book.Groups[g]
+			if k := slices.Index(profile.Keys, group.Key); k >= 0 && group.Form == topology.Spread && !sees(g) {
+				w.ground.Census.Resident(g, c.cell[k], -n)
+			}
+		}
+	}
+	each := func(class, n int, sees func(group int) bool) {
+		unseen(class, n, sees)
+		for _, m := range w.q.classes[class].members {
+			unseen(m.class, n*m.n, sees)
+		}
+	}
+	for _, at := range w.placed {
+		each(at.class, at.n, func(g int) bool { return w.ground.Counted[g] == nil || w.ground.Counted[g].Has(at.node) })
+	}
+	for i := range w.machines {
+		m := &w.machines[i]
+		for _, t := range m.takes {
+			each(t.class, t.n*m.copies, func(g int) bool {
+				if _, ok := seen[g]; !ok {
+					seen[g] = a.sees(g)
+				}
+				return seen[g].Meets(a.turn(i))
+			})
+		}
+	}
 }
 
 // release gives the pods of parts that have no place back to their whole classes, which may try
@@ -219,8 +267,9 @@ func (w *work) hopeful(classes []int, given map[int]bool) []int {
 	return slices.DeleteFunc(classes, func(c int) bool { return given[c] || !w.hopes(c, affords) })
 }
 
-func (w *work) hopes(c int, affords func(set int) bool) bool {
+func (w *work) hopes(c int, affordable func(set int) bool) bool {
 	class := &w.q.classes[c]
+	affords := func(set int) bool { return affordable(set) || w.anyMachine(class, set) }
 	profile := w.q.profile(class)
 	if len(profile.Keys) == 0 {
 		return slices.ContainsFunc(class.stages, affords) || w.free(class, w.nodesOf(class)) > 0
@@ -229,6 +278,11 @@ func (w *work) hopes(c int, affords func(set int) bool) bool {
 		stages, _ := w.stagesIn(class, at.Domains)
 		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && w.ground.Census.Refusal(profile, at.Domains) == nil
 	})
+}
+
+// anyMachine reports whether a machine of the plan that the accept set has has room for one more of the class.
+func (w *work) anyMachine(class *class, set int) bool {
+	return slices.ContainsFunc(w.machines, func(m machine) bool { return w.accepts.Sets[set].Has(m.offer) && class.Ask.Fits(m.free) })
 }
 
 // affordsAny reports whether the limits allow one more machine of the accept set.

@@ -36,21 +36,13 @@ func TestTopologyWorlds(t *testing.T) {
 		drawVolumes(t, &s, market)
 		return world{s, market}
 	})
-	starved := map[int]string{} // by world: a pod that is refused though somebody could take it
 	for number := range *worlds {
 		w := draw.Example(number)
 		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
-		var broken []string
-		for _, b := range verify.Check(w.Snapshot, w.Market, plan) {
-			if strings.Contains(b, " is refused (") {
-				starved[number] = b
-			} else {
-				broken = append(broken, b)
-			}
-		}
+		broken := verify.Check(w.Snapshot, w.Market, plan)
 		for _, r := range plan.Refusals {
 			if slices.ContainsFunc(r.Reasons, func(why packing.Reason) bool { return why.Code == packing.EffortSpent }) {
-				starved[number] = r.Pod + " is refused for want of effort, of which there was plenty"
+				broken = append(broken, r.Pod+" is refused for want of effort, of which there was plenty")
 			}
 		}
 		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.Usual)
@@ -61,10 +53,6 @@ func TestTopologyWorlds(t *testing.T) {
 			text := scenario.Scenario{Story: "broken", Snapshot: w.Snapshot, Market: w.Market}.String()
 			t.Errorf("world %d: %s\n%s%s", number, strings.Join(broken, "\n"), text, scenario.PlanText(plan))
 		}
-	}
-	// Five of the first 20,000 worlds, far odder than any real one, starve somebody; of the usual ones one does: 1,231.
-	if most := 1 + *worlds/5000; len(starved) > most {
-		t.Errorf("in %d worlds somebody is refused for whom there is room, want %d at most: %v", len(starved), most, starved)
 	}
 }
 

@@ -131,6 +131,8 @@ type Limits struct {
 	Somewhere func(group int) bool
 	// Together: the pods that these must be near come with them.
 	Together bool
+	// Last: these are bound after all that are there, whose spreads then keep nobody away.
+	Last bool
 }
 
 // Room returns how many more pods of the profile the machine may take: 0 if
@@ -153,7 +155,7 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 		case e.owners == 0:
 		case b.Groups[g].Form == Apart:
 			return 0
-		case b.Groups[g].Form == Spread && e.most > 0:
+		case b.Groups[g].Form == Spread && e.most > 0 && !l.Last:
 			room = min(room, max(e.most+l.fewest(g, 0)-e.matched, 0))
 		}
 	}
