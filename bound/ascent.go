@@ -44,8 +44,9 @@ type ascent struct {
 	near  [][]option // by class: the options that are not far from the cheapest
 	cost  []float64  // of each option of the class that is looked at
 	lent  []lent     // to the options where its pods lean
-	value float64     // of the best worths
+	value float64    // of the best worths
 	worth []float64
+	payer []int32 // by class: where it paid least, the last time that all options were looked at
 }
 
 // four is amounts of four resources, or of fewer and then nothing: pods mostly ask for no more.
@@ -155,7 +156,7 @@ func (a *ascent) fork() *ascent {
 func (a *ascent) on(kinds []kind) *ascent {
 	out, part := *a, *a.part
 	part.kinds, part.cells = kinds, nil
-	out.part, out.near = &part, make([][]option, len(a.classes))
+	out.part, out.near, out.payer = &part, make([][]option, len(a.classes)), make([]int32, len(a.classes))
 	return &out
 }
 
@@ -340,13 +341,14 @@ func (a *ascent) round(softness float64, whole bool) {
 		if whole {
 			options = a.options[c]
 		}
-		least := a.look(c, options)
+		least, at := a.look(c, options)
 		if math.IsInf(least, 1) {
 			continue
 		}
 		worth[c] = least
 		value += a.pods[c] * least
 		if whole {
+			a.payer[c] = options[at].kind
 			a.narrow(c, least*(1+far*softness+0.05))
 		}
 		a.lean(c, options, least, softness)
@@ -390,9 +392,10 @@ func (a *ascent) rowsOf(i int) (rates, loads []four) {
 	return a.rates[i*n : (i+1)*n], a.loads[i*n : (i+1)*n]
 }
 
-// look notes what a pod of the class pays at each option, and returns the least.
-func (a *ascent) look(c int, options []option) float64 {
-	ask, least := a.asks[c], math.Inf(1)
+// look notes what a pod of the class pays at each option, and returns the least and where that is.
+func (a *ascent) look(c int, options []option) (least float64, at int) {
+	ask := a.asks[c]
+	least = math.Inf(1)
 	costs, takes := slices.Grow(a.cost[:0], len(options))[:len(options)], a.takes[c]
 	for i, o := range options {
 		rates, sum := a.rates[int(o.kind)*len(ask):][:len(ask)], 0.0
@@ -408,11 +411,11 @@ func (a *ascent) look(c int, options []option) float64 {
 		}
 		costs[i] = sum
 		if sum < least {
-			least = sum
+			least, at = sum, i
 		}
 	}
 	a.cost = costs
-	return least
+	return least, at
 }
 
 // far is how many times the softness an option may be dearer before no pod leans towards it.

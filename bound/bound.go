@@ -111,9 +111,9 @@ func (s *Solver) Least() Answer {
 		a := part.fork()
 		a.begin(a.counts(nil))
 		a.soften()
-		a.answer(a.worth, &out.Soft)
+		a.answer(&out.Soft)
 		a.harden()
-		a.answer(a.worth, &out.Hard)
+		a.answer(&out.Hard)
 		a.level()
 		worth := a.worth
 		if n := len(a.classes); n > 1 && n <= mostGenerated {
@@ -137,7 +137,7 @@ func (s *Solver) Worth(counts []int, hard bool) Worths {
 		if hard {
 			a.harden()
 		}
-		a.answer(a.worth, &out)
+		a.answer(&out)
 	}
 	return out
 }
@@ -173,36 +173,6 @@ func (p *part) total(worth []float64) float64 {
 		sum += worth[i] * float64(p.classes[i].count)
 	}
 	return sum
-}
-
-// answer notes what the pods are worth, and what each offer of the part holds at most.
-func (p *part) answer(worth []float64, out *Worths) {
-	for i := range p.classes {
-		for _, d := range p.classes[i].demands {
-			out.Worth[d] = worth[i]
-		}
-	}
-	per := make([]float64, len(p.classes[0].ask))
-	for i := range p.kinds {
-		k := &p.kinds[i]
-		for r, room := range k.room {
-			per[r] = 0
-			if room > 0 {
-				per[r] = k.rates[r] / room
-			}
-		}
-		beyond, most := p.beyond(k, per, worth), k.price
-		for n, o := range k.offers {
-			out.Holds[o] = beyond
-			for r, room := range p.problem.Offers[o].Room {
-				out.Holds[o] += per[r] * float64(max(room, 0))
-			}
-			out.Holds[o] = min(out.Holds[o], most)
-			if n == 0 {
-				most = out.Holds[o] // the others hold no more than this one
-			}
-		}
-	}
 }
 
 // beyond returns the most that pods on a machine of the kind, or of an offer that the kind makes superfluous,
