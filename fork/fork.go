@@ -29,7 +29,7 @@ func Later[T any](f func() T) func() T {
 	return func() T {
 		<-done
 		if raised != nil {
-			panic(raised)
+			panic(raised) //nolint:forbidigo // it is passed on
 		}
 		return result
 	}
@@ -61,7 +61,7 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 	for _, r := range raised {
 		if r != nil {
-			panic(r)
+			panic(r) //nolint:forbidigo // it is passed on
 		}
 	}
 }
