@@ -19,6 +19,8 @@ type Shape struct {
 	Daemons capacity.Amounts   // what the DaemonSets take
 	Ports   []cluster.HostPort // likewise
 	Broken  bool               // the DaemonSets alone do not fit
+
+	Kinds []*cluster.Kind // what their pods are to the places of others, as far as it is known
 }
 
 // Takes reports whether there is room for so much, and none of the host ports is taken.
@@ -81,6 +83,9 @@ func (st *Stock) shapeOf(m *Model, daemons []*cluster.Daemon, have bitmap.Set) S
 		}
 		s.Daemons = s.Daemons.Add(daemons[d].Requests)
 		s.Ports = append(s.Ports, daemons[d].HostPorts...)
+		if daemons[d].Kind != nil {
+			s.Kinds = append(s.Kinds, daemons[d].Kind)
+		}
 	})
 	left := m.typ.Allocatable.Sub(s.Daemons)
 	s.Room = st.Dims.Of(left)

@@ -59,6 +59,9 @@ func (w *work) unanchored(stands []stand, ground *terrain.Ground, r *terrain.Nod
 	for i := range r.Hosts {
 		hosts[i] = r.Hosts[i].Clone()
 	}
+	for i := range w.machines {
+		hosts[len(r.List)+i] = w.q.guests.On(w.machines[i].offer)
+	}
 	begun := map[int]bool{} // groups over host names that have a pod
 	waits := func(s stand) bool {
 		c := &w.q.classes[s.class]

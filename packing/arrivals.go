@@ -86,6 +86,9 @@ func (w *work) standing(ground *terrain.Ground) *terrain.Ground {
 		out.Domains[g], _ = a.withMachines(g, counted)
 		out.Census.Count(g, out.Domains[g])
 	}
+	for i := range a.machines {
+		out.Bring(a.turn(i))
+	}
 	return out
 }
 
@@ -101,20 +104,7 @@ func (a *arrivals) turn(machine int) bitmap.Set {
 }
 
 // sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
-func (a *arrivals) sees(group int) bitmap.Set {
-	g := &a.q.Book.Groups[group]
-	s := &a.q.Signatures[g.Nodes]
-	var out bitmap.Set
-	if g.AnyNode {
-		out = a.st.Labels.Satisfying(nil)
-	} else {
-		out = a.st.Labels.SatisfyingOne(s.Required)
-	}
-	if g.HonorTaints {
-		out.And(a.st.Tolerated(s.Tolerations))
-	}
-	return a.st.Having(out, g.Keys)
-}
+func (a *arrivals) sees(group int) bitmap.Set { return terrain.Sees(a.st, a.q.Queue, group) }
 
 // newHosts returns the groups of spreads over host names of which nodes have more pods than
 // they may beside a machine with as few as one of the plan will have.
@@ -142,7 +132,7 @@ func (a *arrivals) newHosts() map[int]bool {
 func (a *arrivals) anyBelow(group, pods int) bool {
 	sees := a.sees(group)
 	for i := range a.machines {
-		if a.machines[i].host.Matched(group) < pods && sees.Meets(a.turn(i)) {
+		if a.matched(&a.machines[i], group) < pods && sees.Meets(a.turn(i)) {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ func (w *work) bundle() []int {
 	for {
 		made := len(w.q.classes)
 		for _, c := range slices.Clone(w.order) {
-			if w.left[c] == 0 || !w.q.profile(&w.q.classes[c]).Follows() {
+			if w.left[c] == 0 || !w.q.profile(&w.q.classes[c]).Follows() || w.hasCompany(c) {
 				continue
 			}
 			if groups, _ := w.needs(&w.q.classes[c]); !w.clump(c) {

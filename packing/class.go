@@ -4,6 +4,7 @@ import (
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
+	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -40,6 +41,7 @@ func (c *class) units() int { return len(c.Pods) / c.unit }
 type queue struct {
 	*pending.Queue
 	classes []class // by priority, then the larger first; parts and bundles come after the whole ones
+	guests  *terrain.Guests
 }
 
 func newQueue(pods *pending.Queue) *queue {

@@ -129,6 +129,7 @@ func (e *exact) take(state int) bool {
 		shape := e.st.ShapeOf(offer)
 		m := machine{offer: offer, copies: 1, takes: e.takes(part), free: shape.Room.Clone(), price: e.own[part]}
 		m.ports = append(slices.Clip(shape.Ports), m.podPorts(e.q)...)
+		e.q.welcome(&m)
 		for _, t := range m.takes {
 			c := &e.q.classes[t.class]
 			m.free.Take(c.Ask, t.n)

@@ -10,6 +10,7 @@ import (
 // most returns how many more units of the class the rules about hosts let onto
 // the machine.
 func (f *filler) most(m *machine, class int) int {
+	f.q.welcome(m)
 	c := &f.q.classes[class]
 	if c.members == nil {
 		p := f.q.profile(c)
@@ -33,8 +34,11 @@ func (f *filler) limits(class int) topology.Limits {
 		l.Fewest, l.Strict, l.Light = f.ground.FewestOf, f.strict, f.lightHere
 		l.Somewhere = func(group int) bool { return f.rooms.Having(group).Any() }
 	}
-	if f.level != nil {
+	switch {
+	case f.level != nil:
 		l.Fewest, l.Last = f.fewestOfAll, true
+	case !f.here && f.q.guests != nil:
+		l.Fewest = f.ground.FewestGuests
 	}
 	return l
 }
@@ -56,7 +60,7 @@ func (w *work) findLevel() {
 		for i := range w.machines {
 			m := &w.machines[i]
 			turns := a.turn(i)
-			if n := m.host.Matched(g); sees.Meets(turns) && (f.Nodes == 0 || n < f.Pods) {
+			if n := w.matched(m, g); sees.Meets(turns) && (f.Nodes == 0 || n < f.Pods) {
 				f.Pods = n
 			}
 			other := turns.Clone()

@@ -123,7 +123,7 @@ func (w *work) splitClass(c int) bool {
 		part := class
 		part.base, part.cell = c, places[i].Domains
 		part.Pods = class.Pods[given : given+n]
-		part.nodes = w.ground.NodesIn(profile, part.cell)
+		part.nodes = w.nodesFor(profile, part.cell)
 		part.stages, _ = w.stagesIn(&class, part.cell)
 		w.q.classes = append(w.q.classes, part)
 		w.sent[len(w.q.classes)-1] = n
@@ -150,7 +150,7 @@ func (w *work) places(c int) []topology.Place {
 	profile := w.q.profile(class)
 	var out []topology.Place
 	for _, cell := range w.ground.Cells(profile) {
-		at := topology.Place{Domains: cell, Free: w.free(class, w.ground.NodesIn(profile, cell))}
+		at := topology.Place{Domains: cell, Free: w.free(class, w.nodesFor(profile, cell))}
 		at.Price = math.Inf(1)
 		if stages, rank := w.stagesIn(class, cell); len(stages) > 0 {
 			at.Most, at.Price, at.Rank = class.units(), w.rate(stages[0]), rank
@@ -181,6 +181,7 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 			set = w.accepts.Number(narrow)
 			w.narrowed[key] = set
 		}
+		set = w.withCompany(set, profile, cell)
 		if !slices.Contains(out, set) && w.accepts.AnyTakes(w.accepts.Sets[set], &class.Class) {
 			if len(out) == 0 {
 				rank = i

@@ -269,11 +269,17 @@ func (t *trial) cellOf(o int) []int {
 
 // against names the rule about other pods that keeps the class off the offer, if there is one.
 func (t *trial) against(o int) (Code, string) {
+	if group, ok := t.q.guests.Against(t.q.Book, t.q.profile(t.class), o); ok {
+		return PodAntiAffinity, t.q.Book.Groups[group].Key
+	}
 	rule := t.ground.Census.Refusal(t.q.profile(t.class), t.cellOf(o))
 	if rule == nil {
 		// A new machine gives all that is asked of a host, but for company.
-		if groups, self := t.needs(t.class); len(groups) > 0 && (!self || slices.ContainsFunc(groups, t.hasHost)) {
+		if groups, self := t.needs(t.class); len(groups) > 0 && !t.q.guests.Are(groups, o) && (!self || slices.ContainsFunc(groups, t.hasHost)) {
 			return PodAffinity, topology.Hostname
+		}
+		if t.ground.IsCrowded(t.q.Book, t.q.profile(t.class), o) {
+			return TopologySpread, topology.Hostname
 		}
 		return "", ""
 	}
@@ -282,7 +288,7 @@ func (t *trial) against(o int) (Code, string) {
 
 // hasHost reports whether a node or a machine of the plan has pods of the group, so that others must go there too.
 func (t *trial) hasHost(group int) bool {
-	return t.isTaken(group) || slices.ContainsFunc(t.machines, func(m machine) bool { return m.host.Matched(group) > 0 })
+	return t.isTaken(group) || slices.ContainsFunc(t.machines, func(m machine) bool { return t.matched(&m, group) > 0 })
 }
 
 var codeOf = map[topology.Form]Code{topology.Spread: TopologySpread, topology.Near: PodAffinity, topology.Apart: PodAntiAffinity}

@@ -177,6 +177,7 @@ func (w *work) restocked(m *machine) machine {
 	shape := w.st.ShapeOf(m.offer)
 	out := machine{offer: m.offer, copies: m.copies, takes: slices.Clone(m.takes), free: shape.Room.Clone(), worth: m.worth}
 	out.ports = append(slices.Clone(shape.Ports), out.podPorts(w.q)...)
+	w.q.welcome(&out)
 	for _, t := range out.takes {
 		c := &w.q.classes[t.class]
 		out.free.Take(c.Ask, t.n)

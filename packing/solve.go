@@ -33,6 +33,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	q.accept(accepts)
 	rooms := terrain.NewNodes(s, pods)
 	ground := terrain.NewGround(pods, accepts, rooms, s.Nodes)
+	q.meet(ground.Guests, accepts)
 
 	// 2. Pods that keep to zones, or other domains, are sent there.
 	w := newWork(st, q, accepts, rooms, ground, int(effort))

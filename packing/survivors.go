@@ -18,6 +18,7 @@ func (w *work) survivors(m *machine) bitmap.Set {
 			out.And(w.accepts.Sets[t.set])
 		}
 	}
+	w.q.guests.KeepAlike(m.offer, out)
 	return out
 }
 

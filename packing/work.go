@@ -67,6 +67,7 @@ type machine struct {
 	free   capacity.Vector // room that is left on each
 	ports  []cluster.HostPort
 	host   topology.Tally
+	met    bool    // the pods of its DaemonSets are in host
 	worth  float64 // of its pods, in billionths of a dollar per hour
 	price  float64 // of the cheapest offer that could host them, likewise
 }

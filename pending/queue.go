@@ -69,7 +69,7 @@ func New(s cluster.Snapshot) *Queue {
 		}
 		wanted = append(wanted, topology.Wanted{Pod: p, Nodes: sig})
 	}
-	q.Book = topology.NewBook(wanted, residentsOf(s.Nodes))
+	q.Book = topology.NewBook(wanted, residentsOf(s))
 	for i, p := range wanted {
 		profile := q.Book.Of[i]
 		key = classKey(key[:0], p.Nodes, profile, p.Pod)
@@ -113,11 +113,11 @@ func dimensionsOf(s cluster.Snapshot) capacity.Dimensions {
 	return append(capacity.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// residentsOf returns the kinds of pods on the nodes that keep others away, each once.
-func residentsOf(nodes []cluster.Node) []cluster.Resident {
-	order := make([]*cluster.Node, len(nodes))
-	for i := range nodes {
-		order[i] = &nodes[i]
+// residentsOf returns the kinds of pods on the nodes, and of DaemonSets, that keep others away, each once.
+func residentsOf(s cluster.Snapshot) []cluster.Resident {
+	order := make([]*cluster.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		order[i] = &s.Nodes[i]
 	}
 	slices.SortStableFunc(order, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	seen := map[*cluster.Kind]bool{}
@@ -128,6 +128,16 @@ func residentsOf(nodes []cluster.Node) []cluster.Resident {
 				seen[r.Kind] = true
 				out = append(out, r)
 			}
+		}
+	}
+	daemons := slices.Clone(s.Daemons)
+	slices.SortStableFunc(daemons, func(a, b cluster.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, d := range daemons {
+		if d.Kind != nil && len(d.Kind.Avoids) > 0 && !seen[d.Kind] {
+			seen[d.Kind] = true
+			out = append(out, cluster.Resident{Kind: d.Kind, Count: 1})
 		}
 	}
 	return out

@@ -24,11 +24,16 @@ type Ground struct {
 	Away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
 	Fewest  map[int]Scarcity // by group over host names, of a spread
 
+	Guests *Guests // the pods of DaemonSets that come to machines
+
 	combined map[string][][]int // the combinations of domains that there are, by labels
 	queue    *pending.Queue
 	nodes    *Nodes             // before any pod is placed
 	members  [][]*pending.Class // what ofHosts has found, by group
 	barren   map[int]bool       // what KeepsNone has found
+
+	everywhere map[int]bool   // groups of spreads over host names that count a guest on all machines which they see
+	alone      map[int][]bool // by group that pods must be near: the domains in which only guests can be company
 }
 
 // Field is the domains of one label.
@@ -73,6 +78,8 @@ func NewGround(q *pending.Queue, a *offers.Acceptance, r *Nodes, all []cluster.N
 		}
 	}
 	t.FindFewest(r, q.Book, t.Counted)
+	t.Guests = newGuests(a.Stock, q.Book)
+	t.expect(a.Stock, q)
 	return t
 }
 

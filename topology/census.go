@@ -163,6 +163,9 @@ func (c *Census) crowd(p *Profile, domains []int) int {
 	return n
 }
 
+// Matched returns how many pods the group counts in a domain.
+func (c *Census) Matched(group, domain int) int { return c.counts[group].matched[domain] }
+
 // Total returns how many pods the group counts, wherever they are.
 func (c *Census) Total(group int) int { return c.counts[group].total }
 

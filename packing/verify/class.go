@@ -77,6 +77,7 @@ func newBook(c *checker) *book {
 	for _, g := range b.ground.guests {
 		b.welcome(g)
 	}
+	b.reckon(c)
 	return b
 }
 
@@ -297,6 +298,22 @@ func (b *book) settle(at spot, r cluster.Resident) {
 	b.stand(k, b.avoids(demanded(r.Avoids)), stander{
 		standing: stands, who: "a pod of namespace " + r.Namespace + " that is there",
 	})
+}
+
+// reckon lets affinity count on guests that may each stay away, where whichever offering is bought brings one of them.
+func (b *book) reckon(c *checker) {
+	for _, r := range b.nears {
+		for i := range r.guests {
+			at := r.guests[i].place
+			if i > 0 && r.guests[i-1].place == at {
+				continue
+			}
+			without := func(o *offer) bool { return counted(o.kinds, r.counts) == 0 }
+			if !slices.ContainsFunc(c.places[at].offers, without) {
+				r.residents = append(r.residents, standing{spot: b.ground.spot(at), pods: 1})
+			}
+		}
+	}
 }
 
 // welcome puts a guest where rules count it. One that may stay away keeps others off as if it came, and is

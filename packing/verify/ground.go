@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/joiner-sh/joiner/cluster"
@@ -111,20 +112,35 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 		}
 		return
 	}
-	var kinds []*cluster.Kind
-	looks := map[*cluster.Kind][]int{}
+	var order []string
+	kinds, looks := map[string]*cluster.Kind{}, map[string][]int{}
 	for _, o := range offers {
+		seen := map[string]int{}
 		for _, k := range o.kinds {
-			if looks[k] == nil {
-				kinds = append(kinds, k)
+			name := nameOf(k)
+			seen[name]++ // the second of a kind is another than the first
+			name = fmt.Sprint(name, seen[name])
+			if looks[name] == nil {
+				order, kinds[name] = append(order, name), k
 			}
-			looks[k] = append(looks[k], lookOf[o.number])
+			looks[name] = append(looks[name], lookOf[o.number])
 		}
 	}
-	for _, k := range kinds {
-		sure := len(looks[k]) == len(offers)
-		g.guests = append(g.guests, guest{kind: k, spot: spot{place, g.face(looks[k])}, sure: sure})
+	for _, name := range order {
+		sure := len(looks[name]) == len(offers)
+		g.guests = append(g.guests, guest{kind: kinds[name], spot: spot{place, g.face(looks[name])}, sure: sure})
 	}
+}
+
+// nameOf is the same for kinds that no rule tells apart.
+func nameOf(k *cluster.Kind) string {
+	var w identity
+	w.text(k.Namespace)
+	w.labels(k.Labels)
+	for _, t := range demanded(k.Avoids) {
+		w.term(t)
+	}
+	return string(w)
 }
 
 func (g *ground) axis(key string) *axis {
