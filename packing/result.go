@@ -25,15 +25,15 @@ func (w *work) plan() Plan {
 		}
 		next[at.class] += at.n * c.unit
 	}
-	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return compareText(a.Pod, b.Pod) })
+	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return cmp.Compare(a.Pod, b.Pod) })
 
 	machines := w.ordered()
 	pods := w.deal(machines, next)
 	names := map[string]int{}
 	p.Machines = make([]Machine, 0, w.count())
 	for i := range machines {
+		m := w.describe(&machines[i])
 		for n := range machines[i].copies {
-			m := w.describe(&machines[i])
 			names[m.Pool]++
 			m.Name = fmt.Sprintf("%s-%d", m.Pool, names[m.Pool])
 			m.Pods = pods[i][n]
@@ -53,24 +53,23 @@ func (w *work) count() int {
 	return n
 }
 
-// offering is a machine with what it may be bought as.
-type offering struct {
+// listed is a machine with what it may be bought as.
+type listed struct {
 	machine
-	*sheet
-	draft Machine
+	*listing
 }
 
-// sheet is what a machine may be bought as. Machines with the same offers left share one.
-type sheet struct {
+// listing is what a machine may be bought as. Machines with the same offers left share one.
+type listing struct {
 	choices      []int // offers, the cheapest first
 	offerings    []Choice
 	requirements []constraint.Requirement
 	relaxed      []Relaxation
 }
 
-// draw returns the sheet of a machine that could be any of these offers.
-func (w *work) draw(all bitmap.Set, m *machine, tight bool) *sheet {
-	out := &sheet{choices: w.st.FewTypes(w.st.Choices(m.offer, all, tight))}
+// list returns the listing of a machine that could be any of these offers.
+func (w *work) list(all bitmap.Set, m *machine, tight bool) *listing {
+	out := &listing{choices: w.st.FewTypes(w.st.Choices(m.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.choices))
 	for _, i := range out.choices {
 		offer := &w.st.Offers[i]
@@ -84,8 +83,8 @@ func (w *work) draw(all bitmap.Set, m *machine, tight bool) *sheet {
 	return out
 }
 
-// sheets returns the sheet of each machine.
-func (w *work) sheets() []*sheet {
+// listings returns the listing of each machine.
+func (w *work) listings() []*listing {
 	tight := w.tightPools()
 	isTight := func(m *machine) bool { return tight[w.st.VariantOf(m.offer).Pool] }
 	all, keys := make([]bitmap.Set, len(w.machines)), make([]string, len(w.machines))
@@ -98,7 +97,7 @@ func (w *work) sheets() []*sheet {
 		}
 		keys[i] = string(key)
 	})
-	first := map[string]int{} // by key: the machine whose sheet it is
+	first := map[string]int{} // by key: the machine whose listing it is
 	var own []int
 	for i, key := range keys {
 		if _, ok := first[key]; !ok {
@@ -106,10 +105,10 @@ func (w *work) sheets() []*sheet {
 			own = append(own, i)
 		}
 	}
-	out := make([]*sheet, len(w.machines))
+	out := make([]*listing, len(w.machines))
 	fork.Each(len(own), func(n int) {
 		m := &w.machines[own[n]]
-		out[own[n]] = w.draw(all[own[n]], m, isTight(m))
+		out[own[n]] = w.list(all[own[n]], m, isTight(m))
 	})
 	for i, key := range keys {
 		out[i] = out[first[key]]
@@ -118,15 +117,15 @@ func (w *work) sheets() []*sheet {
 }
 
 // ordered returns the machines with their choices, the cheapest first.
-func (w *work) ordered() []offering {
+func (w *work) ordered() []listed {
 	for _, m := range w.machines {
 		slices.SortFunc(m.takes, func(a, b take) int { return cmp.Compare(a.class, b.class) })
 	}
-	out := make([]offering, len(w.machines))
-	for i, s := range w.sheets() {
-		out[i] = offering{machine: w.machines[i], sheet: s}
+	out := make([]listed, len(w.machines))
+	for i, s := range w.listings() {
+		out[i] = listed{machine: w.machines[i], listing: s}
 	}
-	slices.SortStableFunc(out, func(a, b offering) int {
+	slices.SortStableFunc(out, func(a, b listed) int {
 		return cmp.Or(
 			cmp.Compare(w.st.Offers[a.choices[0]].Price, w.st.Offers[b.choices[0]].Price),
 			cmp.Compare(a.choices[0], b.choices[0]),
@@ -141,7 +140,7 @@ func (w *work) ordered() []offering {
 // deal hands out the pods to the machines, as one deals cards: neighbours by
 // name, which mostly belong to one workload, come to lie on different machines.
 // next says how many of each class are gone already.
-func (w *work) deal(machines []offering, next []int) [][][]string {
+func (w *work) deal(machines []listed, next []int) [][][]string {
 	type seat struct{ machine, copy, n int }
 	seats := make([][]seat, len(w.q.classes)) // by class
 	out := make([][][]string, len(machines))
@@ -178,25 +177,20 @@ func (w *work) deal(machines []offering, next []int) [][][]string {
 }
 
 // describe returns what all copies of the machine have in common.
-func (w *work) describe(o *offering) Machine {
-	if o.draft.Pool != "" {
-		return o.draft
-	}
+func (w *work) describe(o *listed) Machine {
 	v := w.st.VariantOf(o.offer)
 	p := w.st.Pools[v.Pool]
-	m := Machine{
+	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
-		Labels:   v.AtLaunch(),
-		Requests: w.requests(o),
+		Labels:    v.AtLaunch(),
+		Requests:  w.requests(o),
+		Offerings: o.offerings, Requirements: o.requirements, Relaxed: o.relaxed,
 	}
-	m.Offerings, m.Requirements, m.Relaxed = o.offerings, o.requirements, o.relaxed
-	o.draft = m
-	return m
 }
 
 // requests are those of the pods and of the DaemonSets that come to the cheapest offering.
-func (w *work) requests(o *offering) capacity.Amounts {
+func (w *work) requests(o *listed) capacity.Amounts {
 	sum := w.st.ShapeOf(o.choices[0]).Daemons
 	for _, t := range o.takes {
 		sum = sum.Add(w.q.classes[t.class].Amounts.Times(int64(t.n)))
@@ -207,7 +201,7 @@ func (w *work) requests(o *offering) capacity.Amounts {
 // narrowed returns the pool's requirements with the types, zones and ways of
 // paying that are left, the capacity reservation, and the custom labels that were chosen.
 // Of minValues it asks for no more than is left.
-func narrowed(p *offers.Pool, v *offers.Variant, s *sheet) []constraint.Requirement {
+func narrowed(p *offers.Pool, v *offers.Variant, s *listing) []constraint.Requirement {
 	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.offerings {
 		c := &s.offerings[i]
@@ -246,7 +240,7 @@ func narrowed(p *offers.Pool, v *offers.Variant, s *sheet) []constraint.Requirem
 	}
 	slices.SortStableFunc(out, func(a, b constraint.Requirement) int {
 		return cmp.Or(
-			compareText(a.Key, b.Key), compareText(string(a.Operator), string(b.Operator)), slices.Compare(a.Values, b.Values),
+			cmp.Compare(a.Key, b.Key), cmp.Compare(string(a.Operator), string(b.Operator)), slices.Compare(a.Values, b.Values),
 		)
 	})
 	return out
