@@ -1,7 +1,10 @@
 package packing
 
 import (
+	"strings"
+
 	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/terrain"
@@ -66,3 +69,23 @@ func (q *queue) accept(a *offers.Acceptance) {
 
 // profile returns what pods of the class ask of the places of others.
 func (q *queue) profile(c *class) *topology.Profile { return &q.Book.Profiles[c.Profile] }
+
+// devices names the resources that the class asks for beyond those that every machine has.
+func (c *class) devices(dims capacity.Dimensions) string {
+	var names []string
+	for r, name := range dims {
+		if c.Ask[r] > 0 && !isCommon(name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// isCommon reports whether every machine has some of the resource.
+func isCommon(name string) bool {
+	switch name {
+	case capacity.CPU, capacity.Memory, capacity.EphemeralStorage, capacity.Pods:
+		return true
+	}
+	return strings.HasPrefix(name, capacity.AttachableVolumes)
+}

@@ -86,6 +86,7 @@ func (t *trial) furthest() *finding {
 	return best
 }
 
+// emptyHint says which requirement of the pool left nothing to buy.
 func (t *trial) emptyHint(f *finding) string {
 	if f.pool.Emptied == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
@@ -150,12 +151,13 @@ func (t *trial) offered() string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// fewest is how many values of a label a hint spells out.
-const fewest = 8
+// mostSpelledOut is how many values of a label a hint spells out.
+const mostSpelledOut = 8
 
+// values says which values the offers have of a label.
 func (t *trial) values(key string) string {
 	values := t.st.Labels.Of(key).Values
-	if len(values) <= fewest {
+	if len(values) <= mostSpelledOut {
 		return "[" + strings.Join(values, " ") + "]"
 	}
 	return fmt.Sprintf("%d values, from %s to %s", len(values), values[0], values[len(values)-1])

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/offers"
@@ -42,7 +41,7 @@ func (w *work) refusals(ground *terrain.Ground, r *terrain.Nodes, q *queue) []Re
 			out = append(out, Refusal{Pod: p.ID(), Reasons: reasons, Hint: hint})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Refusal) int { return compareText(a.Pod, b.Pod) })
+	slices.SortStableFunc(out, func(a, b Refusal) int { return cmp.Compare(a.Pod, b.Pod) })
 	return out
 }
 
@@ -62,7 +61,6 @@ type finding struct {
 	pool *offers.Pool // nil if the cause is no pool's
 
 	ask  constraint.Values // for causes that are about a label: what the class asks of it
-	room capacity.Vector   // for TooSmall: the largest room that was found
 	lack Relaxation        // for MinValues
 }
 
@@ -102,19 +100,10 @@ func (t *trial) add(f finding) {
 		g := &t.findings[i]
 		if g.Code == f.Code && g.Detail == f.Detail && g.pool == f.pool {
 			g.Count += f.Count
-			g.room = larger(g.room, f.room)
 			return
 		}
 	}
 	t.findings = append(t.findings, f)
-}
-
-// larger returns whichever has more of the first resource in which they differ.
-func larger(a, b capacity.Vector) capacity.Vector {
-	if slices.Compare(a, b) < 0 {
-		return b
-	}
-	return a
 }
 
 func (t *trial) pool(i int, p *offers.Pool) {
@@ -216,7 +205,7 @@ func (t *trial) labelCause(v *offers.Variant, p *offers.Pool, key string, ask co
 // offer judges an offer whose labels will do.
 func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 	shape := t.st.ShapeOf(o)
-	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom, room: shape.Room}
+	f := finding{Reason: Reason{Count: 1}, pool: p, rank: rankRoom}
 	lacking := t.class.Ask.Lacking(shape.Room)
 	topological, key := t.against(o)
 	limit := b.Tightest(t.st.TypeOf(o).Capacity)
@@ -314,7 +303,7 @@ func (t *trial) reasons() []Reason {
 		out[i].Count += f.Count
 	}
 	slices.SortStableFunc(out, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), compareText(string(a.Code), string(b.Code)), compareText(a.Detail, b.Detail))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(string(a.Code), string(b.Code)), cmp.Compare(a.Detail, b.Detail))
 	})
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
@@ -184,21 +183,6 @@ func (w *work) active() []int {
 	return out
 }
 
-// devices names the resources that the class asks for beyond those that every machine has.
-func (c *class) devices(dims capacity.Dimensions) string {
-	var names []string
-	for r, name := range dims {
-		if c.Ask[r] > 0 && !isCommon(name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-func isCommon(name string) bool {
-	return slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pods"}, name) || strings.HasPrefix(name, capacity.AttachableVolumes)
-}
-
 // weightsOf returns how much of each resource makes as much bulk as others: a
 // core is as bulky as 4 GiB, whatever else is asked for has none.
 func weightsOf(dims capacity.Dimensions) []float64 {
@@ -232,5 +216,3 @@ func cloneBudgets(all []offers.Budget) []offers.Budget {
 	}
 	return out
 }
-
-func compareText(a, b string) int { return strings.Compare(a, b) }
