@@ -95,7 +95,7 @@ func (w *work) unanchored(stands []stand, ground *terrain.Ground, r *terrain.Nod
 	return stands
 }
 
-// isThere reports whether the group counts a pod on a node from the start.
+// isThere reports whether the group counts a pod on one of the nodes, or on a node that takes no pods.
 func (w *work) isThere(r *terrain.Nodes, group int) bool {
 	return w.ground.Away[group] || r.Having(group).Any()
 }

@@ -119,7 +119,7 @@ func smaller(members []member) []member {
 // isSomewhere reports whether the group counts a pod on some node: then nobody
 // may be the first.
 func (w *work) isSomewhere(group int) bool {
-	return w.ground.Away[group] || w.rooms.Having(group).Any()
+	return w.isThere(w.rooms, group)
 }
 
 // isTaken reports whether pods of the group have a host, so that others must go there too.

@@ -91,7 +91,7 @@ func (e *exact) holds(offer int, takes []take) bool {
 		}
 		e.tally(&m.host, c, t.n)
 	}
-	return !shape.Broken && m.used(e.work).Fits(shape.Room) && e.tooFew(&m) == ""
+	return !shape.Broken && m.used(e.work).Fits(shape.Room) && e.isDiverse(&m)
 }
 
 // split finds, for every state, the cheapest way to spread its pods over machines.

@@ -34,6 +34,16 @@ func (w *work) got() map[string]int {
 	return out
 }
 
+// sends returns, for each part of a class, how many units are sent there.
+func (w *work) sends() map[string]int {
+	out := map[string]int{}
+	for c, n := range w.sent {
+		p := &w.q.classes[c]
+		out[capKey(p.base, p.cell)] = n
+	}
+	return out
+}
+
 // all returns how many units the class has, those in bundles too.
 func (w *work) all(c int) int {
 	if w.q.classes[c].cell == nil {
@@ -70,22 +80,13 @@ func (w *work) limited() bool {
 
 // agrees reports whether what has a place is what other would send.
 func (w *work) agrees(other *work) bool {
-	sent := map[string]int{}
-	for c, n := range other.sent {
-		p := &other.q.classes[c]
-		sent[capKey(p.base, p.cell)] = n
-	}
-	return maps.Equal(w.got(), sent)
+	return maps.Equal(w.got(), other.sends())
 }
 
 // withdraw takes pods out of the plan that other would not send to their domain:
 // they would be there only if others, who found no place, were too.
 func (w *work) withdraw(other *work) {
-	sent := map[string]int{}
-	for c, n := range other.sent {
-		p := &other.q.classes[c]
-		sent[capKey(p.base, p.cell)] = n
-	}
+	sent := other.sends()
 	for c := range w.q.classes {
 		p := &w.q.classes[c]
 		if p.cell == nil {

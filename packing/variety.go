@@ -10,14 +10,13 @@ func (f *filler) diverse(m *machine, class, n int) bool {
 	}
 	more := *m
 	more.takes = append(slices.Clone(m.takes), take{class: class, n: n, set: f.set(class)})
-	return f.tooFew(&more) == ""
+	return f.isDiverse(&more)
 }
 
-// tooFew returns the key with minValues of which the machine's choices have too
-// few values, or "".
-func (w *work) tooFew(m *machine) string {
-	lack, _ := w.lack(m)
-	return lack.Key
+// isDiverse reports whether the machine's choices keep the minValues of its pool.
+func (w *work) isDiverse(m *machine) bool {
+	_, lacks := w.lack(m)
+	return !lacks
 }
 
 // lack returns the first of the minValues that the machine's choices do not
