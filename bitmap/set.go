@@ -25,14 +25,10 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 
 // AddRange adds from, from+1, …, to-1.
 func (s Set) AddRange(from, to int) {
-	for i := from; i < to; {
-		if i&63 == 0 && to-i >= 64 {
-			s[i>>6] = ^uint64(0)
-			i += 64
-			continue
-		}
-		s.Add(i)
-		i++
+	for from < to {
+		n := min(to-from, 64-from&63) // of them in this word
+		s[from>>6] |= ^uint64(0) >> (64 - n) << (from & 63)
+		from += n
 	}
 }
 

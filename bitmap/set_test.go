@@ -22,3 +22,17 @@ func TestNext(t *testing.T) {
 		}
 	}
 }
+
+// TestAddRange: a range has all between its ends, and nothing else.
+func TestAddRange(t *testing.T) {
+	t.Parallel()
+	for from := range 140 {
+		for to := from; to < 200; to++ {
+			s := New(200)
+			s.AddRange(from, to)
+			if n := s.Count(); n != to-from || n > 0 && (!s.Has(from) || !s.Has(to-1)) {
+				t.Fatalf("%d to %d: %d members", from, to, n)
+			}
+		}
+	}
+}

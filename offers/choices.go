@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 )
 
@@ -20,23 +21,71 @@ func (st *Stock) Alternatives(offer int, ask capacity.Vector, ports []cluster.Ho
 		out.Add(offer)
 		return out
 	}
-	v := st.VariantOf(offer)
-	out := st.OffersOf(v)
-	out.AndNot(st.Reserved)
+	v, out := st.VariantOf(offer), bitmap.New(len(st.Offers))
 	for _, model := range st.Models[v.from:v.to] {
-		last, good := -1, false // the shape that was judged last
-		for o := model.from; o < model.to; o++ {
-			if shape := st.Offers[o].shape; shape != last {
-				last, good = shape, st.Shapes[shape].Takes(ask, ports)
+		if model.alike {
+			if st.ShapeOf(model.from).Takes(ask, ports) {
+				out.AddRange(model.from, model.to)
 			}
-			if !good {
-				out.Remove(o)
-			} else if model.alike {
-				break
+			continue
+		}
+		for o := model.from; o < model.to; o++ {
+			if st.ShapeOf(o).Takes(ask, ports) {
+				out.Add(o)
 			}
 		}
 	}
+	out.AndNot(st.Reserved)
 	return out
+}
+
+// quote is what is asked of an offer first.
+type quote struct {
+	price       catalog.Price
+	cpu, memory int64 // or whatever comes first of the dimensions
+	offer       int
+}
+
+// quotes are those of the offers of a variant that can be bought any number of times, the cheapest first.
+func (st *Stock) quotes(v *Variant) []quote {
+	out := make([]quote, len(v.ByPrice))
+	for i, o := range v.ByPrice {
+		q, room := quote{price: st.Offers[o].Price, offer: o}, st.Room(o)
+		if len(room) > 0 {
+			q.cpu = room[0]
+		}
+		if len(room) > 1 {
+			q.memory = room[1]
+		}
+		out[i] = q
+	}
+	return out
+}
+
+// Least returns the price of the cheapest offer among the alternatives of one that is accepted, or of the offer itself.
+func (st *Stock) Least(offer int, ask capacity.Vector, ports []cluster.HostPort, accepted func(offer int) bool) catalog.Price {
+	price := st.Offers[offer].Price
+	if st.Offers[offer].IsReserved() {
+		return price
+	}
+	var cpu, memory int64
+	if len(ask) > 0 {
+		cpu = ask[0]
+	}
+	if len(ask) > 1 {
+		memory = ask[1]
+	}
+	quotes := st.VariantOf(offer).quotes
+	for i := range quotes {
+		q := &quotes[i]
+		if q.price >= price {
+			break
+		}
+		if q.cpu >= cpu && q.memory >= memory && st.ShapeOf(q.offer).Takes(ask, ports) && accepted(q.offer) {
+			return q.price
+		}
+	}
+	return price
 }
 
 // Choices returns those of the offers, alternatives of one, that a NodeClaim for it may list, cheapest

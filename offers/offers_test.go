@@ -30,7 +30,7 @@ func stock(t *testing.T, text string) (*offers.Stock, *pending.Queue) {
 		t.Fatal(err)
 	}
 	q := pending.New(s.Snapshot)
-	return offers.New(s.Snapshot, s.Market, q), q
+	return offers.New(s.Snapshot, s.Market, func() *pending.Queue { return q }), q
 }
 
 // names says which offers these are: pool:type/zone/way.

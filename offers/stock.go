@@ -40,6 +40,7 @@ type Variant struct {
 	to     int
 
 	ByPrice []int // its offers but those of capacity reservations, the cheapest first
+	quotes  []quote
 }
 
 // Model is an instance type in a variant of a pool.
@@ -85,6 +86,9 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *pending.Queue)
 	st.Labels = bitmap.NewIndex(len(st.Offers), st.visitLabel)
 	st.Dims = queue().Dims
 	st.shape(s.Daemons)
+	for i := range st.Variants {
+		st.Variants[i].quotes = st.quotes(&st.Variants[i])
+	}
 	for _, p := range st.Pools {
 		st.count(p)
 	}

@@ -141,39 +141,58 @@ func (w *work) ordered() []listed {
 // name, which mostly belong to one workload, come to lie on different machines.
 // next says how many of each class are gone already.
 func (w *work) deal(machines []listed, next []int) [][][]string {
-	type seat struct{ machine, copy, n int }
-	seats := make([][]seat, len(w.q.classes)) // by class
-	out := make([][][]string, len(machines))
+	hands := make([][]hand, len(w.q.classes)) // by class: one for each machine, in their order
+	first := make([][]int, len(machines))     // by machine, by take: the hand of the first copy
 	for i := range machines {
-		out[i] = make([][]string, machines[i].copies)
-		for n := range machines[i].copies {
-			for _, t := range machines[i].takes {
-				seats[t.class] = append(seats[t.class], seat{machine: i, copy: n, n: t.n})
+		for _, t := range machines[i].takes {
+			first[i] = append(first[i], len(hands[t.class]))
+			for range machines[i].copies {
+				hands[t.class] = append(hands[t.class], hand{want: t.n})
 			}
 		}
 	}
-	for c := range seats {
-		pods := w.q.classes[c].Pods[next[c]:]
-		for len(seats[c]) > 0 {
-			kept := seats[c][:0]
-			for _, s := range seats[c] {
-				for _, pod := range pods[:w.q.classes[c].unit] {
-					out[s.machine][s.copy] = append(out[s.machine][s.copy], pod.ID())
-				}
-				pods = pods[w.q.classes[c].unit:]
-				if s.n--; s.n > 0 {
-					kept = append(kept, s)
-				}
+	fork.Each(len(hands), func(c int) { w.dealClass(c, hands[c], next[c]) })
+	out := make([][][]string, len(machines))
+	fork.Each(len(machines), func(i int) {
+		m := &machines[i]
+		out[i] = make([][]string, m.copies)
+		for n := range m.copies {
+			for k, t := range m.takes {
+				out[i][n] = append(out[i][n], hands[t.class][first[i][k]+n].pods...)
 			}
-			seats[c] = kept
+			slices.Sort(out[i][n])
 		}
-	}
-	for _, copies := range out {
-		for _, pods := range copies {
-			slices.Sort(pods)
-		}
-	}
+	})
 	return out
+}
+
+// hand is the pods of one class on one machine.
+type hand struct {
+	want int
+	pods []string
+}
+
+// dealClass deals the pods of the class from that one on.
+func (w *work) dealClass(c int, hands []hand, next int) {
+	class := &w.q.classes[c]
+	pods, open := class.Pods[next:], make([]*hand, len(hands))
+	for i := range hands {
+		open[i] = &hands[i]
+		hands[i].pods = make([]string, 0, hands[i].want*class.unit)
+	}
+	for len(open) > 0 {
+		kept := open[:0]
+		for _, h := range open {
+			for _, pod := range pods[:class.unit] {
+				h.pods = append(h.pods, pod.ID())
+			}
+			pods = pods[class.unit:]
+			if h.want--; h.want > 0 {
+				kept = append(kept, h)
+			}
+		}
+		open = kept
+	}
 }
 
 // describe returns what all copies of the machine have in common.

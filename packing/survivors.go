@@ -1,6 +1,8 @@
 package packing
 
 import (
+	"slices"
+
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
@@ -66,30 +68,8 @@ func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
 
 // cheapest returns the price of the cheapest offer that could host the machine's pods.
 func (w *work) cheapest(m *machine) float64 {
-	price := w.st.Offers[m.offer].Price
-	if w.st.Offers[m.offer].IsReserved() {
-		return float64(price)
+	accepted := func(o int) bool {
+		return !slices.ContainsFunc(m.takes, func(t take) bool { return !w.accepts.Sets[t.set].Has(o) })
 	}
-	used, ports := m.used(w), m.podPorts(w.q)
-	for _, o := range w.st.VariantOf(m.offer).ByPrice {
-		if w.st.Offers[o].Price >= price {
-			break
-		}
-		if w.survives(o, m, used, ports) {
-			return float64(w.st.Offers[o].Price)
-		}
-	}
-	return float64(price)
-}
-
-func (w *work) survives(o int, m *machine, used capacity.Vector, ports []cluster.HostPort) bool {
-	if !w.st.ShapeOf(o).Takes(used, ports) {
-		return false
-	}
-	for _, t := range m.takes {
-		if !w.accepts.Sets[t.set].Has(o) {
-			return false
-		}
-	}
-	return true
+	return float64(w.st.Least(m.offer, m.used(w), m.podPorts(w.q), accepted))
 }
