@@ -37,6 +37,11 @@ unit: ## the tests that need no control plane
 e2e: bin/joiner bin/lab ## the tests in the lab: a real control plane, an emulated AWS
 	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
+.PHONY: race
+race: ## what decisions do side by side, under the race detector (needs a C compiler)
+	@command -v $${CC:-cc} >/dev/null || { echo "no C compiler: the race detector is left out"; exit 0; }; \
+		CGO_ENABLED=1 hack/step 'race detector' go test -race -run 'Scenarios|SideBySide|Each|Later|Panics' ./fork ./bound ./packing
+
 .PHONY: bench
 bench: bin/joiner bin/bench ## benchmarks: beside upstream, to docs/benchmarks.md (20 minutes); the engine; the lab with 500 pods (wants a calm machine)
 	@bin/bench -o docs/benchmarks.md
@@ -59,8 +64,9 @@ gen: ## write again what is generated: deep copies, CRDs
 	@go generate ./api/...
 
 .PHONY: check
-check: ## what CI runs: generated files fresh, lint, conformance, all tests
+check: ## what CI runs: generated files fresh, lint, conformance, all tests, race detector
 	@hack/step 'generated files' bash -c '$(MAKE) gen && git diff --exit-code -- api || { echo "run make gen and commit the result"; exit 1; }'
 	@$(MAKE) test
+	@$(MAKE) race
 	@$(MAKE) lint
 	@$(MAKE) conformance

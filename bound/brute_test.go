@@ -2,6 +2,7 @@ package bound_test
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -57,6 +58,28 @@ func TestLeastIsLower(t *testing.T) {
 		}
 		checkWorths(t, p, got.Soft)
 		checkWorths(t, p, got.Hard)
+	})
+}
+
+// TestSideBySide asks for the bound while others ask for worths: both are what they are alone.
+func TestSideBySide(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, _ := few(t)
+		counts := make([]int, len(p.Demands))
+		for i := range counts {
+			counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
+		}
+		s := bound.New(p)
+		answer := make(chan bound.Answer)
+		go func() { answer <- s.Least() }()
+		worths := s.Worth(counts, true)
+		if got, want := <-answer, bound.Least(p); !reflect.DeepEqual(got, want) {
+			t.Errorf("beside others it says %v, alone %v", got, want)
+		}
+		if alone := bound.New(p).Worth(counts, true); !reflect.DeepEqual(worths, alone) {
+			t.Errorf("beside others the worths are %v, alone %v", worths, alone)
+		}
 	})
 }
 
