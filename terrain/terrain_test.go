@@ -46,7 +46,8 @@ func ground(t *testing.T) (*pending.Queue, *terrain.Nodes, *terrain.Ground) {
 	}
 	q := pending.New(s.Snapshot)
 	nodes := terrain.NewNodes(s.Snapshot, q)
-	return q, nodes, terrain.NewGround(q, offers.New(s.Snapshot, s.Market, q).Accept(q), nodes, s.Snapshot.Nodes)
+	st := offers.New(s.Snapshot, s.Market, func() *pending.Queue { return q })
+	return q, nodes, terrain.NewGround(q, st.Accept(q), nodes, s.Snapshot.Nodes)
 }
 
 // TestGround: a zone counts where a node stays or a machine can be bought, and pods count where they are.
