@@ -6,11 +6,11 @@
 //
 // # How Solve works
 //
-// Pods that ask for the same thing are one class with a count (package pending); what
-// they demand of a node besides room is a signature, worked out once for all
-// classes that share it. What may be bought for them, what of it a signature accepts, and what
-// room it has, is package offers. A class has stages: the sets of offers to try one
-// after the other.
+// Pods that ask for the same thing are one class with a count (package pending). What may
+// be bought for them is one numbering of offers (package offers), in which a class has
+// stages: the sets of offers that it accepts, to try one after the other. Nodes that are
+// there, and domains, are the terrain (package terrain). All of that is known before
+// the first pod is placed.
 //
 // Rules among pods (package topology) come first: pods that keep to zones, or to
 // the domains of any other label, are sent there (split), as parts of their
@@ -37,7 +37,7 @@
 // are filled before anything is bought (fillReserves), and what is bought by its
 // price never takes one; the bound allows for what they can save (leastPrice).
 //
-// Each machine keeps every offer that could host its pods (choices), cheapest
+// Each machine keeps every offer that could host its pods (candidates), cheapest
 // first. Pods that are left are held against every offer, step by step, to say
-// what stands in their way and what the smallest change would be (trial).
+// what stands in their way and what the smallest change would be (refusals).
 package packing

@@ -28,6 +28,7 @@ func (f *filler) most(m *machine, class int) int {
 	return room
 }
 
+// limits returns how the rules about hosts are judged for the class.
 func (f *filler) limits(class int) topology.Limits {
 	l := topology.Limits{Strict: true, Light: f.light[class]}
 	if f.here {

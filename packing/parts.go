@@ -219,13 +219,16 @@ func (w *work) rate(set int) float64 {
 	return w.rates[set]
 }
 
+// capKey names a part in work.caps.
 func capKey(class int, cell []int) string { return string(intsKey([]int{class}, cell)) }
 
+// stageKey names an accept set within domains in work.narrowed.
 func stageKey(set int, keys []string, cell []int) string {
 	b := intsKey([]int{set}, cell)
 	return string(appendText(b, keys...))
 }
 
+// intsKey returns the numbers as a key.
 func intsKey(lists ...[]int) []byte {
 	var b []byte
 	for _, list := range lists {

@@ -79,6 +79,7 @@ const (
 	rankEffort
 )
 
+// examine holds a class against all pools.
 func (w *work) examine(number int) *trial {
 	c := &w.q.classes[number]
 	t := &trial{work: w, number: number, class: c, sig: &w.q.Signatures[c.Sig]}
@@ -106,24 +107,21 @@ func (t *trial) add(f finding) {
 	t.findings = append(t.findings, f)
 }
 
+// pool judges what one pool could buy.
 func (t *trial) pool(i int, p *offers.Pool) {
+	rulesOut := func(code Code, count int, detail string, rank int) {
+		t.add(finding{Reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
+	}
+	taint, repels := constraint.Untolerated(p.Taints, t.sig.Tolerations)
 	switch {
 	case p.Unusable != "":
-		t.add(finding{
-			Reason: Reason{Code: PoolUnusable, Count: 1, Detail: p.Name + ": " + p.Unusable}, rank: rankPool, pool: p,
-		})
+		rulesOut(PoolUnusable, 1, p.Name+": "+p.Unusable, rankPool)
 		return
 	case p.Size() == 0:
-		t.add(finding{
-			Reason: Reason{Code: PoolEmpty, Count: 1, Detail: p.Name + ": " + p.Emptied}, rank: rankPool, pool: p,
-		})
+		rulesOut(PoolEmpty, 1, p.Name+": "+p.Emptied, rankPool)
 		return
-	}
-	if taint, bad := constraint.Untolerated(p.Taints, t.sig.Tolerations); bad {
-		count := p.Size() / max(t.variants(i), 1)
-		t.add(finding{
-			Reason: Reason{Code: TaintUntolerated, Count: count, Detail: taint.String()}, rank: rankTaint, pool: p,
-		})
+	case repels:
+		rulesOut(TaintUntolerated, p.Size()/max(t.variants(i), 1), taint.String(), rankTaint)
 		return
 	}
 	// Of the choices that the pool leaves, and of the pod's alternatives, the one that gets furthest counts.
@@ -144,6 +142,7 @@ func (t *trial) pool(i int, p *offers.Pool) {
 	}
 }
 
+// variants returns how many variants the pool has.
 func (t *trial) variants(pool int) int {
 	n := 0
 	for _, v := range t.st.Variants {
@@ -154,6 +153,7 @@ func (t *trial) variants(pool int) int {
 	return n
 }
 
+// alternatives returns what is required, of which any will do: at least one.
 func alternatives(required []constraint.Requirements) []constraint.Requirements {
 	if len(required) == 0 {
 		return []constraint.Requirements{nil}
@@ -282,6 +282,7 @@ func (t *trial) hasHost(group int) bool {
 
 var codeOf = map[topology.Form]Code{topology.Spread: TopologySpread, topology.Near: PodAffinity, topology.Apart: PodAntiAffinity}
 
+// firstConflict names the first port of a that is one of b.
 func firstConflict(a, b []cluster.HostPort) string {
 	for _, p := range a {
 		if slices.ContainsFunc(b, p.Conflicts) {

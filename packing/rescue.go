@@ -268,6 +268,7 @@ func (w *work) hopeful(classes []int, given map[int]bool) []int {
 	return slices.DeleteFunc(classes, func(c int) bool { return given[c] || !w.hopes(c, affords) })
 }
 
+// hopes reports whether some node or machine might take a pod of the class.
 func (w *work) hopes(c int, affordable func(set int) bool) bool {
 	class := &w.q.classes[c]
 	affords := func(set int) bool { return affordable(set) || w.anyMachine(class, set) }

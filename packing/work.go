@@ -15,41 +15,50 @@ import (
 
 // work is a plan in the making.
 type work struct {
+	// What may be bought, who is pending, and which offers they accept.
 	st      *offers.Stock
 	q       *queue
 	accepts *offers.Acceptance
+	whole   int       // classes before parts and bundles were made of them
+	weight  []float64 // by resource: its part in the bulk of an amount
 
-	rooms    *terrain.Nodes  // the nodes that are there, as they fill
-	ground   *terrain.Ground // as pods are sent to domains
-	fits     []bitmap.Set    // by class, made when first asked for; see fitting
-	weight   []float64       // by resource: its part in the bulk of an amount
-	caps     map[string]int  // by part: how many pods it can have, found by an attempt before
-	eased    map[int]bool    // by whole class: an attempt before found no place for some with their wishes about hosts
-	narrowed map[string]int  // accept sets of parts, by that of the whole
-	rates    []float64       // by accept set: price per size, -1 if not known yet
-	alone    map[lone][]int  // what varietyAlone has found
-
+	// What the plan stands on, as it fills.
+	rooms  *terrain.Nodes
+	ground *terrain.Ground // as pods are sent to domains
 	// level is, by group of a spread over host names, the fewest of its pods on any node or machine of the plan,
 	// while no more machines are bought; nil: there can always be one without any.
 	level map[int]terrain.Scarcity
 
-	clumped   map[int]bool // groups over host names whose pods have their one machine
-	sent      map[int]int  // by part: how many units were sent there
+	// How far each class has come.
 	order     []int        // the classes by priority, then the larger first
 	left      []int        // by class: units that have no place yet
 	stage     []int        // by class: which of its stages is tried
-	lightHere int          // the same for all, while nodes that are there are filled
 	light     []int        // by class: its wishes about hosts up to this weight are given up
-	budgets   []offers.Budget
-	machines  []machine
-	placed    []placed
-	worth     []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
-	prices    *pricing  // the last
-	facts     facts
+	lightHere int          // the same for all, while nodes that are there are filled
+	sent      map[int]int  // by part: how many units were sent there
+	clumped   map[int]bool // groups over host names whose pods have their one machine
 
-	whole  int // classes before parts and bundles were made of them
-	steps  int
-	effort int
+	// What an attempt before has found out.
+	caps  map[string]int // by part: how many pods it can have
+	eased map[int]bool   // by whole class: some found no place with their wishes about hosts
+
+	// The plan.
+	placed   []placed
+	machines []machine
+	budgets  []offers.Budget // by pool: what is left of its limits
+
+	// What the pods are worth.
+	worth  []float64 // by class: what one unit is reckoned to cost, in billionths of a dollar per hour
+	prices *pricing  // the last
+
+	// What has been worked out once.
+	facts    facts
+	fits     []bitmap.Set   // by class; see fitting
+	narrowed map[string]int // accept sets of parts, by that of the whole
+	rates    []float64      // by accept set: price per size, -1 if not known yet
+	alone    map[lone][]int // what varietyAlone has found
+
+	steps, effort int // work done, and allowed
 }
 
 // placed is a number of pods of a class on a node that is there.
@@ -81,7 +90,8 @@ type take struct {
 func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *terrain.Nodes, g *terrain.Ground, effort int) *work {
 	w := &work{
 		st: st, accepts: a, effort: effort, rooms: r.Clone(), ground: g.Fork(),
-		alone: map[lone][]int{}, caps: map[string]int{}, eased: map[int]bool{}, narrowed: map[string]int{}, sent: map[int]int{}, clumped: map[int]bool{},
+		sent: map[int]int{}, clumped: map[int]bool{}, caps: map[string]int{}, eased: map[int]bool{},
+		narrowed: map[string]int{}, alone: map[lone][]int{},
 	}
 	own := *q
 	own.classes = slices.Clone(q.classes)
