@@ -15,7 +15,7 @@ type stand struct {
 
 // unwind takes pods out of the plan that must be near one another in a circle, so that none
 // can be bound first, and reports whether there were any. r is the nodes without what the plan put there.
-func (w *work) unwind(ground *terrain.Ground, r *terrain.Nodes) bool {
+func (w *work) unwind(ground *terrain.Ground, r *terrain.Rooms) bool {
 	demanded := func(g topology.Group) bool { return g.Form == topology.Near && g.Hard }
 	if !slices.ContainsFunc(w.q.Book.Groups, demanded) {
 		return false
@@ -46,21 +46,21 @@ func (w *work) stands() []stand {
 	}
 	for i := range w.machines {
 		for _, t := range w.machines[i].takes {
-			add(t.class, len(w.rooms.List)+i)
+			add(t.class, len(w.rooms.Nodes)+i)
 		}
 	}
 	return out
 }
 
 // unanchored returns the stands that are left when all are bound that can be, whoever is next.
-func (w *work) unanchored(stands []stand, ground *terrain.Ground, r *terrain.Nodes) []stand {
+func (w *work) unanchored(stands []stand, ground *terrain.Ground, r *terrain.Rooms) []stand {
 	census := ground.Fork().Census
-	hosts := make([]topology.Tally, len(r.List)+len(w.machines))
+	hosts := make([]topology.Tally, len(r.Nodes)+len(w.machines))
 	for i := range r.Hosts {
 		hosts[i] = r.Hosts[i].Clone()
 	}
 	for i := range w.machines {
-		hosts[len(r.List)+i] = w.q.guests.On(w.machines[i].offer)
+		hosts[len(r.Nodes)+i] = w.q.guests.On(w.machines[i].offer)
 	}
 	begun := map[int]bool{} // groups over host names that have a pod
 	waits := func(s stand) bool {
@@ -96,13 +96,13 @@ func (w *work) unanchored(stands []stand, ground *terrain.Ground, r *terrain.Nod
 }
 
 // isThere reports whether the group counts a pod on one of the nodes, or on a node that takes no pods.
-func (w *work) isThere(r *terrain.Nodes, group int) bool {
+func (w *work) isThere(r *terrain.Rooms, group int) bool {
 	return w.ground.Away[group] || r.Having(group).Any()
 }
 
 // takeOff takes the pods off their node or machine, with the bundle that they came in.
 func (w *work) takeOff(s stand) {
-	if s.at < len(w.rooms.List) {
+	if s.at < len(w.rooms.Nodes) {
 		for i := range w.placed {
 			if p := &w.placed[i]; p.node == s.at && p.class == s.outer {
 				w.left[s.outer] += p.n
@@ -111,7 +111,7 @@ func (w *work) takeOff(s stand) {
 		}
 		return
 	}
-	m := &w.machines[s.at-len(w.rooms.List)]
+	m := &w.machines[s.at-len(w.rooms.Nodes)]
 	m.takes = slices.DeleteFunc(slices.Clone(m.takes), func(t take) bool {
 		if t.class != s.outer {
 			return false

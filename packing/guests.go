@@ -70,7 +70,7 @@ func (w *work) hasCompany(c int) bool {
 // nodesFor returns the nodes of the cell to which pods of the profile may come.
 func (w *work) nodesFor(p *topology.Profile, cell []int) bitmap.Set {
 	if len(w.ground.Company(p, cell)) > 0 {
-		return bitmap.New(len(w.rooms.List))
+		return bitmap.New(len(w.rooms.Nodes))
 	}
 	return w.ground.NodesIn(p, cell)
 }

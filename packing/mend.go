@@ -54,7 +54,7 @@ func (w *work) all(c int) int {
 
 // again begins the plan anew, with what this attempt has found out: no domain
 // is sent more than it could have.
-func (w *work) again(r *terrain.Nodes, g *terrain.Ground, q *queue) *work {
+func (w *work) again(r *terrain.Rooms, g *terrain.Ground, q *queue) *work {
 	next := newWork(w.st, q, w.accepts, r, g, w.effort)
 	next.steps = w.steps
 	next.caps, next.eased = maps.Clone(w.caps), maps.Clone(w.eased)

@@ -141,7 +141,7 @@ func (w *work) splitClass(c int) bool {
 
 // strand notes that what is left of the class may go nowhere.
 func (w *work) strand(c int) {
-	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitmap.New(len(w.rooms.List))
+	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitmap.New(len(w.rooms.Nodes))
 }
 
 // places returns the combinations of domains where pods of the class could be.

@@ -11,7 +11,7 @@ import (
 // first, then those that nothing on the market would take, then those that
 // would cost most.
 func (w *work) place(classes []int) {
-	if len(w.rooms.List) == 0 || len(classes) == 0 {
+	if len(w.rooms.Nodes) == 0 || len(classes) == 0 {
 		return
 	}
 	w.appraise(w.active())
@@ -102,7 +102,7 @@ func (f *filler) put(node int, classes []int) bool {
 // open returns the nodes that have room for a unit of some class with any left, and may
 // take it according to the sets of its signature; and how many such classes there are.
 func (w *work) open(classes []int, sets []bitmap.Set) (nodes bitmap.Set, waiting int) {
-	nodes = bitmap.New(len(w.rooms.List))
+	nodes = bitmap.New(len(w.rooms.Nodes))
 	for _, c := range classes {
 		if w.left[c] > 0 {
 			nodes.Or(w.reach(c, sets[w.q.classes[c].Sig]))

@@ -15,7 +15,7 @@ import (
 
 // refusals says of every pod that is left why it has no place beside what the plan has: in the domains that there are then,
 // whatever else could be bought. ground, r and q are those from before any pod was placed.
-func (w *work) refusals(ground *terrain.Ground, r *terrain.Nodes, q *queue) []Refusal {
+func (w *work) refusals(ground *terrain.Ground, r *terrain.Rooms, q *queue) []Refusal {
 	if w.unplaced() > 0 {
 		w = w.reopened(w.standing(ground), r, q)
 	}

@@ -16,7 +16,7 @@ const mostRescues = 24
 // else has: pods may have lost their place to somebody who then found none, or
 // have been sent to a domain that could not have them. First all are tried together, then class by
 // class. It returns the better plan. ground, r and q are those from before any pod was placed.
-func (w *work) rescue(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
+func (w *work) rescue(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work {
 	if w.unplaced() == 0 {
 		return w
 	}
@@ -52,7 +52,7 @@ func (w *work) rescue(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work 
 
 // holds takes out of the plan what kube-scheduler would not bind, with the domains that its machines bring along, and
 // reports whether the rest holds.
-func (w *work) holds(ground *terrain.Ground, r *terrain.Nodes) bool {
+func (w *work) holds(ground *terrain.Ground, r *terrain.Rooms) bool {
 	if found := w.foresee(ground); found != nil {
 		if len(found.Bare) > len(ground.Bare) {
 			return false
@@ -66,7 +66,7 @@ func (w *work) holds(ground *terrain.Ground, r *terrain.Nodes) bool {
 // raise puts pods that are spread over hosts, or counted by such spreads, and have no place, onto the nodes and machines of
 // the plan: if all of those have some, they may have more, as long as nothing else is bought for them; and who is bound
 // last may go where others would not have been bound after it.
-func (w *work) raise(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
+func (w *work) raise(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work {
 	left := func(c int) bool { return w.left[c] > 0 && w.countsOverHosts(c) }
 	if !slices.ContainsFunc(w.order, left) {
 		return w
@@ -140,7 +140,7 @@ func (w *work) strandAllBut(classes []int) {
 }
 
 // reopened returns the plan as it stands, with all rooms, counts and limits worked out anew.
-func (w *work) reopened(ground *terrain.Ground, r *terrain.Nodes, q *queue) *work {
+func (w *work) reopened(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work {
 	next := newWork(w.st, q, w.accepts, r, ground, w.effort)
 	next.steps, next.eased, next.narrowed = w.steps, w.eased, w.narrowed
 	next.q.classes, next.left = slices.Clone(w.q.classes), slices.Clone(w.left)

@@ -21,7 +21,7 @@ func (w *work) plan() Plan {
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
 		for _, pod := range c.Pods[next[at.class]:][:at.n*c.unit] {
-			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: w.rooms.List[at.node].Name})
+			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: w.rooms.Nodes[at.node].Name})
 		}
 		next[at.class] += at.n * c.unit
 	}

@@ -31,7 +31,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	accepts := st.Accept(pods)
 	q := newQueue(pods)
 	q.accept(accepts)
-	rooms := terrain.NewNodes(s, pods)
+	rooms := terrain.NewRooms(s, pods)
 	ground := terrain.NewGround(pods, accepts, rooms, s.Nodes)
 	q.meet(ground.Guests, accepts)
 
@@ -101,7 +101,7 @@ func (w *work) buyRest() {
 }
 
 // judge takes out of the plan what kube-scheduler would not bind.
-func (w *work) judge(ground *terrain.Ground, r *terrain.Nodes) {
+func (w *work) judge(ground *terrain.Ground, r *terrain.Rooms) {
 	w.audit(ground)
 	for w.unwind(ground, r) {
 		w.audit(ground)

@@ -23,7 +23,7 @@ type work struct {
 	weight  []float64 // by resource: its part in the bulk of an amount
 
 	// What the plan stands on, as it fills.
-	rooms  *terrain.Nodes
+	rooms  *terrain.Rooms
 	ground *terrain.Ground // as pods are sent to domains
 	// level is, by group of a spread over host names, the fewest of its pods on any node or machine of the plan,
 	// while no more machines are bought; nil: there can always be one without any.
@@ -87,7 +87,7 @@ type take struct {
 }
 
 // newWork begins a plan. What it alters of its arguments it copies first.
-func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *terrain.Nodes, g *terrain.Ground, effort int) *work {
+func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *terrain.Rooms, g *terrain.Ground, effort int) *work {
 	w := &work{
 		st: st, accepts: a, effort: effort, rooms: r.Clone(), ground: g.Fork(),
 		sent: map[int]int{}, clumped: map[int]bool{}, caps: map[string]int{}, eased: map[int]bool{},

@@ -14,18 +14,18 @@ import (
 // kube-scheduler lets them on as soon as all hosts have some: three pods with a skew of one are bound to the
 // only node that there is, one after the other.
 func (t *Ground) KeepsNone(group int) bool {
-	if found, ok := t.barren[group]; ok || len(t.nodes.List) == 0 {
+	if found, ok := t.barren[group]; ok || len(t.rooms.Nodes) == 0 {
 		return found
 	}
 	among := t.Counted[group]
 	if among == nil {
-		among = bitmap.New(len(t.nodes.List))
-		among.AddRange(0, len(t.nodes.List))
+		among = bitmap.New(len(t.rooms.Nodes))
+		among.AddRange(0, len(t.rooms.Nodes))
 	}
 	t.barren[group] = false
 	for i := among.Next(0); i >= 0 && !t.barren[group]; i = among.Next(i + 1) {
-		takes := func(c *pending.Class) bool { return t.nodes.Hard[c.Sig].Has(i) && c.Ask.Fits(t.nodes.Room[i]) }
-		t.barren[group] = t.nodes.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
+		takes := func(c *pending.Class) bool { return t.rooms.Hard[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
+		t.barren[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
 	}
 	return t.barren[group]
 }

@@ -28,7 +28,7 @@ type Ground struct {
 
 	combined map[string][][]int // the combinations of domains that there are, by labels
 	queue    *pending.Queue
-	nodes    *Nodes             // before any pod is placed
+	rooms    *Rooms             // before any pod is placed
 	members  [][]*pending.Class // what ofHosts has found, by group
 	barren   map[int]bool       // what KeepsNone has found
 
@@ -40,7 +40,7 @@ type Ground struct {
 type Field struct {
 	Values  []string     // sorted
 	Offers  []bitmap.Set // by value: the offers that have it; last, those without the label
-	Nodes   []bitmap.Set // by value: the nodes that have it, by number in Nodes.List; last, those without the label
+	Nodes   []bitmap.Set // by value: the nodes that have it, by number in Rooms.Nodes; last, those without the label
 	OfferAt []int        // by offer: its domain, the number of values without the label
 	at      []int        // by node, likewise
 }
@@ -50,16 +50,16 @@ type Scarcity struct{ Pods, Nodes int }
 
 // NewGround looks at the ground for the pods of the queue; it notes the residents of nodes in
 // their tallies. r must get no pods after that. all are the nodes of the snapshot, those too that take no pods.
-func NewGround(q *pending.Queue, a *offers.Acceptance, r *Nodes, all []cluster.Node) *Ground {
+func NewGround(q *pending.Queue, a *offers.Acceptance, r *Rooms, all []cluster.Node) *Ground {
 	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
-	t.queue, t.nodes, t.barren = q, r, map[int]bool{}
+	t.queue, t.rooms, t.barren = q, r, map[int]bool{}
 	domains := map[string]int{}
 	for i := range q.Book.Groups {
 		key := q.Book.Groups[i].Key
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
 			continue
 		}
-		f := newField(a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all), len(a.Stock.Offers), len(r.List))
+		f := newField(a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all), len(a.Stock.Offers), len(r.Nodes))
 		t.Keys[key], domains[key] = f, len(f.Values)
 	}
 	t.Census = topology.NewCensus(q.Book, domains)
@@ -68,7 +68,7 @@ func NewGround(q *pending.Queue, a *offers.Acceptance, r *Nodes, all []cluster.N
 	}
 	t.Domains, t.There = make([][]bool, len(q.Book.Groups)), make([][]bool, len(q.Book.Groups))
 	t.Counted = t.countable(q, a, r)
-	for i, n := range r.List {
+	for i, n := range r.Nodes {
 		t.settle(q, n, i, &r.Hosts[i])
 	}
 	for i := range all {
@@ -122,7 +122,7 @@ func newField(bought, nodes *bitmap.Column, more []string, sizeOffers, sizeNodes
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
 // all), and tells the census which domains do: those with such a node,
 // and those where a machine for the owner can be bought.
-func (t *Ground) countable(q *pending.Queue, a *offers.Acceptance, r *Nodes) []bitmap.Set {
+func (t *Ground) countable(q *pending.Queue, a *offers.Acceptance, r *Rooms) []bitmap.Set {
 	out := make([]bitmap.Set, len(q.Book.Groups))
 	for n := range q.Book.Groups {
 		g := &q.Book.Groups[n]
@@ -252,15 +252,15 @@ func (t *Ground) FewestOf(group, minDomains int) int {
 }
 
 // FindFewest finds the node that has the fewest pods, for the spreads over host names.
-func (t *Ground) FindFewest(r *Nodes, b *topology.Book, counted []bitmap.Set) {
+func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitmap.Set) {
 	for g := range b.Groups {
 		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
 			continue
 		}
 		among := counted[g]
 		if among == nil {
-			among = bitmap.New(len(r.List))
-			among.AddRange(0, len(r.List))
+			among = bitmap.New(len(r.Nodes))
+			among.AddRange(0, len(r.Nodes))
 		}
 		f := Scarcity{Pods: -1, Nodes: among.Count()}
 		for i := among.Next(0); i >= 0 && f.Pods != 0; i = among.Next(i + 1) {

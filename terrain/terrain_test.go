@@ -38,22 +38,22 @@ pods
     spread app=web over topology.kubernetes.io/zone
 `
 
-func ground(t *testing.T) (*pending.Queue, *terrain.Nodes, *terrain.Ground) {
+func ground(t *testing.T) (*pending.Queue, *terrain.Rooms, *terrain.Ground) {
 	t.Helper()
 	s, err := scenario.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := pending.New(s.Snapshot)
-	nodes := terrain.NewNodes(s.Snapshot, q)
+	rooms := terrain.NewRooms(s.Snapshot, q)
 	st := offers.New(s.Snapshot, s.Market, func() *pending.Queue { return q })
-	return q, nodes, terrain.NewGround(q, st.Accept(q), nodes, s.Snapshot.Nodes)
+	return q, rooms, terrain.NewGround(q, st.Accept(q), rooms, s.Snapshot.Nodes)
 }
 
 // TestGround: a zone counts where a node stays or a machine can be bought, and pods count where they are.
 func TestGround(t *testing.T) {
 	t.Parallel()
-	q, nodes, g := ground(t)
+	q, rooms, g := ground(t)
 	zones := g.Keys["topology.kubernetes.io/zone"]
 	if got, want := fmt.Sprint(zones.Values), "[us-east-1a us-east-1b us-east-1c us-east-1d us-east-1e]"; got != want {
 		t.Fatalf("the zones are %s, want %s", got, want)
@@ -80,31 +80,31 @@ func TestGround(t *testing.T) {
 	if got, want := fmt.Sprint(g.Cells(profile)), "[[0] [1] [3] [4]]"; got != want {
 		t.Errorf("a pod could go to the zones %s, want %s", got, want)
 	}
-	if in := g.NodesIn(profile, []int{1}); in.Count() != 2 || len(nodes.List) != 3 {
-		t.Errorf("%d of %d nodes are in the second zone, want 2 of 3", in.Count(), len(nodes.List))
+	if in := g.NodesIn(profile, []int{1}); in.Count() != 2 || len(rooms.Nodes) != 3 {
+		t.Errorf("%d of %d nodes are in the second zone, want 2 of 3", in.Count(), len(rooms.Nodes))
 	}
 }
 
-// TestNodes: who accepts which node, and that a copy fills by itself.
-func TestNodes(t *testing.T) {
+// TestRooms: who accepts which node, and that a copy fills by itself.
+func TestRooms(t *testing.T) {
 	t.Parallel()
-	q, nodes, _ := ground(t)
+	q, rooms, _ := ground(t)
 	sig := q.Classes[0].Sig
 	number := map[string]int{}
-	for i, n := range nodes.List {
+	for i, n := range rooms.Nodes {
 		number[n.Name] = i
 	}
 	for name, want := range map[string][2]bool{"a": {true, true}, "b": {true, false}, "t": {false, false}} {
-		if got := [2]bool{nodes.Hard[sig].Has(number[name]), nodes.Liked[sig].Has(number[name])}; got != want {
+		if got := [2]bool{rooms.Hard[sig].Has(number[name]), rooms.Liked[sig].Has(number[name])}; got != want {
 			t.Errorf("node %s is accepted, liked: %v, want %v", name, got, want)
 		}
 	}
-	if !nodes.Full.Has(number["a"]) || nodes.Full.Has(number["b"]) {
+	if !rooms.Full.Has(number["a"]) || rooms.Full.Has(number["b"]) {
 		t.Error("node a alone has no room for the pod")
 	}
-	filled := nodes.Clone()
+	filled := rooms.Clone()
 	filled.Set(number["b"], make(capacity.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])
-	if filled.Room[number["b"]][0] != 0 || nodes.Room[number["b"]][0] != 2000 {
-		t.Errorf("the copy has %d, the nodes themselves %d left", filled.Room[number["b"]][0], nodes.Room[number["b"]][0])
+	if filled.Room[number["b"]][0] != 0 || rooms.Room[number["b"]][0] != 2000 {
+		t.Errorf("the copy has %d, the nodes themselves %d left", filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
 	}
 }

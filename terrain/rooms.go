@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/topology"
 )
 
-// Nodes is what is left of the nodes that are there.
-type Nodes struct {
-	List  []*cluster.Node   // those that take pods; initialized first, then joined, then by name
+// Rooms is what is left of the nodes that are there.
+type Rooms struct {
+	Nodes []*cluster.Node   // those that take pods; initialized first, then joined, then by name
 	Room  []capacity.Vector // likewise; one after the other in cells
 	Ports [][]cluster.HostPort
 	Hosts []topology.Tally // none is altered: it is replaced
@@ -37,17 +37,17 @@ type tainted struct {
 
 // Clone returns a copy that can be filled by itself. It shares all that there is with r until
 // it gets its first pods; r must not get any after that.
-func (r *Nodes) Clone() *Nodes {
+func (r *Rooms) Clone() *Rooms {
 	out := *r
 	out.lent, out.held = true, map[int]bitmap.Set{}
 	return &out
 }
 
 // Set notes what is left of a node, and who is on it, once it has got pods.
-func (r *Nodes) Set(node int, free capacity.Vector, ports []cluster.HostPort, host topology.Tally) {
+func (r *Rooms) Set(node int, free capacity.Vector, ports []cluster.HostPort, host topology.Tally) {
 	if r.lent {
 		r.lent, r.cells = false, slices.Clone(r.cells)
-		r.Room = capacity.VectorsIn(r.cells, len(r.List))
+		r.Room = capacity.VectorsIn(r.cells, len(r.Nodes))
 		r.Ports, r.Hosts = slices.Clone(r.Ports), slices.Clone(r.Hosts)
 	}
 	copy(r.Room[node], free)
@@ -59,26 +59,26 @@ func (r *Nodes) Set(node int, free capacity.Vector, ports []cluster.HostPort, ho
 	}
 }
 
-// NewNodes returns the nodes of the snapshot, and which of them the signatures of the queue accept.
-func NewNodes(s cluster.Snapshot, q *pending.Queue) *Nodes {
-	r := &Nodes{List: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitmap.Set{}}
+// NewRooms returns the nodes of the snapshot, and which of them the signatures of the queue accept.
+func NewRooms(s cluster.Snapshot, q *pending.Queue) *Rooms {
+	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitmap.Set{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
-			r.List = append(r.List, n)
+			r.Nodes = append(r.Nodes, n)
 		}
 	}
-	if !slices.IsSortedFunc(r.List, compareNodes) {
-		slices.SortStableFunc(r.List, compareNodes)
+	if !slices.IsSortedFunc(r.Nodes, compareNodes) {
+		slices.SortStableFunc(r.Nodes, compareNodes)
 	}
-	r.cells = make([]int64, len(r.List)*len(q.Dims))
-	r.Room, r.Ports = capacity.VectorsIn(r.cells, len(r.List)), make([][]cluster.HostPort, len(r.List))
-	for i, n := range r.List {
+	r.cells = make([]int64, len(r.Nodes)*len(q.Dims))
+	r.Room, r.Ports = capacity.VectorsIn(r.cells, len(r.Nodes)), make([][]cluster.HostPort, len(r.Nodes))
+	for i, n := range r.Nodes {
 		q.Dims.Left(r.Room[i], n.Allocatable, n.Requested)
 		r.Ports[i] = slices.Clip(n.HostPorts)
 	}
-	r.Hosts = make([]topology.Tally, len(r.List))
-	r.labels = bitmap.NewIndex(len(r.List), func(key string, add func(from, to int, value string)) {
-		for i, n := range r.List {
+	r.Hosts = make([]topology.Tally, len(r.Nodes))
+	r.labels = bitmap.NewIndex(len(r.Nodes), func(key string, add func(from, to int, value string)) {
+		for i, n := range r.Nodes {
 			if value, ok := n.Labels[key]; ok {
 				add(i, i+1, value)
 			} else if key == topology.Hostname {
@@ -114,7 +114,7 @@ func boolFirst(yes bool) int {
 // judge notes which nodes the signature accepts, and which it likes. A node
 // that no preference likes is still taken before anything is bought: that is
 // where kube-scheduler will put the pod.
-func (r *Nodes) judge(s *pending.Signature) {
+func (r *Rooms) judge(s *pending.Signature) {
 	hard := r.labels.SatisfyingOne(s.Required)
 	tolerating, soft := r.tolerated(s)
 	hard.And(tolerating)
@@ -132,10 +132,10 @@ func (r *Nodes) judge(s *pending.Signature) {
 }
 
 // findTaints puts the nodes with the same taints together: they are few groups.
-func (r *Nodes) findTaints() {
+func (r *Rooms) findTaints() {
 	numbers := map[string]int{}
 	var key []byte
-	for i, n := range r.List {
+	for i, n := range r.Nodes {
 		key = key[:0]
 		for _, t := range n.Taints {
 			key = appendText(key, t.Key, t.Value, string(t.Effect))
@@ -144,7 +144,7 @@ func (r *Nodes) findTaints() {
 		if !ok {
 			number = len(r.taints)
 			numbers[string(key)] = number
-			r.taints = append(r.taints, tainted{n.Taints, bitmap.New(len(r.List))})
+			r.taints = append(r.taints, tainted{n.Taints, bitmap.New(len(r.Nodes))})
 		}
 		r.taints[number].nodes.Add(i)
 	}
@@ -152,8 +152,8 @@ func (r *Nodes) findTaints() {
 
 // tolerated returns the nodes whose taints the signature tolerates, and those
 // of them without a soft taint that it does not.
-func (r *Nodes) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
-	hard, soft = bitmap.New(len(r.List)), bitmap.New(len(r.List))
+func (r *Rooms) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
+	hard, soft = bitmap.New(len(r.Nodes)), bitmap.New(len(r.Nodes))
 	for _, alike := range r.taints {
 		if _, bad := constraint.Untolerated(alike.taints, s.Tolerations); bad {
 			continue
@@ -168,8 +168,8 @@ func (r *Nodes) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
 }
 
 // findFull notes the nodes that have no room for any class.
-func (r *Nodes) findFull(q *pending.Queue) {
-	r.Full = bitmap.New(len(r.List))
+func (r *Rooms) findFull(q *pending.Queue) {
+	r.Full = bitmap.New(len(r.Nodes))
 	var least capacity.Vector
 	for c := range q.Classes {
 		if ask := q.Classes[c].Ask; least == nil {
@@ -180,7 +180,7 @@ func (r *Nodes) findFull(q *pending.Queue) {
 			}
 		}
 	}
-	for i := range r.List {
+	for i := range r.Nodes {
 		if !least.Fits(r.Room[i]) {
 			r.Full.Add(i)
 		}
@@ -188,10 +188,10 @@ func (r *Nodes) findFull(q *pending.Queue) {
 }
 
 // Having returns the nodes on which the group, over host names, counts a pod.
-func (r *Nodes) Having(group int) bitmap.Set {
+func (r *Rooms) Having(group int) bitmap.Set {
 	held, ok := r.held[group]
 	if !ok {
-		held = bitmap.New(len(r.List))
+		held = bitmap.New(len(r.Nodes))
 		for i := range r.Hosts {
 			if r.Hosts[i].Matched(group) > 0 {
 				held.Add(i)
