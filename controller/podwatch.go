@@ -124,7 +124,7 @@ func (w *PodWatch) Keep(nodes map[string]bool) {
 
 // needsPlan reports whether kube-scheduler has found no place for the pod.
 func needsPlan(pod *corev1.Pod) bool {
-	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" || isFinished(pod) {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isFinished(pod) {
 		return false
 	}
 	for _, c := range pod.Status.Conditions {

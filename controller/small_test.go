@@ -138,7 +138,7 @@ func TestNeedsPlan(t *testing.T) {
 		"unschedulable": {func(*corev1.Pod) {}, true},
 		"bound":         {func(p *corev1.Pod) { p.Spec.NodeName = "n" }, false},
 		"deleted":       {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
-		"nominated":     {func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, false},
+		"nominated":     {func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, true}, // for a node that may be gone
 		"gated":         {func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }, false},
 		"not looked at": {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
 		"finished":      {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},

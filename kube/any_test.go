@@ -150,7 +150,7 @@ func anyPlace(t *rapid.T, pod *corev1.Pod, now time.Time) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	}
 	if chance(t, "nominated", 10) {
-		pod.Status.NominatedNodeName = "n1"
+		pod.Status.NominatedNodeName = anyName(t, "n", 6)
 	}
 	if chance(t, "protected", 2) {
 		pod.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: pick(t, "protection", "true", "30s", "1m", "nonsense")}

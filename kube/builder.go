@@ -46,10 +46,17 @@ func (b *builder) place(pod *corev1.Pod) {
 	case IsFinished(pod):
 	case pod.Spec.NodeName != "":
 		b.bound(pod)
+	case isExpected(pod) && b.byName[pod.Status.NominatedNodeName].welcomes():
+		value := b.valueOf(pod)
+		b.byName[pod.Status.NominatedNodeName].await(b, pod, &value)
 	case isWaiting(pod) && (wasTried(pod) || !b.view.Live && !isGated(pod)):
 		b.needs(pod, b.valueOf(pod))
 	}
 }
+
+// welcomes reports whether pods that are nominated for the node may come yet: it is there, and neither leaves nor is
+// cordoned. Nil is a node that is not there.
+func (n *nodeView) welcomes() bool { return n != nil && !n.value.Leaving && !n.value.Cordoned() }
 
 // valueOf returns the pod as the engine sees it; pods of one template share what it points at.
 func (b *builder) valueOf(pod *corev1.Pod) cluster.Pod {
@@ -114,7 +121,7 @@ func (n *nodeView) carry(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
 	return false
 }
 
-// await counts a pod that is not on the node yet, which was bought for it. It is
+// await counts a pod that is not on the node yet, which was bought for it, or on which kube-scheduler holds room for it. It is
 // among the pods of the node, or a node that just became ready would look empty,
 // and be removed, before kube-scheduler has bound to it what it was bought for.
 func (n *nodeView) await(b *builder, pod *corev1.Pod, value *cluster.Pod) {

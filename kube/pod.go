@@ -17,16 +17,21 @@ import (
 const fargateScheduler = "fargate-scheduler"
 
 // Provisionable reports whether kube-scheduler has given up on the pod, so that
-// only another node can help: it is pending, tried, bound and promised to no
-// node, and would not simply appear on any new node as a DaemonSet's pod does.
-// Pods behind a scheduling gate have not been tried.
+// only another node can help: it is pending, tried, bound to no node, and would
+// not simply appear on any new node as a DaemonSet's pod does. Pods behind a scheduling
+// gate have not been tried. For one that is nominated, see isExpected.
 func Provisionable(pod *corev1.Pod) bool {
 	return isWaiting(pod) && wasTried(pod)
 }
 
+// isExpected reports whether kube-scheduler holds room on a node for the pending pod: it evicts others there,
+// or is about to bind it. Whether that will come to anything is for the node to say: see nodeView.welcomes. Versions differ
+// in when they take a nomination back that came to nothing, and 1.34 never does.
+func isExpected(pod *corev1.Pod) bool { return isWaiting(pod) && pod.Status.NominatedNodeName != "" }
+
 // isWaiting reports whether the pod needs a node and may be given one.
 func isWaiting(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == "" && pod.DeletionTimestamp == nil &&
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil &&
 		len(pod.Spec.SchedulingGates) == 0 && pod.Spec.SchedulerName != fargateScheduler &&
 		!IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod)
 }

@@ -19,7 +19,7 @@ type roster struct {
 	hosts  map[string]*host // by the name of the Node, also of one that is not there
 	turns  uint64           // of hosts: each change has a number of its own
 
-	waiting queue // the pods without a node that kube-scheduler has given up on
+	waiting queue // the pods without a node that kube-scheduler has given up on, or holds room for
 
 	users  map[dependency]map[*podEntry]struct{} // the pods that rest on something, by what
 	traits traitSet
@@ -131,7 +131,7 @@ func (s *state) place(p *podEntry) {
 		p.host = h
 		h.pods = append(h.pods, p)
 		h.turn = s.nextTurn()
-	case Provisionable(pod):
+	case Provisionable(pod) || isExpected(pod):
 		s.waiting.add(p)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
@@ -54,8 +56,15 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 		}
 		return ok
 	}
+	var numbers map[*slot]int // made when it is needed
 	for _, p := range waiting {
-		if m := (mover{p.object, s.valueOf(p)}); !send(m) {
+		m := mover{p.object, s.valueOf(p)}
+		if x := s.expecting(p.object); x != nil {
+			if numbers == nil {
+				numbers = numbered(s.slots)
+			}
+			coming[numbers[x]] = append(coming[numbers[x]], m)
+		} else if wasTried(p.object) && !send(m) {
 			homeless = append(homeless, m.value)
 		}
 	}
@@ -82,6 +91,25 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 	}
 	slices.SortFunc(moving, byPodID)
 	return merged(homeless, moving, byPodID)
+}
+
+// expecting returns the node on which kube-scheduler holds room for the pod, as long as it may yet come there; nil if there is none.
+func (s *state) expecting(pod *corev1.Pod) *slot {
+	if !isExpected(pod) {
+		return nil
+	}
+	if x := s.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.welcomes() {
+		return x
+	}
+	return nil
+}
+
+func numbered(slots []*slot) map[*slot]int {
+	out := make(map[*slot]int, len(slots))
+	for i, x := range slots {
+		out[x] = i
+	}
+	return out
 }
 
 // keepShared is the function of the same name, with the users that slots know of.
