@@ -89,15 +89,23 @@ func (a *auditor) bindAll(free bool) bool {
 	any := false
 	for i := range a.parts {
 		b := &a.parts[i]
-		p := &a.q.classes[b.class]
-		profile := a.q.profile(p)
-		for (free || !b.free) && b.left > 0 && a.census.Refusal(profile, p.cell) == nil {
-			a.census.Add(profile, p.cell, 1)
-			b.left--
+		for (free || !b.free) && a.bind(b) {
 			any = true
 		}
 	}
 	return any
+}
+
+// bind binds one more pod of a part, if there is one and no rule keeps it.
+func (a *auditor) bind(b *booking) bool {
+	p := &a.q.classes[b.class]
+	profile := a.q.profile(p)
+	if b.left == 0 || a.census.Refusal(profile, p.cell) != nil {
+		return false
+	}
+	a.census.Add(profile, p.cell, 1)
+	b.left--
+	return true
 }
 
 // release binds a free pod in each domain that has the fewest of a spread for which others wait.
@@ -120,10 +128,7 @@ func (a *auditor) release() bool {
 			continue
 		}
 		p := &a.q.classes[b.class]
-		profile := a.q.profile(p)
-		if a.census.IsFewest(profile, p.cell, waits) && a.census.Refusal(profile, p.cell) == nil {
-			a.census.Add(profile, p.cell, 1)
-			b.left--
+		if a.census.IsFewest(a.q.profile(p), p.cell, waits) && a.bind(b) {
 			any = true
 		}
 	}

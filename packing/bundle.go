@@ -150,64 +150,32 @@ func (w *work) attach(c int, groups []int, wish bool) {
 	}
 }
 
-// counts reports whether all the groups count the pods of the class, or of a bundle.
+// counts reports whether all the groups count the pods of the class, or some of a bundle.
 func (w *work) counts(o int, groups []int) bool {
 	c := &w.q.classes[o]
 	if c.members == nil {
-		if w.q.profile(c).Follows() {
-			return false // it has no place itself yet
-		}
-		in := w.q.profile(c).HostIn
-		return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(in, g) })
+		// Who must be near others has no place itself yet.
+		p := w.q.profile(c)
+		return !p.Follows() && isInAll(p, groups)
 	}
-	return slices.ContainsFunc(c.members, func(m member) bool {
-		in := w.q.profile(&w.q.classes[m.class]).HostIn
-		return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(in, g) })
-	})
+	return slices.ContainsFunc(c.members, func(m member) bool { return isInAll(w.q.profile(&w.q.classes[m.class]), groups) })
+}
+
+// isInAll reports whether all the groups, over host names, count pods of the profile.
+func isInAll(p *topology.Profile, groups []int) bool {
+	return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(p.HostIn, g) })
 }
 
 // tie makes a class of n bundles, and reports whether some machine takes one. If the pods only wish to be together, that
 // must not be against another wish about hosts.
 func (w *work) tie(members []member, n int, wish bool) bool {
-	first := w.q.classes[members[0].class]
-	b := class{
-		Class: pending.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority},
-		base:  len(w.q.classes), nodes: w.nodesOf(&first), all: n,
+	b, ok := w.join(members)
+	if !ok || !w.shareHost(b.members, wish) {
+		return false
 	}
-	var amounts capacity.Amounts
-	for _, m := range members {
-		c := &w.q.classes[m.class]
-		amounts = amounts.Add(c.Amounts.Times(int64(m.n)))
-		b.Priority = max(b.Priority, c.Priority)
-		for range m.n {
-			if conflicts(c.Ports, b.Ports) {
-				return false
-			}
-			b.Ports = append(b.Ports, c.Ports...)
-		}
-		b.nodes = b.nodes.Both(w.nodesOf(c))
-		b.unit += m.n * c.unit
-		if c.members == nil {
-			b.members = append(b.members, m)
-			continue
-		}
-		for _, inner := range c.members {
-			b.members = append(b.members, member{inner.class, inner.n * m.n})
-		}
-	}
-	b.Amounts, b.Ask = amounts, w.st.Dims.Of(amounts)
-	b.bulk = w.bulk(b.Ask)
-	var host topology.Tally
-	for _, m := range b.members {
-		c := &w.q.classes[m.class]
-		limits := topology.Limits{Together: true, Strict: wish, Light: w.light[m.class]}
-		if host.Room(w.q.Book, w.q.profile(c), limits) < m.n {
-			return false
-		}
-		w.tally(&host, c, m.n)
-	}
+	b.base, b.all, b.wished = len(w.q.classes), n, wish
 	b.stages = w.stagesOf(&b, members)
-	b.hard, b.first, b.wished = w.hardOf(members), -1, wish
+	b.hard, b.first = w.hardOf(members), -1
 	if len(b.stages) == 0 && !w.anyRoom(b.Ask, b.nodes) {
 		return false
 	}
@@ -224,6 +192,51 @@ func (w *work) tie(members []member, n int, wish bool) bool {
 	}
 	w.q.classes = append(w.q.classes, b)
 	w.left, w.stage, w.light = append(w.left, n), append(w.stage, 0), append(w.light, 0)
+	return true
+}
+
+// join returns what the members ask for together, as one class without pods. It reports false if they need a
+// host port twice.
+func (w *work) join(members []member) (b class, ok bool) {
+	first := &w.q.classes[members[0].class]
+	b.Class = pending.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority}
+	b.nodes = w.nodesOf(first)
+	for _, m := range members {
+		c := &w.q.classes[m.class]
+		b.Amounts = b.Amounts.Add(c.Amounts.Times(int64(m.n)))
+		b.Priority = max(b.Priority, c.Priority)
+		for range m.n {
+			if conflicts(c.Ports, b.Ports) {
+				return b, false
+			}
+			b.Ports = append(b.Ports, c.Ports...)
+		}
+		b.nodes = b.nodes.Both(w.nodesOf(c))
+		b.unit += m.n * c.unit
+		if c.members == nil {
+			b.members = append(b.members, m)
+			continue
+		}
+		for _, inner := range c.members {
+			b.members = append(b.members, member{inner.class, inner.n * m.n})
+		}
+	}
+	b.Ask = w.st.Dims.Of(b.Amounts)
+	b.bulk = w.bulk(b.Ask)
+	return b, true
+}
+
+// shareHost reports whether no rule about hosts keeps the members off one machine; with wish, no wish either.
+func (w *work) shareHost(members []member, wish bool) bool {
+	var host topology.Tally
+	for _, m := range members {
+		c := &w.q.classes[m.class]
+		limits := topology.Limits{Together: true, Strict: wish, Light: w.light[m.class]}
+		if host.Room(w.q.Book, w.q.profile(c), limits) < m.n {
+			return false
+		}
+		w.tally(&host, c, m.n)
+	}
 	return true
 }
 
