@@ -74,7 +74,7 @@ func (a *auditor) unbound() []booking {
 	for {
 		for a.bindAll(false) {
 		}
-		if a.release() {
+		if a.advance() {
 			continue
 		}
 		if !a.bindAll(true) {
@@ -108,8 +108,8 @@ func (a *auditor) bind(b *booking) bool {
 	return true
 }
 
-// release binds a free pod in each domain that has the fewest of a spread for which others wait.
-func (a *auditor) release() bool {
+// advance binds a free pod in each domain that has the fewest of a spread for which others wait.
+func (a *auditor) advance() bool {
 	waits := map[int]bool{}
 	for i := range a.parts {
 		b := &a.parts[i]

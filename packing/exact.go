@@ -38,9 +38,9 @@ func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
 		return outcome{}, false
 	}
 	e.price(lots)
-	e.split()
+	e.partition()
 	all := e.states - 1
-	if math.IsInf(e.least[all], 1) || !e.take(all) {
+	if math.IsInf(e.least[all], 1) || !e.purchase(all) {
 		return outcome{}, false
 	}
 	return r.outcome(), true
@@ -94,8 +94,8 @@ func (e *exact) holds(offer int, takes []take) bool {
 	return !shape.Broken && m.used(e.work).Fits(shape.Room) && e.isDiverse(&m)
 }
 
-// split finds, for every state, the cheapest way to spread its pods over machines.
-func (e *exact) split() {
+// partition finds, for every state, the cheapest way to spread its pods over machines.
+func (e *exact) partition() {
 	e.least, e.first = make([]float64, e.states), make([]int, e.states)
 	for state := 1; state < e.states; state++ {
 		e.least[state] = math.Inf(1)
@@ -121,8 +121,8 @@ func (e *exact) within(part, state int) bool {
 	return true
 }
 
-// take buys the machines of the plan for a state, and reports whether the limits allow them.
-func (e *exact) take(state int) bool {
+// purchase buys the machines of the plan for a state, and reports whether the limits allow them.
+func (e *exact) purchase(state int) bool {
 	for ; state > 0; state -= e.first[state] {
 		part := e.first[state]
 		offer := e.offer[part]

@@ -37,7 +37,7 @@ func (w *work) fillFew(active []int) bool {
 		return false
 	}
 	e.price(lots)
-	e.split()
+	e.partition()
 	s := &instances{exact: e}
 	least := e.least
 	for n := range w.st.Reserves {
@@ -50,7 +50,7 @@ func (w *work) fillFew(active []int) bool {
 			s.turns, least = append(s.turns, t), t.least
 		}
 	}
-	return !math.IsInf(least[e.states-1], 1) && s.take()
+	return !math.IsInf(least[e.states-1], 1) && s.assignAll()
 }
 
 // offers returns, by state, the offer of the reservation that holds just these pods.
@@ -97,8 +97,8 @@ func (s *instances) pods(state int) int {
 	return n
 }
 
-// take makes the machines part of the plan, and reports whether the limits allow them.
-func (s *instances) take() bool {
+// assignAll makes the machines part of the plan, and reports whether the limits allow them.
+func (s *instances) assignAll() bool {
 	w := s.work
 	machines, left := len(w.machines), slices.Clone(w.left)
 	budgets := cloneBudgets(w.budgets)

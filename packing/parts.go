@@ -150,7 +150,7 @@ func (w *work) places(c int) []topology.Place {
 	profile := w.q.profile(class)
 	var out []topology.Place
 	for _, cell := range w.ground.Cells(profile) {
-		at := topology.Place{Domains: cell, Free: w.free(class, w.nodesFor(profile, cell))}
+		at := topology.Place{Domains: cell, Free: w.roomFor(class, w.nodesFor(profile, cell))}
 		at.Price = math.Inf(1)
 		if stages, rank := w.stagesIn(class, cell); len(stages) > 0 {
 			at.Most, at.Price, at.Rank = class.units(), w.rate(stages[0]), rank
@@ -192,8 +192,8 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 	return out, rank
 }
 
-// free returns how many pods of the class have room on these nodes, about.
-func (w *work) free(class *class, nodes bitmap.Set) int {
+// roomFor returns how many pods of the class have room on these nodes, about.
+func (w *work) roomFor(class *class, nodes bitmap.Set) int {
 	n, units := 0, class.units()
 	w.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
 		if n < units && !w.rooms.Full.Has(i) {

@@ -37,7 +37,7 @@ func (w *work) rescue(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work 
 			hopeful = hopeful[:1]
 		}
 		next.retry(hopeful)
-		better := next.holds(there, r) && next.isBetter(w)
+		better := next.trim(there, r) && next.isBetter(w)
 		w.steps = next.steps
 		if better {
 			w = next
@@ -50,9 +50,9 @@ func (w *work) rescue(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work 
 	return w.raise(ground, r, q)
 }
 
-// holds takes out of the plan what kube-scheduler would not bind, with the domains that its machines bring along, and
+// trim takes out of the plan what kube-scheduler would not bind, with the domains that its machines bring along, and
 // reports whether the rest holds.
-func (w *work) holds(ground *terrain.Ground, r *terrain.Rooms) bool {
+func (w *work) trim(ground *terrain.Ground, r *terrain.Rooms) bool {
 	if found := w.foresee(ground); found != nil {
 		if len(found.Bare) > len(ground.Bare) {
 			return false
@@ -83,7 +83,7 @@ func (w *work) raise(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work {
 		before = next.unplaced()
 		next.topUpEvenly()
 	}
-	if !next.holds(there, r) || !next.isBetter(w) {
+	if !next.trim(there, r) || !next.isBetter(w) {
 		return w
 	}
 	return next
@@ -127,7 +127,7 @@ func (w *work) unplaced() int {
 func (w *work) retry(classes []int) {
 	w.strandAllBut(classes)
 	w.splitAll(classes)
-	w.fill()
+	w.fillAll()
 }
 
 // strandAllBut notes that pods of other classes may go nowhere.
@@ -147,7 +147,7 @@ func (w *work) reopened(ground *terrain.Ground, r *terrain.Rooms, q *queue) *wor
 	next.stage, next.light = slices.Clone(w.stage), slices.Clone(w.light)
 	next.sent, next.clumped = maps.Clone(w.sent), maps.Clone(w.clumped)
 	next.placed = slices.Clone(w.placed)
-	next.settle()
+	next.recount()
 	for i := range w.machines {
 		next.machines = append(next.machines, next.restocked(&w.machines[i]))
 	}
@@ -155,8 +155,8 @@ func (w *work) reopened(ground *terrain.Ground, r *terrain.Rooms, q *queue) *wor
 	return next
 }
 
-// settle takes what is placed off the rooms, and notes it in the counts.
-func (w *work) settle() {
+// recount takes what is placed off the rooms, and notes it in the counts.
+func (w *work) recount() {
 	for _, at := range w.placed {
 		c := &w.q.classes[at.class]
 		free, host := w.rooms.Room[at.node].Clone(), w.rooms.Hosts[at.node].Clone()
@@ -274,7 +274,7 @@ func (w *work) hopes(c int, affordable func(set int) bool) bool {
 	affords := func(set int) bool { return affordable(set) || w.anyMachine(class, set) }
 	profile := w.q.profile(class)
 	if len(profile.Keys) == 0 {
-		return slices.ContainsFunc(class.stages, affords) || w.free(class, w.nodesOf(class)) > 0
+		return slices.ContainsFunc(class.stages, affords) || w.roomFor(class, w.nodesOf(class)) > 0
 	}
 	return slices.ContainsFunc(w.places(c), func(at topology.Place) bool {
 		stages, _ := w.stagesIn(class, at.Domains)

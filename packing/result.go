@@ -30,7 +30,7 @@ func (w *work) plan() Plan {
 	machines := w.ordered()
 	pods := w.deal(machines, next)
 	names := map[string]int{}
-	p.Machines = make([]Machine, 0, w.count())
+	p.Machines = make([]Machine, 0, w.bought())
 	for i := range machines {
 		m := w.describe(&machines[i])
 		for n := range machines[i].copies {
@@ -44,8 +44,8 @@ func (w *work) plan() Plan {
 	return p
 }
 
-// count returns how many machines are bought.
-func (w *work) count() int {
+// bought returns how many machines are bought.
+func (w *work) bought() int {
 	n := 0
 	for i := range w.machines {
 		n += w.machines[i].copies

@@ -40,7 +40,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	w.split()
 	for attempt := 1; ; attempt++ {
 		// 3. The nodes that are there take what they can; 4. the rest gets machines, bought together.
-		w.fill()
+		w.fillAll()
 
 		// 5. Machines that are bought may stand where spreads had not counted on any, and if
 		// some domain cannot have what was sent there, pods elsewhere may be too many.
@@ -75,9 +75,9 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	return plan
 }
 
-// fill gives places to the pods that are left: on nodes that are there, then on machines. Who would rather be with
+// fillAll gives places to the pods that are left: on nodes that are there, then on machines. Who would rather be with
 // others and found no place so is then tried alone.
-func (w *work) fill() {
+func (w *work) fillAll() {
 	w.place(w.order)
 	w.place(w.bundle())
 	w.place(w.following())
