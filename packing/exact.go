@@ -126,16 +126,8 @@ func (e *exact) purchase(state int) bool {
 	for ; state > 0; state -= e.first[state] {
 		part := e.first[state]
 		offer := e.offer[part]
-		shape := e.st.ShapeOf(offer)
-		m := machine{offer: offer, copies: 1, takes: e.takes(part), free: shape.Room.Clone(), price: e.own[part]}
-		m.ports = append(slices.Clip(shape.Ports), m.podPorts(e.q)...)
-		e.q.welcome(&m)
-		for _, t := range m.takes {
-			c := &e.q.classes[t.class]
-			m.free.Take(c.Ask, t.n)
-			e.tally(&m.host, c, t.n)
-			m.worth += float64(t.n) * e.worth[t.class]
-		}
+		m := e.laden(offer, e.takes(part))
+		m.copies, m.price, m.worth = 1, e.own[part], e.valueOf(&m)
 		pool, size := e.st.VariantOf(offer).Pool, e.st.TypeOf(offer).Capacity
 		if e.budgets[pool].Times(size, 1) == 0 {
 			return false

@@ -113,19 +113,10 @@ func (s *instances) assignAll() bool {
 			copy(w.left, left)
 			return false
 		}
-		w.assign(s.filler.holding(t.offer[part], s.takes(part)), 1)
+		m := w.laden(t.offer[part], s.takes(part))
+		m.worth = w.valueOf(&m)
+		w.assign(m, 1)
 		state -= part
 	}
 	return true
-}
-
-// holding returns a machine of the offer with these pods.
-func (f *filler) holding(offer int, takes []take) machine {
-	shape := f.st.ShapeOf(offer)
-	m := machine{offer: offer, free: shape.Room.Clone(), ports: slices.Clip(shape.Ports)}
-	for _, t := range takes {
-		f.add(&m, t.class, t.n)
-		m.worth += float64(t.n) * f.work.worth[t.class]
-	}
-	return m
 }

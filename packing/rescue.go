@@ -174,15 +174,8 @@ func (w *work) recount() {
 
 // restocked returns the machine with its room and counts worked out from its pods, and spends the limits for it.
 func (w *work) restocked(m *machine) machine {
-	shape := w.st.ShapeOf(m.offer)
-	out := machine{offer: m.offer, copies: m.copies, takes: slices.Clone(m.takes), free: shape.Room.Clone(), worth: m.worth}
-	out.ports = append(slices.Clone(shape.Ports), out.podPorts(w.q)...)
-	w.q.welcome(&out)
-	for _, t := range out.takes {
-		c := &w.q.classes[t.class]
-		out.free.Take(c.Ask, t.n)
-		w.tally(&out.host, c, t.n)
-	}
+	out := w.laden(m.offer, slices.Clone(m.takes))
+	out.copies, out.worth = m.copies, m.worth
 	out.price = w.cheapest(&out)
 	w.budgets[w.st.VariantOf(m.offer).Pool].Spend(w.st.TypeOf(m.offer).Capacity, m.copies)
 	return out

@@ -75,7 +75,7 @@ func (f *filler) fullest(classes []int) (best machine, ok bool) {
 			if shape.Broken || f.affordable(o, 1) == 0 {
 				continue
 			}
-			m := f.holding(o, nil)
+			m := f.laden(o, nil)
 			f.fill(&m, f.shelve(f.accepting(o, classes)))
 			if full := m.worth / max(f.bulk(shape.Room), 1e-9); len(m.takes) > 0 && full > most {
 				best, most = m, full

@@ -5,7 +5,6 @@ import (
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
 )
 
 // survivors returns the offers that could each host all pods of the machine:
@@ -47,23 +46,6 @@ func (w *work) tightPools() []bool {
 		out[i] = left.Overrun()
 	}
 	return out
-}
-
-// used returns what the pods on the machine ask for together.
-func (m *machine) used(w *work) capacity.Vector {
-	used := make(capacity.Vector, len(w.st.Dims))
-	for _, t := range m.takes {
-		used.Take(w.q.classes[t.class].Ask, -t.n)
-	}
-	return used
-}
-
-// podPorts returns the host ports of the pods on the machine, those of DaemonSets left out.
-func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
-	for _, t := range m.takes {
-		ports = append(ports, q.classes[t.class].Ports...)
-	}
-	return ports
 }
 
 // cheapest returns the price of the cheapest offer that could host the machine's pods.

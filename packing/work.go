@@ -67,25 +67,6 @@ type placed struct {
 	class, n int
 }
 
-// machine is a number of alike machines to buy, each with the same pods.
-type machine struct {
-	offer  int // the one it was filled for
-	copies int
-	takes  []take
-	free   capacity.Vector // room that is left on each
-	ports  []cluster.HostPort
-	host   topology.Tally
-	met    bool    // the pods of its DaemonSets are in host
-	worth  float64 // of its pods, in billionths of a dollar per hour
-	price  float64 // of the cheapest offer that could host them, likewise
-}
-
-// take is a number of pods of a class on one machine.
-type take struct {
-	class, n int
-	set      int // the accept set under which the class took the offer
-}
-
 // newWork begins a plan. What it alters of its arguments it copies first.
 func newWork(st *offers.Stock, q *queue, a *offers.Acceptance, r *terrain.Rooms, g *terrain.Ground, effort int) *work {
 	w := &work{
