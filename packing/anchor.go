@@ -7,10 +7,11 @@ import (
 	"github.com/joiner-sh/joiner/topology"
 )
 
-// stand is pods of a class on one node or machine of the plan, counted once however many they are.
+// stand is pods of a class on one node or machine of the plan.
 type stand struct {
 	class, outer int // outer: the bundle that they came in, or the class itself
 	at           int // the node, or the machine after all nodes
+	n            int // how many, on all copies of the machine
 }
 
 // unwind takes pods out of the plan that must be near one another in a circle, so that none
@@ -32,21 +33,21 @@ func (w *work) unwind(ground *terrain.Ground, r *terrain.Rooms) bool {
 // stands returns where the plan has pods of which class.
 func (w *work) stands() []stand {
 	var out []stand
-	add := func(class, at int) {
+	add := func(class, at, n int) {
 		c := &w.q.classes[class]
 		if c.members == nil {
-			out = append(out, stand{class, class, at})
+			out = append(out, stand{class, class, at, n})
 		}
 		for _, m := range c.members {
-			out = append(out, stand{m.class, class, at})
+			out = append(out, stand{m.class, class, at, n * m.n})
 		}
 	}
 	for _, p := range w.placed {
-		add(p.class, p.node)
+		add(p.class, p.node, p.n)
 	}
 	for i := range w.machines {
 		for _, t := range w.machines[i].takes {
-			add(t.class, len(w.rooms.Nodes)+i)
+			add(t.class, len(w.rooms.Nodes)+i, t.n*w.machines[i].copies)
 		}
 	}
 	return out

@@ -138,3 +138,39 @@ func (w *work) removeFrom(i, c, n int) int {
 	}
 	return n
 }
+
+// withdrawFrom takes n pods of the class off a place, or off any; with those in bundles goes the whole bundle. It leaves machines
+// without copies or pods, and nobody on nodes, behind.
+func (w *work) withdrawFrom(c, at, n int) {
+	for _, s := range slices.Backward(w.stands()) {
+		if n <= 0 {
+			return
+		}
+		if s.class != c || at != anywhere && s.at != at {
+			continue
+		}
+		nodes := len(w.rooms.Nodes)
+		switch {
+		case s.outer != s.class:
+			w.takeOff(s)
+			n -= s.n
+		case s.at >= nodes:
+			n = w.removeFrom(s.at-nodes, c, n)
+		default:
+			n = w.removeFromNode(s.at, c, n)
+		}
+	}
+}
+
+// removeFromNode takes units of the class off a node, and returns how many are still to go.
+func (w *work) removeFromNode(node, c, n int) int {
+	for i := range w.placed {
+		if at := &w.placed[i]; at.node == node && at.class == c {
+			off := min(at.n, n)
+			at.n -= off
+			n -= off
+			w.left[c] += off
+		}
+	}
+	return n
+}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -179,46 +178,6 @@ func (w *work) restocked(m *machine) machine {
 	out.price = w.cheapest(&out)
 	w.budgets[w.st.VariantOf(m.offer).Pool].Spend(w.st.TypeOf(m.offer).Capacity, m.copies)
 	return out
-}
-
-// discount takes those pods out of the counts of spreads that have come to be on nodes and machines which do not
-// count for them: when pods were sent to domains, nobody knew.
-func (w *work) discount() {
-	a := &arrivals{work: w}
-	seen := map[int]bitmap.Set{} // by group: what its owner accepts
-	unseen := func(class, n int, sees func(group int) bool) {
-		c := &w.q.classes[class]
-		if c.cell == nil {
-			return
-		}
-		profile := w.q.profile(c)
-		for _, g := range profile.In {
-			group := &w.q.Book.Groups[g]
-			if k := slices.Index(profile.Keys, group.Key); k >= 0 && group.Form == topology.Spread && !sees(g) {
-				w.ground.Census.Resident(g, c.cell[k], -n)
-			}
-		}
-	}
-	each := func(class, n int, sees func(group int) bool) {
-		unseen(class, n, sees)
-		for _, m := range w.q.classes[class].members {
-			unseen(m.class, n*m.n, sees)
-		}
-	}
-	for _, at := range w.placed {
-		each(at.class, at.n, func(g int) bool { return w.ground.Counted[g] == nil || w.ground.Counted[g].Has(at.node) })
-	}
-	for i := range w.machines {
-		m := &w.machines[i]
-		for _, t := range m.takes {
-			each(t.class, t.n*m.copies, func(g int) bool {
-				if _, ok := seen[g]; !ok {
-					seen[g] = a.sees(g)
-				}
-				return seen[g].Meets(a.turn(i))
-			})
-		}
-	}
 }
 
 // release gives the pods of parts that have no place back to their whole classes, which may try

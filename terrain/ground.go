@@ -31,6 +31,7 @@ type Ground struct {
 	rooms    *Rooms             // before any pod is placed
 	members  [][]*pending.Class // what ofHosts has found, by group
 	barren   map[int]bool       // what KeepsNone has found
+	stays    map[int]Scarcity   // by group over host names, of a spread: the pods on nodes that take no more
 
 	everywhere map[int]bool   // groups of spreads over host names that count a guest on all machines which they see
 	alone      map[int][]bool // by group that pods must be near: the domains in which only guests can be company
@@ -52,7 +53,7 @@ type Scarcity struct{ Pods, Nodes int }
 // their tallies. r must get no pods after that. all are the nodes of the snapshot, those too that take no pods.
 func NewGround(q *pending.Queue, a *offers.Acceptance, r *Rooms, all []cluster.Node) *Ground {
 	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
-	t.queue, t.rooms, t.barren = q, r, map[int]bool{}
+	t.queue, t.rooms, t.barren, t.stays = q, r, map[int]bool{}, map[int]Scarcity{}
 	domains := map[string]int{}
 	for i := range q.Book.Groups {
 		key := q.Book.Groups[i].Key
@@ -194,16 +195,21 @@ func (t *Ground) settle(q *pending.Queue, n *cluster.Node, number int, tally *to
 	}
 }
 
-// keep lets the domains of a node that takes no pods count for the spreads that count pods which stay there. Where
-// nobody stays, the node is thought to be gone before it matters: or nobody could be moved off the last of a zone.
+// keep lets the domains of a node that takes no pods, and the node as a host, count for the spreads that count pods which
+// stay there. Where nobody stays, the node is thought to be gone before it matters: or nobody could be moved off the last of a zone.
 func (t *Ground) keep(q *pending.Queue, n *cluster.Node) {
+	here := map[int]int{} // pods by group over host names
 	for _, resident := range n.Residents {
 		if resident.Ending || resident.Count <= 0 {
 			continue
 		}
 		for _, g := range q.Book.Standing(resident.Kind).In {
 			counted := t.Domains[g]
-			if counted == nil || !t.counts(q, g, n, -1) {
+			if q.Book.Groups[g].Form != topology.Spread || !t.counts(q, g, n, -1) {
+				continue
+			}
+			if counted == nil {
+				here[g] += resident.Count
 				continue
 			}
 			if d := t.domain(q.Book.Groups[g].Key, n, -1); d < len(counted) && !t.There[g][d] {
@@ -211,6 +217,14 @@ func (t *Ground) keep(q *pending.Queue, n *cluster.Node) {
 				t.Census.Count(g, counted)
 			}
 		}
+	}
+	for g, pods := range here {
+		s, known := t.stays[g]
+		if !known || pods < s.Pods {
+			s.Pods = pods
+		}
+		s.Nodes++
+		t.stays[g] = s
 	}
 }
 
@@ -263,6 +277,9 @@ func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitmap.Set) {
 			among.AddRange(0, len(r.Nodes))
 		}
 		f := Scarcity{Pods: -1, Nodes: among.Count()}
+		if s, ok := t.stays[g]; ok {
+			f.Pods, f.Nodes = s.Pods, f.Nodes+s.Nodes
+		}
 		for i := among.Next(0); i >= 0 && f.Pods != 0; i = among.Next(i + 1) {
 			if n := r.Hosts[i].Matched(g); f.Pods < 0 || n < f.Pods {
 				f.Pods = n
