@@ -174,11 +174,7 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 		key := stageKey(stage, profile.Keys, cell)
 		set, ok := w.narrowed[key]
 		if !ok {
-			narrow := w.accepts.Sets[stage]
-			for i, d := range cell {
-				narrow = narrow.Both(w.ground.Keys[profile.Keys[i]].Offers[d])
-			}
-			set = w.accepts.Number(narrow)
+			set = w.accepts.Number(w.ground.OffersIn(profile, cell, w.accepts.Sets[stage]))
 			w.narrowed[key] = set
 		}
 		set = w.withCompany(set, profile, cell)

@@ -237,12 +237,8 @@ func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 // the pod were alone on it. Its rules hold it in the domains of the offer.
 func (t *trial) lackAlone(o int) (Relaxation, bool) {
 	set := t.accepts.Hard[t.class.Sig]
-	if keys := t.q.profile(t.class).Keys; len(keys) > 0 {
-		narrow := t.accepts.Sets[set]
-		for i, d := range t.cellOf(o) {
-			narrow = narrow.Both(t.ground.Keys[keys[i]].Offers[d])
-		}
-		set = t.accepts.Number(narrow)
+	if cell := t.cellOf(o); len(cell) > 0 {
+		set = t.accepts.Number(t.ground.OffersIn(t.q.profile(t.class), cell, t.accepts.Sets[set]))
 	}
 	return t.lack(&machine{offer: o, takes: []take{{class: t.number, n: 1, set: set}}})
 }

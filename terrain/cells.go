@@ -52,6 +52,14 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 	return out
 }
 
+// OffersIn returns those of the offers that are in the domains.
+func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitmap.Set) bitmap.Set {
+	for i, d := range cell {
+		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
+	}
+	return among
+}
+
 // NodesIn returns the nodes that are in the domains.
 func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitmap.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
