@@ -17,9 +17,10 @@ type Plan struct {
 	Price      catalog.Price // of all machines, each at its cheapest offering
 	LowerBound catalog.Price // no plan that buys for the pods on Machines could cost less
 
-	Pods    int // pods considered
-	Classes int // pods that ask for the same thing are one class
-	Steps   int // work done, in the units of Effort
+	Pods    int    // pods considered
+	Classes int    // pods that ask for the same thing are one class
+	Steps   int    // work done, in the units of Effort
+	Effort  Effort // how much it might have been
 }
 
 // Machine is a node to buy.

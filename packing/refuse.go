@@ -254,16 +254,20 @@ func (t *trial) cellOf(o int) []int {
 
 // against names the rule about other pods that keeps the class off the offer, if there is one.
 func (t *trial) against(o int) (Code, string) {
-	if group, ok := t.q.guests.Against(t.q.Book, t.q.profile(t.class), o); ok {
+	profile, cell := t.q.profile(t.class), t.cellOf(o)
+	if group, ok := t.q.guests.Against(t.q.Book, profile, o); ok {
 		return PodAntiAffinity, t.q.Book.Groups[group].Key
 	}
-	rule := t.ground.Census.Refusal(t.q.profile(t.class), t.cellOf(o))
+	rule := t.ground.Census.Refusal(profile, cell)
 	if rule == nil {
-		// A new machine gives all that is asked of a host, but for company.
+		// A new machine gives all that is asked of a host, but for company; and in a domain where nobody else is, its guests are.
+		if groups := t.ground.Company(profile, cell); len(groups) > 0 && !t.q.guests.Are(groups, o) {
+			return PodAffinity, t.q.Book.Groups[groups[0]].Key
+		}
 		if groups, self := t.needs(t.class); len(groups) > 0 && !t.q.guests.Are(groups, o) && (!self || slices.ContainsFunc(groups, t.hasHost)) {
 			return PodAffinity, topology.Hostname
 		}
-		if t.ground.IsCrowded(t.q.Book, t.q.profile(t.class), o) {
+		if t.ground.IsCrowded(t.q.Book, profile, o) {
 			return TopologySpread, topology.Hostname
 		}
 		return "", ""

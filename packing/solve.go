@@ -71,7 +71,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	// 7. Who is left is tried once more, and then told why.
 	w = w.rescue(ground, rooms, q)
 	plan := w.plan()
-	plan.Refusals = w.refusals(ground, rooms, q)
+	plan.Refusals, plan.Effort = w.refusals(ground, rooms, q), effort
 	return plan
 }
 

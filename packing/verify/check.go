@@ -28,7 +28,7 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 	t.judge()
 
 	// 3. Who has no place, and whether everybody has an answer.
-	c.refusals(plan.Refusals, t)
+	c.refusals(plan, t)
 	c.answers()
 	c.price(plan)
 

@@ -11,15 +11,16 @@ import (
 )
 
 // refusals checks that obstacles are real: each refused pod is tried, after all others
-// are bound, on the nodes that are there and on every offering by itself.
-func (c *checker) refusals(list []packing.Refusal, t *topology) {
+// are bound, on the nodes that are there and on every offering by itself. That a plan took too much work is believed
+// if it made more than half of the steps that it might: what would take the rest is not begun.
+func (c *checker) refusals(plan packing.Plan, t *topology) {
 	r := refuser{topology: t, answers: map[string]string{}, rooms: make([]capacity.Amounts, len(c.places))}
 	for i, at := range c.places {
 		for _, p := range at.pods {
 			r.rooms[i] = r.rooms[i].Add(p.Requests)
 		}
 	}
-	for _, refusal := range list {
+	for _, refusal := range plan.Refusals {
 		p, ok := c.pods[refusal.Pod]
 		if !ok {
 			c.broken("pod %s is refused, and nobody asked for it", refusal.Pod)
@@ -29,6 +30,8 @@ func (c *checker) refusals(list []packing.Refusal, t *topology) {
 		switch {
 		case len(refusal.Reasons) == 0:
 			c.broken("pod %s is refused for no reason", refusal.Pod)
+		case names(refusal, packing.EffortSpent) && plan.Steps <= int(plan.Effort)/2:
+			c.broken("pod %s is refused for want of effort, and only %d of %d steps were made", refusal.Pod, plan.Steps, plan.Effort)
 		case p.Unplannable != "" || names(refusal, packing.EffortSpent, packing.Unplannable):
 		default:
 			// Limits and minValues stand between a pool and what it could buy, which one attempt does not show.

@@ -29,8 +29,19 @@ func TestRefusals(t *testing.T) {
 			w.pod("web-1", huge)
 			w.plan.Refusals = []packing.Refusal{{Pod: "default/web-1"}}
 		}),
-		"limits do not show":   right(func(w *world) { w.pod("web-1"); w.refuse(packing.LimitReached, "web-1") }),
-		"effort does not show": right(func(w *world) { w.pod("web-1"); w.node("n1", "a"); w.refuse(packing.EffortSpent, "web-1") }),
+		"limits do not show": right(func(w *world) { w.pod("web-1"); w.refuse(packing.LimitReached, "web-1") }),
+		"effort does not show": right(func(w *world) {
+			w.pod("web-1")
+			w.node("n1", "a")
+			w.refuse(packing.EffortSpent, "web-1")
+			w.plan.Steps, w.plan.Effort = 51, 100
+		}),
+		"effort is left": wrong("for want of effort, and only 50 of 100 steps were made", func(w *world) {
+			w.pod("web-1")
+			w.refuse(packing.EffortSpent, "web-1")
+			w.plan.Steps, w.plan.Effort = 50, 100
+		}),
+		"no word of the effort": wrong("for want of effort", func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
 		"limits do not keep off a node": wrong("node n1 "+taken, func(w *world) {
 			w.pod("web-1")
 			w.node("n1", "a")
