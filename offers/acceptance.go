@@ -141,7 +141,7 @@ func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
 			o := i<<6 | bits.TrailingZeros64(w)
-			if !a.Stock.ShapeOf(o).Takes(c.Ask, c.Ports) {
+			if !a.Stock.ShapeOf(o).takes(c.Ask, c.Ports) {
 				continue
 			}
 			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
@@ -163,7 +163,7 @@ func (a *Acceptance) diverse(set bitmap.Set, variant int, c *pending.Class) bool
 	v := &a.Stock.Variants[variant]
 	hosting := bitmap.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {
-		if set.Has(o) && a.Stock.ShapeOf(o).Takes(c.Ask, c.Ports) {
+		if set.Has(o) && a.Stock.ShapeOf(o).takes(c.Ask, c.Ports) {
 			hosting.Add(o)
 		}
 	}

@@ -24,13 +24,13 @@ func (st *Stock) Alternatives(offer int, ask capacity.Vector, ports []cluster.Ho
 	v, out := st.VariantOf(offer), bitmap.New(len(st.Offers))
 	for _, model := range st.Models[v.from:v.to] {
 		if model.alike {
-			if st.ShapeOf(model.from).Takes(ask, ports) {
+			if st.ShapeOf(model.from).takes(ask, ports) {
 				out.AddRange(model.from, model.to)
 			}
 			continue
 		}
 		for o := model.from; o < model.to; o++ {
-			if st.ShapeOf(o).Takes(ask, ports) {
+			if st.ShapeOf(o).takes(ask, ports) {
 				out.Add(o)
 			}
 		}
@@ -81,7 +81,7 @@ func (st *Stock) Least(offer int, ask capacity.Vector, ports []cluster.HostPort,
 		if q.price >= price {
 			break
 		}
-		if q.cpu >= cpu && q.memory >= memory && st.ShapeOf(q.offer).Takes(ask, ports) && accepted(q.offer) {
+		if q.cpu >= cpu && q.memory >= memory && st.ShapeOf(q.offer).takes(ask, ports) && accepted(q.offer) {
 			return q.price
 		}
 	}

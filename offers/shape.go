@@ -23,8 +23,8 @@ type Shape struct {
 	Kinds []*cluster.Kind // what their pods are to the places of others, as far as it is known
 }
 
-// Takes reports whether there is room for so much, and none of the host ports is taken.
-func (s *Shape) Takes(ask capacity.Vector, ports []cluster.HostPort) bool {
+// takes reports whether there is room for so much, and none of the host ports is taken.
+func (s *Shape) takes(ask capacity.Vector, ports []cluster.HostPort) bool {
 	if s.Broken || !ask.Fits(s.Room) {
 		return false
 	}
