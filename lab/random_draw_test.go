@@ -209,7 +209,7 @@ func (w *randomWorld) drawNode(i int) *corev1.Node {
 
 // drawDaemon makes a DaemonSet whose pods leave room on every node for some others.
 func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
-	labels := map[string]string{"daemon": fmt.Sprint(i)} // no rule of another's is about them, which planning does not know
+	labels := map[string]string{"daemon": fmt.Sprint(i)}
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.spaces[0].Name, Name: fmt.Sprintf("daemon-%d", i)}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
@@ -225,6 +225,15 @@ func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
 	}
 	if w.oneIn(3) {
 		spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(8080 + i), Protocol: corev1.ProtocolTCP}}
+	}
+	if w.oneIn(4) {
+		if spec.Affinity == nil {
+			spec.Affinity = &corev1.Affinity{}
+		}
+		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", w.IntN(4))}},
+		}}}
 	}
 	return d
 }

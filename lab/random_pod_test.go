@@ -253,6 +253,12 @@ func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 }
 
 func (w *randomWorld) drawCompany(app int) corev1.PodAffinityTerm {
+	if len(w.daemons) > 0 && w.oneIn(3) {
+		return corev1.PodAffinityTerm{ // what DaemonSets of other machines are to a zone is not planned for
+			TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"daemon": fmt.Sprint(w.IntN(len(w.daemons)))}},
+		}
+	}
 	t := corev1.PodAffinityTerm{
 		TopologyKey:   pick(w, catalog.LabelZone, catalog.LabelZone, corev1.LabelHostname, corev1.LabelHostname, teamLabel),
 		LabelSelector: w.drawSelector(app),
