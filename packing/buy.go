@@ -79,7 +79,14 @@ func (w *work) buy(active []int) {
 	}
 	best := w.better(outcomes, active, p)
 	if best.price > p.times(good) && w.steps < patience {
-		best = w.better(append(outcomes, w.improve(w.leastOf(outcomes, active), active, lots, patience)), active, p)
+		outcomes = append(outcomes, w.improve(w.leastOf(outcomes, active), active, lots, patience))
+		best = w.better(outcomes, active, p)
+	}
+	if best.price > p.times(good) {
+		least := w.leastOf(outcomes, active)
+		if traded := w.trade(least, w.steps+int(tradingShare*float64(w.patience(active)-w.steps))); traded.price < least.price {
+			best = w.better(append(outcomes, traded), active, p)
+		}
 	}
 	w.take(best)
 }

@@ -29,9 +29,9 @@
 // shelf: rows of classes of one proportion, of which only the largest that fits
 // is looked at. So the work grows with classes, not with pods. The first try
 // shares every class out over machines; if its price is close to the bound it is the plan.
-// Otherwise machines are filled with care (carefully) and the worst are bought anew (improve);
-// of plans that cost about the same the one wins that crowds fewest pods of a class onto
-// one machine. A handful of pods is solved exactly (exactly).
+// Otherwise machines are filled with care (carefully), the worst are bought anew (improve), and
+// pods change places, so that what is free here and there adds up (trade); of plans that
+// cost about the same the one wins that crowds fewest pods of a class onto one machine. A handful of pods is solved exactly (exactly).
 //
 // Instances of capacity reservations are paid for, and there are only so many. So they
 // are filled before anything is bought (fillReserves), and what is bought by its
