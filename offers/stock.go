@@ -132,6 +132,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *pendin
 				v.Labels[k] = value
 			}
 		}
+		st.reserveRoom(allowed)
 		for _, a := range allowed {
 			// What is reserved is a model of its own: no machine is one or the other.
 			bought, reserved := a.split()
@@ -145,6 +146,15 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *pendin
 		st.Variants = append(st.Variants, v)
 	}
 	p.to = len(st.Offers)
+}
+
+// reserveRoom makes room for what is about to be added, once for all of it.
+func (st *Stock) reserveRoom(allowed []allowedType) {
+	n := 0
+	for i := range allowed {
+		n += len(allowed[i].offerings)
+	}
+	st.Offers, st.Models = slices.Grow(st.Offers, n), slices.Grow(st.Models, len(allowed))
 }
 
 // addModel appends a model of the variant that is about to be added.

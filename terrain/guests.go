@@ -23,10 +23,11 @@ type Guests struct {
 }
 
 func newGuests(st *offers.Stock, b *topology.Book) *Guests {
-	if len(b.Groups) == 0 {
+	if len(b.Groups) == 0 || !anyCounts(st, b) {
 		return nil
 	}
-	g := &Guests{matched: map[int]bitmap.Set{}, owners: map[int]bitmap.Set{}}
+	n := len(st.Offers)
+	g := &Guests{hosts: make([]*topology.Tally, n), marks: make([]int, n), matched: map[int]bitmap.Set{}, owners: map[int]bitmap.Set{}}
 	type company struct {
 		host *topology.Tally
 		mark int
@@ -43,15 +44,25 @@ func newGuests(st *offers.Stock, b *topology.Book) *Guests {
 				known[string(key)] = c
 			}
 		}
-		g.hosts, g.marks = append(g.hosts, c.host), append(g.marks, c.mark)
+		g.hosts[o], g.marks[o] = c.host, c.mark
 		if len(key) > 0 {
 			g.note(o, st, b)
 		}
 	}
-	if len(g.matched)+len(g.owners) == 0 {
-		return nil
-	}
 	return g
+}
+
+// anyCounts reports whether some rule counts the pods of some DaemonSet, or some of them keep others away.
+func anyCounts(st *offers.Stock, b *topology.Book) bool {
+	var key []byte
+	for o := range st.Offers {
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) {
+			if key = kindsKey(key, shape.Kinds, b); len(key) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // kindsKey appends what the pods are to rules: nothing if they are nothing.
