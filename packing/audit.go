@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -43,9 +44,12 @@ type auditor struct {
 type booking struct {
 	class, left int
 	at          int      // the node, or the machine after all nodes, or anywhere
-	free        bool     // no rule about the counts of a domain keeps them
+	patience    int      // how many others may come before: the more, the longer they can wait
 	unseen      []unseen // by whom they are not counted
 }
+
+// isFree reports whether no rule about how many are in a domain keeps the pods.
+func (b *booking) isFree() bool { return b.patience == math.MaxInt }
 
 // anywhere is the place of pods for which it makes no difference where in their domains they are.
 const anywhere = -1
@@ -75,9 +79,17 @@ func newAuditor(w *work, ground *terrain.Ground, r *terrain.Rooms) *auditor {
 }
 
 func (a *auditor) book(b booking) {
-	rules := a.q.profile(&a.q.classes[b.class]).Domain
-	b.free = !slices.ContainsFunc(rules, func(r topology.Rule) bool { return r.Weight == 0 && r.Form != topology.Apart })
-	a.minds = a.minds || slices.ContainsFunc(rules, func(r topology.Rule) bool { return r.Weight == 0 && r.MinDomains > 1 })
+	b.patience = math.MaxInt
+	for _, r := range a.q.profile(&a.q.classes[b.class]).Domain {
+		if r.Form == topology.Spread && r.Weight == 0 {
+			most := 2 * r.MaxSkew
+			if r.Self {
+				most++
+			}
+			b.patience = min(b.patience, most)
+			a.minds = a.minds || r.MinDomains > 1
+		}
+	}
 	a.parts = append(a.parts, b)
 }
 
@@ -98,7 +110,7 @@ func (a *auditor) isEven() bool {
 	for i := range a.parts {
 		b := &a.parts[i]
 		a.add(b, -1)
-		bad := a.refuses(b)
+		bad := a.refusal(b) != nil
 		a.add(b, 1)
 		if bad {
 			return false
@@ -119,10 +131,13 @@ func (a *auditor) add(b *booking, n int) {
 	}
 }
 
-// refuses reports whether a rule about domains keeps a pod of the part from being bound now.
-func (a *auditor) refuses(b *booking) bool {
+// refusal returns the rule about domains that keeps a pod of the part from being bound now; nil if none does.
+func (a *auditor) refusal(b *booking) *topology.Rule {
 	c := &a.q.classes[b.class]
-	return c.cell != nil && a.census.Refusal(a.q.profile(c), c.cell) != nil
+	if c.cell == nil {
+		return nil
+	}
+	return a.census.Refusal(a.q.profile(c), c.cell)
 }
 
 // waits returns the group of which a pod must come to the host before one of the part; -1 if there is none.
@@ -143,7 +158,7 @@ func (a *auditor) waits(b *booking) int {
 // bind binds up to n pods of the part, and reports whether there were any.
 func (a *auditor) bind(b *booking, n int) bool {
 	any := false
-	for ; n > 0 && b.left > 0 && !a.refuses(b) && a.waits(b) < 0; n-- {
+	for ; n > 0 && b.left > 0 && a.refusal(b) == nil && a.waits(b) < 0; n-- {
 		a.add(b, 1)
 		b.left--
 		any = true
@@ -157,9 +172,10 @@ func (a *auditor) bind(b *booking, n int) bool {
 	return any
 }
 
-// unbound returns what is left when everybody is bound who can be: who has demands goes first, and who
-// has none waits until the others need them to go on.
+// unbound returns what is left when everybody is bound who can be: who is spread goes first, the least patient before
+// others, and who is not waits until those need them to go on.
 func (a *auditor) unbound() []booking {
+	slices.SortStableFunc(a.parts, func(x, y booking) int { return cmp.Compare(x.patience, y.patience) })
 	a.census, a.near, a.begun = a.ground.Fork().Census, map[stand]bool{}, map[int]bool{}
 	for {
 		for a.bindAll(false) {
@@ -178,43 +194,68 @@ func (a *auditor) unbound() []booking {
 func (a *auditor) bindAll(free bool) bool {
 	any := false
 	for i := range a.parts {
-		if b := &a.parts[i]; free || !b.free {
+		if b := &a.parts[i]; free || !b.isFree() {
 			any = a.bind(b, math.MaxInt) || any
 		}
 	}
 	return any
 }
 
-// advance binds a free pod in each domain that has the fewest of a spread for which others wait, and on each host on
-// which others wait for it.
+// help is what those need who wait.
+type help struct {
+	spreads map[int]bool    // groups: a pod in a domain that has the fewest
+	places  map[unseen]bool // groups and domains: a pod there
+	hosts   map[stand]bool  // groups over host names, as class, and places: likewise
+}
+
+// advance binds a free pod wherever one helps those on who wait.
 func (a *auditor) advance() bool {
-	spreads, hosts := map[int]bool{}, map[stand]bool{}
+	h := a.wanted()
+	any := false
+	for i := range a.parts {
+		if b := &a.parts[i]; b.isFree() && b.left > 0 && a.helps(b, h) {
+			any = a.bind(b, 1) || any
+		}
+	}
+	return any
+}
+
+// wanted returns what those need who wait.
+func (a *auditor) wanted() help {
+	h := help{map[int]bool{}, map[unseen]bool{}, map[stand]bool{}}
 	for i := range a.parts {
 		b := &a.parts[i]
 		if b.left == 0 {
 			continue
 		}
-		c := &a.q.classes[b.class]
 		if g := a.waits(b); g >= 0 {
-			hosts[stand{class: g, at: b.at}] = true
-		} else if c.cell != nil && !b.free {
-			if r := a.census.Refusal(a.q.profile(c), c.cell); r != nil && r.Form == topology.Spread {
-				spreads[r.Group] = true
-			}
+			h.hosts[stand{class: g, at: b.at}] = true
+		} else if r := a.refusal(b); r != nil && r.Form == topology.Spread {
+			h.spreads[r.Group] = true
+		} else if r != nil && r.Form == topology.Near {
+			h.places[unseen{r.Group, a.domain(&a.q.classes[b.class], r.Group)}] = true
 		}
 	}
-	any := false
-	for i := range a.parts {
-		b := &a.parts[i]
-		if !b.free || b.left == 0 {
-			continue
-		}
-		c := &a.q.classes[b.class]
-		profile := a.q.profile(c)
-		waited := func(g int) bool { return hosts[stand{class: g, at: b.at}] && !a.near[stand{class: g, at: b.at}] }
-		if slices.ContainsFunc(profile.HostIn, waited) || c.cell != nil && a.census.IsFewest(profile, c.cell, spreads) {
-			any = a.bind(b, 1) || any
-		}
+	return h
+}
+
+// helps reports whether a pod of the part is of help.
+func (a *auditor) helps(b *booking, h help) bool {
+	c := &a.q.classes[b.class]
+	profile := a.q.profile(c)
+	first := func(g int) bool {
+		at := stand{class: g, at: b.at}
+		return h.hosts[at] && !a.near[at]
 	}
-	return any
+	there := func(g int) bool { return h.places[unseen{g, a.domain(c, g)}] }
+	return slices.ContainsFunc(profile.HostIn, first) ||
+		c.cell != nil && (a.census.IsFewest(profile, c.cell, h.spreads) || slices.ContainsFunc(profile.In, there))
+}
+
+// domain returns the class's domain of the label of a group; -1 if it keeps to none.
+func (a *auditor) domain(c *class, group int) int {
+	if k := slices.Index(a.q.profile(c).Keys, a.q.Book.Groups[group].Key); k >= 0 {
+		return c.cell[k]
+	}
+	return -1
 }

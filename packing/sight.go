@@ -59,10 +59,65 @@ func (s *sight) notices(group, at int) bool {
 	if nodes := len(s.rooms.Nodes); at < nodes {
 		return s.ground.Counted[group] == nil || s.ground.Counted[group].Has(at)
 	}
+	return s.acceptedBy(group).Meets(s.turn(at - len(s.rooms.Nodes)))
+}
+
+// acceptedBy returns the offers that count for the group: see arrivals.sees.
+func (s *sight) acceptedBy(group int) bitmap.Set {
 	if _, ok := s.accepted[group]; !ok {
 		s.accepted[group] = s.sees(group)
 	}
-	return s.accepted[group].Meets(s.turn(at - len(s.rooms.Nodes)))
+	return s.accepted[group]
+}
+
+// clarify narrows machines that some spread may count or not, by what they turn out to be, so that it is certain: to what
+// the machine was filled for. Where minValues would not be kept then, it stays open.
+func (w *work) clarify() {
+	s := w.sight()
+	for i := range w.machines {
+		for _, t := range w.machines[i].takes {
+			s.eachMissing(t.class, func(group int) { s.narrow(i, group) })
+		}
+	}
+}
+
+// eachMissing visits the groups that may miss pods of the class, or those of the members of a bundle.
+func (s *sight) eachMissing(class int, visit func(group int)) {
+	c := &s.q.classes[class]
+	for _, m := range c.members {
+		s.eachMissing(m.class, visit)
+	}
+	for _, g := range s.q.profile(c).In {
+		if c.cell != nil && s.mayMiss(g, c) {
+			visit(g)
+		}
+	}
+}
+
+// narrow leaves a machine only the offers that the group counts, or only those that it does not.
+func (s *sight) narrow(machine, group int) {
+	turns, seen := s.turn(machine), s.acceptedBy(group)
+	if !turns.Meets(seen) {
+		return
+	}
+	unseen := turns.Clone()
+	unseen.AndNot(seen)
+	if unseen.Any() {
+		less := s.machines[machine]
+		less.takes = slices.Clone(less.takes)
+		t := &less.takes[0]
+		if seen.Has(less.offer) {
+			t.set = s.accepts.Number(s.accepts.Sets[t.set].Both(seen))
+		} else {
+			others := s.accepts.Sets[t.set].Clone()
+			others.AndNot(seen)
+			t.set = s.accepts.Number(others)
+		}
+		if _, short := s.lack(&less); !short {
+			less.price = s.cheapest(&less)
+			s.machines[machine], s.turns[machine] = less, nil
+		}
+	}
 }
 
 // discount takes the pods that are not counted where they are out of the census.

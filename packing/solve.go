@@ -102,6 +102,7 @@ func (w *work) buyRest() {
 
 // judge takes out of the plan what kube-scheduler would not bind.
 func (w *work) judge(ground *terrain.Ground, r *terrain.Rooms) {
+	w.clarify()
 	w.audit(ground, r)
 	for w.unwind(ground, r) {
 		w.audit(ground, r)

@@ -105,19 +105,21 @@ func (w *work) giveUp(c int) {
 	if w.stage[c] < len(class.stages) {
 		return
 	}
-	if weight := w.lightest(class, w.light[c]); weight > 0 {
+	if weight := w.lightest(c, w.light[c]); weight > 0 {
 		w.light[c], w.stage[c] = weight, 0
 	}
 }
 
 // lightest returns the weight of the lightest wish of the class about hosts that weighs more than that; 0 if there is none.
-func (w *work) lightest(c *class, above int) int {
+func (w *work) lightest(c int, above int) int {
 	least := 0
-	for _, r := range w.q.profile(c).Host {
-		if r.Weight > above && (least == 0 || r.Weight < least) {
-			least = r.Weight
+	w.eachMember(c, func(p *topology.Profile) {
+		for _, r := range p.Host {
+			if r.Weight > above && (least == 0 || r.Weight < least) {
+				least = r.Weight
+			}
 		}
-	}
+	})
 	return least
 }
 
