@@ -49,16 +49,19 @@ func (a *ascent) answer(out *Worths) {
 		for n := range rates {
 			factors[n] = rates[n].factor(k)
 		}
-		beyond, most := a.beyond(k, per, a.worth), k.price
-		for _, o := range k.offers {
-			room := a.problem.Offers[o].Room
+		beyond := a.beyond(k, per, a.worth)
+		for at, o := range k.offers {
+			room, most := a.problem.Offers[o].Room, k.price
+			if at > 0 {
+				most = out.Holds[k.offers[0]] // it makes the others superfluous, but none of them another
+			}
 			most = min(most, beyond+paid(per, room))
 			for n, f := range factors {
 				if f < math.Inf(1) {
 					most = min(most, f*paid(rates[n].per, room))
 				}
 			}
-			out.Holds[o] = most // and those that follow hold no more than this one
+			out.Holds[o] = most
 		}
 	}
 }
