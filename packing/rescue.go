@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -46,7 +47,46 @@ func (w *work) rescue(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work 
 		}
 		together = together && better
 	}
-	return w.raise(ground, r, q)
+	return w.singly(ground, r, q).raise(ground, r, q)
+}
+
+// singly does the same pod by pod where limits allow for some of a class only: of those that are sent to several domains
+// at once, some may get the last machines who can be bound only after the others.
+func (w *work) singly(ground *terrain.Ground, r *terrain.Rooms, q *queue) *work {
+	given := map[int]bool{}
+	for range mostRescues {
+		if w.unplaced() == 0 || !w.limited() || w.steps > w.effort/2 {
+			break
+		}
+		there := w.standing(ground)
+		next := w.reopened(there, r, q)
+		sent := func(c int) bool { return len(next.q.profile(&next.q.classes[c]).Keys) > 0 }
+		hopeful := slices.DeleteFunc(next.hopeful(next.release(q), given), func(c int) bool { return !sent(c) })
+		if len(hopeful) == 0 {
+			break
+		}
+		c := hopeful[0]
+		rest := next.setAside(c)
+		next.retry(hopeful[:1])
+		next.q.classes[c].Pods = append(slices.Clip(next.q.classes[c].Pods), rest...)
+		next.left[c] += len(rest) / next.q.classes[c].unit
+		better := next.trim(there, r) && next.isBetter(w)
+		w.steps = next.steps
+		if better {
+			w = next
+		}
+		given[c] = !better
+	}
+	return w
+}
+
+// setAside takes all pods that are left of a class out of it but one unit, and returns them.
+func (w *work) setAside(c int) []*cluster.Pod {
+	class := &w.q.classes[c]
+	from := len(class.Pods) - (w.left[c]-1)*class.unit
+	rest := class.Pods[from:]
+	class.Pods, w.left[c] = class.Pods[:from], 1
+	return rest
 }
 
 // trim takes out of the plan what kube-scheduler would not bind, with the domains that its machines bring along, and
