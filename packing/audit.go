@@ -45,11 +45,20 @@ type booking struct {
 	class, left int
 	at          int      // the node, or the machine after all nodes, or anywhere
 	patience    int      // how many others may come before: the more, the longer they can wait
+	founds      bool     // they must be near each other: the first may go anywhere, as long as nobody is there whom they must be near
 	unseen      []unseen // by whom they are not counted
 }
 
 // isFree reports whether no rule about how many are in a domain keeps the pods.
 func (b *booking) isFree() bool { return b.patience == math.MaxInt }
+
+// turn is 0 for pods that would rather go before others, else 1.
+func (b *booking) turn() int {
+	if b.founds {
+		return 0
+	}
+	return 1
+}
 
 // anywhere is the place of pods for which it makes no difference where in their domains they are.
 const anywhere = -1
@@ -89,6 +98,7 @@ func (a *auditor) book(b booking) {
 			b.patience = min(b.patience, most)
 			a.minds = a.minds || r.MinDomains > 1
 		}
+		b.founds = b.founds || r.Form == topology.Near && r.Weight == 0 && r.Self
 	}
 	a.parts = append(a.parts, b)
 }
@@ -175,7 +185,9 @@ func (a *auditor) bind(b *booking, n int) bool {
 // unbound returns what is left when everybody is bound who can be: who is spread goes first, the least patient before
 // others, and who is not waits until those need them to go on.
 func (a *auditor) unbound() []booking {
-	slices.SortStableFunc(a.parts, func(x, y booking) int { return cmp.Compare(x.patience, y.patience) })
+	slices.SortStableFunc(a.parts, func(x, y booking) int {
+		return cmp.Or(cmp.Compare(x.patience, y.patience), cmp.Compare(x.turn(), y.turn()))
+	})
 	a.census, a.near, a.begun = a.ground.Fork().Census, map[stand]bool{}, map[int]bool{}
 	for {
 		for a.bindAll(false) {
