@@ -30,7 +30,7 @@ cluster:             capacity constraint
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 fork:
-bound:               capacity catalog cluster constraint
+bound:               fork capacity catalog cluster constraint
 topology:            cluster constraint
 pending:             topology capacity cluster constraint
 offers:              bitmap pending capacity catalog cluster constraint

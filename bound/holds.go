@@ -39,9 +39,10 @@ func (a *ascent) answer(out *Worths) {
 	per := make([]float64, len(a.classes[0].ask))
 	factors := make([]float64, len(rates))
 	for i := range a.kinds {
-		k := &a.kinds[i]
+		k, own := &a.kinds[i], 0.0
 		for r, room := range k.room {
 			per[r] = 0
+			own += k.rates[r]
 			if room > 0 {
 				per[r] = k.rates[r] / room
 			}
@@ -49,21 +50,35 @@ func (a *ascent) answer(out *Worths) {
 		for n := range rates {
 			factors[n] = rates[n].factor(k)
 		}
+		most := k.price
+		for at, o := range k.offers { // the first makes the others superfluous, but none of them another
+			room := a.problem.Offers[o].Room
+			out.Holds[o] = least(rates, factors, room, most)
+			if at == 0 {
+				most = out.Holds[o]
+			}
+		}
+		if most < own {
+			continue // its own rates prove no more
+		}
 		beyond := a.beyond(k, per, a.worth)
-		for at, o := range k.offers {
-			room, most := a.problem.Offers[o].Room, k.price
-			if at > 0 {
-				most = out.Holds[k.offers[0]] // it makes the others superfluous, but none of them another
-			}
-			most = min(most, beyond+paid(per, room))
-			for n, f := range factors {
-				if f < math.Inf(1) {
-					most = min(most, f*paid(rates[n].per, room))
-				}
-			}
-			out.Holds[o] = most
+		for _, o := range k.offers {
+			out.Holds[o] = min(out.Holds[o], beyond+paid(per, a.problem.Offers[o].Room))
+		}
+		for _, o := range k.offers[1:] {
+			out.Holds[o] = min(out.Holds[o], out.Holds[k.offers[0]])
 		}
 	}
+}
+
+// least is what the room costs at those of the rates that prove most, or most if that is less.
+func least(rates []rates, factors []float64, room []int64, most float64) float64 {
+	for n, f := range factors {
+		if f < math.Inf(1) {
+			most = min(most, f*paid(rates[n].per, room))
+		}
+	}
+	return most
 }
 
 // paid is what all of the room costs at those rates.

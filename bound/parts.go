@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/joiner-sh/joiner/fork"
 )
 
 // part is demands that share offers, directly or through others.
@@ -186,7 +188,7 @@ func (p *part) stock() {
 		}
 	}
 	p.kinds = p.undominated(sets)
-	for i := range p.kinds {
+	fork.Each(len(p.kinds), func(i int) {
 		k := &p.kinds[i]
 		for _, s := range sets[k.offers[0]] {
 			for _, c := range bySet[s] {
@@ -196,7 +198,7 @@ func (p *part) stock() {
 			}
 		}
 		slices.Sort(k.classes)
-	}
+	})
 	p.drop()
 	p.findLeads(sets)
 }
