@@ -25,7 +25,7 @@ type Patience struct {
 
 // Usual is what make bench has; Quick looks only whether everything works.
 var (
-	Usual = Patience{Ours: 2 * time.Second, OursRuns: 7, Theirs: 5 * time.Minute, TheirRuns: 3, Slow: 30 * time.Second}
+	Usual = Patience{Ours: 2 * time.Second, OursRuns: 31, Theirs: 5 * time.Minute, TheirRuns: 3, Slow: 30 * time.Second}
 	Quick = Patience{Ours: 200 * time.Millisecond, OursRuns: 3, Theirs: 20 * time.Second, TheirRuns: 1, Slow: time.Second}
 )
 
