@@ -3,6 +3,8 @@ package bound
 import (
 	"math"
 	"slices"
+
+	"github.com/joiner-sh/joiner/fork"
 )
 
 // ascent looks for worths by splitting the price of each kind over its
@@ -107,7 +109,7 @@ const (
 // still lean to every kind that is nearly as cheap, and are worth what makes all
 // of them sell. Plans bought by such worths cost one to three percent less, though they
 // prove some percent less.
-const softRounds = 8
+const softRounds = 6
 
 // newAscent finds out what ascents of the part have in common; fork makes them.
 func (p *part) newAscent() *ascent {
@@ -172,13 +174,17 @@ func (a *ascent) begin(pods []float64) {
 	}
 }
 
-// soften finds the worths to buy by.
-func (a *ascent) soften() {
+// soften finds the worths to buy by. If they are the last that are asked for, the shares need not move once more.
+func (a *ascent) soften(last bool) {
 	if a.rough == nil {
 		a.climb(softRounds, softest, softest)
 		return
 	}
 	a.rough.climb(softRounds, softest, softest)
+	if last {
+		a.prove()
+		return
+	}
 	a.round(softest, true)
 }
 
@@ -207,77 +213,6 @@ func (a *ascent) rounds() int {
 		options += len(o)
 	}
 	return min(max(int(roundsWork/math.Sqrt(float64(options))), leastRounds), mostRounds)
-}
-
-// findOptions finds the kinds that hold each class, and gives them their slots.
-func (a *ascent) findOptions() {
-	a.options, a.takes = make([][]option, len(a.classes)), make([][]taken, len(a.classes))
-	resources := len(a.classes[0].ask)
-	byGroup := make([][]int32, len(a.problem.Caps)) // by kind: the slot, plus one
-	large := make([]int32, len(a.kinds)*resources*largest)
-	var takes []taken
-	for c := range a.classes {
-		takes = takes[:0]
-		a.options[c] = make([]option, 0, len(a.holders[c]))
-		for _, i := range a.holders[c] {
-			k := &a.kinds[i]
-			if !k.lead {
-				continue
-			}
-			o := option{kind: int32(i), from: int32(len(takes))}
-			for _, g := range a.classes[c].groups {
-				if byGroup[g] == nil {
-					byGroup[g] = make([]int32, len(a.kinds))
-				}
-				takes = append(takes, a.take(i, &byGroup[g][i], a.problem.Caps[g], 1))
-			}
-			for r, ask := range a.classes[c].ask {
-				if (largest+1)*ask <= k.room[r] {
-					continue // it takes no slots
-				}
-				for n := 1; n <= largest; n++ {
-					if taken := math.Ceil(float64(n+1)*ask/k.room[r]) - 1; taken > 0 {
-						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(taken)))
-					}
-				}
-			}
-			o.to = int32(len(takes))
-			a.options[c] = append(a.options[c], o)
-		}
-		a.takes[c] = slices.Clone(takes)
-	}
-}
-
-// taken returns, by kind, the slots that a pod of some class takes, in rising order.
-func (a *ascent) taken() [][]int32 {
-	seen, out := make([][]bool, len(a.kinds)), make([][]int32, len(a.kinds))
-	for i := range a.kinds {
-		seen[i] = make([]bool, len(a.slots[i]))
-	}
-	for c := range a.options {
-		for _, o := range a.options[c] {
-			for _, t := range a.takes[c][o.from:o.to] {
-				seen[o.kind][t.slot] = true
-			}
-		}
-	}
-	for i := range seen {
-		for s, yes := range seen[i] {
-			if yes {
-				out[i] = append(out[i], int32(s))
-			}
-		}
-	}
-	return out
-}
-
-// take returns that a pod takes n of the slots, which it makes if need be.
-func (a *ascent) take(kind int, slots *int32, count int, n int32) taken {
-	if *slots == 0 {
-		a.slots[kind] = append(a.slots[kind], slot{count: int32(count), pace: pace{speed: 1}})
-		*slots = int32(len(a.slots[kind]))
-	}
-	return taken{slot: *slots - 1, n: n}
 }
 
 // opening is the part of a price that slots share at first.
@@ -341,7 +276,8 @@ func (a *ascent) round(softness float64, whole bool) {
 		if whole {
 			options = a.options[c]
 		}
-		least, at := a.look(c, options)
+		a.cost = slices.Grow(a.cost[:0], len(options))[:len(options)]
+		least, at := a.look(c, options, a.cost)
 		if math.IsInf(least, 1) {
 			continue
 		}
@@ -353,18 +289,51 @@ func (a *ascent) round(softness float64, whole bool) {
 		}
 		a.lean(c, options, least, softness)
 	}
-	if whole && (value > a.value || a.worth == nil) {
-		a.value, a.worth = value, worth
-		for i := range a.kinds {
-			for r, share := range a.shares[i] {
-				a.kinds[i].rates[r] = share * a.kinds[i].price
-			}
-		}
+	if whole {
+		a.keep(worth, value)
 	}
 	for i := range a.kinds {
 		if a.busy[i] {
 			a.shift(i)
 			a.price(i)
+		}
+	}
+}
+
+// prove does the same, on all cores, and moves nothing.
+func (a *ascent) prove() {
+	worth := make([]float64, len(a.classes))
+	fork.Each((len(a.classes)+provedAtOnce-1)/provedAtOnce, func(block int) {
+		var costs []float64
+		for c := block * provedAtOnce; c < min((block+1)*provedAtOnce, len(a.classes)); c++ {
+			if a.pods[c] == 0 {
+				continue
+			}
+			costs = slices.Grow(costs[:0], len(a.options[c]))[:len(a.options[c])]
+			if least, at := a.look(c, a.options[c], costs); !math.IsInf(least, 1) {
+				worth[c], a.payer[c] = least, a.options[c][at].kind
+			}
+		}
+	})
+	value := 0.0
+	for c, n := range a.pods {
+		value += n * worth[c]
+	}
+	a.keep(worth, value)
+}
+
+// provedAtOnce is how many classes one core proves at a time.
+const provedAtOnce = 32
+
+// keep keeps the worths, and the shares by which they are proved, if they prove more than any before.
+func (a *ascent) keep(worth []float64, value float64) {
+	if value <= a.value && a.worth != nil {
+		return
+	}
+	a.value, a.worth = value, worth
+	for i := range a.kinds {
+		for r, share := range a.shares[i] {
+			a.kinds[i].rates[r] = share * a.kinds[i].price
 		}
 	}
 }
@@ -392,11 +361,10 @@ func (a *ascent) rowsOf(i int) (rates, loads []four) {
 	return a.rates[i*n : (i+1)*n], a.loads[i*n : (i+1)*n]
 }
 
-// look notes what a pod of the class pays at each option, and returns the least and where that is.
-func (a *ascent) look(c int, options []option) (least float64, at int) {
-	ask := a.asks[c]
+// look notes in costs what a pod of the class pays at each option, and returns the least and where that is.
+func (a *ascent) look(c int, options []option, costs []float64) (least float64, at int) {
+	ask, takes := a.asks[c], a.takes[c]
 	least = math.Inf(1)
-	costs, takes := slices.Grow(a.cost[:0], len(options))[:len(options)], a.takes[c]
 	for i, o := range options {
 		rates, sum := a.rates[int(o.kind)*len(ask):][:len(ask)], 0.0
 		for q := range ask {
@@ -414,7 +382,6 @@ func (a *ascent) look(c int, options []option) (least float64, at int) {
 			least, at = sum, i
 		}
 	}
-	a.cost = costs
 	return least, at
 }
 

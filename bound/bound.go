@@ -110,7 +110,7 @@ func (s *Solver) Least() Answer {
 	for _, part := range s.parts {
 		a := part.fork()
 		a.begin(a.counts(nil))
-		a.soften()
+		a.soften(false)
 		a.answer(&out.Soft)
 		a.harden()
 		a.answer(&out.Hard)
@@ -133,7 +133,7 @@ func (s *Solver) Worth(counts []int, hard bool) Worths {
 	out := s.worths()
 	for _, a := range s.worth {
 		a.begin(a.counts(counts))
-		a.soften()
+		a.soften(!hard)
 		if hard {
 			a.harden()
 		}
