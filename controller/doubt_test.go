@@ -102,11 +102,6 @@ func TestSweeperAsksTheServer(t *testing.T) {
 func TestNothingLearnedHoldsThePool(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*rig){
-		"no subnet has addresses": func(r *rig) {
-			for _, s := range r.subnets() {
-				r.Claims.Offers.Shortages.Note(r.now(), ec2.Short{SubnetID: s.ID, Reason: "InsufficientFreeAddressesInSubnet"})
-			}
-		},
 		"EC2 does not say what it has none of": func(r *rig) { r.Claims.Buyer = mute{r.Claims.Buyer} },
 	} {
 		t.Run(name, func(t *testing.T) {

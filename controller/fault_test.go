@@ -10,6 +10,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -55,6 +56,40 @@ func TestShortageIsPlannedAround(t *testing.T) {
 			if o.CapacityType == "on-demand" && o.Available != (typ.Name == "m5.large") {
 				t.Errorf("%s in %s as %s: available %t", typ.Name, o.Zone, o.CapacityType, o.Available)
 			}
+		}
+	}
+}
+
+// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full; when all are, nothing is made that EC2 would only
+// refuse, the pod is told, and the wait over, it is tried again.
+func TestZonesWithoutAddresses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	full := func(subnets ...network.Subnet) {
+		for _, s := range subnets {
+			r.Claims.Offers.Shortages.Note(time.Now(), ec2.Short{SubnetID: s.ID, Reason: "InsufficientFreeAddressesInSubnet"})
+		}
+	}
+	subnets := r.subnets()
+	full(subnets[0])
+	for _, o := range r.Market.Market(time.Now())["default"].Types[0].Offerings {
+		if o.Available != (o.Zone != subnets[0].Zone) {
+			t.Errorf("%s in %s: available %t, and the subnet in %s is full", o.CapacityType, o.Zone, o.Available, subnets[0].Zone)
+		}
+	}
+	full(subnets[1:]...)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	if n := len(r.claims(t)); n != 0 {
+		t.Errorf("%d claims are made that nothing can be bought for\n%s", n, r.log)
+	}
+	if !strings.Contains(r.log.String(), `"refused":1`) {
+		t.Errorf("the pod is not refused:\n%s", r.log)
+	}
+	for _, o := range r.Market.Market(time.Now().Add(ec2.FirstBackoff + time.Second))["default"].Types[0].Offerings {
+		if !o.Available {
+			t.Errorf("%s in %s is not probed after the wait", o.CapacityType, o.Zone)
 		}
 	}
 }

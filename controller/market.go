@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -160,7 +161,7 @@ func (m *Market) Market(now time.Time) catalog.Market {
 		if !ok {
 			return nil
 		}
-		out[classes.Items[i].Name] = m.Shortages.Apply(now, c)
+		out[classes.Items[i].Name] = m.short(&classes.Items[i], c, now)
 	}
 	m.Metrics.Shortages.Set(float64(len(m.Shortages.List(now))))
 	return out
@@ -172,7 +173,22 @@ func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Cata
 	if !ok {
 		return c, false
 	}
-	return m.Shortages.Apply(now, c), true
+	return m.short(class, c, now), true
+}
+
+// short returns the catalog of a class with what cannot be had at now marked so.
+func (m *Market) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
+	return m.Shortages.Apply(now, c, dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })...)
+}
+
+// dryZones returns the zones in which every subnet of the class is without free addresses.
+func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []string {
+	left := map[string]bool{} // by zone: whether some subnet has addresses
+	for _, s := range class.Status.Subnets {
+		left[s.Zone] = left[s.Zone] || !isDry(s.ID)
+	}
+	maps.DeleteFunc(left, func(_ string, some bool) bool { return some })
+	return slices.Sorted(maps.Keys(left))
 }
 
 // Type returns one type as a node of the class would be, whether it can be bought now or not.

@@ -172,7 +172,7 @@ func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now,
 
 // Sold remembers what EC2 sold.
 func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) {
-	o.Shortages.Sold(i.Type, i.Zone, i.CapacityType)
+	o.Shortages.Sold(i)
 	addresses := 1
 	if t, ok := o.Market.Type(request.NodeClass, i.Type); ok {
 		addresses += int(t.Capacity.Pods)

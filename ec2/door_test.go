@@ -176,9 +176,14 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	s.alter(func(r *world.Region, _ *world.World) {
 		r.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
 	})
-	_, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
+	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
 	if e := fault.Of(err); e == nil || e.Kind != fault.Shortage || e.Reason != "VCPULimitExceeded" || !strings.Contains(err.Error(), "Service Quotas") {
 		t.Fatalf("no quota: %v", err)
+	}
+	var known ec2.Shortages
+	known.Note(time.Now(), launch.Short...)
+	if known.Until(time.Now(), "m5.large", "us-east-1c", catalog.OnDemand).IsZero() {
+		t.Errorf("the next plan would try another zone, whose quota is the same: %+v", launch.Short)
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/joiner-sh/joiner/catalog"
 )
 
 func TestOwner(t *testing.T) {
@@ -81,84 +79,6 @@ func TestMayEnd(t *testing.T) {
 		if err := d.mayEnd(Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestShortages(t *testing.T) {
-	t.Parallel()
-	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
-	one := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
-	until := func(s *Shortages, minute int) int {
-		u := s.Until(at(minute), "m5.large", "a", catalog.Spot)
-		if u.IsZero() {
-			return 0
-		}
-		return int(u.Sub(at(0)).Minutes())
-	}
-
-	var s Shortages
-	if until(&s, 0) != 0 {
-		t.Error("a new memory remembers something")
-	}
-	// Each time it is short again soon after the wait is over, the wait doubles.
-	for _, step := range []struct{ note, wantUntil int }{
-		{0, 3}, {1, 3}, {3, 9}, {10, 22}, {23, 47}, {48, 96}, {100, 148}, {300, 303},
-	} {
-		s.Note(at(step.note), one)
-		if got := until(&s, step.note); got != step.wantUntil {
-			t.Errorf("short at minute %d: not again before minute %d, want %d", step.note, got, step.wantUntil)
-		}
-	}
-	if until(&s, 303) != 0 {
-		t.Error("the wait does not end")
-	}
-	s.Note(at(304), one)
-	s.Sold("m5.large", "a", catalog.Spot)
-	s.Note(at(305), one)
-	if got := until(&s, 305); got != 308 {
-		t.Errorf("after a sale the wait starts at minute %d, want 308", got)
-	}
-	for _, other := range [][3]string{{"m5.xlarge", "a", catalog.Spot}, {"m5.large", "b", catalog.Spot}, {"m5.large", "a", catalog.OnDemand}} {
-		if u := s.Until(at(306), other[0], other[1], other[2]); !u.IsZero() {
-			t.Errorf("%v is taken to be short until %s", other, u)
-		}
-	}
-}
-
-func TestShortagesApply(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	offering := func(zone, way string, available bool) catalog.Offering {
-		return catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: available}
-	}
-	c := catalog.Catalog{Types: []catalog.Type{
-		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, true)}},
-		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
-	}}
-	var s Shortages
-	s.Note(now, Short{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "b"}, Short{CapacityType: catalog.Spot, Reason: "SpotSLRCreationFailed"},
-		Short{SubnetID: "subnet-1", CapacityType: catalog.OnDemand, InstanceType: "m6.large", Zone: "a"})
-	want := catalog.Catalog{Types: []catalog.Type{
-		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, false), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, false)}},
-		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
-	}}
-	if diff := cmp.Diff(want, s.Apply(now, c)); diff != "" {
-		t.Errorf("applied (-want +got):\n%s", diff)
-	}
-	if !c.Types[0].Offerings[0].Available {
-		t.Error("Apply altered its argument")
-	}
-	if !s.Exhausted(now, "subnet-1") || s.Exhausted(now, "subnet-2") || s.Exhausted(now.Add(time.Hour), "subnet-1") {
-		t.Error("the subnet without addresses is not remembered as such")
-	}
-	if got := len(s.List(now)); got != 3 {
-		t.Errorf("%d shortages listed, want 3", got)
-	}
-	if got := s.List(now.Add(time.Hour)); got != nil || len(s.entries) != 0 {
-		t.Errorf("an hour later there are still %v", got)
-	}
-	if diff := cmp.Diff(c, s.Apply(now, c)); diff != "" {
-		t.Errorf("what was forgotten still applies (-want +got):\n%s", diff)
 	}
 }
 

@@ -20,26 +20,49 @@ type Short struct {
 	InstanceType string
 	Zone         string
 	SubnetID     string // the subnet had no free address; the offering itself is not short
-	Reason       string // "InsufficientCapacity", "SpotQuotaExceeded", …
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota is one of
+	// the region: the type is short in every zone, and so is all that counts
+	// against the same quota and is no smaller.
+	Reason string
 }
+
+// Reasons that reach further than the offering they came with.
+const (
+	reasonSpotRole  = "SpotSLRCreationFailed" // no spot at all
+	reasonSpotQuota = "SpotQuotaExceeded"
+	reasonQuota     = "VCPULimitExceeded"
+	reasonAddresses = "InsufficientFreeAddressesInSubnet"
+)
 
 // shortOf returns what an error of CreateFleet says is short.
 func shortOf(capacityType string, e awstypes.CreateFleetError, f *fault.Error) []Short {
-	if f.Reason == "SpotSLRCreationFailed" {
+	if f.Reason == reasonSpotRole {
 		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
 	}
-	if f.Kind != fault.Shortage || e.LaunchTemplateAndOverrides == nil || e.LaunchTemplateAndOverrides.Overrides == nil {
+	if f.Kind != fault.Shortage {
 		return nil
+	}
+	if e.LaunchTemplateAndOverrides == nil || e.LaunchTemplateAndOverrides.Overrides == nil {
+		return shortOfAll(capacityType, aws.ToString(e.ErrorCode), f)
 	}
 	o := e.LaunchTemplateAndOverrides.Overrides
 	s := Short{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone), Reason: f.Reason}
-	if f.Reason == "InsufficientFreeAddressesInSubnet" {
+	if f.Reason == reasonAddresses {
 		s.SubnetID = aws.ToString(o.SubnetId)
 	}
 	if s.InstanceType == "" && s.SubnetID == "" {
 		return nil
 	}
 	return []Short{s}
+}
+
+// shortOfAll is shortOf for an error that names no offering. What is said of spot
+// in general holds for all of it; on demand nothing is known to be short.
+func shortOfAll(capacityType, code string, f *fault.Error) []Short {
+	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || f.Reason == reasonSpotQuota) {
+		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
+	}
+	return nil
 }
 
 // The back-off of an offering that EC2 was short of: it is not asked for again for
@@ -50,8 +73,9 @@ const (
 	LongestBackoff = 48 * time.Minute
 )
 
-// Shortages remembers what EC2 was short of. Its zero value remembers nothing.
-// It is safe for concurrent use; time is an argument everywhere.
+// Shortages remembers what EC2 was short of, for all pools: the first launch after
+// the wait probes for all of them. Its zero value remembers nothing. It is safe for
+// concurrent use; time is an argument everywhere.
 type Shortages struct {
 	mu      sync.Mutex
 	entries map[shortKey]shortage
@@ -89,15 +113,21 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 	}
 }
 
-// Sold forgets the shortage of an offering: EC2 just sold one.
-func (s *Shortages) Sold(instanceType, zone, capacityType string) {
+// Sold forgets the shortages that the sale of an instance belies: of its
+// offering, of the quota of its type, of its way of paying, of its subnet.
+func (s *Shortages) Sold(i Instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.entries, shortKey{capacityType: capacityType, instanceType: instanceType, zone: zone})
-	delete(s.entries, shortKey{capacityType: capacityType})
+	for _, k := range keysOf(i.Type, i.Zone, i.CapacityType) {
+		delete(s.entries, k)
+	}
+	if i.SubnetID != "" {
+		delete(s.entries, shortKey{subnet: i.SubnetID})
+	}
 }
 
-// Until returns when the offering may be asked for again, zero if it may be at now.
+// Until returns when the offering may be asked for again, zero if it may be at
+// now. Quotas count as far as the type itself has met them; see Apply.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,10 +136,7 @@ func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string
 
 func (s *Shortages) until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	var last time.Time
-	for _, k := range []shortKey{
-		{capacityType: capacityType, instanceType: instanceType, zone: zone},
-		{capacityType: capacityType},
-	} {
+	for _, k := range keysOf(instanceType, zone, capacityType) {
 		if e, ok := s.entries[k]; ok && now.Before(e.until) && e.until.After(last) {
 			last = e.until
 		}
@@ -125,19 +152,23 @@ func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
 	return ok && now.Before(e.until)
 }
 
-// Apply returns the catalog with the offerings that are short marked so; c is not altered.
-func (s *Shortages) Apply(now time.Time, c catalog.Catalog) catalog.Catalog {
+// Apply returns the catalog with the offerings that are short marked so; c is not
+// altered. In dry zones no subnet has a free address: nothing can be launched there.
+func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.entries) == 0 {
+	if len(s.entries) == 0 && len(dry) == 0 {
 		return c
 	}
+	ceilings := s.ceilings(now, c)
 	c.Types = slices.Clone(c.Types)
 	for i := range c.Types {
 		t := &c.Types[i]
 		copied := false
 		for j, o := range t.Offerings {
-			if !o.Available || s.until(now, t.Name, o.Zone, o.CapacityType).IsZero() {
+			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
+				!s.until(now, t.Name, o.Zone, o.CapacityType).IsZero()
+			if !o.Available || !isShort {
 				continue
 			}
 			if !copied {
@@ -176,8 +207,20 @@ func (s *Shortages) List(now time.Time) []Known {
 }
 
 func keyOf(s Short) shortKey {
-	if s.SubnetID != "" {
+	switch {
+	case s.SubnetID != "":
 		return shortKey{subnet: s.SubnetID}
+	case s.Reason == reasonQuota || s.Reason == reasonSpotQuota:
+		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType} // whatever the zone
 	}
 	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
+}
+
+// keysOf returns the keys of all that an offering needs: itself, its quota, its way of paying.
+func keysOf(instanceType, zone, capacityType string) []shortKey {
+	return []shortKey{
+		{capacityType: capacityType, instanceType: instanceType, zone: zone},
+		{capacityType: capacityType, instanceType: instanceType},
+		{capacityType: capacityType},
+	}
 }

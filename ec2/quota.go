@@ -1,0 +1,59 @@
+package ec2
+
+import (
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// quota returns the quota that instances of a type count against, in vCPUs; there
+// is one of each name for on demand and one for spot. What the EC2 user guide
+// calls Standard is the families A, C, D, H, I, M, R, T and Z.
+func quota(instanceType string) string {
+	family, _, _ := strings.Cut(instanceType, ".")
+	letters := family
+	if i := strings.IndexFunc(family, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
+		letters = family[:i]
+	}
+	switch letters {
+	case "g", "gr", "vt":
+		return "G and VT"
+	case "dl", "f", "hpc", "inf", "mac", "p", "trn", "u", "x":
+		return letters
+	}
+	return "Standard"
+}
+
+// ceilings are the sizes from which on nothing can be had under a quota, in CPUs of the node, by quota and way of paying.
+type ceilings map[quotaKey]int64
+
+type quotaKey struct{ quota, capacityType string }
+
+// ceilings says what the quotas that were met leave of c. A quota that is too small
+// for one type is so for those no smaller; a smaller one may fit still.
+func (s *Shortages) ceilings(now time.Time, c catalog.Catalog) ceilings {
+	out := ceilings{}
+	for i := range c.Types {
+		t := &c.Types[i]
+		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
+			e, ok := s.entries[shortKey{capacityType: capacityType, instanceType: t.Name}]
+			if !ok || !now.Before(e.until) {
+				continue
+			}
+			k := quotaKey{quota(t.Name), capacityType}
+			if least, known := out[k]; !known || t.Capacity.CPU < least {
+				out[k] = t.Capacity.CPU
+			}
+		}
+	}
+	return out
+}
+
+func (c ceilings) excludes(t *catalog.Type, capacityType string) bool {
+	if len(c) == 0 {
+		return false
+	}
+	least, ok := c[quotaKey{quota(t.Name), capacityType}]
+	return ok && t.Capacity.CPU >= least
+}
