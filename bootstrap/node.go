@@ -103,8 +103,10 @@ func (n Node) write() (string, error) {
 		return n.al2()
 	case catalog.Bottlerocket:
 		return n.bottlerocket()
+	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
+		return n.windows()
 	}
-	return "", fmt.Errorf("AMI family %q is not one that this version can boot: use AL2023, AL2, Bottlerocket or Custom", n.Family)
+	return "", fmt.Errorf("there is no AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
 }
 
 func (n Node) check() error {
@@ -126,6 +128,9 @@ func (n Node) check() error {
 		if k == "" || strings.ContainsAny(k+v, " \t\r\n'\",\\") {
 			return fmt.Errorf("label %q=%q cannot be written as a flag", k, v)
 		}
+	}
+	if len(n.Kubelet.ClusterDNS) > 1 && n.Family != catalog.AL2023 {
+		return fmt.Errorf("spec.kubelet.clusterDNS: %s takes one address, there are %d", n.Family, len(n.Kubelet.ClusterDNS))
 	}
 	return n.Kubelet.check()
 }

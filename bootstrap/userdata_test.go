@@ -62,6 +62,9 @@ func full(family string) bootstrap.Node {
 		EvictionMaxPodGracePeriod: ptr[int64](60), ImageGCHighThresholdPercent: ptr[int64](85),
 		ImageGCLowThresholdPercent: ptr[int64](80), CPUCFSQuota: ptr(true),
 	}
+	if family != catalog.AL2023 {
+		n.Kubelet.ClusterDNS = n.Kubelet.ClusterDNS[:1]
+	}
 	return n
 }
 
@@ -71,6 +74,8 @@ func with(n bootstrap.Node, userData string) bootstrap.Node {
 }
 
 const script = "#!/bin/bash\necho \"$(date): hello\" > /etc/motd\n"
+
+const powershell = "<powershell>\r\nWrite-Host \"hello\"\r\n</powershell>\r\n<persist>false</persist>\r\n"
 
 const nodeConfig = `apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -125,6 +130,9 @@ func TestUserData(t *testing.T) {
 		"bottlerocket":          plain(catalog.Bottlerocket),
 		"bottlerocket-full":     full(catalog.Bottlerocket),
 		"bottlerocket-settings": with(plain(catalog.Bottlerocket), settings),
+		"windows-full":          full(catalog.Windows2022),
+		"windows-commands":      with(plain(catalog.Windows2022), "Set-TimeZone 'UTC'\r\nGet-Date"),
+		"windows-batch":         with(plain(catalog.Windows2019), "<script>\r\necho hi\r\n</script>"),
 		"custom":                with(plain(catalog.Custom), "#!/bin/sh\r\nexec /opt/join  \n"),
 		"custom-empty":          plain(catalog.Custom),
 	} {
@@ -141,6 +149,47 @@ func TestUserData(t *testing.T) {
 			checkReadable(t, n.Family, string(got))
 			golden(t, name, string(got))
 		})
+	}
+}
+
+// ownData is what users of each family write.
+var ownData = map[string]string{
+	catalog.AL2023: nodeConfig, catalog.AL2: script, catalog.Bottlerocket: settings, catalog.Custom: script,
+	catalog.Windows2019: powershell, catalog.Windows2022: powershell, catalog.Windows2025: powershell,
+}
+
+// machine is a node as a claim for one instance type has it made.
+func machine(family, arch string) bootstrap.Node {
+	n := plain(family)
+	n.Labels["kubernetes.io/arch"] = arch
+	n.Labels["karpenter.k8s.aws/instance-family"] = map[string]string{"amd64": "m5", "arm64": "m7g"}[arch]
+	n.ImageName = map[string]string{"amd64": "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-0a1b2c3d", "arm64": "bottlerocket-aws-k8s-1.33-aarch64-v1.46.0-0a1b2c3d"}[arch]
+	n.InstanceStore = catalog.RAID0
+	n.Kubelet.EvictionHard = map[string]string{"memory.available": "5%"}
+	n.Taints = []constraint.Taint{{Key: "team", Value: "ml", Effect: constraint.NoSchedule}}
+	return n
+}
+
+// TestFamilies: each family on each architecture that it has, with and without the user's own data.
+func TestFamilies(t *testing.T) {
+	t.Parallel()
+	for family, own := range ownData {
+		architectures := []string{"amd64", "arm64"}
+		if strings.HasPrefix(family, "Windows") {
+			architectures = architectures[:1]
+		}
+		for _, arch := range architectures {
+			for suffix, data := range map[string]string{"": "", "-own": own} {
+				name := strings.ToLower(family) + "-" + arch + suffix
+				got, err := bootstrap.UserData(with(machine(family, arch), data))
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				checkReadable(t, family, string(got))
+				golden(t, filepath.Join("families", name), string(got))
+			}
+		}
 	}
 }
 
@@ -170,6 +219,10 @@ func checkReadable(t *testing.T, family, text string) {
 		var v map[string]any
 		if err := toml.Unmarshal([]byte(text), &v); err != nil {
 			t.Errorf("not TOML: %v\n%s", err, text)
+		}
+	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
+		if strings.Count(text, "<powershell>") != 1 || strings.Count(text, "</powershell>") != 1 || strings.Contains(text, "\r") {
+			t.Errorf("not one block of PowerShell:\n%s", text)
 		}
 	case catalog.AL2, catalog.AL2023:
 		for kind, body := range parts(t, text) {
@@ -229,6 +282,8 @@ func TestUserDataErrors(t *testing.T) {
 	eviction.Kubelet.EvictionHard = map[string]string{"memory.available": "5% --v=9"}
 	perCore := plain(catalog.Bottlerocket)
 	perCore.Kubelet.PodsPerCore = ptr[int64](2)
+	twoDNS := plain(catalog.Windows2019)
+	twoDNS.Kubelet.ClusterDNS = []string{"10.0.1.100", "10.0.1.101"}
 	for name, c := range map[string]struct {
 		node bootstrap.Node
 		want string
@@ -238,8 +293,12 @@ func TestUserDataErrors(t *testing.T) {
 		"a quote":         {quoted, "cannot be written as a flag"},
 		"a space":         {eviction, "cannot be written as a flag"},
 		"pods per core":   {perCore, "podsPerCore"},
-		"family":          {plain(catalog.Windows2022), "is not one that this version can boot"},
-		"no such family":  {plain("AL3"), "is not one that this version can boot"},
+		"no such family":  {plain("AL3"), "there is no AMI family"},
+		"two DNS servers": {twoDNS, "spec.kubelet.clusterDNS"},
+		"open PowerShell": {with(plain(catalog.Windows2022), "<powershell>\nhostname"), "without the other"},
+		"two blocks":      {with(plain(catalog.Windows2022), "<powershell>a</powershell><powershell>b</powershell>"), "more than one"},
+		"wrong way round": {with(plain(catalog.Windows2022), "</powershell>a<powershell>"), "before"},
+		"a task list":     {with(plain(catalog.Windows2025), "version: 1.1\ntasks:\n- task: executeScript\n"), "EC2Launch v2"},
 		"not a message":   {with(plain(catalog.AL2023), "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello"), "want multipart/mixed"},
 		"half a message":  {with(plain(catalog.AL2), strings.TrimSuffix(message, "--BOUNDARY--\r\n")), "read part"},
 		"half a table":    {with(plain(catalog.Bottlerocket), "[settings"), "line 1"},

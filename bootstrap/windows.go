@@ -1,0 +1,108 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The tags in which EC2Launch finds what it runs.
+// Source: the EC2 user guide, "How Amazon EC2 handles user data for Windows instances".
+const (
+	openPowerShell  = "<powershell>"
+	closePowerShell = "</powershell>"
+)
+
+// windows writes a block of PowerShell: the user's commands first, then a call
+// of the image's own script. What the user wrote around the block, for instance
+// <persist> or <script>, stays around it.
+func (n Node) windows() (string, error) {
+	before, commands, after, err := powerShell(n.UserData)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(before + openPowerShell + "\n" + commands)
+	n.startBootstrap(&b)
+	b.WriteString(closePowerShell + "\n" + after)
+	return b.String(), nil
+}
+
+// startBootstrap writes the call. The script prints its progress on streams that
+// only the redirection brings into EC2Launch's log.
+// Source: the EKS user guide, "Windows AMI bootstrap configuration parameters".
+func (n Node) startBootstrap(b *strings.Builder) {
+	b.WriteString("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n")
+	b.WriteString("& $EKSBootstrapScriptFile")
+	option := func(name, value string) { b.WriteString(" " + name + " " + quotePowerShell(value)) }
+	option("-EKSClusterName", n.Cluster.Name)
+	option("-APIServerEndpoint", n.Cluster.Endpoint)
+	option("-Base64ClusterCA", n.Cluster.CA)
+	option("-KubeletExtraArgs", strings.Join(n.kubeletFlags(), " "))
+	if dns := n.dns(); len(dns) > 0 {
+		option("-DNSClusterIP", dns[0])
+	}
+	if n.Cluster.ServiceCIDR != "" {
+		option("-ServiceCIDR", n.Cluster.ServiceCIDR)
+	}
+	b.WriteString(" 3>&1 4>&1 5>&1 6>&1\n")
+}
+
+// powerShell takes the user's own user data apart: the commands, each line with
+// its newline, and what stands before and after their block. Text without any
+// tag is commands.
+func powerShell(text string) (before, commands, after string, err error) {
+	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	lower := asciiLower(text)
+	opens, closes := strings.Count(lower, openPowerShell), strings.Count(lower, closePowerShell)
+	from, to := strings.Index(lower, openPowerShell), strings.Index(lower, closePowerShell)
+	switch {
+	case text == "":
+		return "", "", "", nil
+	case opens > 1 || closes > 1:
+		return "", "", "", fmt.Errorf("spec.userData has more than one %s or %s: EC2Launch runs one block, so make them one", openPowerShell, closePowerShell)
+	case opens != closes:
+		return "", "", "", fmt.Errorf("spec.userData has %s or %s without the other", openPowerShell, closePowerShell)
+	case opens == 1 && to < from:
+		return "", "", "", fmt.Errorf("spec.userData has %s before %s", closePowerShell, openPowerShell)
+	case opens == 1:
+		return line(text[:from]), line(text[from+len(openPowerShell) : to]), line(text[to+len(closePowerShell):]), nil
+	case strings.HasPrefix(text, "<"): // other blocks only
+		return line(text), "", "", nil
+	case isTaskList(text):
+		return "", "", "", errors.New("spec.userData is a task list of EC2Launch v2, to which nothing can be added: write the commands between <powershell> and </powershell>")
+	}
+	return "", line(text), "", nil
+}
+
+// isTaskList reports whether the text is in EC2Launch v2's YAML form.
+func isTaskList(text string) bool {
+	for one := range strings.Lines(text) {
+		if strings.HasPrefix(one, "tasks:") {
+			return true
+		}
+	}
+	return false
+}
+
+// asciiLower keeps every byte where it is, which strings.ToLower need not.
+func asciiLower(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		if c >= 'A' && c <= 'Z' {
+			out[i] = c | 0x20
+		}
+	}
+	return string(out)
+}
+
+// line returns the text without blank ends and with a newline, or nothing.
+func line(text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+// quotePowerShell writes a text in which PowerShell expands nothing.
+func quotePowerShell(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
