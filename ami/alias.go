@@ -77,6 +77,7 @@ func (d *Door) byAlias(ctx context.Context, version string, t Term) ([]Image, *U
 // The paths are those of the EKS and Bottlerocket user guides.
 func variantsOf(alias, version string) (variants []variant, wrong string) {
 	family, release, ok := strings.Cut(alias, "@")
+	family = strings.ToLower(family)
 	minor := minorOf(version)
 	switch {
 	case !ok || release == "":
@@ -84,7 +85,7 @@ func variantsOf(alias, version string) (variants []variant, wrong string) {
 	case minor < 0:
 		return nil, fmt.Sprintf("the cluster's Kubernetes version %q is not one", version)
 	}
-	switch strings.ToLower(family) {
+	switch family {
 	case "al2":
 		if minor >= 33 {
 			return nil, "AWS makes no Amazon Linux 2 image for Kubernetes 1.33 and later: use al2023"

@@ -44,12 +44,14 @@ var (
 	arm64  = constraint.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
 	nvidia = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
 	neuron = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-accelerator-count": "1"}
+	armGPU = constraint.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
+	server = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}
 )
 
 // names returns the names of the images that each kind of instance type starts from.
 func names(images []ami.Image) map[string]string {
 	out := map[string]string{}
-	for kind, labels := range map[string]constraint.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia, "neuron": neuron} {
+	for kind, labels := range map[string]constraint.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia, "neuron": neuron, "armGPU": armGPU, "server": server} {
 		if i, ok := ami.For(images, labels); ok {
 			out[kind] = i.Name
 		}
@@ -66,12 +68,17 @@ func TestAliases(t *testing.T) {
 		wantReason     string
 	}{
 		"al2023": {"al2023@latest", "1.33", map[string]string{"amd64": "al2023-x86_64-standard-1.33-v20260715", "arm64": "al2023-arm64-standard-1.33",
-			"nvidia": "x86_64-nvidia", "neuron": "x86_64-neuron"}, ""},
+			"nvidia": "x86_64-nvidia", "neuron": "x86_64-neuron", "armGPU": "arm64-nvidia"}, ""},
+		"al2023, pinned": {"al2023@v20260601", "1.33", map[string]string{"amd64": "x86_64-standard-1.33-v20260601", "arm64": "arm64-standard-1.33-v20260601",
+			"nvidia": "x86_64-nvidia-1.33-v20260601", "neuron": "x86_64-neuron-1.33-v20260601", "armGPU": "arm64-nvidia-1.33-v20260601"}, ""},
 		"al2":            {"al2@latest", "1.32", map[string]string{"amd64": "amazon-eks-node-1.32", "arm64": "amazon-eks-arm64-node", "nvidia": "amazon-eks-gpu-node", "neuron": "amazon-eks-gpu-node"}, ""},
 		"al2, pinned":    {"al2@v20260601", "1.32", map[string]string{"amd64": "amazon-eks-node-1.32-v20260601", "arm64": "arm64-node-1.32-v20260601", "nvidia": "gpu-node-1.32-v20260601", "neuron": "gpu-node-1.32-v20260601"}, ""},
-		"bottlerocket":   {"bottlerocket@latest", "1.33", map[string]string{"amd64": "k8s-1.33-x86_64-v1.53.0", "arm64": "k8s-1.33-arm64", "nvidia": "nvidia-x86_64", "neuron": "k8s-1.33-x86_64"}, ""},
-		"pinned rocket":  {"bottlerocket@v1.52.0", "1.33", map[string]string{"amd64": "x86_64-v1.52.0", "arm64": "arm64-v1.52.0", "nvidia": "v1.52.0", "neuron": "v1.52.0"}, ""},
+		"bottlerocket":   {"bottlerocket@latest", "1.33", map[string]string{"amd64": "k8s-1.33-x86_64-v1.53.0", "arm64": "k8s-1.33-arm64", "nvidia": "nvidia-x86_64", "neuron": "k8s-1.33-x86_64", "armGPU": "nvidia-arm64"}, ""},
+		"pinned rocket":  {"bottlerocket@v1.52.0", "1.33", map[string]string{"amd64": "x86_64-v1.52.0", "arm64": "arm64-v1.52.0", "nvidia": "v1.52.0", "neuron": "v1.52.0", "armGPU": "nvidia-arm64-v1.52.0"}, ""},
 		"al2, too new":   {"al2@latest", "1.33", nil, "UnsupportedAlias"},
+		"windows 2022":   {"windows2022@latest", "1.33", map[string]string{"server": "Windows_Server-2022-English-Core-EKS_Optimized-1.33-"}, ""},
+		"windows 2019":   {"windows2019@latest", "1.33", map[string]string{}, ""}, // not for a 2022 server
+		"pinned windows": {"windows2022@v1", "1.33", nil, "UnsupportedAlias"},
 		"windows 2025":   {"windows2025@latest", "1.33", nil, "UnsupportedAlias"},
 		"unknown family": {"al3@latest", "1.33", nil, "UnsupportedAlias"},
 		"no version":     {"al2023", "1.33", nil, "UnsupportedAlias"},
@@ -92,6 +99,12 @@ func TestAliases(t *testing.T) {
 				return
 			}
 			got := names(images)
+			if !strings.HasPrefix(c.alias, "windows") {
+				delete(got, "server") // no type has these labels unless the class' family is Windows
+			}
+			if len(got) != len(c.want) {
+				t.Errorf("images for %v, want for %v", got, c.want)
+			}
 			for kind, want := range c.want {
 				if !strings.Contains(got[kind], want) {
 					t.Errorf("%s starts from %q, want one with %q", kind, got[kind], want)

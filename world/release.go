@@ -46,6 +46,9 @@ func (r *Region) furnishImages(now time.Time) error {
 			if minor <= lastAL2 {
 				images = append(images, al2Images(version, rel)...)
 			}
+			if i == len(all)-1 {
+				images = append(images, windowsImages(version, rel)...)
+			}
 			for _, made := range images {
 				if err := r.publish(now, made, i == len(all)-1); err != nil {
 					return err
@@ -59,19 +62,25 @@ func (r *Region) furnishImages(now time.Time) error {
 // published is an image and the SSM parameters that name it, without their last part.
 type published struct {
 	image  Image
-	pinned string // the path of this edition
+	pinned string // the path of this edition; empty: it has none
 	newest string // the path of whichever edition is the newest
 }
 
 // publish registers an image under an id that depends on region and name alone.
 func (r *Region) publish(now time.Time, p published, newest bool) error {
 	p.image.ID = "ami-0" + digest(16, "image", r.Name, p.image.Name)
-	p.image.Public, p.image.OwnerAlias, p.image.RootDevice = true, "amazon", imageDevice
+	p.image.Public, p.image.OwnerAlias = true, "amazon"
+	if p.image.RootDevice == "" {
+		p.image.RootDevice = imageDevice
+	}
 	for i := range p.image.Volumes {
 		p.image.Volumes[i].SnapshotID = "snap-0" + digest(16, "snapshot", r.Name, p.image.Name, strconv.Itoa(i))
 	}
 	r.RegisterImage(p.image)
-	paths := []string{p.pinned}
+	var paths []string
+	if p.pinned != "" {
+		paths = append(paths, p.pinned)
+	}
 	if newest {
 		paths = append(paths, p.newest)
 	}

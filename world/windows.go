@@ -1,0 +1,29 @@
+package world
+
+const (
+	windowsImageOwner = "801119661308"
+	windowsDevice     = "/dev/sda1"
+	firstWindows2025  = "1.35" // Kubernetes version
+)
+
+// windowsImages returns the Windows images. Only the newest has a parameter.
+func windowsImages(version string, rel release) []published {
+	var out []published
+	for _, year := range []string{"2019", "2022", "2025"} {
+		if year == "2025" && version < firstWindows2025 {
+			continue
+		}
+		base := "Windows_Server-" + year + "-English-Core-EKS_Optimized-" + version
+		out = append(out, published{
+			image: Image{
+				Name: base + "-" + rel.at.Format("2006.01.02"), Architecture: "x86_64", OwnerID: windowsImageOwner, CreatedAt: rel.at,
+				Description: "Microsoft Windows Server " + year + " Core EKS-optimized, Kubernetes " + version,
+				RootDevice:  windowsDevice, Windows: true,
+				Volumes: []ImageVolume{{Device: windowsDevice, SizeGiB: 50, Kind: "gp2"}},
+				Family:  "Windows" + year, Variant: "standard", Version: version,
+			},
+			newest: "/aws/service/ami-windows-latest/" + base,
+		})
+	}
+	return out
+}
