@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/joiner-sh/joiner/world"
 )
@@ -120,6 +121,8 @@ func jsonCode(c *call, refusal *world.Error) string {
 		return "com.amazonaws.sqs#QueueDoesNotExist"
 	case "QueueAlreadyExists":
 		return "com.amazonaws.sqs#QueueNameExists"
+	case "AWS.SimpleQueueService.EmptyBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "AWS.SimpleQueueService.BatchEntryIdsNotDistinct":
+		return "com.amazonaws.sqs#" + strings.TrimPrefix(refusal.Code, "AWS.SimpleQueueService.")
 	}
 	return "com.amazonaws.sqs#" + refusal.Code
 }

@@ -24,6 +24,8 @@ func sqsActions() map[string]action {
 		"SendMessage":        op(sendMessage),
 		"ReceiveMessage":     op(receiveMessage),
 		"DeleteMessage":      op(deleteMessage),
+		"SendMessageBatch":   op(sendMessageBatch),
+		"DeleteMessageBatch": op(deleteMessageBatch),
 		"PurgeQueue":         op(purgeQueue),
 	}
 }

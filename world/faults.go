@@ -26,6 +26,13 @@ type Faults struct {
 	// Denials are calls that IAM refuses.
 	Denials []Denial
 
+	// Redeliver delivers one message in so many twice, the second time at once; 0: none. SQS promises at least one
+	// delivery, not exactly one.
+	Redeliver int
+
+	// Reorder delivers the newest messages first. SQS promises no order.
+	Reorder bool
+
 	// Boots are instances that do not start as they should. The first that
 	// applies to an instance is taken.
 	Boots []*Boot

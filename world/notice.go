@@ -58,20 +58,54 @@ func (w *World) ScheduleMaintenance(now time.Time, id string) bool {
 	return true
 }
 
+// reclaimWarning is how long before an instance of an interruptible capacity reservation ends its warning comes.
+const reclaimWarning = 2 * time.Minute
+
+// Reclaim takes an instance in an interruptible capacity reservation back for the reservation's owner: the warning is
+// sent now, and the instance ends two minutes later. Whether it runs in such a reservation is not looked at.
+func (w *World) Reclaim(now time.Time, id string) bool {
+	m := w.machine(id)
+	if m == nil || !m.now.Alive() {
+		return false
+	}
+	m.region.announce(now, "aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning", m.now, map[string]any{
+		"instance-id": id, "instance-action": "terminate", "azId": m.now.ZoneID,
+		"instance-termination-time": now.Add(reclaimWarning).UTC().Format(eventTime),
+	})
+	w.due.enter(now.Add(reclaimWarning), func(at time.Time) { m.region.shutDown(at, m, reason(spotReclaim)) })
+	return true
+}
+
+// ExpireBlock sends the warning that the capacity block with this reservation id, "cr-…", ends soon: EC2 sends it 40
+// minutes before the end, and begins to terminate its instances 30 minutes before.
+func (r *Region) ExpireBlock(now time.Time, reservation string, end time.Time) {
+	r.send(now, "aws.ec2", "Capacity Block Reservation Expiration Warning", "capacity-reservation/"+reservation, map[string]any{
+		"capacity-reservation-id": reservation, "end-date": end.UTC().Format(eventTime),
+	})
+}
+
 // announceState sends the notice that an instance changed state.
 func (r *Region) announceState(now time.Time, i Instance) {
 	r.announce(now, "aws.ec2", "EC2 Instance State-change Notification", i, map[string]any{"instance-id": i.ID, "state": i.State})
 }
 
-// announce sends an event to the queues that take them; a queue that does not exist gets nothing.
+// announce sends an event about an instance.
 func (r *Region) announce(now time.Time, source, kind string, i Instance, detail map[string]any) {
+	r.send(now, source, kind, "instance/"+i.ID, detail)
+}
+
+// eventTime is how EventBridge writes a time, in UTC.
+const eventTime = "2006-01-02T15:04:05Z"
+
+// send delivers an event to the queues that take them; a queue that does not exist gets nothing.
+func (r *Region) send(now time.Time, source, kind, resource string, detail map[string]any) {
 	if len(r.EventQueues) == 0 {
 		return
 	}
 	n := notice{
 		Version: "0", ID: uuid(r.world().hex("event", 32)), DetailType: kind, Source: source,
-		Account: r.Account.ID, Time: now.UTC().Format("2006-01-02T15:04:05Z"), Region: r.Name,
-		Resources: []string{r.arn("ec2", "instance/"+i.ID)}, Detail: detail,
+		Account: r.Account.ID, Time: now.UTC().Format(eventTime), Region: r.Name,
+		Resources: []string{r.arn("ec2", resource)}, Detail: detail,
 	}
 	body, err := json.Marshal(n)
 	if err != nil {

@@ -17,7 +17,9 @@ type Queue struct {
 	CreatedAt  time.Time
 	Attributes map[string]string // as SetQueueAttributes takes them: "VisibilityTimeout" → "30"
 
-	messages []*Message
+	messages []*Message          // in the order of their sending
+	receipts map[string]*Message // by the handle of their last receipt
+	sent     int
 }
 
 // Message is a message in a queue.
@@ -31,6 +33,8 @@ type Message struct {
 	Receipt  string    // handle of the last receipt
 
 	visible time.Time // from then on
+	gone    bool      // deleted; what is gone is dropped at the next receipt
+	twice   bool      // the next receipt does not hide it
 }
 
 // CreateQueue makes a queue; the same name with the same attributes is the same queue.
@@ -95,6 +99,8 @@ func (r *Region) SendMessage(now time.Time, queue, body string) (*Message, error
 	}
 	sum := md5.Sum([]byte(body))
 	m := &Message{ID: uuid(r.world().hex("message", 32)), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
+	q.sent++
+	m.twice = r.world().Faults.Redeliver > 0 && q.sent%r.world().Faults.Redeliver == 0
 	q.messages = append(q.messages, m)
 	r.world().mailed = true
 	return m, nil
@@ -112,22 +118,39 @@ func (r *Region) ReceiveMessages(now time.Time, queue string, most int, while ti
 		while = q.seconds("VisibilityTimeout")
 	}
 	var out []Message
-	for _, m := range q.messages {
+	for i := range q.messages {
+		m := q.messages[i]
+		if r.world().Faults.Reorder {
+			m = q.messages[len(q.messages)-1-i]
+		}
 		if len(out) == most {
 			break
 		}
-		if m.visible.After(now) {
+		if m.gone || m.visible.After(now) {
 			continue
 		}
-		if m.Received == 0 {
-			m.FirstAt = now
-		}
-		m.Received++
-		m.Receipt = "AQEB" + r.world().hex("receipt", 44)
-		m.visible = now.Add(while)
-		out = append(out, *m)
+		out = append(out, q.give(m, now, while, r.world().hex("receipt", 44)))
 	}
 	return out, nil
+}
+
+// give hands a message out, under a new receipt, and hides it for a while, unless SQS delivers it twice.
+func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt string) Message {
+	if m.Received == 0 {
+		m.FirstAt = now
+	}
+	m.Received++
+	delete(q.receipts, m.Receipt) // an old handle is good for nothing
+	m.Receipt = "AQEB" + receipt
+	m.visible = now.Add(while)
+	if m.twice {
+		m.twice, m.visible = false, now
+	}
+	if q.receipts == nil {
+		q.receipts = map[string]*Message{}
+	}
+	q.receipts[m.Receipt] = m
+	return *m
 }
 
 // DeleteMessage removes the message of a receipt; an old receipt removes nothing.
@@ -139,7 +162,9 @@ func (r *Region) DeleteMessage(queue, receipt string) error {
 	if !strings.HasPrefix(receipt, "AQEB") {
 		return refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
 	}
-	q.messages = slices.DeleteFunc(q.messages, func(m *Message) bool { return m.Receipt == receipt })
+	if m := q.receipts[receipt]; m != nil && m.Receipt == receipt {
+		m.gone = true
+	}
 	return nil
 }
 
@@ -149,7 +174,7 @@ func (r *Region) PurgeQueue(queue string) error {
 	if err != nil {
 		return err
 	}
-	q.messages = nil
+	q.messages, q.receipts = nil, nil
 	return nil
 }
 
@@ -171,10 +196,17 @@ func (q *Queue) Count(now time.Time) (visible, hidden int) {
 	return len(q.messages) - hidden, hidden
 }
 
-// expire drops messages that are older than the queue keeps them.
+// expire drops messages that were deleted, and those that are older than the queue keeps them.
 func (q *Queue) expire(now time.Time) {
 	oldest := now.Add(-q.seconds("MessageRetentionPeriod"))
-	q.messages = slices.DeleteFunc(q.messages, func(m *Message) bool { return m.SentAt.Before(oldest) })
+	q.messages = slices.DeleteFunc(q.messages, func(m *Message) bool {
+		if !m.gone && !m.SentAt.Before(oldest) {
+			return false
+		}
+		m.gone = true
+		delete(q.receipts, m.Receipt)
+		return true
+	})
 }
 
 // seconds reads an attribute that is a number of seconds.

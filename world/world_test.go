@@ -302,3 +302,32 @@ func TestProfileLag(t *testing.T) {
 		t.Errorf("with a role: %v", err)
 	}
 }
+
+// TestReservationNotices warns of the end of a capacity block, and of instances that a reservation's owner takes back.
+func TestReservationNotices(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	r := e.Region
+	if _, err := r.CreateQueue(noon(), "demo", nil); err != nil {
+		t.Fatal(err)
+	}
+	i, err := buy(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.EventQueues = []string{"demo"}
+	r.ExpireBlock(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
+	if !w.Reclaim(noon(), i[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
+		t.Error("not exactly the instance that is there can be taken back")
+	}
+	got, err := r.ReceiveMessages(noon(), "demo", 10, -1)
+	if err != nil || len(got) != 2 ||
+		!strings.Contains(got[0].Body, `"capacity-reservation-id":"cr-0123456789abcdef0"`) || !strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
+		!strings.Contains(got[1].Body, `"instance-id":"`+i[0].ID+`"`) || !strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.Advance(noon().Add(3 * time.Minute))
+	if now, _ := w.Instance(i[0].ID); now.Alive() {
+		t.Error("the instance lives on")
+	}
+}
