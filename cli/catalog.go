@@ -20,7 +20,8 @@ a node of an EC2NodeClass that sets nothing (Amazon Linux 2023) offers to pods,
 zones, ways of paying and prices.
 
 The embedded table needs no AWS and ages. It knows no spot prices: spot is
-reckoned at the on-demand price. The JSON can be given back with --catalog.`,
+reckoned at the on-demand price. The last line says where prices are from, and
+how old they are. The JSON can be given back with --catalog.`,
 		Example: `  joiner catalog --region eu-central-1
   joiner catalog --from aws -o json > types.json
   joiner plan -f manifests/ --catalog types.json`,
@@ -34,7 +35,13 @@ reckoned at the on-demand price. The JSON can be given back with --catalog.`,
 			if err != nil {
 				return err
 			}
-			text := func() string { return view.Types(c).String() + view.Count(len(c.Types), "type") + "\n" }
+			text := func() string {
+				out := view.Types(c).String() + view.Count(len(c.Types), "type") + "\n"
+				if market.prices != "" {
+					out += "prices " + market.prices + "\n"
+				}
+				return out
+			}
 			return out.write(cmd.OutOrStdout(), text, func() any { return view.CatalogOf(c) })
 		},
 	}

@@ -53,6 +53,8 @@ type marketFlags struct {
 	from   string
 	file   string
 
+	prices string // once open: where the prices are from, in words; empty if that is not known
+
 	patience time.Duration          // with AWS
 	given    func(flag string) bool // reports whether the user set the flag
 }
@@ -137,6 +139,7 @@ func (m *marketFlags) fromTable() (goods, error) {
 		return nil, err
 	}
 	region := cmp.Or(m.region, environmentRegion(), usualRegion)
+	m.prices = pricesOf(price.Embedded(table, region))
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		c, err := table.Catalog(region, s)
 		if err != nil {
@@ -172,9 +175,16 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	if err := door.Refresh(ctx); err != nil {
 		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", oneLine(err.Error()))
 	}
+	m.prices = pricesOf(door.Book())
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		return assemble(cfg.Region, sold, table, door.Book(), s), nil
 	}, nil
+}
+
+// pricesOf says where the prices of a book are from.
+func pricesOf(book price.Book) string {
+	onDemand, spot := book.Origins(time.Now())
+	return "on demand: " + onDemand + "; spot: " + spot
 }
 
 // advised returns err with one piece of advice: its own, unless it has none or it

@@ -75,6 +75,9 @@ const (
 	marketRefresh   = 12 * time.Hour
 	marketRetry     = time.Minute
 	marketRetryMost = time.Hour
+
+	// marketPatience is how long each of the two may take in all. What is known stays in use for so long.
+	marketPatience = 5 * time.Minute
 )
 
 // Start keeps the market up to date until ctx ends.
@@ -115,7 +118,7 @@ func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
 
 // Refresh asks EC2 and the price list for news. What could not be had stays as it was.
 func (m *Market) Refresh(ctx context.Context) error {
-	offered, err := m.EC2.Market(ctx)
+	offered, err := m.ask(ctx)
 	if err == nil {
 		for i, f := range offered.Facts {
 			offered.Facts[i] = m.Table.Complete(f)
@@ -128,7 +131,7 @@ func (m *Market) Refresh(ctx context.Context) error {
 		m.warm()
 	}
 	// Prices come late, and the embedded ones do until then.
-	priceErr := m.Prices.Refresh(ctx)
+	priceErr := m.priced(ctx)
 	m.mu.Lock()
 	m.version++
 	m.mu.Unlock()
@@ -140,6 +143,30 @@ func (m *Market) Refresh(ctx context.Context) error {
 		return fmt.Errorf("refresh prices: %w", priceErr)
 	}
 	return nil
+}
+
+func (m *Market) ask(ctx context.Context) (ec2.Market, error) {
+	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	defer cancel()
+	return m.EC2.Market(ctx)
+}
+
+// priced asks for prices, and tells which are in use then.
+func (m *Market) priced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	defer cancel()
+	err := m.Prices.Refresh(ctx)
+	book := m.Prices.Book()
+	onDemand, spot := book.Origins(time.Now())
+	m.Log.Info("prices in use", "onDemand", onDemand, "onDemandTypes", len(book.Prices.OnDemand), "spot", spot, "spotTypes", len(book.Prices.Spot))
+	for capacityType, at := range map[string]time.Time{catalog.OnDemand: book.OnDemandAt, catalog.Spot: book.SpotAt} {
+		seconds := 0.0
+		if !at.IsZero() {
+			seconds = float64(at.Unix())
+		}
+		m.Metrics.PricesAt.WithLabelValues(capacityType).Set(seconds)
+	}
+	return err
 }
 
 // warm builds what the next plan will need, so that no pod waits for it, and asks for that plan.

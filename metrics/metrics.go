@@ -86,6 +86,8 @@ type Own struct {
 	Refused *prometheus.GaugeVec
 	// Shortages is how many offerings EC2 is known to be short of.
 	Shortages prometheus.Gauge
+	// PricesAt is when AWS gave the prices in use, in seconds since 1970, by capacity type; 0 if it never did.
+	PricesAt *prometheus.GaugeVec
 	// MarketBuilds counts how often the market was built anew.
 	MarketBuilds prometheus.Counter
 	// Swept counts what the sweeper removed, by kind: instance, nodeclaim, launch_template.
@@ -184,6 +186,7 @@ func (r *maker) own() Own {
 		Stage:        r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
 		Refused:      r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),
 		Shortages:    r.gauge("joiner_shortages", "Offerings that EC2 is known to be short of."),
+		PricesAt:     r.gauges("joiner_prices_timestamp_seconds", "When AWS gave the prices in use; 0 if it never did.", "capacity_type"),
 		MarketBuilds: r.counter("joiner_market_builds_total", "How often the market was built anew."),
 		Swept:        r.counters("joiner_swept_total", "What the sweeper removed.", "kind"),
 		BreakerOpen:  r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),

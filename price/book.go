@@ -69,6 +69,25 @@ func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 	return now.Sub(b.OnDemandAt), true
 }
 
+// Origins says in words where the prices are from and how old they are at now.
+func (b Book) Origins(now time.Time) (onDemand, spot string) {
+	onDemand = map[string]string{
+		FromAWS:   "AWS, " + age(now, b.OnDemandAt),
+		FromTable: "the table in this program",
+		FromOther: "the table in this program, for another region (" + stand(b.Region) + ")",
+		FromNone:  "not known",
+	}[b.OnDemandFrom]
+	spot = "not known, reckoned as on demand"
+	if b.SpotFrom == FromAWS {
+		spot = "AWS, " + age(now, b.SpotAt)
+	}
+	return onDemand, spot
+}
+
+func age(now, at time.Time) string {
+	return max(now.Sub(at), 0).Truncate(time.Second).String() + " old"
+}
+
 // Embedded returns the book of the table in this program. A region that the
 // table lacks gets the on-demand prices of a region of its partition.
 func Embedded(table catalog.Table, region string) Book {
@@ -98,14 +117,17 @@ func stand(region string) string {
 }
 
 // withOnDemand returns b with newer on-demand prices; a type that the new ones
-// lack keeps its old price.
-func (b Book) withOnDemand(prices map[string]catalog.Price, at time.Time) Book {
+// lack keeps its old price. The prices are as old as the last that were all there.
+func (b Book) withOnDemand(prices map[string]catalog.Price, all bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)
 	if merged == nil || b.OnDemandFrom == FromOther {
 		merged = map[string]catalog.Price{}
 	}
 	maps.Copy(merged, prices)
-	b.Prices.OnDemand, b.OnDemandFrom, b.OnDemandAt = merged, FromAWS, at
+	b.Prices.OnDemand, b.OnDemandFrom = merged, FromAWS
+	if all || b.OnDemandAt.IsZero() {
+		b.OnDemandAt = at
+	}
 	return b
 }
 

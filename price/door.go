@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,56 +72,80 @@ func listRegion(region string) string {
 func (d *Door) Book() Book { return *d.book.Load() }
 
 // Refresh asks AWS for on-demand and spot prices at the same time. What fails
-// leaves the old prices as they are and is told in the error; what succeeds counts.
+// leaves the old prices as they are and is told in the error; what succeeds counts
+// as soon as it is there, however long the other takes.
 func (d *Door) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
-	var onDemand map[string]catalog.Price
-	var spot map[string]map[string]catalog.Price
 	var onDemandErr, spotErr error
 	var both sync.WaitGroup
 	both.Go(func() {
-		if !d.isolated {
-			onDemand, onDemandErr = d.onDemand(ctx)
+		if d.isolated {
+			return
+		}
+		var prices map[string]catalog.Price
+		prices, onDemandErr = d.onDemand(ctx)
+		if len(prices) > 0 {
+			d.turn(func(b Book) Book { return b.withOnDemand(prices, onDemandErr == nil, time.Now()) })
 		}
 	})
-	both.Go(func() { spot, spotErr = d.spot(ctx) })
+	both.Go(func() {
+		var prices map[string]map[string]catalog.Price
+		prices, spotErr = d.spot(ctx)
+		if len(prices) > 0 {
+			d.turn(func(b Book) Book { return b.withSpot(prices, time.Now()) })
+		}
+	})
 	both.Wait()
-	now, book := time.Now(), d.Book()
-	if len(onDemand) > 0 {
-		book = book.withOnDemand(onDemand, now)
-	}
-	if len(spot) > 0 {
-		book = book.withSpot(spot, now)
-	}
-	d.book.Store(&book)
 	if err := errors.Join(onDemandErr, spotErr); err != nil {
 		return fmt.Errorf("refresh prices: %w", err)
 	}
 	return nil
 }
 
-// onDemand reads the Price List: machines on shared hosts, and bare metal,
-// which the list keeps under dedicated tenancy.
-func (d *Door) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
-	out := map[string]catalog.Price{}
-	for _, q := range []struct{ tenancy, family string }{
-		{"Shared", "Compute Instance"},
-		{"Dedicated", "Compute Instance (bare metal)"},
-	} {
-		before := len(out)
-		if err := d.list(ctx, q.tenancy, q.family, out); err != nil {
-			return nil, err
-		}
-		if len(out) == before {
-			return nil, &fault.Error{Op: "GetProducts", Kind: fault.Transient, Reason: "EmptyAnswer",
-				Message: fmt.Sprintf("the Price List has no prices of %q in %s", q.family, d.region)}
+// turn replaces the book by what next makes of it.
+func (d *Door) turn(next func(Book) Book) {
+	for {
+		old := d.book.Load()
+		book := next(*old)
+		if d.book.CompareAndSwap(old, &book) {
+			return
 		}
 	}
-	return out, nil
 }
 
-func (d *Door) list(ctx context.Context, tenancy, family string, into map[string]catalog.Price) error {
+// onDemand reads the Price List: machines on shared hosts, and bare metal, which
+// the list keeps under dedicated tenancy. Beside an error there are the prices of
+// the other, if any.
+func (d *Door) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
+	queries := []struct{ tenancy, family string }{
+		{"Shared", "Compute Instance"},
+		{"Dedicated", "Compute Instance (bare metal)"},
+	}
+	found, errs := make([]map[string]catalog.Price, len(queries)), make([]error, len(queries))
+	var all sync.WaitGroup
+	for i, q := range queries {
+		all.Go(func() {
+			found[i], errs[i] = d.list(ctx, q.tenancy, q.family)
+			if errs[i] == nil && len(found[i]) == 0 {
+				errs[i] = &fault.Error{Op: "GetProducts", Kind: fault.Transient, Reason: "EmptyAnswer",
+					Message: fmt.Sprintf("the Price List has no prices of %q in %s", q.family, d.region)}
+			}
+		})
+	}
+	all.Wait()
+	out := map[string]catalog.Price{}
+	for i := range queries {
+		if errs[i] == nil {
+			maps.Copy(out, found[i])
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// list returns the prices of one tenancy and product family.
+func (d *Door) list(ctx context.Context, tenancy, family string) (map[string]catalog.Price, error) {
+	out := map[string]catalog.Price{}
 	equals := func(field, value string) pricingtypes.Filter {
 		return pricingtypes.Filter{Field: aws.String(field), Type: pricingtypes.FilterTypeTermMatch, Value: aws.String(value)}
 	}
@@ -136,19 +161,19 @@ func (d *Door) list(ctx context.Context, tenancy, family string, into map[string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return fault.Sort("GetProducts", err)
+			return nil, fault.Sort("GetProducts", err)
 		}
 		for _, text := range page.PriceList {
 			name, price, err := parseProduct(text, currency(d.region))
 			if err != nil {
-				return &fault.Error{Op: "GetProducts", Kind: fault.Transient, Reason: "UnreadableAnswer", Message: err.Error()}
+				return nil, &fault.Error{Op: "GetProducts", Kind: fault.Transient, Reason: "UnreadableAnswer", Message: err.Error()}
 			}
 			if price > 0 {
-				into[name] = price
+				out[name] = price
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
 func currency(region string) string {

@@ -1,7 +1,10 @@
 package price_test
 
 import (
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +114,118 @@ func TestRefreshFails(t *testing.T) {
 	})
 	if err := d.Refresh(t.Context()); err == nil || d.Book().OnDemandFrom != price.FromTable || d.Book().SpotAt != book.SpotAt {
 		t.Errorf("garbage: %v; prices from %s", err, d.Book().OnDemandFrom)
+	}
+}
+
+// TestPartOfThePriceList: a region without bare metal has prices all the same, and the error says what is missing.
+func TestPartOfThePriceList(t *testing.T) {
+	t.Parallel()
+	d, server, _ := open(t, "m5.large")
+	if err := d.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "bare metal") {
+		t.Errorf("no bare metal: %v", err)
+	}
+	book := d.Book()
+	if got := book.Of("m5.large", "us-east-1a", catalog.OnDemand); book.OnDemandFrom != price.FromAWS || got != 960*catalog.Dollar/1000 {
+		t.Errorf("m5.large costs %s, from %s; want AWS's price", got, book.OnDemandFrom)
+	}
+	if err := d.Refresh(t.Context()); err == nil || !d.Book().OnDemandAt.Equal(book.OnDemandAt) {
+		t.Errorf("prices that are not all there pass for new ones: %v", err)
+	}
+	server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "ec2:*"}, {Call: "pricing:*"}}
+	})
+	if err := d.Refresh(t.Context()); !fault.Is(err, fault.Denied) {
+		t.Errorf("denied: %v", err)
+	}
+	if got := d.Book(); got.Of("m5.large", "us-east-1a", catalog.OnDemand) != 960*catalog.Dollar/1000 ||
+		got.Of("m5.large", "us-east-1a", catalog.Spot) == 0 {
+		t.Error("a refresh that failed has lost prices")
+	}
+}
+
+// TestIsolated: in a VPC without a way to the Price List it is not even asked, and spot prices are had from EC2.
+func TestIsolated(t *testing.T) {
+	t.Parallel()
+	_, server, table := open(t, "m5.large", "m5.metal")
+	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
+	srv := httptest.NewServer(server)
+	t.Cleanup(srv.Close)
+	d := price.New(price.Config{Table: table, Isolated: true, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Errorf("the Price List was asked: %v", err)
+	}
+	onDemand, spot := d.Book().Origins(d.Book().SpotAt.Add(90 * time.Second))
+	if onDemand != "the table in this program" || spot != "AWS, 1m30s old" {
+		t.Errorf("on demand from %s, spot from %s", onDemand, spot)
+	}
+}
+
+// TestNewestSpotPrice: of the prices of a zone the newest counts, over more pages than one and whatever their order.
+func TestNewestSpotPrice(t *testing.T) {
+	t.Parallel()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(zone, amount, at string) string {
+		return "<item><instanceType>m5.large</instanceType><productDescription>Linux/UNIX</productDescription><spotPrice>" + amount +
+			"</spotPrice><timestamp>" + at + "</timestamp><availabilityZone>" + zone + "</availabilityZone></item>"
+	}
+	pages := map[string]string{
+		"": "<spotPriceHistorySet>" + entry("us-east-1a", "0.0300000000", "2026-01-01T10:00:00.000Z") + entry("us-east-1b", "0.0410000000", "2026-01-01T12:00:00.000Z") +
+			entry("us-east-1c", "0.0000000000", "2026-01-01T12:00:00.000Z") + "</spotPriceHistorySet><nextToken>more</nextToken>",
+		"more": "<spotPriceHistorySet>" + entry("us-east-1a", "0.0350000000", "2026-01-01T11:00:00.000Z") + entry("us-east-1b", "0.0400000000", "2026-01-01T09:00:00.000Z") +
+			"</spotPriceHistorySet><nextToken></nextToken>",
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		w.Header().Set("X-Amzn-Requestid", "1")
+		fmt.Fprintf(w, `<DescribeSpotPriceHistoryResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>1</requestId>%s</DescribeSpotPriceHistoryResponse>`,
+			pages[r.FormValue("NextToken")])
+	}))
+	t.Cleanup(srv.Close)
+	d := price.New(price.Config{Table: table, Isolated: true, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]catalog.Price{"us-east-1a": 35 * catalog.Dollar / 1000, "us-east-1b": 41 * catalog.Dollar / 1000}
+	if diff := cmp.Diff(want, d.Book().Prices.Spot["m5.large"]); diff != "" {
+		t.Errorf("spot prices (-want +got):\n%s", diff)
+	}
+}
+
+// TestSpotDoesNotWaitForThePriceList: where the Price List does not answer at all, spot prices count all the same.
+func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
+	t.Parallel()
+	_, server, table := open(t, "m5.large", "m5.metal")
+	silent := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Amz-Target") != "" { // the Price List's protocol; EC2's has none
+			<-silent
+		}
+		server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	d := price.New(price.Config{Table: table, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := d.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for d.Book().SpotFrom != price.FromAWS && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if from := d.Book().OnDemandFrom; from != price.FromTable {
+		t.Errorf("on demand from %s before anybody answered", from)
+	}
+	close(silent)
+	done.Wait()
+	if from := d.Book().OnDemandFrom; from != price.FromAWS {
+		t.Errorf("on demand from %s in the end", from)
 	}
 }
 
