@@ -28,17 +28,20 @@ func (n Node) bottlerocket() (string, error) {
 	if n.InstanceStore == catalog.RAID0 {
 		n.mountDisks(doc)
 	}
+	if doc.blocked != nil {
+		return "", fmt.Errorf("read spec.userData as Bottlerocket settings: %s has to be a table", joinKeys(doc.blocked))
+	}
 	return doc.String(), nil
 }
 
 func (n Node) settings(doc *tomlDoc) {
 	k := n.Kubelet
 	set := func(key, value string) { doc.set(kubernetesTable, key, value) }
-	set("api-server", strconv.Quote(n.Cluster.Endpoint))
-	set("cluster-certificate", strconv.Quote(n.Cluster.CA))
-	set("cluster-name", strconv.Quote(n.Cluster.Name))
+	set("api-server", quoteTOML(n.Cluster.Endpoint))
+	set("cluster-certificate", quoteTOML(n.Cluster.CA))
+	set("cluster-name", quoteTOML(n.Cluster.Name))
 	if dns := n.dns(); len(dns) > 0 {
-		set("cluster-dns-ip", strconv.Quote(dns[0]))
+		set("cluster-dns-ip", quoteTOML(dns[0]))
 	}
 	number := func(key string, value *int64) {
 		if value != nil {
@@ -49,7 +52,7 @@ func (n Node) settings(doc *tomlDoc) {
 	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
 	percent := func(key string, value *int64) { // Bottlerocket takes these as text
 		if value != nil {
-			set(key, strconv.Quote(strconv.FormatInt(*value, 10)))
+			set(key, quoteTOML(strconv.FormatInt(*value, 10)))
 		}
 	}
 	percent("image-gc-high-threshold-percent", k.ImageGCHighThresholdPercent)
@@ -63,7 +66,7 @@ func (n Node) settings(doc *tomlDoc) {
 		}
 		doc.drop(kubernetesTable + "." + name)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			doc.set(kubernetesTable+"."+name, strconv.Quote(key), strconv.Quote(values[key]))
+			doc.set(kubernetesTable+"."+name, quoteTOML(key), quoteTOML(values[key]))
 		}
 	}
 	table("system-reserved", k.SystemReserved)
@@ -78,15 +81,15 @@ func (n Node) settings(doc *tomlDoc) {
 func (n Node) labelsAndTaints(doc *tomlDoc) {
 	labels := n.labels()
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		doc.set(kubernetesTable+".node-labels", strconv.Quote(key), strconv.Quote(labels[key]))
+		doc.set(kubernetesTable+".node-labels", quoteTOML(key), quoteTOML(labels[key]))
 	}
 	taints := map[string][]string{}
 	for _, t := range n.taints() {
-		taints[t.Key] = append(taints[t.Key], strconv.Quote(t.Value+":"+string(t.Effect)))
+		taints[t.Key] = append(taints[t.Key], quoteTOML(t.Value+":"+string(t.Effect)))
 	}
 	doc.drop(kubernetesTable + ".node-taints")
 	for _, key := range slices.Sorted(maps.Keys(taints)) {
-		doc.set(kubernetesTable+".node-taints", strconv.Quote(key), "["+strings.Join(taints[key], ", ")+"]")
+		doc.set(kubernetesTable+".node-taints", quoteTOML(key), "["+strings.Join(taints[key], ", ")+"]")
 	}
 }
 

@@ -1,16 +1,22 @@
 package bootstrap
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // tomlDoc is a TOML document as far as it must be understood to put settings
 // into somebody else's: tables and the keys in them. Values stay as they were
 // written. Comments are lost.
-type tomlDoc struct{ tables []*tomlTable }
+type tomlDoc struct {
+	tables  []*tomlTable
+	blocked []string // what could not be set, because something above it is no table; nil: nothing
+}
 
 type tomlTable struct {
 	path    []string // nil: the keys before the first header
@@ -24,9 +30,18 @@ type tomlEntry struct {
 }
 
 // parseTOML reads a document. Dotted keys and inline tables become tables of
-// their own, so that their keys can be set one by one.
+// their own, so that their keys can be set one by one. It refuses what TOML 1.0
+// refuses: the instance would, too, and only then.
 func parseTOML(text string) (*tomlDoc, error) {
-	s := &tomlScanner{text: strings.ReplaceAll(text, "\r\n", "\n"), line: 1}
+	if !utf8.ValidString(text) {
+		return nil, errors.New("it is not written in UTF-8")
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if i := strings.IndexFunc(text, isControl); i >= 0 {
+		return nil, fmt.Errorf("line %d: it has the control character %q", 1+strings.Count(text[:i], "\n"), text[i])
+	}
+	s := &tomlScanner{text: text, line: 1}
+	names := newTOMLNames()
 	doc := &tomlDoc{}
 	table := &tomlTable{}
 	doc.tables = append(doc.tables, table)
@@ -37,13 +52,19 @@ func parseTOML(text string) (*tomlDoc, error) {
 		}
 		if s.peek() == '[' {
 			next, err := s.header()
+			if err == nil {
+				err = names.header(next.path, next.list)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", s.line, err)
 			}
 			table = doc.open(next)
 			continue
 		}
-		entries, err := s.entry()
+		path, entries, err := s.entry()
+		if err == nil {
+			err = cmp.Or(names.key(path), checkInline(entries))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", s.line, err)
 		}
@@ -88,6 +109,9 @@ func (d *tomlDoc) inList(path []string) bool {
 // set gives the key, as TOML writes it, in the table a value, and takes away what was at or below it.
 func (d *tomlDoc) set(table, key, value string) {
 	at := append(dotted(table), unquoteKey(key))
+	if above := d.obstacle(at); above != nil && d.blocked == nil {
+		d.blocked = above
+	}
 	d.dropPath(at)
 	t := d.open(&tomlTable{path: dotted(table)})
 	t.entries = append(t.entries, tomlEntry{at[len(at)-1:], value})
@@ -154,8 +178,11 @@ func writeKey(k string) string {
 	if bare {
 		return k
 	}
-	return strconv.Quote(k)
+	return quoteTOML(k)
 }
+
+// isControl reports whether TOML allows the character nowhere.
+func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }
 
 func isBare(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '_' }
 

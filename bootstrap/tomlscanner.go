@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tomlScanner walks through TOML text. It knows where keys and values end; what
-// a value means is left to who reads it.
+// tomlScanner walks through TOML text. It knows where keys and values end, and whether
+// they are written rightly; what a value means is left to who reads it.
 type tomlScanner struct {
 	text string
 	at   int
@@ -91,16 +91,14 @@ func (s *tomlScanner) header() (*tomlTable, error) {
 }
 
 // entry reads key = value; an inline table becomes several entries.
-func (s *tomlScanner) entry() ([]tomlEntry, error) {
-	path, err := s.keys('=')
-	if err != nil {
-		return nil, err
+func (s *tomlScanner) entry() (path []string, entries []tomlEntry, err error) {
+	if path, err = s.keys('='); err != nil {
+		return nil, nil, err
 	}
-	entries, err := s.value(path)
-	if err != nil {
-		return nil, err
+	if entries, err = s.value(path); err != nil {
+		return nil, nil, err
 	}
-	return entries, s.endOfLine()
+	return path, entries, s.endOfLine()
 }
 
 // keys reads a dotted key and the character that ends it.
@@ -126,6 +124,9 @@ func (s *tomlScanner) keys(end byte) ([]string, error) {
 func (s *tomlScanner) key() (string, error) {
 	if c := s.peek(); c == '"' || c == '\'' {
 		start := s.at
+		if strings.HasPrefix(s.text[start:], strings.Repeat(string(rune(c)), 3)) {
+			return "", errors.New("the name of a setting may not have three quotes")
+		}
 		if err := s.quoted(); err != nil {
 			return "", err
 		}
@@ -162,12 +163,12 @@ func (s *tomlScanner) value(path []string) ([]tomlEntry, error) {
 func (s *tomlScanner) inline(path []string) ([]tomlEntry, error) {
 	s.take()
 	var out []tomlEntry
+	s.gap()
+	if s.peek() == '}' {
+		s.take()
+		return out, nil
+	}
 	for {
-		s.gap()
-		if s.peek() == '}' {
-			s.take()
-			return out, nil
-		}
 		keys, err := s.keys('=')
 		if err != nil {
 			return nil, err
@@ -186,75 +187,4 @@ func (s *tomlScanner) inline(path []string) ([]tomlEntry, error) {
 			return nil, errors.New("want , or } in the inline table")
 		}
 	}
-}
-
-// skip passes over one value: a string, an array with all it holds, or a bare word.
-func (s *tomlScanner) skip() error {
-	switch s.peek() {
-	case '"', '\'':
-		return s.quoted()
-	case '[':
-		return s.array()
-	}
-	for !s.done() && !strings.ContainsRune(",]}#\n", rune(s.peek())) {
-		s.take()
-	}
-	return nil
-}
-
-func (s *tomlScanner) array() error {
-	depth := 0
-	for !s.done() {
-		switch s.peek() {
-		case '"', '\'':
-			if err := s.quoted(); err != nil {
-				return err
-			}
-			continue
-		case '#':
-			s.comment()
-			continue
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		}
-		s.take()
-		if depth == 0 {
-			return nil
-		}
-	}
-	return errEnd
-}
-
-// quoted passes over a string of any of the four kinds.
-func (s *tomlScanner) quoted() error {
-	mark := s.text[s.at : s.at+1]
-	if triple := strings.Repeat(mark, 3); strings.HasPrefix(s.text[s.at:], triple) {
-		return s.until(triple, mark == `"`)
-	}
-	if err := s.until(mark, mark == `"`); err != nil {
-		return err
-	}
-	return nil
-}
-
-func (s *tomlScanner) until(end string, escapes bool) error {
-	s.at += len(end)
-	for !s.done() {
-		if strings.HasPrefix(s.text[s.at:], end) {
-			s.at += len(end)
-			for len(end) == 3 && s.peek() == end[0] { // up to two quotes may stand before the last three
-				s.at++
-			}
-			return nil
-		}
-		if len(end) == 1 && s.peek() == '\n' {
-			return errors.New("a string ends with its line")
-		}
-		if c := s.take(); c == '\\' && escapes && !s.done() {
-			s.take()
-		}
-	}
-	return errEnd
 }

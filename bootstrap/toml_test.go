@@ -1,0 +1,123 @@
+package bootstrap_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// documents are settings that users may write, right and wrong ones.
+var documents = []string{
+	settings,
+	"", "# nothing\n", "\t\n", "[a]\n", "a = 1", "a=1#c", "[a.b]\nc = true\n[a]\nd = false", "a.b.c = 1\na.b.d = 2",
+	"a = +1_000\nb = 0xdead_beef\nc = 0o17\nd = 0b1\ne = -0", "a = 1.5e-3\nb = inf\nc = -nan\nd = 1e5", "a = 1979-05-27T07:32:00Z\nb = 07:32:00\nc = 1979-05-27",
+	`a = "x\ty \u00e9 \" \\"`, `a = 'C:\x'`, "a = \"\"\"\nx \\\n   y\"\"\"\"\"", "a = '''x'y''z'''", `"a b".c = 1`, `"" = 1`, `'q' = 1`,
+	"a = []", "a = [1, 2, ]", "a = [[1], ['x', \"y\"], # c\n {b = 1}\n]", "a = {}", "a = { b = 1, c.d = 'x' }", "[[a]]\nb = 1\n[[a]]\nb = 2\n[a.c]\nd = 3",
+	"a = 9223372036854775807", "[a]\nb.c = 1\nb.d = 2\n[a.e]",
+
+	"a", "a =", "= 1", "a = b", "a = yes", "a = 01", "a = 1_", "a = .5", "a = 1.", "a = tRue", "a = 9223372036854775808", "a = 1 2", "a = 1979-05",
+	`a = "x`, `a = "\ud800"`, `a = "\u12"`, "a = \"x\ny\"", "a = \"\"\"x", "a = 'x", "a = \"\x01\"", `a = "\ x"`,
+	"a = [1", "a = [1 2]", "a = [,]", "a = [1,,2]", "a = [b]", "a = { b = 1", "a = { b }", "a = { b = 1 } c",
+	"[a", "[a]]", "[[a]", "[]", "[a.]", "[a] b", "a. = 1", "\"\"\"a\"\"\" = 1", "a b = 1",
+	"a = 1\na = 2", "[a]\n[a]", "a = 1\n[a]", "[a]\nb = 1\n[a.b]", "a.b = 1\na = 2", "a = 1\na.b = 2", "[a.b]\n[a]\nb = 1", "[a]\nb.c = 1\n[a.b]",
+	"[[a]]\n[a]", "[a]\n[[a]]", "a = {b = 1}\na.c = 2", "a = {b = 1}\n[a.c]", "a = {b = 1, b = 2}", "a = {b = 1, b.c = 2}", "a = []\n[[a]]", "[a.b]\nc = 1\n[a]\nb.d = 2",
+	"\xff = 1", "a = \"\xff\"",
+}
+
+// TestTOML: we take what another reader takes, and refuse what it refuses.
+func TestTOML(t *testing.T) {
+	t.Parallel()
+	for _, text := range documents {
+		checkAgainst(t, text)
+		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
+		if readable := toml.Unmarshal([]byte(text), &map[string]any{}); err != nil && readable == nil {
+			t.Errorf("refused, though another reader takes it: %v\n%s", err, text)
+		}
+	}
+}
+
+// TestOldTOML: what came with TOML 1.1 is refused, for Bottlerocket's reader may be older.
+func TestOldTOML(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`a = "\x41"`, `a = "\e"`, "a = { b = 1, }", "a = {\nb = 1 }"} {
+		if _, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text)); err == nil {
+			t.Errorf("taken:\n%s", text)
+		}
+	}
+}
+
+// TestNoTable: where our settings have to go, the user may have put tables alone.
+func TestNoTable(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]", "settings.kubernetes.node-labels = []"} {
+		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
+		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "has to be a table") {
+			t.Errorf("%q: %v, want an error that says what has to be a table", text, err)
+		}
+	}
+}
+
+func FuzzTOML(f *testing.F) {
+	for _, text := range documents {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) { checkAgainst(t, text) })
+}
+
+// checkAgainst compares the user data made from text with what go-toml, which knows TOML 1.1 too, reads in text.
+func checkAgainst(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, "settings") && text != settings {
+		return // what is ours is not compared
+	}
+	var want map[string]any
+	readable := toml.Unmarshal([]byte(text), &want)
+	got, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
+	switch {
+	case err == nil && readable != nil:
+		t.Errorf("taken, though another reader says %v:\n%s", readable, text)
+		return
+	case err != nil:
+		if !strings.Contains(err.Error(), "spec.userData") {
+			t.Errorf("the error does not name the field: %v", err)
+		}
+		return
+	}
+	var made map[string]any
+	if err := toml.Unmarshal(got, &made); err != nil {
+		t.Errorf("made something unreadable: %v\n%s\nof\n%s", err, got, text)
+		return
+	}
+	delete(made, "settings")
+	delete(want, "settings")
+	if diff := cmp.Diff(filled(want), filled(made), cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })); diff != "" {
+		t.Errorf("the user's settings changed (-want +got):\n%s\nof\n%s", diff, text)
+	}
+}
+
+// filled returns the value without tables that hold nothing, which we leave out.
+func filled(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, one := range v {
+			if below, ok := filled(one).(map[string]any); ok && len(below) == 0 {
+				continue
+			}
+			out[key] = filled(one)
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, one := range v {
+			out = append(out, filled(one))
+		}
+		return out
+	}
+	return value
+}

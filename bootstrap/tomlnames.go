@@ -1,0 +1,142 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// tomlNames keeps what a TOML document has defined so far, to refuse what is
+// defined twice: a reader would stop there, and the node would never join.
+// Source: the TOML specification 1.0, "Table" and "Array of Tables".
+type tomlNames struct {
+	root *tomlName
+	open *tomlName // the table to which keys belong now
+}
+
+type tomlName struct {
+	kind  tomlKind
+	below map[string]*tomlName
+}
+
+// tomlKind is by what a name came about, which decides what may be added to it.
+type tomlKind int
+
+const (
+	impliedTable tomlKind = iota // as a part of a longer header
+	headedTable                  // by its own header
+	dottedTable                  // as a part of a dotted key
+	listOfTables                 // by [[ ]]; below is its last element
+	aValue                       // by a key; an inline table is one too
+)
+
+func newTOMLNames() *tomlNames {
+	root := &tomlName{kind: headedTable, below: map[string]*tomlName{}}
+	return &tomlNames{root: root, open: root}
+}
+
+// header notes [path] or, as a list, [[path]].
+func (n *tomlNames) header(path []string, list bool) error {
+	last := len(path) - 1
+	at := n.root
+	for i, part := range path[:last] {
+		next := at.child(part, impliedTable)
+		if next.kind == aValue {
+			return fmt.Errorf("%s is a value and has no tables", joinKeys(path[:i+1]))
+		}
+		at = next
+	}
+	old, known := at.below[path[last]]
+	switch {
+	case !known && list:
+		n.open = at.child(path[last], listOfTables)
+	case !known:
+		n.open = at.child(path[last], headedTable)
+	case list && old.kind == listOfTables:
+		old.below = map[string]*tomlName{}
+		n.open = old
+	case !list && old.kind == impliedTable:
+		old.kind = headedTable
+		n.open = old
+	default:
+		return fmt.Errorf("%s is defined a second time", joinKeys(path))
+	}
+	return nil
+}
+
+// key notes a key of the open table.
+func (n *tomlNames) key(path []string) error {
+	last := len(path) - 1
+	at := n.open
+	for i, part := range path[:last] {
+		next := at.child(part, dottedTable)
+		if next.kind != dottedTable {
+			return fmt.Errorf("%s is defined elsewhere, so no key can be added to it here", joinKeys(path[:i+1]))
+		}
+		at = next
+	}
+	if at.below[path[last]] != nil {
+		return fmt.Errorf("%s is defined a second time", joinKeys(path))
+	}
+	at.child(path[last], aValue)
+	return nil
+}
+
+// checkInline refuses an inline table that has one key twice. Its keys are whole paths.
+func checkInline(entries []tomlEntry) error {
+	for i, e := range entries {
+		for _, earlier := range entries[:i] {
+			if below(e.path, earlier.path) || below(earlier.path, e.path) {
+				return fmt.Errorf("%s is defined a second time", joinKeys(e.path))
+			}
+		}
+	}
+	return nil
+}
+
+// child returns what is below the name, made if it is not there.
+func (n *tomlName) child(part string, kind tomlKind) *tomlName {
+	if c := n.below[part]; c != nil {
+		return c
+	}
+	c := &tomlName{kind: kind, below: map[string]*tomlName{}}
+	n.below[part] = c
+	return c
+}
+
+// obstacle returns the first name above path that is no table, so that nothing
+// can be set at path; nil if there is none.
+func (d *tomlDoc) obstacle(path []string) []string {
+	for i := 1; i < len(path); i++ {
+		above := path[:i]
+		for _, t := range d.tables {
+			if t.list && slices.Equal(t.path, above) {
+				return above
+			}
+			isHere := func(e tomlEntry) bool { return slices.Equal(slices.Concat(t.path, e.path), above) }
+			if !t.list && !d.inList(t.path) && slices.ContainsFunc(t.entries, isHere) {
+				return above
+			}
+		}
+	}
+	return nil
+}
+
+// quoteTOML writes a basic string. Go's escapes are not all TOML's.
+func quoteTOML(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
