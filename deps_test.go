@@ -54,6 +54,7 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
+budget:              fault | github.com/aws
 kube:                capacity catalog cluster constraint packing api/karpenter/v1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint | github.com/aws
 ami:                 fault catalog constraint | github.com/aws
@@ -70,7 +71,7 @@ controller:          capacity catalog cluster constraint packing lifecycle boots
 emulator:            catalog world
 cli:                 capacity catalog cluster constraint packing bound scenario view kube fault ec2 price config | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner:          catalog api/karpenter/v1 api/aws/v1 api/crds kube fault ec2 ami network access price config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner:          catalog api/karpenter/v1 api/aws/v1 api/crds kube fault budget ec2 ami network access price config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.
