@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -50,8 +51,32 @@ func TestDefaults(t *testing.T) {
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}
-	if err != nil || got != want || notes != nil {
+	if err != nil || !reflect.DeepEqual(got, want) || notes != nil {
 		t.Errorf("got %+v, %v, %v\nwant %+v", got, notes, err, want)
+	}
+}
+
+func TestEC2Limits(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]map[string]Rate{
+		"CreateFleet=100:20":                       {"CreateFleet": {100, 20}},
+		"CreateFleet=100:20,Describe*=200:40.5":    {"CreateFleet": {100, 20}, "Describe*": {200, 40.5}},
+		"CreateFleet=100:20,":                      {"CreateFleet": {100, 20}},
+		"CreateFleet":                              nil,
+		"CreateFleet=100":                          nil,
+		"CreateFleet=100:0":                        nil,
+		"CreateFleet=0.5:1":                        nil,
+		"=100:20":                                  nil,
+		"[=100:20":                                 nil,
+		"CreateFleet=100:20,TerminateInstances=50": nil,
+	} {
+		got, _, err := load("--ec2-api-limits=" + text)
+		if want == nil && (err == nil || !strings.Contains(err.Error(), "want ACTION=BURST:PERSECOND")) {
+			t.Errorf("%s: %v, %v; want an error", text, got.EC2Limits, err)
+		}
+		if want != nil && (err != nil || !reflect.DeepEqual(got.EC2Limits, want)) {
+			t.Errorf("%s: %v, %v; want %v", text, got.EC2Limits, err, want)
+		}
 	}
 }
 

@@ -42,6 +42,10 @@ type Settings struct {
 	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
 	SubnetRefresh, AMIRefresh time.Duration
 
+	// EC2Limits are EC2's limits of API calls, by action ("CreateFleet", "Describe*"), where they are not those that every
+	// account begins with: package budget.
+	EC2Limits map[string]Rate
+
 	// KubeQPS and KubeBurst bound the calls to the API server, per second and at once.
 	KubeQPS   float64
 	KubeBurst int
@@ -60,6 +64,12 @@ type Settings struct {
 
 	// LogLevel is debug, info or error.
 	LogLevel string
+}
+
+// Rate is so many calls at once, and so many a second after that.
+type Rate struct {
+	Burst     float64
+	PerSecond float64
 }
 
 // Default values of Settings that matter outside of this package.

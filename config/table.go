@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,8 @@ func (c *Settings) table() []setting {
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask for prices, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
+
+		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
 		{flag: "kube-client-burst", fallback: "300", help: "calls to the API server at once", set: count(&c.KubeBurst, 1, 1_000_000)},
@@ -196,6 +199,24 @@ func rate(to *float64) func(string) error {
 			return errors.New("want a number of calls per second above 0, for instance 200")
 		}
 		*to = f
+		return nil
+	}
+}
+
+func rates(to *map[string]Rate) func(string) error {
+	return func(s string) error {
+		out := map[string]Rate{}
+		for _, one := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
+			action, numbers, _ := strings.Cut(strings.TrimSpace(one), "=")
+			burst, perSecond, _ := strings.Cut(numbers, ":")
+			var r Rate
+			if _, err := path.Match(action, ""); err != nil || action == "" ||
+				rate(&r.Burst)(burst) != nil || r.Burst < 1 || rate(&r.PerSecond)(perSecond) != nil {
+				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", one)
+			}
+			out[action] = r
+		}
+		*to = out
 		return nil
 	}
 }

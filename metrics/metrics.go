@@ -98,6 +98,10 @@ type Own struct {
 	Namesakes prometheus.Gauge
 	// Failures counts errors of the loops by what comes next: retry, tell.
 	Failures *prometheus.CounterVec
+	// CallWait is how long calls to EC2 waited for their turn, in seconds, each retry by itself, by action.
+	CallWait *prometheus.HistogramVec
+	// CallsRefused counts calls that EC2 refused as one too many, each retry by itself, by action.
+	CallsRefused *prometheus.CounterVec
 }
 
 // The stages from a pending pod to CreateFleet. Batch is the time that is waited on purpose; Beyond is all the rest.
@@ -192,5 +196,7 @@ func (r *maker) own() Own {
 		BreakerOpen:  r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),
 		Namesakes:    r.gauge("joiner_namesake_instances", "Instances that carry our cluster's name and another cluster's UID."),
 		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
+		CallWait:     r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
+		CallsRefused: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 refused as one too many.", "action"),
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/joiner-sh/joiner/access"
 	"github.com/joiner-sh/joiner/ami"
+	"github.com/joiner-sh/joiner/budget"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
@@ -97,7 +98,12 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 			"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", cli.CredentialsProblem(err))
 	}
 	cfg.AppID = "joiner"
-	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch)
+	limits := budget.Limits{}
+	for action, rate := range settings.EC2Limits {
+		limits[action] = budget.Rate(rate)
+	}
+	// One budget for all doors: EC2 counts what the account calls.
+	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch, budget.New(budget.Published().With(limits), a.calls.attempted).Keep)
 	return cfg, nil
 }
 

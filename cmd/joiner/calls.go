@@ -13,6 +13,7 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/joiner-sh/joiner/budget"
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/metrics"
@@ -49,6 +50,18 @@ func (c *calls) watch(stack *middleware.Stack) error {
 		}
 		return out, metadata, err
 	}), middleware.After)
+}
+
+// attempted counts what the budget of EC2 calls has let through.
+func (c *calls) attempted(a budget.Attempt) {
+	m := c.metrics.Load()
+	if m == nil {
+		return
+	}
+	m.CallWait.WithLabelValues(a.Action).Observe(a.Waited.Seconds())
+	if a.Refused {
+		m.CallsRefused.WithLabelValues(a.Action).Inc()
+	}
 }
 
 // launching finds out for which claim a fleet is made.
