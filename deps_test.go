@@ -55,21 +55,24 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
 budget:              fault | github.com/aws
-kube:                capacity catalog cluster constraint packing api/karpenter/v1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube:                capacity catalog cluster constraint packing bootstrap api/karpenter/v1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint | github.com/aws
 ami:                 fault catalog constraint | github.com/aws
 network:             fault catalog | github.com/aws
 access:              fault | github.com/aws
 price:               fault catalog | github.com/aws
 
+# What an instance makes of what it is given.
+firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
+
 # Loops: read, decide, act, tell.
 config:
 metrics:             | github.com/prometheus
-controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/aws/v1 kube fault ec2 ami network access price config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 ami network access price config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog world
-cli:                 capacity catalog cluster constraint packing bound scenario view kube fault ec2 price config | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli:                 capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner:          catalog api/karpenter/v1 api/aws/v1 api/crds kube fault budget ec2 ami network access price config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
