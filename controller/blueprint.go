@@ -2,56 +2,21 @@ package controller
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/kube"
 )
 
 // node is what the user data of the claim's machine is made from.
 func (o *Offers) node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
-	n := bootstrap.Node{
-		Family:    class.Spec.ResolvedAMIFamily(),
-		Cluster:   o.Cluster,
-		Kubelet:   kubelet(class.Spec.Kubelet, pods),
-		Labels:    constraint.Labels{karpv1.LabelCapacityType: way},
-		ImageName: image.Name,
-	}
-	for key, value := range claim.Labels {
-		n.Labels[key] = value
-	}
-	for _, t := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
-		n.Taints = append(n.Taints, constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)})
-	}
-	if class.Spec.UserData != nil {
-		n.UserData = *class.Spec.UserData
-	}
-	if class.Spec.InstanceStorePolicy != nil {
-		n.InstanceStore = string(*class.Spec.InstanceStorePolicy)
-	}
+	n := kube.BootOf(claim, class, way, pods)
+	n.Cluster, n.ImageName = o.Cluster, image.Name
 	return n
-}
-
-func kubelet(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
-	out := bootstrap.Kubelet{MaxPods: &pods}
-	if k == nil {
-		return out
-	}
-	out.ClusterDNS = k.ClusterDNS
-	out.PodsPerCore = wide(k.PodsPerCore)
-	out.SystemReserved, out.KubeReserved = k.SystemReserved, k.KubeReserved
-	out.EvictionHard, out.EvictionSoft = k.EvictionHard, k.EvictionSoft
-	out.EvictionSoftGracePeriod = k.EvictionSoftGracePeriod
-	out.EvictionMaxPodGracePeriod = wide(k.EvictionMaxPodGracePeriod)
-	out.ImageGCHighThresholdPercent = wide(k.ImageGCHighThresholdPercent)
-	out.ImageGCLowThresholdPercent = wide(k.ImageGCLowThresholdPercent)
-	out.CPUCFSQuota = k.CPUCFSQuota
-	return out
 }
 
 // blueprint is all of an instance but its type, zone and subnet.
@@ -152,14 +117,6 @@ func set(to *string, from *string) {
 	if from != nil {
 		*to = *from
 	}
-}
-
-func wide(n *int32) *int64 {
-	if n == nil {
-		return nil
-	}
-	w := int64(*n)
-	return &w
 }
 
 func narrow(n *int64) *int32 {

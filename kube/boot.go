@@ -1,0 +1,91 @@
+package kube
+
+import (
+	"slices"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// BootOf returns what the user data of a claim's machine is made from, as far
+// as the objects say it. The machine is paid for in the given way and has room
+// for so many pods. Not in the objects, and left empty: Cluster, ImageName.
+func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods int64) bootstrap.Node {
+	n := bootstrap.Node{
+		Family:  class.Spec.ResolvedAMIFamily(),
+		Kubelet: kubeletOf(class.Spec.Kubelet, pods),
+		Labels:  constraint.Labels{karpv1.LabelCapacityType: way},
+	}
+	for key, value := range claim.Labels {
+		n.Labels[key] = value
+	}
+	n.Taints = taintsOf(slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints))
+	if class.Spec.UserData != nil {
+		n.UserData = *class.Spec.UserData
+	}
+	if class.Spec.InstanceStorePolicy != nil {
+		n.InstanceStore = string(*class.Spec.InstanceStorePolicy)
+	}
+	return n
+}
+
+// BootOfPool returns the same for a machine that is bought for nobody in
+// particular: of the pool, or of no pool if that is nil.
+func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing.Choice, pods int64) (bootstrap.Node, error) {
+	claim := &karpv1.NodeClaim{}
+	if pool != nil {
+		v := poolValue(pool)
+		var err error
+		claim, err = ClaimFor(packing.Machine{
+			Pool: v.Name, NodeClass: v.NodeClass, Labels: v.Labels, Taints: v.Taints, StartupTaints: v.StartupTaints,
+			Requirements: v.Requirements, Offerings: []packing.Choice{bought},
+		}, pool)
+		if err != nil {
+			return bootstrap.Node{}, err
+		}
+	}
+	return BootOf(claim, class, bought.CapacityType, pods), nil
+}
+
+// ImageFor returns the image, of those that the class has found, that an
+// instance type with these labels starts from; false if there is none.
+func ImageFor(class *awsv1.EC2NodeClass, labels constraint.Labels) (awsv1.AMI, bool) {
+	for _, image := range class.Status.AMIs {
+		var needs []constraint.Requirement
+		for _, r := range image.Requirements {
+			needs = append(needs, constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+		}
+		if accepted, wrong := constraint.All(needs...); wrong == nil && accepted.Accepts(labels) {
+			return image, true
+		}
+	}
+	return awsv1.AMI{}, false
+}
+
+func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
+	out := bootstrap.Kubelet{MaxPods: &pods}
+	if k == nil {
+		return out
+	}
+	out.ClusterDNS = k.ClusterDNS
+	out.PodsPerCore = wide(k.PodsPerCore)
+	out.SystemReserved, out.KubeReserved = k.SystemReserved, k.KubeReserved
+	out.EvictionHard, out.EvictionSoft = k.EvictionHard, k.EvictionSoft
+	out.EvictionSoftGracePeriod = k.EvictionSoftGracePeriod
+	out.EvictionMaxPodGracePeriod = wide(k.EvictionMaxPodGracePeriod)
+	out.ImageGCHighThresholdPercent = wide(k.ImageGCHighThresholdPercent)
+	out.ImageGCLowThresholdPercent = wide(k.ImageGCLowThresholdPercent)
+	out.CPUCFSQuota = k.CPUCFSQuota
+	return out
+}
+
+func wide(n *int32) *int64 {
+	if n == nil {
+		return nil
+	}
+	w := int64(*n)
+	return &w
+}
