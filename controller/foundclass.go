@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/firstboot"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
@@ -176,7 +177,11 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 	probe := &karpv1.NodeClaim{}
 	probe.Labels = constraint.Labels{karpv1.LabelNodePool: "probe"}
 	for _, image := range append(slices.Clone(images), ami.Image{}) {
-		if _, err := bootstrap.UserData(o.node(probe, class, image, karpv1.CapacityTypeOnDemand, 110)); err != nil {
+		data, err := bootstrap.UserData(o.node(probe, class, image, karpv1.CapacityTypeOnDemand, 110))
+		if err == nil {
+			_, err = firstboot.Read(class.Spec.ResolvedAMIFamily(), data)
+		}
+		if err != nil {
 			return problem{reasonOf(err), err.Error()}
 		}
 	}

@@ -75,6 +75,24 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataSizeLimitExceeded 16384"},
 		},
+		"user data that is no TOML": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}, text("[settings]\nmotd = hello\n")
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData as Bottlerocket settings: line 2"},
+		},
+		"user data that is no YAML": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.UserData = text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData: part 1: is no NodeConfig"},
+		},
+		"user data that is half a block": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "windows2022@latest"}}, text("<powershell>\nhostname\n")
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData has <powershell>"},
+		},
 		"a disk without a device": {
 			change: func(c *awsv1.EC2NodeClass) {
 				size := resource.MustParse("50Gi")

@@ -1,0 +1,138 @@
+package firstboot_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/firstboot"
+)
+
+func node(family, userData string) bootstrap.Node {
+	pods, percent := int64(29), int64(85)
+	return bootstrap.Node{
+		Family:  family,
+		Cluster: bootstrap.Cluster{Name: "prod", Endpoint: "https://ENDPOINT", CA: "Q0E=", ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
+		Kubelet: bootstrap.Kubelet{
+			MaxPods: &pods, ImageGCHighThresholdPercent: &percent,
+			EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "10%"},
+		},
+		Labels:   constraint.Labels{"team": "a"},
+		Taints:   []constraint.Taint{{Key: "team", Value: "a", Effect: constraint.NoSchedule}},
+		UserData: userData,
+	}
+}
+
+func read(t *testing.T, n bootstrap.Node) (firstboot.Kubelet, error) {
+	t.Helper()
+	data, err := bootstrap.UserData(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return firstboot.Read(n.Family, data)
+}
+
+// TestRead: what a node was made from reaches the kubelet of every family.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	const script = "#!/bin/sh\necho \"it's me\"\n"
+	own := map[string]string{
+		catalog.AL2023: script, catalog.AL2: script, catalog.Bottlerocket: "[settings.kubernetes]\nmax-pods = 7\nnode-labels = { mine = 'b' }\n",
+		catalog.Windows2019: "Get-Date", catalog.Windows2022: "<script>dir</script>", catalog.Windows2025: "",
+	}
+	for family, data := range own {
+		for _, userData := range []string{"", data} {
+			k, err := read(t, node(family, userData))
+			if err != nil || len(k.Doubts) > 0 {
+				t.Errorf("%s: %v, %v", family, err, k.Doubts)
+				continue
+			}
+			flags, config := strings.Join(k.Flags, " "), fmt.Sprint(k.Config)
+			mine := ""
+			if family == catalog.Bottlerocket && userData != "" {
+				mine = "mine=b,"
+			}
+			for _, want := range []struct{ flag, config string }{
+				{"--node-labels=karpenter.sh/do-not-sync-taints=true," + mine + "team=a", ""},
+				{"--register-with-taints=", "registerWithTaints:[map[effect:NoSchedule key:team value:a] map[effect:NoExecute key:karpenter.sh/unregistered]]"},
+				{"--max-pods=29", "maxPods:29"},
+				{"--image-gc-high-threshold=85", "imageGCHighThresholdPercent:85"},
+				{"--eviction-hard=memory.available<5%,nodefs.available<10%", "evictionHard:map[memory.available:5% nodefs.available:10%]"},
+				{"", "clusterDNS:[10.100.0.10]"},
+			} {
+				inFlags, inConfig := want.flag != "" && strings.Contains(flags, want.flag), want.config != "" && strings.Contains(config, want.config)
+				if !inFlags && !inConfig {
+					t.Errorf("%s: neither %q in %s nor %q in %s", family, want.flag, flags, want.config, config)
+				}
+			}
+			for _, taint := range []string{"team=a:NoSchedule", "karpenter.sh/unregistered:NoExecute"} {
+				if i := slices.IndexFunc(k.Flags, func(f string) bool { return strings.HasPrefix(f, "--register-with-taints=") }); i >= 0 && !strings.Contains(k.Flags[i], taint) {
+					t.Errorf("%s: %s lacks %s", family, k.Flags[i], taint)
+				}
+			}
+		}
+	}
+}
+
+// TestNodeConfigs: those of the user come first, so that ours win; flags add up.
+func TestNodeConfigs(t *testing.T) {
+	t.Parallel()
+	k, err := read(t, node(catalog.AL2023, `apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  kubelet:
+    config: {maxPods: 5, shutdownGracePeriod: 30s, evictionHard: {pid.available: "3%"}}
+    flags: ["--v=4 --log-file-max-size=1", "--node-labels='a=b'"]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--v=4", "--log-file-max-size=1", "--node-labels=a=b", "--node-labels=karpenter.sh/do-not-sync-taints=true,team=a"}
+	if !slices.Equal(k.Flags, want) {
+		t.Errorf("flags %q, want %q", k.Flags, want)
+	}
+	if got := fmt.Sprintf("%v %v %v", k.Config["maxPods"], k.Config["shutdownGracePeriod"], k.Config["evictionHard"]); got != "29 30s map[memory.available:5% nodefs.available:10% pid.available:3%]" {
+		t.Errorf("config %s", got)
+	}
+}
+
+// TestUnreadable: what the instance could not read is said beforehand, with the field and the part.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+	for name, c := range map[string]struct{ userData, want string }{
+		"no YAML":         {head + "spec: [\n", "part 1: is no NodeConfig"},
+		"another shape":   {head + "spec:\n  kubelet:\n    flags: --v=2\n", "part 1: is no NodeConfig"},
+		"another version": {"apiVersion: node.eks.aws\nkind: NodeConfig\n", `apiVersion "node.eks.aws"`},
+		"no kind":         {"apiVersion: node.eks.aws/v1alpha1\nspec: {}\n", `kind ""`},
+		"a later part": {"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"X\"\n\n--X\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n" +
+			"--X\nContent-Type: application/node.eks.aws\n\n]\n--X--\n", "part 2: is no NodeConfig"},
+	} {
+		_, err := read(t, node(catalog.AL2023, c.userData))
+		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error about spec.userData with %q", name, err, c.want)
+		}
+	}
+}
+
+// TestDoubts: where the user's data may be first, that is said.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	for family, userData := range map[string]string{
+		catalog.AL2:         "#!/bin/sh\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=9'\n",
+		catalog.Windows2022: "& \"C:\\Program Files\\Amazon\\EKS\\Start-EKSBootstrap.ps1\" -EKSClusterName prod",
+		catalog.Custom:      "#!/bin/sh\n/opt/join\n",
+	} {
+		k, err := read(t, node(family, userData))
+		if err != nil || len(k.Doubts) != 1 {
+			t.Errorf("%s: doubts %q, %v; want one", family, k.Doubts, err)
+		}
+		if slices.Contains(k.Flags, "--v=9") {
+			t.Errorf("%s: flags %q", family, k.Flags)
+		}
+	}
+}
