@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/firstboot"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// renderFlags are those of joiner render userdata.
+type renderFlags struct {
+	files  []string
+	market marketFlags
+	out    output
+
+	class, pool   string // names; empty: the only one
+	instanceType  string
+	capacityType  string
+	cluster       bootstrap.Cluster
+	reservedENIs  int64
+	clusterIsMade bool // some fact about the cluster is a placeholder
+}
+
+func newRender() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Write what Joiner would send to AWS",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newRenderUserData())
+	return cmd
+}
+
+func newRenderUserData() *cobra.Command {
+	var r renderFlags
+	cmd := &cobra.Command{
+		Use:   "userdata -f PATH… --instance-type TYPE",
+		Short: "Write the user data of an EC2NodeClass for an instance type",
+		Long: `Writes the user data that an instance of the type gets under an EC2NodeClass, its
+own user data merged in, and the arguments and the configuration that the
+kubelet is given by it. What the image sets by itself is not shown.
+
+The manifests hold the EC2NodeClass. If there is a NodePool for it, its labels
+and taints are in the user data, too. The image is that of the status; without
+a status, the version that the alias pins counts.
+
+What is known of the cluster comes from flags; what is not given gets a
+placeholder, and a note says so. It ends with 2 when the user data cannot be
+made, for instance because it is longer than EC2 takes.`,
+		Example: `  joiner render userdata -f nodeclass.yaml --instance-type m7g.large
+  kubectl get ec2nodeclasses,nodepools -o yaml | joiner render userdata -f - --nodepool general --instance-type m5.large -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return r.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	r.flags(cmd.Flags())
+	return cmd
+}
+
+func (r *renderFlags) flags(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input); may be repeated")
+	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
+	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")
+	flags.StringVar(&r.pool, "nodepool", "", "the `NAME` of the NodePool; needed if several use the EC2NodeClass")
+	flags.StringVar(&r.capacityType, "capacity-type", catalog.OnDemand, "how the instance is paid for: on-demand, spot or reserved")
+	flags.StringVar(&r.cluster.Name, "cluster-name", "", "the `NAME` of the cluster")
+	flags.StringVar(&r.cluster.Endpoint, "cluster-endpoint", "", "the `URL` of the cluster's API server")
+	flags.StringVar(&r.cluster.CA, "cluster-ca", "", "the cluster's certificate authority, as `BASE64` of PEM")
+	flags.StringVar(&r.cluster.ServiceCIDR, "service-cidr", "", "the `CIDR` of the cluster's services")
+	flags.StringVar(&r.cluster.DNS, "cluster-dns", "", "the `ADDRESS` of the cluster's DNS; that of an IPv6 cluster is an IPv6 address")
+	flags.Int64Var(&r.reservedENIs, "reserved-enis", 0, "network interfaces that carry no pods, as RESERVED_ENIS of the controller")
+	r.market.flags(flags, fromEmbedded)
+	r.out.flag(flags)
+}
+
+// rendered is the answer, as -o json writes it.
+type rendered struct {
+	NodeClass    string            `json:"nodeClass"`
+	NodePool     string            `json:"nodePool,omitempty"`
+	InstanceType string            `json:"instanceType"`
+	CapacityType string            `json:"capacityType"`
+	AMIFamily    string            `json:"amiFamily"`
+	Image        string            `json:"image,omitempty"` // id
+	MaxPods      int64             `json:"maxPods"`
+	Bytes        int               `json:"bytes"` // of UserData; EC2 takes bootstrap.MaxBytes
+	UserData     string            `json:"userData"`
+	Kubelet      firstboot.Kubelet `json:"kubelet"`
+}
+
+func (r *renderFlags) run(ctx context.Context, s Streams) error {
+	// 1. Read.
+	class, pool, err := r.read(s)
+	if err != nil {
+		return err
+	}
+	if err := r.completeCluster(); err != nil {
+		return err
+	}
+	kind, err := r.kind(ctx, class, s)
+	if err != nil {
+		return err
+	}
+
+	// 2. Decide.
+	bought := packing.Choice{InstanceType: kind.Name, CapacityType: r.capacityType}
+	node, err := kube.BootOfPool(pool, class, bought, kind.Capacity.Pods)
+	if err != nil {
+		return err
+	}
+	image, found := kube.ImageFor(class, kind.Labels)
+	node.Cluster, node.ImageName = r.cluster, image.Name
+	if alias, ok := class.Spec.Alias(); !found && ok && alias.Version != awsv1.AliasVersionLatest {
+		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
+		found = true
+	}
+	data, err := bootstrap.UserData(node)
+	if err != nil {
+		return err
+	}
+	kubelet, err := firstboot.Read(node.Family, data)
+	if err != nil {
+		return err
+	}
+
+	// 3. Tell.
+	for _, note := range r.notes(class, found, kubelet) {
+		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+	}
+	answer := rendered{
+		NodeClass: class.Name, InstanceType: kind.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
+		MaxPods: kind.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: kubelet,
+	}
+	if pool != nil {
+		answer.NodePool = pool.Name
+	}
+	text, err := answer.text()
+	if err != nil {
+		return err
+	}
+	return r.out.write(s.Out, func() string { return text }, func() any { return answer })
+}
+
+// read finds the class and the pool among the manifests. The pool is nil if none uses the class.
+func (r *renderFlags) read(s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
+	switch {
+	case len(r.files) == 0:
+		return nil, nil, errors.New("name the manifests that hold the EC2NodeClass: -f PATH")
+	case r.instanceType == "":
+		return nil, nil, errors.New("name the instance type: --instance-type m5.large")
+	}
+	m, err := kube.ReadFiles(r.files, s.In)
+	if err != nil {
+		return nil, nil, err
+	}
+	var pool *karpv1.NodePool
+	if r.pool != "" {
+		i := slices.IndexFunc(m.Pools, func(p *karpv1.NodePool) bool { return p.Name == r.pool })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool among the manifests", r.pool)
+		}
+		pool = m.Pools[i]
+	}
+	class, err := r.pickClass(m.Classes, pool)
+	if err != nil || pool != nil {
+		return class, pool, err
+	}
+	pool, err = pickPool(m.Pools, class.Name)
+	return class, pool, err
+}
+
+// pickClass returns the class that is named, that of the pool, or the only one.
+func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.NodePool) (*awsv1.EC2NodeClass, error) {
+	name := r.class
+	if pool != nil {
+		used := usedBy(pool)
+		if name != "" && name != used {
+			return nil, fmt.Errorf("--nodepool %s uses EC2NodeClass %q, and not %s: leave --nodeclass out", pool.Name, used, name)
+		}
+		name = used
+	}
+	var names []string
+	for _, c := range classes {
+		if c.Name == name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	switch {
+	case name != "":
+		return nil, fmt.Errorf("there is no EC2NodeClass %s among the manifests: add its file with -f", name)
+	case len(classes) == 0:
+		return nil, errors.New("there is no EC2NodeClass among the manifests: add its file with -f")
+	case len(classes) > 1:
+		slices.Sort(names)
+		return nil, fmt.Errorf("there are several EC2NodeClasses: choose one with --nodeclass: %s", strings.Join(names, ", "))
+	}
+	return classes[0], nil
+}
+
+// pickPool returns the only pool that uses the class, nil if none does.
+func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) {
+	var names []string
+	var found *karpv1.NodePool
+	for _, p := range pools {
+		if usedBy(p) == class {
+			names = append(names, p.Name)
+			found = p
+		}
+	}
+	if len(names) > 1 {
+		slices.Sort(names)
+		return nil, fmt.Errorf("several NodePools use EC2NodeClass %s: choose one with --nodepool: %s", class, strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+// usedBy is the name of the node class that the pool uses, empty if it is not ours.
+func usedBy(pool *karpv1.NodePool) string {
+	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == awsv1.Kind {
+		return ref.Name
+	}
+	return ""
+}
+
+// kind finds the instance type, as large as it is under the class.
+func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
+	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
+		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved", r.capacityType)
+	}
+	settings, err := kube.Settings(class)
+	if err != nil {
+		return catalog.Type{}, err
+	}
+	settings.ReservedENIs = r.reservedENIs
+	goods, err := r.market.open(ctx, s.Err)
+	if err != nil {
+		return catalog.Type{}, err
+	}
+	c, err := goods(settings)
+	if err != nil {
+		return catalog.Type{}, err
+	}
+	i := slices.IndexFunc(c.Types, func(t catalog.Type) bool { return t.Name == r.instanceType })
+	if i < 0 {
+		return catalog.Type{}, fmt.Errorf("instance type %s is not sold in %s, or is none that EC2NodeClass %s can use: joiner catalog --region %s lists those that are sold",
+			r.instanceType, c.Region, class.Name, c.Region)
+	}
+	return c.Types[i], nil
+}
+
+// completeCluster puts placeholders where nothing was given.
+func (r *renderFlags) completeCluster() error {
+	c := &r.cluster
+	for _, fact := range []struct {
+		value       *string
+		placeholder string
+	}{
+		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "CA"}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
+	} {
+		r.clusterIsMade = r.clusterIsMade || *fact.value == ""
+		*fact.value = cmp.Or(*fact.value, fact.placeholder)
+	}
+	if _, err := netip.ParsePrefix(c.ServiceCIDR); err != nil {
+		return fmt.Errorf("--service-cidr: %w; want for instance 10.100.0.0/16", err)
+	}
+	dns, err := netip.ParseAddr(c.DNS)
+	if err != nil {
+		return fmt.Errorf("--cluster-dns: %w; want for instance 10.100.0.10", err)
+	}
+	c.IPv6 = dns.Is6()
+	return nil
+}
+
+// notes says what the answer takes for granted.
+func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, kubelet firstboot.Kubelet) []string {
+	out := slices.Clone(kubelet.Doubts)
+	if r.clusterIsMade {
+		out = append(out, "placeholders stand for what was not given of --cluster-name, --cluster-endpoint, --cluster-ca, --service-cidr and --cluster-dns")
+	}
+	if !hasImage && class.Spec.ResolvedAMIFamily() == catalog.Bottlerocket && class.Spec.InstanceStorePolicy != nil {
+		out = append(out, "the EC2NodeClass has no image in its status: how the local disks are bound depends on its version")
+	}
+	return out
+}
+
+// text is the answer for people.
+func (r rendered) text() (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "EC2NodeClass %s", r.NodeClass)
+	if r.NodePool != "" {
+		fmt.Fprintf(&b, ", NodePool %s", r.NodePool)
+	}
+	fmt.Fprintf(&b, ", %s (%s), %s", r.InstanceType, r.CapacityType, r.AMIFamily)
+	if r.Image != "" {
+		fmt.Fprintf(&b, ", %s", r.Image)
+	}
+	fmt.Fprintf(&b, "\n\nUser data, %d of %d bytes:\n\n%s\n", r.Bytes, bootstrap.MaxBytes, strings.TrimRight(r.UserData, "\n"))
+	if len(r.Kubelet.Flags) > 0 {
+		b.WriteString("\nKubelet arguments:\n\n" + strings.Join(r.Kubelet.Flags, "\n") + "\n")
+	}
+	if len(r.Kubelet.Config) == 0 {
+		return b.String(), nil
+	}
+	data, err := json.Marshal(r.Kubelet.Config)
+	if err == nil {
+		data, err = yaml.JSONToYAML(data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the kubelet's configuration: %w", err)
+	}
+	b.WriteString("\nKubelet configuration:\n\n" + string(data))
+	return b.String(), nil
+}
