@@ -54,7 +54,7 @@ func nodeCapacity(f Facts, s Settings) capacity.Amounts {
 	a := capacity.Amounts{
 		CPU:              f.Processor.VCPUs * 1000,
 		Memory:           memory(f, s),
-		EphemeralStorage: ephemeralStorage(f, s),
+		EphemeralStorage: of(s.Measured.Disk, ephemeralStorage(f, s)),
 		Pods:             pods(f, s),
 	}
 	for _, gpu := range f.GPUs {
@@ -79,8 +79,8 @@ func nodeCapacity(f Facts, s Settings) capacity.Amounts {
 // memory is what the kubelet will report: measured on another node of the
 // type, or estimated.
 func memory(f Facts, s Settings) int64 {
-	if measured, ok := s.Memory[f.Name]; ok {
-		return measured
+	if s.Measured.Memory > 0 {
+		return s.Measured.Memory
 	}
 	share := usualMemoryOverhead
 	if s.MemoryOverhead != nil {
@@ -123,7 +123,10 @@ func ephemeralStorage(f Facts, s Settings) int64 {
 	return fam.bytes
 }
 
-func pods(f Facts, s Settings) int64 {
+// pods is how many the node takes: measured on another one of the type, or reckoned.
+func pods(f Facts, s Settings) int64 { return of(s.Measured.Pods, reckonedPods(f, s)) }
+
+func reckonedPods(f Facts, s Settings) int64 {
 	fam := familyOf(s.Family)
 	var n int64
 	switch {

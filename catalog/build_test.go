@@ -107,11 +107,11 @@ func TestMemory(t *testing.T) {
 		set  Settings
 		want int64
 	}{
-		"estimated":        {Settings{}, 7577 * mib},
-		"another overhead": {Settings{MemoryOverhead: ptr(0.1)}, 7372 * mib},
-		"no overhead":      {Settings{MemoryOverhead: ptr(0.0)}, 8192 * mib},
-		"measured":         {Settings{Memory: map[string]int64{"m5.large": 12345678}}, 12345678},
-		"another measured": {Settings{Memory: map[string]int64{"m5.xlarge": 1}}, 7577 * mib},
+		"estimated":          {Settings{}, 7577 * mib},
+		"another overhead":   {Settings{MemoryOverhead: ptr(0.1)}, 7372 * mib},
+		"no overhead":        {Settings{MemoryOverhead: ptr(0.0)}, 8192 * mib},
+		"measured":           {Settings{Measured: Measured{Memory: 12345678}}, 12345678},
+		"only pods measured": {Settings{Measured: Measured{Pods: []Correction{{29, 110}}}}, 7577 * mib},
 	} {
 		if got := Build(known(t, "m5.large"), c.set, "r").Capacity.Memory; got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -41,9 +41,9 @@ type Settings struct {
 	// MemoryOverhead is the share of memory that the hypervisor and the
 	// kernel take before the kubelet sees it; nil: 0.075.
 	MemoryOverhead *float64
-	// Memory is what kubelets of these types reported, in bytes: it replaces
-	// the estimate.
-	Memory map[string]int64
+	// Measured is what nodes of the type that is built, from the image that it
+	// would be started from, turned out to have: it replaces what is reckoned.
+	Measured Measured
 
 	// Interfaces are the network interfaces a NodeClass asks for; nil: the
 	// usual ones.

@@ -15,7 +15,7 @@ import (
 // cannot be read; the settings are then those without it.
 //
 // Not in the object, and left at their zero values: ReservedENIs,
-// MemoryOverhead, Memory, PlacementStrategy.
+// MemoryOverhead, Measured, PlacementStrategy.
 func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
 	spec := class.Spec
 	out := catalog.Settings{
