@@ -18,6 +18,9 @@ var sizesByHand string
 //go:embed testdata/labels.txt
 var labelsByHand string
 
+//go:embed testdata/pods.txt
+var podsOfImages string
+
 // sizeRow is one row of testdata/sizes.txt, whose head says what each column is
 // and how it is worked out.
 type sizeRow struct {
@@ -187,5 +190,53 @@ func TestLabelsByHand(t *testing.T) {
 	}
 	if types < 60 {
 		t.Errorf("%d types, want at least 60", types)
+	}
+}
+
+// TestPodsOfImages compares with the list that the EKS images carry: it holds the table's interfaces and addresses
+// against what Amazon says of each type.
+func TestPodsOfImages(t *testing.T) {
+	t.Parallel()
+	lists := map[string]map[string]int64{} // by family, then by size; -1: not in Amazon's list
+	for line := range strings.Lines(podsOfImages) {
+		words := strings.Fields(line)
+		if words[0] == "#" {
+			continue
+		}
+		list := map[string]int64{}
+		for _, word := range words[1:] {
+			if size, ok := strings.CutPrefix(word, "-"); ok {
+				list[size] = -1
+			} else {
+				size, pods, _ := strings.Cut(word, "=")
+				list[size] = whole(t, pods)
+			}
+		}
+		lists[words[0]] = list
+	}
+	compared := 0
+	for _, f := range table(t).Types() {
+		family, size, _ := strings.Cut(f.Name, ".")
+		list, listed := lists[family]
+		if !listed {
+			continue
+		}
+		want, differs := list[size]
+		if !differs {
+			if f.BareMetal {
+				size = "metal"
+			}
+			want = lists["usual"][size]
+		}
+		if want < 0 {
+			continue
+		}
+		compared++
+		if got := Build(f, Settings{Family: AL2}, "r").Capacity.Pods; got != want {
+			t.Errorf("%s: %d pods, want %d", f.Name, got, want)
+		}
+	}
+	if compared < 950 {
+		t.Errorf("compared %d types, want at least 950", compared)
 	}
 }
