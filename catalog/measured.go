@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -156,6 +157,9 @@ func least(a, b int64) int64 {
 	}
 	return min(a, b)
 }
+
+// Equal reports whether both say the same.
+func (m Measurements) Equal(other Measurements) bool { return maps.EqualFunc(m, other, Measured.equal) }
 
 func (m Measured) equal(o Measured) bool {
 	return m.Memory == o.Memory && m.Seen == o.Seen && slices.Equal(m.Disk, o.Disk) && slices.Equal(m.Pods, o.Pods)

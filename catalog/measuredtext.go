@@ -109,7 +109,7 @@ func readMeasured(words []string) (Measured, error) {
 }
 
 func readCorrection(list []Correction, resource, text string) ([]Correction, error) {
-	reckoned, real, ok := strings.Cut(text, ":")
+	reckoned, there, ok := strings.Cut(text, ":")
 	if !ok {
 		return nil, fmt.Errorf("%q: want what is reckoned and what there is, with a colon between", text)
 	}
@@ -117,7 +117,7 @@ func readCorrection(list []Correction, resource, text string) ([]Correction, err
 	if err != nil {
 		return nil, err
 	}
-	b, err := positive(resource, real)
+	b, err := positive(resource, there)
 	if err != nil {
 		return nil, err
 	}
