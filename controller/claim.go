@@ -63,6 +63,7 @@ type Claims struct {
 	Ledger   *kube.Ledger
 	Batch    *Batch // hurried when pods must be planned anew
 	Holds    *Holds
+	Unhelped *Unhelped
 	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger

@@ -98,6 +98,8 @@ func (c *Claims) initialize(ctx context.Context, v view, now time.Time) (*karpv1
 	if err != nil {
 		return nil, err
 	}
+	c.Offers.Market.Measured.Note(claim, v.node(), now)
+	c.Unhelped.Ready(claim, now)
 	c.Log.Info("initialized NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "Node", v.node().Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
 	return claim, nil

@@ -45,6 +45,7 @@ type Market struct {
 	Table     catalog.Table // for what EC2's API does not say
 	Cache     client.Reader
 	Shortages *ec2.Shortages
+	Measured  *Measured // what nodes turned out to have; nil: nothing is known of it
 	Options   MarketOptions
 	Batch     *Batch // asked when there is news
 	Metrics   *metrics.Metrics
@@ -82,6 +83,7 @@ const (
 
 // Start keeps the market up to date until ctx ends.
 func (m *Market) Start(ctx context.Context) error {
+	m.Measured.Load(ctx, time.Now())
 	pause := time.Duration(0)
 	for {
 		select {
@@ -260,7 +262,7 @@ func (m *Market) key(class *awsv1.EC2NodeClass) string {
 	if err != nil {
 		return "" // cannot be: both were read from JSON
 	}
-	return fmt.Sprintf("%d %s %d %s", m.version, class.UID, class.Generation, found)
+	return fmt.Sprintf("%d %d %s %d %s", m.version, m.Measured.at(), class.UID, class.Generation, found)
 }
 
 func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
@@ -279,8 +281,13 @@ func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 			continue
 		}
 		t := catalog.Build(facts, settings, m.Region)
-		if _, ok := ami.For(images, t.Labels); !ok {
+		image, ok := ami.For(images, t.Labels)
+		if !ok {
 			continue
+		}
+		if settings.Measured, ok = m.Measured.of(image.ID, facts.Name); ok {
+			t = catalog.Build(facts, settings, m.Region)
+			settings.Measured = catalog.Measured{}
 		}
 		here := slices.DeleteFunc(slices.Clone(zones), func(z catalog.Zone) bool {
 			return !slices.Contains(m.offered.Zones[facts.Name], z.Name)

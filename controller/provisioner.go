@@ -46,17 +46,18 @@ type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
 // Provisioner plans pending pods and makes the NodeClaims that they need.
 type Provisioner struct {
-	Batch   *Batch
-	Cluster snapshots
-	Market  markets
-	Solve   Solver
-	Claims  claimMaker
-	Ledger  ledger
-	Holds   *Holds
-	Watch   *Stopwatch
-	Tell    *Drip
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
+	Batch    *Batch
+	Cluster  snapshots
+	Market   markets
+	Solve    Solver
+	Claims   claimMaker
+	Ledger   ledger
+	Holds    *Holds
+	Unhelped *Unhelped // shared with Claims
+	Watch    *Stopwatch
+	Tell     *Drip
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
 
 	last string // what the last pass logged about refusals, so that it is said once
 }
@@ -106,7 +107,11 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 
 	// 2. decide
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(snapshot.Pods)))
+	all := snapshot.Pods
+	var held []waiting
+	snapshot.Pods, held = p.Unhelped.Sort(all, begun)
 	plan := p.Solve(snapshot, market)
+	snapshot.Pods = all
 	planned := time.Now()
 	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
 
@@ -114,6 +119,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	created := p.Claims.CreateClaims(ctx, plan.Machines)
 
 	// 4. tell
+	p.tellWaiting(held)
 	p.report(window, planned, snapshot, plan, created)
 	return recheck
 }
@@ -212,6 +218,15 @@ func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[st
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
 			p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+		}
+	}
+}
+
+func (p *Provisioner) tellWaiting(held []waiting) {
+	for _, w := range held {
+		if w.isNews {
+			p.Tell.Later(podObject(w.pod), kube.ReasonFailedScheduling, w.message())
+			p.Log.Warn("nodes bought for a pod did not help it", "Pod", w.pod.ID(), "nodes", w.times, "nextTry", w.until.UTC().Format(time.RFC3339))
 		}
 	}
 }

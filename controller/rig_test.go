@@ -275,20 +275,21 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: testUID}
 	batch := NewBatch(time.Second, 10*time.Second)
-	holds := &Holds{}
+	holds, unhelped := &Holds{}, &Unhelped{}
 	shortages := &ec2.Shortages{}
 	pods := &PodWatch{Batch: batch, Metrics: m}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	market := &Market{Region: testRegion, EC2: door, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
 		Options: MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
+	market.Measured = &Measured{Store: kube.MeasuredStore{Live: r.api, Writer: r.api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
 	offers := &Offers{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
 	r.Loops = Loops{
 		Market: market, Pods: pods,
-		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds,
+		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
 			Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log},
 		Claims: &Claims{Cache: r.api, Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
-			Ledger: ledger, Batch: batch, Holds: holds, Tell: r.events, Metrics: m, Log: log, Now: r.now},
+			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now},
 		Orphans: &Orphans{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
 			Tell: r.events, Metrics: m, Log: log},
 		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,

@@ -58,7 +58,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 		return err
 	}
 	for _, loop := range []func(context.Context) error{
-		watch, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
+		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
 	} {
 		if err := m.Add(leading(loop)); err != nil {
 			return fmt.Errorf("add loop: %w", err)

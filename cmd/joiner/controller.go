@@ -132,6 +132,7 @@ func wire(p parts) controller.Loops {
 		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		holds     = &controller.Holds{}
+		unhelped  = &controller.Unhelped{}
 		shortages = &ec2.Shortages{}
 		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
@@ -139,6 +140,10 @@ func wire(p parts) controller.Loops {
 	market := &controller.Market{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
 		Shortages: shortages,
+		Measured: &controller.Measured{
+			Store: kube.MeasuredStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)},
+			Cache: cache, Batch: batch, Log: p.log,
+		},
 		Options: controller.MarketOptions{
 			ReservedENIs: int64(p.settings.ReservedENIs), MemoryOverhead: p.settings.MemoryOverheadPercent,
 		},
@@ -149,12 +154,12 @@ func wire(p parts) controller.Loops {
 		Market: market,
 		Pods:   pods,
 		Provisioner: &controller.Provisioner{
-			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds,
+			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
 			Watch: watch, Tell: controller.NewDrip(teller), Metrics: p.metrics, Log: p.log,
 		},
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
-			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Orphans: &controller.Orphans{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
