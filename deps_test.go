@@ -48,6 +48,7 @@ view:                capacity catalog cluster constraint packing
 
 # The objects users write.
 api/karpenter/v1:    | k8s.io/api k8s.io/apimachinery
+api/karpenter/v1alpha1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
 api/aws/v1:          api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
 api/crds/gen:        api/karpenter/v1 api/aws/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
 api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
@@ -55,7 +56,7 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
 budget:              fault | github.com/aws
-kube:                capacity catalog cluster constraint packing bootstrap api/karpenter/v1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube:                capacity catalog cluster constraint packing bootstrap api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint | github.com/aws
 ami:                 fault catalog constraint | github.com/aws
 network:             fault catalog | github.com/aws
@@ -68,13 +69,13 @@ firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
 # Loops: read, decide, act, tell.
 config:
 metrics:             | github.com/prometheus
-controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 ami network access price config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube firstboot fault ec2 ami network access price config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog world
 cli:                 capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner:          catalog api/karpenter/v1 api/aws/v1 api/crds kube fault budget ec2 ami network access price config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner:          catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.
