@@ -13,6 +13,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
 // Scheme returns a new scheme that knows every kind Joiner reads or writes,
@@ -27,6 +28,7 @@ func Scheme() (*runtime.Scheme, error) {
 		policyv1.AddToScheme(scheme),
 		storagev1.AddToScheme(scheme),
 		karpv1.AddToScheme(scheme),
+		karpv1alpha1.AddToScheme(scheme),
 		awsv1.AddToScheme(scheme),
 	)
 	return scheme, err

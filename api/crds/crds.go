@@ -1,6 +1,6 @@
 // Package crds holds the CustomResourceDefinitions of the API, ready to install.
 //
-// In: nothing; the files beside it are generated from api/karpenter/v1 and api/aws/v1.
+// In: nothing; the files beside it are generated from api/karpenter and api/aws/v1.
 // Out: the definitions, as YAML and as objects.
 // Never: a definition edited by hand, or an API server.
 package crds
@@ -15,8 +15,8 @@ import (
 
 // The first two lines write deep copies and what the markers of the types can say; the last adds what they cannot.
 //
-//go:generate go tool -modfile=../../hack/tools/go.mod controller-gen object paths=../karpenter/v1;../aws/v1
-//go:generate go tool -modfile=../../hack/tools/go.mod controller-gen crd paths=../karpenter/v1;../aws/v1 output:crd:artifacts:config=.
+//go:generate go tool -modfile=../../hack/tools/go.mod controller-gen object paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1
+//go:generate go tool -modfile=../../hack/tools/go.mod controller-gen crd paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1 output:crd:artifacts:config=.
 //go:generate go run ./gen
 
 //go:embed karpenter.sh_nodepools.yaml
@@ -24,6 +24,9 @@ var nodePools string
 
 //go:embed karpenter.sh_nodeclaims.yaml
 var nodeClaims string
+
+//go:embed karpenter.sh_nodeoverlays.yaml
+var nodeOverlays string
 
 //go:embed karpenter.k8s.aws_ec2nodeclasses.yaml
 var ec2NodeClasses string
@@ -41,6 +44,7 @@ func Manifests() []Manifest {
 	return []Manifest{
 		{Name: "ec2nodeclasses.karpenter.k8s.aws", YAML: ec2NodeClasses},
 		{Name: "nodeclaims.karpenter.sh", YAML: nodeClaims},
+		{Name: "nodeoverlays.karpenter.sh", YAML: nodeOverlays},
 		{Name: "nodepools.karpenter.sh", YAML: nodePools},
 	}
 }

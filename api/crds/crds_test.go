@@ -10,8 +10,8 @@ func TestDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(definitions) != 3 {
-		t.Fatalf("%d definitions, want 3", len(definitions))
+	if len(definitions) != 4 {
+		t.Fatalf("%d definitions, want 4", len(definitions))
 	}
 	for i, definition := range definitions {
 		if want := Manifests()[i].Name; definition.Name != want {

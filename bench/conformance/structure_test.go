@@ -26,6 +26,12 @@ var deliberate = map[string]map[string]string{
 		poolTemplate + "metadata.properties.labels.x-kubernetes-validations[3].rule": "" +
 			"theirs lists karpenter.k8s.aws/capacity-reservation-interruptible twice",
 	},
+	"nodeoverlays.karpenter.sh": {
+		schemaPath + "requirements.items.properties.values.maxLength": "" +
+			"it stands on a list, where the bound of a text has no effect",
+		schemaPath + "requirements.items.properties.values.pattern": "" +
+			"it stands on a list, where the pattern of a text has no effect",
+	},
 	"nodeclaims.karpenter.sh": {
 		schemaPath + "requirements.items.properties.values.maxLength": "" +
 			"it stands on a list, where the bound of a text has no effect",
@@ -56,7 +62,7 @@ func pairs(t *testing.T) map[string]pair {
 			byName[theirs.Name] = p
 		}
 	}
-	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
 		if p := byName[name]; p.ours == nil || p.theirs == nil {
 			t.Fatalf("%s: ours %t, theirs %t: want both", name, p.ours != nil, p.theirs != nil)
 		}
@@ -102,7 +108,7 @@ func TestStructureOfCore(t *testing.T) {
 	for _, theirs := range coreapis.CRDs {
 		pair, ok := ours[theirs.Name]
 		if !ok {
-			continue // NodeOverlay and CapacityBuffer, which Joiner does not serve yet
+			continue // CapacityBuffer, which Joiner does not serve yet
 		}
 		found++
 		differences, err := Compare(pair.ours, theirs)
@@ -115,8 +121,8 @@ func TestStructureOfCore(t *testing.T) {
 			}
 		}
 	}
-	if found != 2 {
-		t.Errorf("%d definitions of the core compared, want NodePool and NodeClaim", found)
+	if found != 3 {
+		t.Errorf("%d definitions of the core compared, want NodePool, NodeClaim and NodeOverlay", found)
 	}
 }
 

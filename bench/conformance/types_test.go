@@ -10,6 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
 // respelled are cases whose text a Go value cannot keep, with the reason. Everything else comes back as it was.
@@ -25,6 +26,7 @@ func TestTypes(t *testing.T) {
 	types := map[string]func() any{
 		"nodepools.karpenter.sh":           func() any { return &karpv1.NodePool{} },
 		"nodeclaims.karpenter.sh":          func() any { return &karpv1.NodeClaim{} },
+		"nodeoverlays.karpenter.sh":        func() any { return &karpv1alpha1.NodeOverlay{} },
 		"ec2nodeclasses.karpenter.k8s.aws": func() any { return &awsv1.EC2NodeClass{} },
 	}
 	files, err := filepath.Glob("testdata/*.yaml")

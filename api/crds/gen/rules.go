@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 const (
 	nodePools      = "karpenter.sh_nodepools.yaml"
 	nodeClaims     = "karpenter.sh_nodeclaims.yaml"
+	nodeOverlays   = "karpenter.sh_nodeoverlays.yaml"
 	ec2NodeClasses = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 )
 
@@ -33,7 +35,7 @@ type rule struct {
 	edit func(*apiextensionsv1.JSONSchemaProps)
 }
 
-func files() []string { return []string{nodePools, nodeClaims, ec2NodeClasses} }
+func files() []string { return []string{nodePools, nodeClaims, nodeOverlays, ec2NodeClasses} }
 
 // rules are the rules for a file: what concerns types that are not ours (Taint, Condition), the values of maps, and the
 // labels that users may not set, which differ between NodePool and NodeClaim and follow the constants of the API.
@@ -54,6 +56,8 @@ func rules(file string) []rule {
 			rule{"status.conditions.[]", allowShortCondition},
 			rule{"status.conditions.[].reason", allowEmptyReason},
 		)
+	case nodeOverlays:
+		return []rule{{"spec.requirements.[].key", restrictOverlayKey}}
 	case ec2NodeClasses:
 		return []rule{
 			{"spec.kubelet.kubeReserved.{}", pattern("^" + number + "$")},
@@ -126,6 +130,21 @@ func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 		withinDomain("self", karpv1.Group, coreLabels()),
 		without("self", "kubernetes.io/hostname"),
 		withinDomain("self", awsv1.Group, awsv1.UsableLabels()),
+	)
+}
+
+// restrictOverlayKey is restrictClaimKey for a NodeOverlay, which cannot tell what one machine will be from what its type is.
+func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
+	usable := slices.DeleteFunc(awsv1.UsableLabels(), func(label string) bool {
+		return slices.Contains([]string{
+			awsv1.LabelInstanceTenancy, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationID,
+			awsv1.LabelCapacityReservationInterruptible, awsv1.LabelPlacementGroupID, awsv1.LabelPlacementGroupPartition,
+		}, label)
+	})
+	s.XValidations = append(s.XValidations,
+		withinDomain("self", karpv1.Group, coreLabels()),
+		without("self", "kubernetes.io/hostname"),
+		withinDomain("self", awsv1.Group, usable),
 	)
 }
 

@@ -1,0 +1,111 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// NodeOverlay says what machines cost, or have, other than what EC2 says of them: a price that was negotiated, a resource that
+// only a device plugin brings.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=nodeoverlays,scope=Cluster,categories=karpenter,shortName={overlays}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Weight",type="integer",priority=1,JSONPath=".spec.weight"
+type NodeOverlay struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user says.
+	Spec NodeOverlaySpec `json:"spec"`
+	// Status says whether it can be reckoned with.
+	// +optional
+	Status NodeOverlayStatus `json:"status,omitempty,omitzero"`
+}
+
+// NodeOverlaySpec says which machines are meant, and what of them is otherwise.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment exclude each other; leave one of them out"
+type NodeOverlaySpec struct {
+	// Requirements are what a machine must be that is meant: labels of its type and its offering, and those of its NodePool,
+	// whose name is karpenter.sh/nodepool. None: all machines.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'NotIn' ? x.values.size() != 0 : true)",message="operator NotIn needs at least one value"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="operator In needs at least one value"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)",message="operators Gt, Lt, Gte and Lte need exactly one value, a whole number not below 0"
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	Requirements []Requirement `json:"requirements"`
+	// Price is what an hour costs, in dollars, in place of what AWS asks: "0.25".
+	// +kubebuilder:validation:Pattern=`^\d+(\.\d+)?$`
+	// +optional
+	Price *string `json:"price,omitempty"`
+	// PriceAdjustment changes the price that AWS asks, by dollars an hour ("+0.05", "-0.05") or in percent ("+10%", "-10%",
+	// "-100%" at most).
+	// +kubebuilder:validation:Pattern=`^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$`
+	// +optional
+	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
+	// Capacity is how much of other resources than cpu, memory, ephemeral-storage and pods a machine has, in place of what is
+	// known of them.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="cpu, memory, ephemeral-storage and pods are as EC2 says; leave them out"
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitzero"`
+	// Weight orders overlays that say something of the same: the heaviest counts. Left out, it counts as 0; those of one weight
+	// must not contradict each other.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+}
+
+// Requirement compares one label with values.
+type Requirement struct {
+	// Key of the label.
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	Key string `json:"key"`
+	// Operator relates the label to Values: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte. The last four read the
+	// label as a whole number.
+	// +kubebuilder:validation:Enum=Gte;Lte;In;NotIn;Exists;DoesNotExist;Gt;Lt
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+	// Values to compare with: at least one for In and NotIn, exactly one number for Gt, Lt, Gte and Lte, none otherwise.
+	// +listType=atomic
+	// +optional
+	Values []string `json:"values,omitzero"`
+}
+
+// NodeOverlayStatus is what has been seen of an overlay.
+type NodeOverlayStatus struct {
+	// Conditions of the overlay; Ready stands on ValidationSucceeded.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeOverlayList is a list of NodeOverlays.
+//
+// +kubebuilder:object:root=true
+type NodeOverlayList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeOverlay `json:"items"`
+}
+
+// Reasons of ValidationSucceeded=False.
+const (
+	// ReasonRuntimeValidation is for a spec that the schema lets through and that cannot be meant.
+	ReasonRuntimeValidation = "RuntimeValidation"
+	// ReasonConflict is for an overlay that contradicts another of the same weight.
+	ReasonConflict = "Conflict"
+)
+
+// StatusConditions is the view of the overlay's conditions: Ready stands on ValidationSucceeded.
+func (o *NodeOverlay) StatusConditions() karpv1.ConditionSet {
+	return karpv1.NewConditionSet(o, &o.Status.Conditions, karpv1.ConditionValidationSucceeded)
+}
