@@ -45,10 +45,25 @@ const (
 // and disks change what a node of a type offers, and subnets the zones.
 type Market map[string]Catalog
 
+// Types returns what a pool can buy with a NodeClass.
+func (m Market) Types(class, pool string) []Type { return m[class].Of(pool) }
+
 // Catalog is what can be bought for one NodeClass in one region.
 type Catalog struct {
 	Region string
 	Types  []Type // sorted by name
+
+	// Pools are the types of those pools for which overlays make them others, by
+	// the pool's name; of the same names in the same order. See Lay.
+	Pools map[string][]Type
+}
+
+// Of returns what a pool can buy.
+func (c Catalog) Of(pool string) []Type {
+	if own, ok := c.Pools[pool]; ok {
+		return own
+	}
+	return c.Types
 }
 
 // Type is an instance type as a node of it would look.
@@ -68,6 +83,8 @@ type Type struct {
 	Volumes int64
 
 	Offerings []Offering // sorted by price, zone, capacity type, reservation
+
+	Overlaid bool // an overlay says what resources it has
 }
 
 // Offering is one way to buy a type.
@@ -76,6 +93,7 @@ type Offering struct {
 	ZoneID       string // "use1-az1", empty when not known
 	CapacityType string // OnDemand, Spot or Reserved
 	Price        Price
+	Repriced     bool // an overlay says what it costs
 	Available    bool // false while EC2 is known to be short of it
 
 	// Reservation is the capacity reservation that the instance would run in.
@@ -97,6 +115,32 @@ const (
 	LabelReservationType          = "karpenter.k8s.aws/capacity-reservation-type"
 	LabelReservationInterruptible = "karpenter.k8s.aws/capacity-reservation-interruptible" // "true" or "false"
 )
+
+// offeringLabels are the labels of a node that its offering may define.
+func offeringLabels() []string {
+	return []string{
+		LabelZone, LabelZoneID, LabelCapacityType, LabelReservationID, LabelReservationType, LabelReservationInterruptible,
+	}
+}
+
+// label returns one of Labels.
+func (o *Offering) label(key string) (value string, has bool) {
+	switch key {
+	case LabelZone:
+		return o.Zone, true
+	case LabelZoneID:
+		return o.ZoneID, o.ZoneID != ""
+	case LabelCapacityType:
+		return o.CapacityType, true
+	case LabelReservationID:
+		return o.Reservation.ID, o.Reservation.ID != ""
+	case LabelReservationType:
+		return o.Reservation.Type, o.Reservation.ID != ""
+	case LabelReservationInterruptible:
+		return strconv.FormatBool(o.Reservation.Interruptible), o.Reservation.ID != ""
+	}
+	return "", false
+}
 
 // Labels returns the labels that the offering adds to those of its type.
 func (o Offering) Labels() constraint.Labels {

@@ -19,6 +19,10 @@ type Prices struct {
 	// is known yet and spot is reckoned at the on-demand price; once it is
 	// there, a type and zone that it lacks cannot be bought as spot.
 	Spot map[string]map[string]Price
+
+	// Assumed is what types cost, in whatever way, that have no price there: a
+	// user says so of types that are not on any list yet.
+	Assumed map[string]Price
 }
 
 // Offerings returns the ways to buy a type in zones, which are those that have
@@ -33,10 +37,10 @@ func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	}
 	for _, z := range zones {
 		if slices.Contains(f.UsageClasses, OnDemand) {
-			add(z, OnDemand, p.OnDemand[f.Name])
+			add(z, OnDemand, cmp.Or(p.OnDemand[f.Name], p.Assumed[f.Name]))
 		}
 		if slices.Contains(f.UsageClasses, Spot) {
-			add(z, Spot, p.spot(f.Name, z.Name))
+			add(z, Spot, cmp.Or(p.spot(f.Name, z.Name), p.Assumed[f.Name]))
 		}
 	}
 	slices.SortFunc(out, Offering.Compare)

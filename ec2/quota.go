@@ -30,12 +30,12 @@ type ceilings map[quotaKey]int64
 
 type quotaKey struct{ quota, capacityType string }
 
-// ceilings says what the quotas that were met leave of c. A quota that is too small
+// ceilings says what the quotas that were met leave of the types. A quota that is too small
 // for one type is so for those no smaller; a smaller one may fit still.
-func (s *Shortages) ceilings(now time.Time, c catalog.Catalog) ceilings {
+func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 	out := ceilings{}
-	for i := range c.Types {
-		t := &c.Types[i]
+	for i := range types {
+		t := &types[i]
 		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
 			e, ok := s.entries[shortKey{capacityType: capacityType, instanceType: t.Name}]
 			if !ok || !now.Before(e.until) {

@@ -160,10 +160,24 @@ func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catal
 	if len(s.entries) == 0 && len(dry) == 0 {
 		return c
 	}
-	ceilings := s.ceilings(now, c)
-	c.Types = slices.Clone(c.Types)
-	for i := range c.Types {
-		t := &c.Types[i]
+	c.Types = s.mark(now, c.Types, dry)
+	own := c.Pools
+	c.Pools = nil
+	for pool, types := range own {
+		if c.Pools == nil {
+			c.Pools = make(map[string][]catalog.Type, len(own))
+		}
+		c.Pools[pool] = s.mark(now, types, dry)
+	}
+	return c
+}
+
+// mark returns the types with what is short marked so.
+func (s *Shortages) mark(now time.Time, types []catalog.Type, dry []string) []catalog.Type {
+	ceilings := s.ceilings(now, types)
+	types = slices.Clone(types)
+	for i := range types {
+		t := &types[i]
 		copied := false
 		for j, o := range t.Offerings {
 			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
@@ -177,7 +191,7 @@ func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catal
 			t.Offerings[j].Available = false
 		}
 	}
-	return c
+	return types
 }
 
 // Known is one shortage that is still in force.

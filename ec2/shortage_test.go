@@ -180,6 +180,11 @@ func TestShortagesApply(t *testing.T) {
 	if diff := cmp.Diff(want, s.Apply(now, c, "a")); diff != "" {
 		t.Errorf("applied with a dry zone (-want +got):\n%s", diff)
 	}
+	own := c
+	own.Pools = map[string][]catalog.Type{"apps": c.Types[1:]}
+	if got := s.Apply(now, own, "a"); got.Of("apps")[0].Offerings[0].Available || !own.Of("apps")[0].Offerings[0].Available {
+		t.Errorf("the types of a pool are not marked, or those given are altered: %+v", got.Pools)
+	}
 	if !s.Exhausted(now, "subnet-1") || s.Exhausted(now, "subnet-2") || s.Exhausted(now.Add(time.Hour), "subnet-1") {
 		t.Error("the subnet without addresses is not remembered as such")
 	}

@@ -82,6 +82,12 @@ func changesOfTown() map[string]change {
 			w.view.Market = sizes(4000)
 			return nil
 		},
+		"a type is larger for one pool": func(w *world) []*karpv1.NodeClaim {
+			c := w.view.Market["default"]
+			c.Pools = map[string][]catalog.Type{"general": sizes(4000)["default"].Types}
+			w.view.Market = catalog.Market{"default": c}
+			return nil
+		},
 		"the ledger has a claim": func(*world) []*karpv1.NodeClaim { return []*karpv1.NodeClaim{unbought("late")} },
 		"a claim is deleted and made again, and is the younger of two with one Node": func(w *world) []*karpv1.NodeClaim {
 			edit(w, "/k0", func(c *karpv1.NodeClaim) { c.UID, c.CreationTimestamp.Time = "k0-again", noon })

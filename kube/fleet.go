@@ -159,10 +159,14 @@ func (s *state) setMarket(market catalog.Market) {
 }
 
 func areSameTypes(a, b catalog.Catalog) bool {
-	if len(a.Types) != len(b.Types) || len(a.Types) == 0 || &a.Types[0] == &b.Types[0] {
-		return len(a.Types) == len(b.Types)
+	return areSame(a.Types, b.Types) && maps.EqualFunc(a.Pools, b.Pools, areSame)
+}
+
+func areSame(a, b []catalog.Type) bool {
+	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
+		return len(a) == len(b)
 	}
-	return slices.EqualFunc(a.Types, b.Types, func(a, b catalog.Type) bool {
+	return slices.EqualFunc(a, b, func(a, b catalog.Type) bool {
 		return a.Name == b.Name && a.Volumes == b.Volumes && a.Capacity.Equal(b.Capacity) &&
 			a.Allocatable.Equal(b.Allocatable) && maps.Equal(a.Labels, b.Labels)
 	})

@@ -215,7 +215,7 @@ func least(a, b capacity.Amounts) capacity.Amounts {
 
 // offeredTypes returns the types that the claim lists, in its order, as far as the market knows them.
 func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
-	types := market[classNameOf(c.Spec.NodeClassRef)].Types
+	types := market.Types(classNameOf(c.Spec.NodeClassRef), c.Labels[karpv1.LabelNodePool])
 	var out []*catalog.Type
 	for _, r := range c.Spec.Requirements {
 		if r.Key != catalog.LabelInstanceType || r.Operator != corev1.NodeSelectorOpIn {

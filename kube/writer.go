@@ -12,6 +12,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -123,6 +124,13 @@ func (w *Writer) PatchPool(
 	ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool),
 ) (*karpv1.NodePool, error) {
 	return patch(ctx, w.Client, pool, change)
+}
+
+// PatchOverlay is PatchClaim for a NodeOverlay: conditions.
+func (w *Writer) PatchOverlay(
+	ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay),
+) (*karpv1alpha1.NodeOverlay, error) {
+	return patch(ctx, w.Client, overlay, change)
 }
 
 // PatchClass is PatchClaim for an EC2NodeClass.

@@ -119,7 +119,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *pendin
 	if p.Unusable != "" {
 		return
 	}
-	types := market[p.NodeClass].Types
+	types := market.Types(p.NodeClass, p.Name)
 	if len(types) == 0 {
 		p.Unusable = "its node class " + p.NodeClass + " has no instance types"
 		return

@@ -19,7 +19,7 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 		return false
 	}
 	p := &s.Pools[at]
-	types := market[p.NodeClass].Types
+	types := market.Types(p.NodeClass, p.Name)
 	typ := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == choice.InstanceType })
 	if typ < 0 {
 		return false

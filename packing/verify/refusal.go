@@ -127,7 +127,7 @@ func (r *refuser) list() {
 		}
 		var w identity
 		w.labels(pool.Labels)
-		for _, t := range r.market[pool.NodeClass].Types {
+		for _, t := range r.market.Types(pool.NodeClass, pool.Name) {
 			for _, of := range t.Offerings {
 				o := r.offer(pool, pool.Labels, string(w), choiceOf(t.Name, of))
 				usedUp := of.Reservation.ID != "" && r.taken[of.Reservation.ID] >= left[of.Reservation.ID]

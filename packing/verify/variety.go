@@ -85,7 +85,7 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	var name identity
 	name.labels(like.extra)
 	var out []*offer
-	for _, t := range c.market[pool.NodeClass].Types {
+	for _, t := range c.market.Types(pool.NodeClass, pool.Name) {
 		for _, of := range t.Offerings {
 			o := c.offer(pool, like.extra, string(name), choiceOf(t.Name, of))
 			if o != nil && len(o.wrong) == 0 && of.Reservation.ID == "" {
