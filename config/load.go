@@ -123,7 +123,7 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 	return out
 }
 
-// gatesOff reports whether a list of feature gates switches nothing on. ReservedCapacity is on by default in Karpenter,
+// gatesOff reports whether a list of feature gates switches nothing on that is not built. ReservedCapacity is on by default in Karpenter,
 // so that its being there says nothing about what the user wants.
 func gatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
@@ -131,7 +131,7 @@ func gatesOff(name, value string) bool {
 	}
 	for _, gate := range strings.Split(value, ",") {
 		key, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		if strings.EqualFold(state, "true") && key != "ReservedCapacity" {
+		if strings.EqualFold(state, "true") && key != "ReservedCapacity" && (name != "feature-gates" || key != "NodeOverlay") {
 			return false
 		}
 	}

@@ -109,6 +109,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"a word for a truth": {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
 		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},
 		"unknown policy":     {"", "MIN_VALUES_POLICY=Lax", []string{"MIN_VALUES_POLICY", "Strict, BestEffort"}},
+		"gate half open":     {"", "FEATURE_GATES=NodeOverlay", []string{"FEATURE_GATES", "NodeOverlay=true"}},
 		"unknown flag":       {"--batch-max 3s", "", []string{"--batch-max", "--batch-max-duration meant", "--help"}},
 		"stray word":         {"now", "", []string{`"now"`}},
 		"no value":           {"--cluster-name", "", []string{"--cluster-name has no value"}},
@@ -131,19 +132,35 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 	}
 }
 
+func TestFeatureGates(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{
+		"NodeOverlay=true": true, "NodeRepair=true, NodeOverlay=true": true, "NodeOverlay=false": false, "ReservedCapacity=true": false, "Odd": false,
+	} {
+		got, _, err := load("", "FEATURE_GATES="+value)
+		if err != nil || got.NodeOverlays != want {
+			t.Errorf("%s: %t, %v; want %t", value, got.NodeOverlays, err, want)
+		}
+	}
+	if got, _, err := load(""); err != nil || got.NodeOverlays {
+		t.Errorf("by default: %t, %v; want it off, as in Karpenter", got.NodeOverlays, err)
+	}
+}
+
 func TestWhatIsNotDoneIsSaid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args, env string
 		want      string
 	}{
-		"queue":               {"", "INTERRUPTION_QUEUE=q", "--interruption-queue (INTERRUPTION_QUEUE)"},
-		"by flag":             {"--enable-zonal-shift=true", "", "--enable-zonal-shift (ENABLE_ZONAL_SHIFT)"},
-		"switched off":        {"", "ENABLE_ZONAL_SHIFT=false", ""},
-		"gates at default":    {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
-		"a gate switched on":  {"", "FEATURE_GATES=NodeRepair=true", "--feature-gates (FEATURE_GATES)"},
-		"no harm in leaving":  {"", "CPU_REQUESTS=2000", ""},
-		"the usual log paths": {"", "LOG_OUTPUT_PATHS=stdout", ""},
+		"queue":                {"", "INTERRUPTION_QUEUE=q", "--interruption-queue (INTERRUPTION_QUEUE)"},
+		"by flag":              {"--enable-zonal-shift=true", "", "--enable-zonal-shift (ENABLE_ZONAL_SHIFT)"},
+		"switched off":         {"", "ENABLE_ZONAL_SHIFT=false", ""},
+		"gates at default":     {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
+		"a gate switched on":   {"", "FEATURE_GATES=NodeRepair=true", "--feature-gates (FEATURE_GATES)"},
+		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true", ""},
+		"no harm in leaving":   {"", "CPU_REQUESTS=2000", ""},
+		"the usual log paths":  {"", "LOG_OUTPUT_PATHS=stdout", ""},
 	} {
 		_, notes, err := load(c.args, c.env)
 		got := ""

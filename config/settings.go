@@ -46,6 +46,9 @@ type Settings struct {
 	// account begins with: package budget.
 	EC2Limits map[string]Rate
 
+	// NodeOverlays count: the feature gate NodeOverlay is on.
+	NodeOverlays bool
+
 	// KubeQPS and KubeBurst bound the calls to the API server, per second and at once.
 	KubeQPS   float64
 	KubeBurst int

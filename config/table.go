@@ -45,7 +45,8 @@ func (c *Settings) table() []setting {
 
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
-		{flag: "isolated-vpc", fallback: "false", help: "do not ask for prices, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
+		{flag: "isolated-vpc", fallback: "false", help: "do not ask the Price List, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
+		{flag: "feature-gates", help: "what is off by default, NAME=true with commas; built is NodeOverlay", set: gates(map[string]*bool{"NodeOverlay": &c.NodeOverlays})},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 
@@ -88,7 +89,7 @@ func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"interruption-queue":                  {"", "interruption messages are not read yet; spot interruptions end nodes without notice"},
 		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
-		"feature-gates":                       {"", "gated features are not built yet"},
+		"feature-gates":                       {"", "of the gated features only NodeOverlay is built"},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
 		"eks-control-plane":                   {"", ""},
 		"disable-dry-run":                     {"", ""},
@@ -239,6 +240,24 @@ func no(to *bool) func(string) error {
 			return err
 		}
 		*to = !*to
+		return nil
+	}
+}
+
+// gates reads a list of feature gates. Those it does not know are for others to judge, as in Karpenter.
+func gates(to map[string]*bool) func(string) error {
+	return func(s string) error {
+		for _, gate := range strings.Split(s, ",") {
+			name, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
+			if to[name] == nil {
+				continue
+			}
+			on, err := strconv.ParseBool(state)
+			if err != nil {
+				return fmt.Errorf("want %s=true or %s=false", name, name)
+			}
+			*to[name] = on
+		}
 		return nil
 	}
 }

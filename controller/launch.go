@@ -137,8 +137,8 @@ func (c *Claims) recordFound(ctx context.Context, v view, now time.Time) (*karpv
 
 // record writes on the claim the machine that was bought for it.
 func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
-	facts := c.Offers.Bought(v.claim.Spec.NodeClassRef.Name, instance)
 	pool := v.claim.Labels[karpv1.LabelNodePool]
+	facts := c.Offers.Bought(v.claim.Spec.NodeClassRef.Name, pool, instance)
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
 		if claim.Labels == nil {
 			claim.Labels = map[string]string{}
@@ -154,6 +154,7 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 		if v.class != nil {
 			noteClass(claim, v.class)
 		}
+		noteOverlays(claim, facts)
 		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
 		claim.Status.Capacity, claim.Status.Allocatable = kube.Quantities(facts.Capacity), kube.Quantities(facts.Allocatable)
 		withoutUnasked(claim)
@@ -181,6 +182,16 @@ func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
 		}
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
+}
+
+// noteOverlays says on the claim what of it is a NodeOverlay's word.
+func noteOverlays(claim *karpv1.NodeClaim, facts Facts) {
+	if facts.Repriced {
+		claim.Annotations[karpv1.AnnotationPriceOverlay] = "true"
+	}
+	if facts.Overlaid {
+		claim.Annotations[karpv1.AnnotationCapacityOverlay] = "true"
+	}
 }
 
 // withoutUnasked drops EFA interfaces from the status of a claim that did not ask for them: its machine has none.

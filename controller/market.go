@@ -57,12 +57,15 @@ type Market struct {
 	offered ec2.Market // empty until EC2 has answered
 	version int        // goes up with each answer of EC2 or the price book
 	built   map[string]builtCatalog
+	assumed map[string]catalog.Price
+	laid    *overlaid // nil until NodeOverlays were looked at
 }
 
 // MarketOptions are the settings of the controller that change what nodes offer.
 type MarketOptions struct {
 	ReservedENIs   int64
 	MemoryOverhead float64
+	Overlays       bool // NodeOverlays count
 }
 
 type builtCatalog struct {
@@ -184,13 +187,19 @@ func (m *Market) Market(now time.Time) catalog.Market {
 		m.Log.Error("cannot list node classes", "error", err.Error())
 		return nil
 	}
-	out := catalog.Market{}
+	built := map[string]*builtCatalog{}
 	for i := range classes.Items {
 		c, ok := m.catalog(&classes.Items[i])
 		if !ok {
 			return nil
 		}
-		out[classes.Items[i].Name] = m.short(&classes.Items[i], c, now)
+		built[classes.Items[i].Name] = &c
+	}
+	m.overlay(built)
+	out := catalog.Market{}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		out[class.Name] = m.short(class, m.own(class.Name, built[class.Name].catalog), now)
 	}
 	m.Metrics.Shortages.Set(float64(len(m.Shortages.List(now))))
 	return out
@@ -200,9 +209,50 @@ func (m *Market) Market(now time.Time) catalog.Market {
 func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
 	c, ok := m.catalog(class)
 	if !ok {
-		return c, false
+		return c.catalog, false
 	}
-	return m.short(class, c, now), true
+	return m.short(class, m.own(class.Name, c.catalog), now), true
+}
+
+// overlay brings what NodeOverlays make of the classes up to date. What cannot be read leaves it as it was.
+func (m *Market) overlay(classes map[string]*builtCatalog) {
+	if !m.Options.Overlays {
+		return
+	}
+	laid, err := m.lay(classes)
+	if err != nil {
+		m.Log.Error("cannot lay NodeOverlays over the market", "error", err.Error())
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !maps.Equal(laid.assumed, m.assumed) {
+		m.assumed = laid.assumed // the next plan builds with it
+		m.version++
+	}
+}
+
+// own returns the catalog of a class with the types of the pools for which NodeOverlays make them others.
+func (m *Market) own(class string, c catalog.Catalog) catalog.Catalog {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.laid != nil {
+		c.Pools = m.laid.types[class]
+	}
+	return c
+}
+
+// verdicts says of each NodeOverlay whether it counts; nil as long as EC2 has not said what there is.
+func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
+	if m.Market(now) == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.laid == nil {
+		return nil
+	}
+	return m.laid.verdicts
 }
 
 // short returns the catalog of a class with what cannot be had at now marked so.
@@ -220,37 +270,39 @@ func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []strin
 	return slices.Sorted(maps.Keys(left))
 }
 
-// Type returns one type as a node of the class would be, whether it can be bought now or not.
-func (m *Market) Type(class, name string) (catalog.Type, bool) {
+// Type returns one type as a node of the class and the pool would be, whether it can be bought now or not.
+func (m *Market) Type(class, pool, name string) (catalog.Type, bool) {
 	m.mu.Lock()
 	built := m.built[class]
 	m.mu.Unlock()
-	i, ok := slices.BinarySearchFunc(built.catalog.Types, name, func(t catalog.Type, name string) int {
+	types := m.own(class, built.catalog).Of(pool)
+	i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int {
 		return cmp.Compare(t.Name, name)
 	})
 	if !ok {
 		return catalog.Type{}, false
 	}
-	return built.catalog.Types[i], true
+	return types[i], true
 }
 
-func (m *Market) catalog(class *awsv1.EC2NodeClass) (catalog.Catalog, bool) {
+// catalog returns what the class's own settings make of the market.
+func (m *Market) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.version == 0 || len(m.offered.Facts) == 0 {
-		return catalog.Catalog{}, false
+		return builtCatalog{}, false
 	}
 	key := m.key(class)
 	if built, ok := m.built[class.Name]; ok && built.key == key {
-		return built.catalog, true
+		return built, true
 	}
 	if m.built == nil {
 		m.built = map[string]builtCatalog{}
 	}
-	c := m.build(class)
-	m.built[class.Name] = builtCatalog{key, c}
+	built := builtCatalog{key, m.build(class)}
+	m.built[class.Name] = built
 	m.Metrics.MarketBuilds.Inc()
-	return c, true
+	return built, true
 }
 
 // key changes when, and only when, what the class's catalog is made from does.
@@ -275,6 +327,7 @@ func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	zones := zonesOf(class)
 	images := imagesOf(class)
 	prices := m.Prices.Book().Prices
+	prices.Assumed = m.assumed
 	out := catalog.Catalog{Region: m.Region}
 	for _, facts := range m.offered.Facts {
 		if catalog.Incompatible(facts, settings) != "" {

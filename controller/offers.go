@@ -41,6 +41,8 @@ type Facts struct {
 	Labels                constraint.Labels
 	Capacity, Allocatable capacity.Amounts
 	Price                 catalog.Price // 0 if not known
+
+	Repriced, Overlaid bool // NodeOverlays say what it costs, or what it has
 }
 
 // Saw notes the subnets of a class as EC2 showed them.
@@ -60,12 +62,13 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	if !ok {
 		return ec2.LaunchRequest{}, errNoMarket
 	}
+	pool := claim.Labels[karpv1.LabelNodePool]
 	subnets := o.perZone(class, now)
 	accepted, wrong := constraint.All(requirements(claim)...)
 	if wrong != nil {
 		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
-	way, picks := choose(market.Types, wish{accepted, kube.Amounts(claim.Spec.Resources.Requests), wantsChoice(claim), subnets})
+	way, picks := choose(market.Of(pool), wish{accepted, kube.Amounts(claim.Spec.Resources.Requests), wantsChoice(claim), subnets})
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
 			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
@@ -76,9 +79,10 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	}
 	request := ec2.LaunchRequest{
 		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
-		NodePool: claim.Labels[karpv1.LabelNodePool], NodeClass: class.Name,
+		NodePool: pool, NodeClass: class.Name,
 		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
-		ByPrice: claim.Annotations[karpv1.AnnotationPriceOverlay] == "true",
+		// EC2 knows only its own prices: where the user's count, they go along as priorities.
+		ByPrice: slices.ContainsFunc(picks, func(p pick) bool { return p.offering.Repriced }),
 	}
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		request.Context = *class.Spec.Context
@@ -97,7 +101,7 @@ func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, n
 	for _, s := range class.Status.Subnets {
 		w.subnets[s.Zone] = network.Subnet{ID: s.ID}
 	}
-	for _, t := range w.named(market.Types) {
+	for _, t := range w.named(market.Of(claim.Labels[karpv1.LabelNodePool])) {
 		if w.takes(t.Labels) && slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return !o.Available && w.takesOffering(o) }) {
 			return true
 		}
@@ -174,25 +178,25 @@ func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now,
 func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) {
 	o.Shortages.Sold(i)
 	addresses := 1
-	if t, ok := o.Market.Type(request.NodeClass, i.Type); ok {
+	if t, ok := o.Market.Type(request.NodeClass, request.NodePool, i.Type); ok {
 		addresses += int(t.Capacity.Pods)
 	}
 	o.taken.Take(now, i.SubnetID, addresses)
 }
 
-// Bought returns what a claim is told about its machine.
-func (o *Offers) Bought(class string, i ec2.Instance) Facts {
+// Bought returns what a claim of the pool is told about its machine.
+func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType}
 	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type, awsv1.LabelInstanceTenancy: "default"}}
-	t, ok := o.Market.Type(class, i.Type)
+	t, ok := o.Market.Type(class, pool, i.Type)
 	if ok {
-		f.Capacity, f.Allocatable = t.Capacity, t.Allocatable
+		f.Capacity, f.Allocatable, f.Overlaid = t.Capacity, t.Allocatable, t.Overlaid
 		for key, value := range t.Labels {
 			f.Labels[key] = value
 		}
 		for _, known := range t.Offerings {
 			if known.Zone == i.Zone && known.CapacityType == i.CapacityType {
-				f.Price, offering.ZoneID = known.Price, cmp.Or(offering.ZoneID, known.ZoneID)
+				f.Price, f.Repriced, offering.ZoneID = known.Price, known.Repriced, cmp.Or(offering.ZoneID, known.ZoneID)
 			}
 		}
 	}

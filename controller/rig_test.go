@@ -30,6 +30,7 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
@@ -180,7 +181,7 @@ func (r *rig) serveKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &awsv1.EC2NodeClass{}).
+		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
 		WithObjects(testClass(), testPool()).
 		WithInterceptorFuncs(r.intercept())
 	if err := kube.Index(t.Context(), indexer{build}); err != nil {

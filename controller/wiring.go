@@ -18,6 +18,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -28,6 +29,7 @@ type Loops struct {
 	Orphans     *Orphans
 	NodeClasses *NodeClasses
 	Pools       *Pools
+	Overlays    *Overlays // nil: NodeOverlays do not count
 	Emptiness   *Emptiness
 	Sweeper     *Sweeper
 	Market      *Market
@@ -93,19 +95,34 @@ func (l Loops) addObjects(m manager.Manager) error {
 			}
 			return requests(poolsOfClass(pools.Items, o.GetName()))
 		}))
-	for _, c := range []struct {
+	type objectLoop struct {
 		build   *builder.Builder
 		loop    reconcile.Reconciler
 		workers int
-	}{
+	}
+	all := []objectLoop{
 		{claims, l.Claims, claimWorkers}, {orphans, l.Orphans, otherWorkers},
 		{classes, l.NodeClasses, otherWorkers}, {pools, l.Pools, otherWorkers},
-	} {
+	}
+	if l.Overlays != nil {
+		all = append(all, objectLoop{watchOverlays(m), l.Overlays, 1})
+	}
+	for _, c := range all {
 		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(c.loop); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
 	return nil
+}
+
+// watchOverlays visits all NodeOverlays whenever something changes that one of them rests on.
+func watchOverlays(m manager.Manager) *builder.Builder {
+	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return requests([]string{allOverlays})
+	})
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return builder.ControllerManagedBy(m).Named("nodeoverlay").
+		Watches(&karpv1alpha1.NodeOverlay{}, toAll, changed).Watches(&karpv1.NodePool{}, toAll, changed)
 }
 
 // leading makes a loop one that only the leader runs.

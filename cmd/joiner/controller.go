@@ -146,13 +146,19 @@ func wire(p parts) controller.Loops {
 		},
 		Options: controller.MarketOptions{
 			ReservedENIs: int64(p.settings.ReservedENIs), MemoryOverhead: p.settings.MemoryOverheadPercent,
+			Overlays: p.settings.NodeOverlays,
 		},
 		Batch: batch, Metrics: p.metrics, Log: p.log,
 	}
 	offers := &controller.Offers{Market: market, Cluster: p.away.join, Shortages: shortages}
+	var overlays *controller.Overlays
+	if p.settings.NodeOverlays {
+		overlays = &controller.Overlays{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
+	}
 	return controller.Loops{
-		Market: market,
-		Pods:   pods,
+		Overlays: overlays,
+		Market:   market,
+		Pods:     pods,
 		Provisioner: &controller.Provisioner{
 			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
 			Watch: watch, Tell: controller.NewDrip(teller), Metrics: p.metrics, Log: p.log,

@@ -26,6 +26,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/kube"
@@ -70,6 +71,11 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 	live, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	if settings.NodeOverlays {
+		if _, err := live.RESTMapper().RESTMapping(schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}, karpv1alpha1.Version); err != nil {
+			return nil, fmt.Errorf("find the kind NodeOverlay, which --feature-gates (FEATURE_GATES) switches on: %w; install its definition, or leave the gate out", err)
+		}
 	}
 	return h, insist(ctx, log, "find out about the cluster", sortKube, func(ctx context.Context) error { return h.learn(ctx, live) })
 }
