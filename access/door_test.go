@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -82,6 +83,10 @@ func TestProfile(t *testing.T) {
 		RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node",
 		Tags: map[string]string{"team": "a", "kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod", "karpenter.k8s.aws/ec2nodeclass": "default",
 			"topology.kubernetes.io/region": "us-east-1", "joiner.sh/cluster-uid": "uid-1"}}
+	if seen.Created.IsZero() {
+		t.Error("the profile has no time")
+	}
+	want.Created = seen.Created
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
 	}
@@ -127,6 +132,33 @@ func TestProfileRolePath(t *testing.T) {
 	calls := s.server.Calls()
 	if calls["iam:CreateInstanceProfile"] != 1 || calls["iam:AddRoleToInstanceProfile"] != 1 || len(s.profiles()) != 1 {
 		t.Errorf("made %d profiles in %v", len(s.profiles()), calls)
+	}
+}
+
+// TestProfileOfAnotherPath: a role that is called as ours is, but is not it.
+func TestProfileOfAnotherPath(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	for role, want := range map[string]string{
+		"team/b/deep":  "RolePathMismatch",
+		"/team/a/deep": "",
+		"arn:aws:iam::" + emulator.DefaultAccount + ":role/team/a/deep": "",
+		"arn:aws:iam::999999999999:role/node":                           "RolePathMismatch",
+		"deep":                                                          "",
+		"team/":                                                         "InvalidRole",
+		"my role":                                                       "InvalidRole",
+	} {
+		class := access.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
+		for range 2 { // as found out, and as remembered by IAM
+			_, err := s.door(t, "uid-1").EnsureProfile(t.Context(), class)
+			e := fault.Of(err)
+			switch {
+			case want == "" && err != nil:
+				t.Errorf("%s: %v", role, err)
+			case want != "" && (e == nil || e.Kind != fault.Misconfigured || e.Reason != want || !strings.Contains(err.Error(), "spec.role")):
+				t.Errorf("%s: %v, want %s and the name of the field", role, err, want)
+			}
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -39,6 +40,7 @@ type Profile struct {
 	Name, ARN, Path string
 	Role            string // name of its role, without path; empty if it has none
 	RoleARN         string
+	Created         time.Time // zero if IAM did not say
 	Tags            map[string]string
 }
 
@@ -64,8 +66,8 @@ func (d *Door) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) 
 	switch {
 	case d.cluster.UID == "" || c.UID == "":
 		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
-	case roleName(c.Role) == "":
-		return Profile{}, fault.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role", c.Role, c.Name)
+	case !isRoleName(roleName(c.Role)):
+		return Profile{}, fault.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
 	}
 	name := d.ProfileName(c)
 	p, err := d.Profile(ctx, name)
@@ -78,14 +80,46 @@ func (d *Door) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) 
 	if err := d.own(p); err != nil {
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 	}
-	if p.Role == roleName(c.Role) {
-		return p, nil
+	if p.Role != roleName(c.Role) {
+		if err := d.attach(ctx, p, roleName(c.Role)); err != nil {
+			return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+		}
+		p.Role, p.RoleARN = roleName(c.Role), ""
 	}
-	if err := d.attach(ctx, p, roleName(c.Role)); err != nil {
+	if err := d.samePath(ctx, &p, c); err != nil {
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 	}
-	p.Role, p.RoleARN = roleName(c.Role), ""
 	return p, nil
+}
+
+// isRoleName reports whether IAM could have a role of that name.
+func isRoleName(name string) bool {
+	const longest = 64
+	return name != "" && len(name) <= longest && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
+}
+
+// samePath makes sure that a role given with a path, or as an ARN, is the one that IAM has by its name: another path, or
+// another account, is a mistake that would otherwise show when nodes are refused.
+func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
+	if !strings.Contains(c.Role, "/") {
+		return nil
+	}
+	if p.RoleARN == "" { // IAM may take some seconds to show the role that was just put into the profile
+		now, err := d.Profile(ctx, p.Name)
+		if err != nil {
+			return err
+		}
+		if now.RoleARN == "" {
+			return &fault.Error{Op: "GetInstanceProfile", Kind: fault.Transient, Reason: "ProfileNotSettled",
+				Message: "the role of instance profile " + p.Name + " is not shown yet", Hint: "IAM takes some seconds to show a change"}
+		}
+		p.RoleARN = now.RoleARN
+	}
+	if p.RoleARN == c.Role || strings.HasSuffix(p.RoleARN, ":role/"+strings.TrimPrefix(c.Role, "/")) {
+		return nil
+	}
+	return fault.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
+		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: write its name alone, %q", c.Name, c.Role, p.RoleARN, p.Role)
 }
 
 // Profile returns the instance profile of that name, whoever owns it; the error
@@ -102,7 +136,8 @@ func (d *Door) Profile(ctx context.Context, name string) (Profile, error) {
 }
 
 func profileOf(i iamtypes.InstanceProfile) Profile {
-	p := Profile{Name: aws.ToString(i.InstanceProfileName), ARN: aws.ToString(i.Arn), Path: aws.ToString(i.Path), Tags: map[string]string{}}
+	p := Profile{Name: aws.ToString(i.InstanceProfileName), ARN: aws.ToString(i.Arn), Path: aws.ToString(i.Path),
+		Created: aws.ToTime(i.CreateDate), Tags: map[string]string{}}
 	if len(i.Roles) > 0 {
 		p.Role, p.RoleARN = aws.ToString(i.Roles[0].RoleName), aws.ToString(i.Roles[0].Arn)
 	}

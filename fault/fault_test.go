@@ -143,6 +143,13 @@ func TestFromCode(t *testing.T) {
 		"new account":       {"PendingVerification", "Your request for accessing resources in this region is being validated", fault.Denied, "AccountPendingVerification"},
 		"client prefix":     {"Client.InvalidKMSKey.InvalidState", "The KMS key provided is in an incorrect state", fault.Misconfigured, "KMSKeyUnusable"},
 		"fleet quota":       {"MaxFleetCountExceeded", "", fault.Shortage, "FleetQuotaExceeded"},
+		"no such snapshot":  {"InvalidSnapshot.NotFound", "The snapshot 'snap-1' does not exist.", fault.Misconfigured, "BlockDeviceMappingInvalid"},
+		"bad device":        {"InvalidBlockDeviceMapping", "Volume of size 4GB is smaller than snapshot 'snap-1', expect size >= 20GB", fault.Misconfigured, "BlockDeviceMappingInvalid"},
+		"no volumes left":   {"InsufficientVolumeCapacity", "", fault.Shortage, "InsufficientCapacity"},
+		"not in that zone":  {"VolumeTypeNotAvailableInZone", "", fault.Shortage, "Unsupported"},
+		"tag policy":        {"TagPolicyViolation", "The tag policy does not allow the specified value for the following tag key: 'team'.", fault.Misconfigured, "TagValidationFailed"},
+		"no such group":     {"InvalidPlacementGroup.Unknown", "The placement group 'pg' is unknown.", fault.Misconfigured, "PlacementGroupNotFound"},
+		"volume quota":      {"VolumeLimitExceeded", "You have exceeded the maximum number of gp3 storage in TiB in this Region.", fault.Misconfigured, "QuotaExceeded"},
 		"throttled within":  {"RequestLimitExceeded", "Request limit exceeded.", fault.Throttled, "RequestLimitExceeded"},
 		"unknown not found": {"InvalidFlowLogId.NotFound", "", fault.Gone, "NotFound"},
 	} {
