@@ -88,11 +88,11 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	}
 	r.Market.Measured.Load(t.Context(), r.now())
 	r.want(t, "after a restart, from the Node", r.Market.Measured, claim)
-	if c, ok := r.Market.Type("default", "t3.medium"); ok {
+	if c, ok := r.Market.Type("default", "apps", "t3.medium"); ok {
 		t.Fatalf("built before it was asked for: %+v", c)
 	}
 	r.Market.Market(r.now())
-	if c, ok := r.Market.Type("default", "t3.medium"); !ok || c.Allocatable.Memory != (3950-442-100)<<20 {
+	if c, ok := r.Market.Type("default", "apps", "t3.medium"); !ok || c.Allocatable.Memory != (3950-442-100)<<20 {
 		t.Errorf("allocatable of t3.medium is %v", c.Allocatable)
 	}
 
