@@ -86,4 +86,22 @@ func TestQueueFaults(t *testing.T) {
 	if order != "3210.31.." {
 		t.Errorf("delivered %s, want 3210.31..: the newest first, and every second one twice", order)
 	}
+	if _, err := b.sqs.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: made.QueueUrl}); err != nil {
+		t.Fatal(err)
+	}
+	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Redeliver = 1 })
+	if _, err := b.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: made.QueueUrl, MessageBody: aws.String("again")}); err != nil {
+		t.Fatal(err)
+	}
+	for turn, want := range []int{1, 1, 0} {
+		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl})
+		if err != nil || len(got.Messages) != want {
+			t.Fatalf("turn %d: %+v, %v, want %d messages", turn, got, err, want)
+		}
+		for _, m := range got.Messages {
+			if _, err := b.sqs.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -26,8 +26,8 @@ type Faults struct {
 	// Denials are calls that IAM refuses.
 	Denials []Denial
 
-	// Redeliver delivers one message in so many twice, the second time at once; 0: none. SQS promises at least one
-	// delivery, not exactly one.
+	// Redeliver delivers one message in so many twice, the second time at once, even if it was deleted in between; 0:
+	// none. SQS promises at least one delivery, not exactly one.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS promises no order.

@@ -34,7 +34,8 @@ type Message struct {
 
 	visible time.Time // from then on
 	gone    bool      // deleted; what is gone is dropped at the next receipt
-	twice   bool      // the next receipt does not hide it
+	twice   bool      // the next receipt is the first of two deliveries
+	copied  bool      // there is another copy: hiding or deleting this one does not reach it
 }
 
 // CreateQueue makes a queue; the same name with the same attributes is the same queue.
@@ -143,6 +144,7 @@ func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt str
 	delete(q.receipts, m.Receipt) // an old handle is good for nothing
 	m.Receipt = "AQEB" + receipt
 	m.visible = now.Add(while)
+	m.copied = m.twice
 	if m.twice {
 		m.twice, m.visible = false, now
 	}
@@ -162,8 +164,8 @@ func (r *Region) DeleteMessage(queue, receipt string) error {
 	if !strings.HasPrefix(receipt, "AQEB") {
 		return refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
 	}
-	if m := q.receipts[receipt]; m != nil && m.Receipt == receipt {
-		m.gone = true
+	if m := q.receipts[receipt]; m != nil {
+		m.gone, m.copied = !m.copied, false
 	}
 	return nil
 }
