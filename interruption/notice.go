@@ -1,0 +1,69 @@
+package interruption
+
+import "time"
+
+// Kind is what a notice says, with the name that Karpenter's metrics give it.
+type Kind string
+
+// The kinds. All but BlockExpiring and Health's are about one instance.
+const (
+	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
+	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance is more likely than others to be interrupted
+	ScheduledChange        Kind = "scheduled_change"                 // AWS Health: the instances will be stopped, moved or retired
+	InstanceStopped        Kind = "instance_stopped"                 // or about to be
+	InstanceTerminated     Kind = "instance_terminated"              // or about to be
+	ReservationInterrupted Kind = "capacity_reservation_interrupted" // the reservation's owner takes the instance back in two minutes
+	BlockExpiring          Kind = "capacity_block_expiring"          // the capacity block's instances end from ten minutes on
+	NoOp                   Kind = "no_op"                            // nothing that anybody has to act on
+)
+
+// Kinds are all of them.
+func Kinds() []Kind {
+	return []Kind{
+		SpotInterrupted, RebalanceRecommended, ScheduledChange, InstanceStopped, InstanceTerminated,
+		ReservationInterrupted, BlockExpiring, NoOp,
+	}
+}
+
+// IsEnd reports whether the machine is on its way out already, so that nothing can be gained by waiting.
+func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
+
+// Notice is a message that could be read.
+type Notice struct {
+	Kind Kind
+	// Instances are the ids that it is about, "i-0123…", in the order of the message and none twice. There is at
+	// least one, unless Kind is BlockExpiring or NoOp.
+	Instances []string
+	// Reservation is the id of the capacity block, "cr-0123…", of a BlockExpiring; else empty.
+	Reservation string
+	// State is the state that an instance went into, in EC2's words; empty for other kinds.
+	State string
+	// At is when AWS noticed; zero if the message does not say.
+	At time.Time
+	// Ends is when a scheduled change is over; zero if the message does not say.
+	Ends time.Time
+	// Source and DetailType are EventBridge's, of a NoOp that is of no kind we know; else empty.
+	Source, DetailType string
+}
+
+// Unknown reports whether the message is of a kind that we do not know at all.
+func (n Notice) Unknown() bool { return n.DetailType != "" || n.Source != "" }
+
+// Cause is why a message is not a notice.
+type Cause string
+
+// The causes.
+const (
+	TooLarge   Cause = "too_large"  // longer than EventBridge sends
+	Unreadable Cause = "unreadable" // not JSON, or not of EventBridge's form
+	NoSubject  Cause = "no_subject" // of a kind that we know, without an instance or reservation that could be one
+)
+
+// Broken is the error of a message that is not a notice. It will not become one: the message is dropped.
+type Broken struct {
+	Cause  Cause
+	Detail string // one line
+}
+
+// Error says what is wrong.
+func (b *Broken) Error() string { return "read message: " + string(b.Cause) + ": " + b.Detail }

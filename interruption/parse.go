@@ -1,0 +1,193 @@
+package interruption
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MaxSize is the longest message that is read, in bytes: EventBridge delivers events of 256 KiB at most.
+const MaxSize = 256 << 10
+
+// event is the form in which EventBridge delivers:
+// https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html.
+type event struct {
+	Version    string          `json:"version"`
+	Source     string          `json:"source"`
+	DetailType string          `json:"detail-type"`
+	Time       string          `json:"time"` // RFC 3339
+	Detail     json.RawMessage `json:"detail"`
+}
+
+// Parse reads the body of a message. The error is a *Broken. It trusts nothing: a body may come from anybody who can
+// send to the queue.
+func Parse(body string) (Notice, error) {
+	if len(body) > MaxSize {
+		return Notice{}, broken(TooLarge, "%d bytes, more than %d", len(body), MaxSize)
+	}
+	var e event
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		return Notice{}, broken(Unreadable, "%s", err)
+	}
+	n := Notice{Kind: NoOp}
+	if at, err := time.Parse(time.RFC3339, e.Time); err == nil {
+		n.At = at.UTC()
+	}
+	read := reader(e)
+	if read == nil {
+		n.Source, n.DetailType = short(e.Source), short(e.DetailType)
+		if n.Source == "" && n.DetailType == "" {
+			return Notice{}, broken(Unreadable, "it has neither source nor detail-type")
+		}
+		return n, nil
+	}
+	if err := read(e.Detail, &n); err != nil {
+		return Notice{}, err
+	}
+	return n, nil
+}
+
+// reader returns what reads the details of an event; nil for an event that nobody here knows. The only version that
+// EventBridge has had is 0; its documentation of capacity blocks leaves it out.
+func reader(e event) func(json.RawMessage, *Notice) error {
+	if e.Version != "0" && e.Version != "" {
+		return nil
+	}
+	switch e.Source + "/" + e.DetailType {
+	case "aws.ec2/EC2 Spot Instance Interruption Warning":
+		return instance(SpotInterrupted)
+	case "aws.ec2/EC2 Instance Rebalance Recommendation":
+		return instance(RebalanceRecommended)
+	case "aws.ec2/EC2 Capacity Reservation Instance Interruption Warning",
+		"aws.ec2/EC2 Interruptible Capacity Reservation Instance Interruption Warning": // the user guide has this one
+		return instance(ReservationInterrupted)
+	case "aws.ec2/EC2 Instance State-change Notification":
+		return readState
+	case "aws.ec2/Capacity Block Reservation Expiration Warning":
+		return readBlock
+	case "aws.health/AWS Health Event":
+		return readHealth
+	}
+	return nil
+}
+
+// ofInstance are the details of events about one instance.
+type ofInstance struct {
+	InstanceID string `json:"instance-id"`
+	State      string `json:"state"`
+}
+
+func instance(kind Kind) func(json.RawMessage, *Notice) error {
+	return func(detail json.RawMessage, n *Notice) error {
+		var d ofInstance
+		if err := decode(detail, &d); err != nil {
+			return err
+		}
+		if !isID("i-", d.InstanceID) {
+			return broken(NoSubject, "%q is no instance id", short(d.InstanceID))
+		}
+		n.Kind, n.Instances = kind, []string{d.InstanceID}
+		return nil
+	}
+}
+
+func readState(detail json.RawMessage, n *Notice) error {
+	var d ofInstance
+	if err := decode(detail, &d); err != nil {
+		return err
+	}
+	kind := map[string]Kind{
+		"stopping": InstanceStopped, "stopped": InstanceStopped,
+		"shutting-down": InstanceTerminated, "terminated": InstanceTerminated,
+	}[d.State]
+	if kind == "" {
+		return nil // it starts
+	}
+	n.State = d.State
+	return instance(kind)(detail, n)
+}
+
+// readBlock reads https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
+func readBlock(detail json.RawMessage, n *Notice) error {
+	var d struct {
+		ReservationID string `json:"capacity-reservation-id"`
+	}
+	if err := decode(detail, &d); err != nil {
+		return err
+	}
+	if !isID("cr-", d.ReservationID) {
+		return broken(NoSubject, "%q is no id of a capacity reservation", short(d.ReservationID))
+	}
+	n.Kind, n.Reservation = BlockExpiring, d.ReservationID
+	return nil
+}
+
+// readHealth reads https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. Of all that
+// Health tells, only what will be done to instances counts, and only until it is done.
+func readHealth(detail json.RawMessage, n *Notice) error {
+	var d struct {
+		Service  string `json:"service"`
+		Category string `json:"eventTypeCategory"`
+		Status   string `json:"statusCode"` // open, closed or upcoming
+		End      string `json:"endTime"`    // RFC 1123
+		Affected []struct {
+			Value string `json:"entityValue"` // an instance's id or ARN, or another thing's
+		} `json:"affectedEntities"`
+	}
+	if err := decode(detail, &d); err != nil {
+		return err
+	}
+	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, a := range d.Affected {
+		id := a.Value[strings.LastIndexByte(a.Value, '/')+1:]
+		if isID("i-", id) && !seen[id] {
+			seen[id] = true
+			n.Instances = append(n.Instances, id)
+		}
+	}
+	if len(n.Instances) == 0 {
+		return nil // about volumes or hosts
+	}
+	n.Kind = ScheduledChange
+	if end, err := time.Parse(time.RFC1123, d.End); err == nil {
+		n.Ends = end.UTC()
+	}
+	return nil
+}
+
+func decode(detail json.RawMessage, into any) error {
+	if len(detail) == 0 {
+		return broken(Unreadable, "it has no detail")
+	}
+	if err := json.Unmarshal(detail, into); err != nil {
+		return broken(Unreadable, "detail: %s", err)
+	}
+	return nil
+}
+
+// isID reports whether text could be an id of EC2: the prefix, and 8 or 17 hexadecimal digits.
+func isID(prefix, text string) bool {
+	digits, ok := strings.CutPrefix(text, prefix)
+	return ok && slices.Contains([]int{8, 17}, len(digits)) && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+func broken(cause Cause, format string, args ...any) error {
+	return &Broken{Cause: cause, Detail: short(fmt.Sprintf(format, args...))}
+}
+
+// longest is how much of what a message says is kept, in bytes: it goes into logs.
+const longest = 200
+
+// short is one line of text that is fit for a log.
+func short(text string) string {
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "�")
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "") + "…"
+	}
+	return text
+}
