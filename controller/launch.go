@@ -68,6 +68,7 @@ func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause erro
 		return nil, err
 	}
 	if len(found) > 0 {
+		c.Offers.Over(v.claim)
 		c.Log.Info("found the instance that was bought before", "NodeClaim", v.claim.Name, "instance", found[0].ID)
 		return c.record(ctx, v, found[0], now)
 	}
@@ -95,6 +96,9 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		// The next attempt is made from the class as it is then. Its number stays: should an earlier answer have been
 		// lost, EC2 says that the number was used for something else, and the instance is looked for.
 		a.request = nil
+	}
+	if a.request == nil {
+		c.Offers.Over(v.claim)
 	}
 	a.tries++
 	a.notBefore = now.Add(min(launchMost, launchFirst<<min(a.tries-1, 10)))

@@ -144,6 +144,7 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 		return err
 	}
 	c.attempts.forget(claim.UID)
+	c.Offers.Over(claim)
 	c.absences.note(claim.UID, false, now)
 	c.Ledger.Forget(claim.UID)
 	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()

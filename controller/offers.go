@@ -63,6 +63,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 		return ec2.LaunchRequest{}, errNoMarket
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
+	o.taken.Release(string(claim.UID)) // of what was asked for before
 	subnets := o.perZone(class, now)
 	accepted, wrong := constraint.All(requirements(claim)...)
 	if wrong != nil {
@@ -87,8 +88,33 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		request.Context = *class.Spec.Context
 	}
+	o.taken.Hold(now, request.ClaimUID, o.wanted(picks, subnets))
 	return request, nil
 }
+
+// wanted returns how many addresses a launch takes at least, by subnet: it takes them in one.
+func (o *Offers) wanted(picks []pick, subnets map[string]network.Subnet) map[string]int {
+	out := map[string]int{}
+	for _, p := range picks {
+		subnet, count := subnets[p.offering.Zone].ID, o.addresses(p.kind)
+		if least, ok := out[subnet]; !ok || count < least {
+			out[subnet] = count
+		}
+	}
+	return out
+}
+
+// addresses returns how many IPv4 addresses of its subnet a node takes: its own and one for each pod, which have IPv6
+// addresses in a cluster of IPv6.
+func (o *Offers) addresses(t catalog.Type) int {
+	if o.Cluster.IPv6 {
+		return 1
+	}
+	return 1 + int(t.Capacity.Pods)
+}
+
+// Over is told that nothing is asked for on behalf of the claim any more, whatever came of it.
+func (o *Offers) Over(claim *karpv1.NodeClaim) { o.taken.Release(string(claim.UID)) }
 
 // Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
 func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
@@ -177,11 +203,9 @@ func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now,
 // Sold remembers what EC2 sold.
 func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) {
 	o.Shortages.Sold(i)
-	addresses := 1
-	if t, ok := o.Market.Type(request.NodeClass, request.NodePool, i.Type); ok {
-		addresses += int(t.Capacity.Pods)
-	}
-	o.taken.Take(now, i.SubnetID, addresses)
+	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
+	o.taken.Release(request.ClaimUID)
+	o.taken.Take(now, i.SubnetID, o.addresses(t))
 }
 
 // Bought returns what a claim of the pool is told about its machine.

@@ -140,3 +140,32 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("%d free, want what EC2 says once it must have seen the launches", got)
 	}
 }
+
+func TestAddressesHeld(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := []network.Subnet{{ID: "s1", Zone: "a", Free: 10}, {ID: "s2", Zone: "b", Free: 8}}
+	free := func(a *network.Addresses, at time.Time) [2]int {
+		left := a.Left(at, all)
+		return [2]int{left[0].Free, left[1].Free}
+	}
+	var a network.Addresses
+	a.Release("nobody")
+	a.Hold(now, "one", map[string]int{"s1": 3, "s2": 3})
+	a.Hold(now.Add(time.Minute), "two", map[string]int{"s1": 4})
+	if got := free(&a, now.Add(time.Minute)); got != [2]int{3, 5} {
+		t.Errorf("two launches under way leave %v", got)
+	}
+	a.Hold(now.Add(time.Minute), "two", map[string]int{"s2": 4})
+	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
+		t.Errorf("the second asks for another subnet: %v", got)
+	}
+	a.Release("two")
+	a.Take(now.Add(time.Minute), "s2", 4)
+	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
+		t.Errorf("the second was sold: %v", got)
+	}
+	if got := free(&a, now.Add(5*time.Minute)); got != [2]int{10, 8} {
+		t.Errorf("nobody ended the first: %v", got)
+	}
+}

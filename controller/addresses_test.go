@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/network"
+)
+
+// TestLaunchesShareSubnets: launches that are under way at the same time, of which EC2 shows nothing yet, do not all go to
+// the subnet that has most room, and one that is over gives back what it might have taken.
+func TestLaunchesShareSubnets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium") // a node of it takes 18 addresses: 17 pods and its own
+	r.classes(t)
+	for i := range 6 {
+		r.pending(t, fmt.Sprint("web-", i), "1500m", "2Gi")
+	}
+	r.plan(t)
+	claims := r.claims(t)
+	if len(claims) != 6 {
+		t.Fatalf("%d claims, want 6", len(claims))
+	}
+	first, second := r.estate.PrivateSubnets[0], r.estate.PublicSubnets[0]
+	zone := first.Zone.Name
+	class := r.class(t)
+	class.Status.Subnets = []awsv1.Subnet{{ID: first.ID, Zone: zone}, {ID: second.ID, Zone: zone}}
+	r.Claims.Offers.Saw(class.Name, []network.Subnet{{ID: first.ID, Zone: zone, Free: 40}, {ID: second.ID, Zone: zone, Free: 30}})
+	now := time.Now()
+	ask := func(claim *karpv1.NodeClaim) (string, ec2.LaunchRequest) {
+		t.Helper()
+		request, err := r.Claims.Offers.Request(claim, class, 0, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return request.Groups[0].Choices[0].SubnetID, request
+	}
+	var got []string
+	var requests []ec2.LaunchRequest
+	for i := range 4 {
+		subnet, request := ask(&claims[i])
+		got, requests = append(got, subnet), append(requests, request)
+	}
+	if want := []string{first.ID, second.ID, first.ID, second.ID}; !slices.Equal(got, want) {
+		t.Errorf("four launches at once go to %v, want %v", got, want)
+	}
+	// 4 are left of the first, none of the second. The fourth launch fails for good: 12 are free again.
+	r.Claims.Offers.Over(&claims[3])
+	if subnet, _ := ask(&claims[4]); subnet != second.ID {
+		t.Errorf("the launch after one that failed goes to %s, want %s", subnet, second.ID)
+	}
+	// The third is sold, of the second subnet: what it held of the first is free again.
+	r.Claims.Offers.Sold(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
+	if subnet, _ := ask(&claims[5]); subnet != first.ID {
+		t.Errorf("the launch after one that was sold elsewhere goes to %s, want %s", subnet, first.ID)
+	}
+}
+
+// TestFailedLaunchHoldsNoAddresses: a launch that EC2 has refused for good gives back the addresses that it held.
+func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "1500m", "2Gi")
+	r.plan(t)
+	claim := findClaim(t, r)
+	all := r.subnets()
+	if _, err := r.Claims.Offers.Request(claim, r.class(t), 0, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	if left := r.Claims.Offers.taken.Left(r.now(), all); left[0].Free != all[0].Free-18 {
+		t.Errorf("while it is under way %d of %d are free, want 18 less", left[0].Free, all[0].Free)
+	}
+	v := view{claim: claim, class: r.class(t)}
+	a := attempt{request: &ec2.LaunchRequest{}}
+	if _, err := r.Claims.launchFailed(t.Context(), v, a, ec2.Launch{Spent: true}, fault.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
+		t.Fatal(err)
+	}
+	if left := r.Claims.Offers.taken.Left(r.now(), all); left[0].Free != all[0].Free {
+		t.Errorf("afterwards %d of %d are free", left[0].Free, all[0].Free)
+	}
+}
