@@ -148,11 +148,11 @@ func typesText(accepted constraint.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups gathers picks that share a launch template: one image, one number of pods.
+// groups gathers picks that share a launch template: one image, one number of pods, one of EFA interfaces.
 func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]network.Subnet) ([]ec2.Group, error) {
 	type key struct {
-		image string
-		pods  int64
+		image     string
+		pods, efa int64
 	}
 	images := imagesOf(class)
 	index := map[key]int{}
@@ -162,7 +162,7 @@ func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way 
 		if !ok {
 			continue // the catalog has only types with an image
 		}
-		k := key{image.ID, p.kind.Capacity.Pods}
+		k := key{image.ID, p.kind.Capacity.Pods, efaOf(claim, class, p.kind)}
 		i, ok := index[k]
 		if !ok {
 			data, err := bootstrap.UserData(o.node(claim, class, image, way, k.pods))
@@ -171,7 +171,11 @@ func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way 
 			}
 			i = len(out)
 			index[k] = i
-			out = append(out, ec2.Group{Blueprint: blueprint(class, image.ID, way, data, o.Cluster.IPv6)})
+			b := blueprint(class, image.ID, way, data, o.Cluster.IPv6)
+			if k.efa > 0 {
+				b.Interfaces = efaInterfaces(k.efa)
+			}
+			out = append(out, ec2.Group{Blueprint: b})
 		}
 		out[i].Choices = append(out[i].Choices, ec2.Choice{
 			InstanceType: p.kind.Name, Zone: p.offering.Zone, SubnetID: subnets[p.offering.Zone].ID, Price: p.offering.Price,

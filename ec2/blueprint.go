@@ -51,10 +51,10 @@ type Metadata struct {
 	Tokens   string // "required" or "optional"
 }
 
-// Interface is a network interface that the NodeClass spells out.
+// Interface is a network interface. None: one, on the first card.
 type Interface struct {
 	Card, Device int32
-	Type         string // "interface" or "efa-only"
+	Type         string // "interface", "efa" or, without addresses, "efa-only"
 }
 
 // Tracking is how long, in seconds, idle connections are remembered; nil: EC2's default.
@@ -133,7 +133,10 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 
 // address sets what only an interface with IP addresses can have.
 func (b Blueprint) address(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
-	nic.AssociatePublicIpAddress = b.PublicIP
+	if len(b.Interfaces) <= 1 || b.PublicIP != nil && *b.PublicIP {
+		// With several interfaces there is no public address anyway, and EC2 takes no word about it.
+		nic.AssociatePublicIpAddress = b.PublicIP
+	}
 	if b.IPv6 {
 		nic.PrimaryIpv6, nic.Ipv6AddressCount = aws.Bool(true), aws.Int32(1)
 	}

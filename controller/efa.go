@@ -1,0 +1,26 @@
+package controller
+
+import (
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/ec2"
+)
+
+// efaOf returns how many EFA interfaces a machine of the type is launched with: all that it can have, if the claim's pods ask for
+// any. A class that spells out its interfaces has those.
+func efaOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, t catalog.Type) int64 {
+	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asked || len(class.Spec.NetworkInterfaces) > 0 {
+		return 0
+	}
+	return t.Capacity.Of(catalog.ResourceEFA)
+}
+
+// efaInterfaces are so many EFA interfaces, one on each network card. The first is the machine's own.
+func efaInterfaces(count int64) []ec2.Interface {
+	var out []ec2.Interface
+	for card := range int32(min(count, 1<<15)) {
+		out = append(out, ec2.Interface{Card: card, Device: min(card, 1), Type: "efa"})
+	}
+	return out
+}
