@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -24,11 +25,11 @@ import (
 // foundClass is what AWS answered about a node class, and what is wrong with the class itself.
 type foundClass struct {
 	subnets        []network.Subnet
-	missingSubnets []network.Term
+	missingSubnets []network.Miss
 	subnetErr      error
 
 	groups        []network.Group
-	missingGroups []network.Term
+	missingGroups []network.Miss
 	groupErr      error
 
 	images        []ami.Image
@@ -40,6 +41,12 @@ type foundClass struct {
 
 	problem problem
 }
+
+// Reasons of conditions where a class selects things of several VPCs; the second is EC2's error, found before a launch.
+const (
+	reasonSubnetVPCMismatch = "SubnetVPCMismatch"
+	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
+)
 
 // problem is what is wrong with a class, whatever AWS says.
 type problem struct{ reason, message string }
@@ -65,7 +72,8 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 		}
 	}
 	note(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
-		"subnetSelectorTerms found no subnet in the cluster's VPC"+missing(f.missingSubnets))
+		"spec.subnetSelectorTerms found no subnet in the cluster's VPC"+missing(f.missingSubnets))
+	remark(c, now, awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", f.missingSubnets)
 	if f.groupErr == nil {
 		s.SecurityGroups = nil
 		for _, g := range f.groups {
@@ -73,7 +81,11 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 		}
 	}
 	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
-		"securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
+		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
+	remark(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
+	if condition, p := f.strangers(); p.reason != "" {
+		c.SetFalse(now, condition, p.reason, p.message)
+	}
 	if f.imageErr == nil {
 		s.AMIs = amis(f.images)
 	}
@@ -81,7 +93,7 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	if len(f.missingImages) > 0 {
 		reason = f.missingImages[0].Reason
 	}
-	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason, "amiSelectorTerms found no image"+missing(f.missingImages))
+	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason, "spec.amiSelectorTerms found no image"+missing(f.missingImages))
 	if f.profileErr == nil {
 		s.InstanceProfile = f.profile
 	}
@@ -126,6 +138,37 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 	}
 }
 
+// remark notes on a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
+// author thinks.
+func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []network.Miss) {
+	if len(misses) > 0 && c.IsTrue(condition) {
+		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
+			Message: "some of " + field + " found nothing in the cluster's VPC" + missing(misses)})
+	}
+}
+
+// strangers says on which condition, and why, the subnets and security groups cannot be used together: EC2 refuses to
+// launch with those of several VPCs. It can only be so where the cluster's VPC is not known.
+func (f foundClass) strangers() (string, problem) {
+	if len(f.subnets) == 0 || f.subnetErr != nil || f.groupErr != nil {
+		return "", problem{}
+	}
+	first := f.subnets[0]
+	for _, s := range f.subnets {
+		if s.VPC != first.VPC {
+			return awsv1.ConditionSubnetsReady, problem{reasonSubnetVPCMismatch, fmt.Sprintf(
+				"spec.subnetSelectorTerms select subnets of several VPCs, %s of %s and %s of %s: select those of the cluster's VPC only", first.ID, first.VPC, s.ID, s.VPC)}
+		}
+	}
+	for _, g := range f.groups {
+		if g.VPC != first.VPC {
+			return awsv1.ConditionSecurityGroupsReady, problem{reasonGroupVPCMismatch, fmt.Sprintf(
+				"spec.securityGroupSelectorTerms select %s of %s, and spec.subnetSelectorTerms subnets of %s: select those of the cluster's VPC only", g.ID, g.VPC, first.VPC)}
+		}
+	}
+	return "", problem{}
+}
+
 func untrue(c karpv1.ConditionSet, conditions []string) []string {
 	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
 }
@@ -163,10 +206,8 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 			return problem{awsv1.ReasonTagValidationFailed, "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
 		}
 	}
-	for _, m := range class.Spec.BlockDeviceMappings {
-		if m.DeviceName == nil || m.EBS == nil {
-			return problem{"BlockDeviceMappingInvalid", "each of spec.blockDeviceMappings needs deviceName and ebs"}
-		}
+	if text := diskProblem(class.Spec.BlockDeviceMappings); text != "" {
+		return problem{"BlockDeviceMappingInvalid", text}
 	}
 	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
 		return problem{"CapacityReservationsUnsupported", "this version cannot launch into capacity reservations: remove spec.capacityReservationSelectorTerms"}

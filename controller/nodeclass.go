@@ -23,8 +23,8 @@ import (
 
 // networks finds subnets and security groups.
 type networks interface {
-	Subnets(ctx context.Context, vpc string, terms []network.Term) ([]network.Subnet, []network.Term, error)
-	Groups(ctx context.Context, vpc string, terms []network.Term) ([]network.Group, []network.Term, error)
+	Subnets(ctx context.Context, vpc string, terms []network.Term) ([]network.Subnet, []network.Miss, error)
+	Groups(ctx context.Context, vpc string, terms []network.Term) ([]network.Group, []network.Miss, error)
 }
 
 // images finds machine images.
@@ -160,7 +160,11 @@ func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (s
 		if n.Isolated {
 			return *given, nil // EC2 will tell at launch
 		}
-		_, err := n.Profiles.Profile(ctx, *given)
+		profile, err := n.Profiles.Profile(ctx, *given)
+		if err == nil && profile.Role == "" {
+			return *given, fault.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
+				"instance profile %q has no role: put the nodes' role into it, or correct spec.instanceProfile of the EC2NodeClass", *given)
+		}
 		if fault.Is(err, fault.Gone) {
 			return *given, fault.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
 				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)

@@ -57,6 +57,10 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionAMIsReady: "False UnsupportedAlias 1.33"},
 		},
+		"a role of another path": {
+			change: func(c *awsv1.EC2NodeClass) { c.Spec.Role = "team/b/node" },
+			want:   map[string]string{awsv1.ConditionInstanceProfileReady: "False RolePathMismatch spec.role"},
+		},
 		"no such role": {
 			change: func(c *awsv1.EC2NodeClass) { c.Spec.Role = "absent" },
 			want:   map[string]string{awsv1.ConditionInstanceProfileReady: "False RoleNotFound absent"},

@@ -82,27 +82,66 @@ func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 	return append(filters, awstypes.Filter{Name: aws.String("vpc-id"), Values: []string{vpc}})
 }
 
-// find asks for each term in turn and gathers what is found by id; unmatched
-// are the terms that found nothing.
-func find[T any](ctx context.Context, terms []Term, ask func(context.Context, Term) (map[string]T, error)) (found map[string]T, unmatched []Term, err error) {
+// Miss is a term that found nothing in the cluster's VPC.
+type Miss struct {
+	Term
+	Elsewhere []string // other VPCs that have what it selects, sorted
+}
+
+// String writes the term, and where it would have found something.
+func (m Miss) String() string {
+	if len(m.Elsewhere) == 0 {
+		return m.Term.String()
+	}
+	return m.Term.String() + " (only in " + strings.Join(m.Elsewhere, ", ") + ")"
+}
+
+// search is how things of one kind are found.
+type search[T any] struct {
+	ask func(ctx context.Context, t Term, vpc string) (map[string]T, error)
+	vpc func(T) string
+}
+
+// find asks for each term in turn and gathers what is found by id, in the VPC if it is known.
+func (s search[T]) find(ctx context.Context, vpc string, terms []Term) (found map[string]T, misses []Miss, err error) {
 	found = map[string]T{}
 	for _, t := range terms {
-		if t.empty() {
-			unmatched = append(unmatched, t)
-			continue
-		}
-		some, err := ask(ctx, t)
-		switch {
-		case fault.Is(err, fault.Gone), fault.Is(err, fault.Misconfigured) && t.ID != "":
-			// An id that is malformed or not there: the term's author is told, the others go on.
-			unmatched = append(unmatched, t)
-			continue
-		case err != nil:
+		some, err := s.term(ctx, t, vpc)
+		if err != nil {
 			return nil, nil, err
-		case len(some) == 0:
-			unmatched = append(unmatched, t)
+		}
+		if len(some) == 0 {
+			misses = append(misses, Miss{t, s.elsewhere(ctx, t, vpc)})
 		}
 		maps.Copy(found, some)
 	}
-	return found, unmatched, nil
+	return found, misses, nil
+}
+
+func (s search[T]) term(ctx context.Context, t Term, vpc string) (map[string]T, error) {
+	if t.empty() {
+		return nil, nil
+	}
+	some, err := s.ask(ctx, t, vpc)
+	if fault.Is(err, fault.Gone) || fault.Is(err, fault.Misconfigured) && t.ID != "" {
+		// An id that is malformed or not there: the term's author is told, the others go on.
+		return nil, nil
+	}
+	return some, err
+}
+
+// elsewhere returns the other VPCs in which the term finds something. It only serves to say more, so errors are none.
+func (s search[T]) elsewhere(ctx context.Context, t Term, vpc string) []string {
+	if vpc == "" {
+		return nil
+	}
+	some, err := s.term(ctx, t, "")
+	if err != nil {
+		return nil
+	}
+	vpcs := map[string]bool{}
+	for _, one := range some {
+		vpcs[s.vpc(one)] = true
+	}
+	return slices.Sorted(maps.Keys(vpcs))
 }

@@ -53,7 +53,7 @@ func TestSubnets(t *testing.T) {
 		"tag, in the VPC":  {e.VPC.ID, []network.Term{discovery}, []string{b, a, c}, nil},
 		"any value":        {e.VPC.ID, []network.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
 		"everywhere":       {"", []network.Term{{ID: other.ID}}, []string{other.ID}, nil},
-		"another VPC's":    {e.VPC.ID, []network.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID}},
+		"another VPC's":    {e.VPC.ID, []network.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
 		"both say one":     {e.VPC.ID, []network.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
 		"one finds none":   {e.VPC.ID, []network.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b}, []string{"tags{a=b,x=y}"}},
 		"no such id":       {e.VPC.ID, []network.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},

@@ -19,18 +19,19 @@ type Group struct {
 }
 
 // Groups returns the security groups that any of the terms selects, of the
-// VPC if it is known, sorted by id. unmatched are the terms that found nothing.
-func (d *Door) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, unmatched []Term, err error) {
-	found, unmatched, err := find(ctx, terms, func(ctx context.Context, t Term) (map[string]Group, error) {
+// VPC if it is known, sorted by id. misses are the terms that found nothing.
+func (d *Door) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
+	ask := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
 		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: scoped(t.filters("group-id", "group-name"), vpc)})
-	})
+	}
+	found, misses, err := search[Group]{ask, func(g Group) string { return g.VPC }}.find(ctx, vpc, terms)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		groups = append(groups, found[id])
 	}
-	return groups, unmatched, nil
+	return groups, misses, nil
 }
 
 func (d *Door) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {

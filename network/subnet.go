@@ -24,11 +24,12 @@ type Subnet struct {
 }
 
 // Subnets returns those that any of the terms selects, of the VPC if it is
-// known: most free addresses first, then by id. unmatched are the terms that found nothing.
-func (d *Door) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, unmatched []Term, err error) {
-	found, unmatched, err := find(ctx, terms, func(ctx context.Context, t Term) (map[string]Subnet, error) {
+// known: most free addresses first, then by id. misses are the terms that found nothing.
+func (d *Door) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
+	ask := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
 		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: scoped(t.filters("subnet-id", "tag:Name"), vpc)})
-	})
+	}
+	found, misses, err := search[Subnet]{ask, func(s Subnet) string { return s.VPC }}.find(ctx, vpc, terms)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,7 +39,7 @@ func (d *Door) Subnets(ctx context.Context, vpc string, terms []Term) (subnets [
 	slices.SortFunc(subnets, func(a, b Subnet) int {
 		return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.ID, b.ID))
 	})
-	return subnets, unmatched, nil
+	return subnets, misses, nil
 }
 
 func (d *Door) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
