@@ -42,6 +42,8 @@ type Settings struct {
 	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
 	SubnetRefresh, AMIRefresh time.Duration
 
+	// DisableDryRun: EC2 is not asked about a launch before there is one.
+	DisableDryRun bool
 	// EC2Limits are EC2's limits of API calls, by action ("CreateFleet", "Describe*"), where they are not those that every
 	// account begins with: package budget.
 	EC2Limits map[string]Rate

@@ -50,6 +50,7 @@ func (c *Settings) table() []setting {
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 
+		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
@@ -92,7 +93,6 @@ func unsupported() map[string]unsupportedSetting {
 		"feature-gates":                       {"", "of the gated features only NodeOverlay is built"},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
 		"eks-control-plane":                   {"", ""},
-		"disable-dry-run":                     {"", ""},
 		"karpenter-service":                   {"", ""},
 		"cpu-requests":                        {"", ""},
 		"log-output-paths":                    {"stdout", "logs go to stderr"},

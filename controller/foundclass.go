@@ -40,6 +40,8 @@ type foundClass struct {
 	profileErr error
 
 	problem problem
+
+	trialErr error // what EC2 said to a launch that was only tried
 }
 
 // Reasons of conditions where a class selects things of several VPCs; the second is EC2's error, found before a launch.
@@ -58,7 +60,17 @@ func (f foundClass) retry() error {
 			return err
 		}
 	}
-	return nil
+	if fault.Is(f.trialErr, fault.Denied) || fault.Is(f.trialErr, fault.Misconfigured) || f.settles() > 0 {
+		return nil
+	}
+	return f.trialErr
+}
+
+// isComplete reports whether all is there that a launch needs, as far as can be known without asking for one.
+func (f foundClass) isComplete() bool {
+	condition, _ := f.strangers()
+	return f.retry() == nil && f.problem.reason == "" && condition == "" && f.profile != "" &&
+		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
 }
 
 // write puts what was found into the status. What could not be found out stays as it was.
@@ -114,6 +126,8 @@ func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, 
 		c.SetFalse(now, awsv1.ConditionValidationSucceeded, f.problem.reason, f.problem.message)
 	case !c.IsTrue(needed...):
 		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady, "waiting for "+strings.Join(untrue(c, needed), ", "))
+	case f.trialErr != nil:
+		f.writeTrial(c, now)
 	default:
 		c.SetTrue(now, awsv1.ConditionValidationSucceeded)
 	}
@@ -215,8 +229,7 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 	if _, err := kube.Settings(class); err != nil {
 		return problem{"InvalidKubeletConfiguration", err.Error()}
 	}
-	probe := &karpv1.NodeClaim{}
-	probe.Labels = constraint.Labels{karpv1.LabelNodePool: "probe"}
+	probe := probeClaim()
 	for _, image := range append(slices.Clone(images), ami.Image{}) {
 		data, err := bootstrap.UserData(o.node(probe, class, image, karpv1.CapacityTypeOnDemand, 110))
 		if err == nil {
@@ -227,6 +240,13 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 		}
 	}
 	return problem{}
+}
+
+// probeClaim is a claim that user data can be written for before there is one.
+func probeClaim() *karpv1.NodeClaim {
+	probe := &karpv1.NodeClaim{}
+	probe.Labels = constraint.Labels{karpv1.LabelNodePool: "probe"}
+	return probe
 }
 
 func subnetTerms(class *awsv1.EC2NodeClass) []network.Term {

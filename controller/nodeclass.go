@@ -63,6 +63,7 @@ type NodeClasses struct {
 	Profiles  profiles
 	Templates templates
 	Versions  versions
+	Tester    tester // nil: EC2 is not asked about launches before there is one
 	Offers    *Offers
 	VPC       string        // of the cluster; empty if it is not known
 	Isolated  bool          // there is no way to IAM, so it is not asked about profiles that a class names
@@ -73,6 +74,7 @@ type NodeClasses struct {
 	Log       *slog.Logger
 
 	failures Backoff
+	trials   trials
 }
 
 // Reconcile brings the status of one class up to date.
@@ -97,6 +99,7 @@ func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error)
 	}
 	// 1. read
 	found := n.look(ctx, class)
+	found.trialErr = n.try(ctx, class, found, time.Now())
 	// 2. decide, 3. act
 	wasReady := class.StatusConditions().IsReady()
 	now := time.Now()
@@ -113,6 +116,9 @@ func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error)
 	n.report(written, wasReady)
 	if err := found.retry(); err != nil {
 		return time.Time{}, err
+	}
+	if pause := found.settles(); pause > 0 {
+		return now.Add(min(pause, n.Refresh)), nil
 	}
 	return now.Add(n.Refresh), nil
 }

@@ -155,7 +155,7 @@ func wire(p parts) controller.Loops {
 	if p.settings.NodeOverlays {
 		overlays = &controller.Overlays{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
 	}
-	return controller.Loops{
+	loops := controller.Loops{
 		Overlays: overlays,
 		Market:   market,
 		Pods:     pods,
@@ -189,4 +189,8 @@ func wire(p parts) controller.Loops {
 			Metrics: p.metrics, Log: p.log,
 		},
 	}
+	if !p.settings.DisableDryRun {
+		loops.NodeClasses.Tester = p.away.ec2
+	}
+	return loops
 }
