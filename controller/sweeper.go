@@ -25,12 +25,13 @@ type fleet interface {
 }
 
 // Sweeper removes what has lost its counterpart: instances without claims, claims without instances, launch templates
-// that nobody uses. It is the net under the loops: with it, no crash costs money for longer than a minute or two.
+// and instance profiles that nobody uses. It is the net under the loops: with it, no crash costs money for longer than a minute or two.
 type Sweeper struct {
 	Cache    client.Reader
 	Live     client.Reader // the API server itself; nil: the cache is believed
 	Cluster  nodeReader
 	Fleet    fleet
+	Profiles profileStore // nil: there is no way to IAM
 	Machines machines
 	Objects  objectWriter
 	Batch    *Batch
@@ -39,6 +40,8 @@ type Sweeper struct {
 
 	failures Backoff
 	told     map[string]bool // what was said, so that it is said once
+
+	profilesSwept time.Time
 }
 
 // How often the sweeper looks, and how long an unused launch template stays.
@@ -90,7 +93,8 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	for _, c := range out.claims {
 		errs = append(errs, s.drop(ctx, c))
 	}
-	return errors.Join(append(errs, s.templates(ctx, now))...)
+	errs = append(errs, s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
+	return errors.Join(errs...)
 }
 
 func (s *Sweeper) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]bool, error) {

@@ -90,7 +90,7 @@ type Own struct {
 	PricesAt *prometheus.GaugeVec
 	// MarketBuilds counts how often the market was built anew.
 	MarketBuilds prometheus.Counter
-	// Swept counts what the sweeper removed, by kind: instance, nodeclaim, launch_template.
+	// Swept counts what the sweeper removed, by kind: instance, nodeclaim, launch_template, instance_profile.
 	Swept *prometheus.CounterVec
 	// BreakerOpen is 1 while the sweeper holds back because it would remove too much, by kind.
 	BreakerOpen *prometheus.GaugeVec

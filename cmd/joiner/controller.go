@@ -189,6 +189,9 @@ func wire(p parts) controller.Loops {
 			Metrics: p.metrics, Log: p.log,
 		},
 	}
+	if !p.settings.IsolatedVPC {
+		loops.Sweeper.Profiles = p.away.access
+	}
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
 	}
