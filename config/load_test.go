@@ -153,7 +153,7 @@ func TestWhatIsNotDoneIsSaid(t *testing.T) {
 		args, env string
 		want      string
 	}{
-		"queue":                {"", "INTERRUPTION_QUEUE=q", "--interruption-queue (INTERRUPTION_QUEUE)"},
+		"queue":                {"", "INTERRUPTION_QUEUE=q", ""},
 		"by flag":              {"--enable-zonal-shift=true", "", "--enable-zonal-shift (ENABLE_ZONAL_SHIFT)"},
 		"switched off":         {"", "ENABLE_ZONAL_SHIFT=false", ""},
 		"gates at default":     {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},

@@ -39,6 +39,9 @@ type Settings struct {
 	// IsolatedVPC: there is no way to services without an endpoint in the VPC. The Price List is not asked, and IAM not about
 	// instance profiles that an EC2NodeClass names; one that names a role instead needs IAM all the same.
 	IsolatedVPC bool
+	// InterruptionQueue is the name of the SQS queue that EventBridge delivers EC2's and Health's notices to. Empty: there is
+	// none, and machines end without notice.
+	InterruptionQueue string
 	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
 	SubnetRefresh, AMIRefresh time.Duration
 

@@ -47,6 +47,7 @@ func (c *Settings) table() []setting {
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask the Price List, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
 		{flag: "feature-gates", help: "what is off by default, NAME=true with commas; built is NodeOverlay", set: gates(map[string]*bool{"NodeOverlay": &c.NodeOverlays})},
+		{flag: "interruption-queue", help: "name of the SQS queue with EC2's interruption notices; none are heeded when empty", set: text(&c.InterruptionQueue)},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 
@@ -88,7 +89,6 @@ func (c *Settings) check() error {
 // them: they are taken and ignored.
 func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
-		"interruption-queue":                  {"", "interruption messages are not read yet; spot interruptions end nodes without notice"},
 		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
 		"feature-gates":                       {"", "of the gated features only NodeOverlay is built"},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},

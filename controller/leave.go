@@ -21,14 +21,7 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 		return err
 	}
 	pool := v.claim.Labels[karpv1.LabelNodePool]
-	mode := "graceful"
-	if grace := v.claim.Spec.TerminationGracePeriod; grace != nil {
-		mode = "eventual"
-		if grace.Duration <= 0 {
-			mode = "forceful"
-		}
-	}
-	c.Metrics.Disrupted.WithLabelValues(step.Reason, pool, v.claim.Labels[karpv1.LabelCapacityType], "", mode).Inc()
+	c.Metrics.Disrupted.WithLabelValues(step.Reason, pool, v.claim.Labels[karpv1.LabelCapacityType], "", terminationMode(v.claim)).Inc()
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
 		// The pods that it was made for have no place any more.
 		c.Ledger.Forget(v.claim.UID)
@@ -42,6 +35,17 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 	c.Log.Info("deleted NodeClaim", "NodeClaim", v.claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
 		"Node", v.claim.Status.NodeName, "providerID", v.claim.Status.ProviderID)
 	return nil
+}
+
+// terminationMode says how long the pods of the claim may take to leave, in the word of the metrics.
+func terminationMode(claim *karpv1.NodeClaim) string {
+	switch grace := claim.Spec.TerminationGracePeriod; {
+	case grace == nil:
+		return "graceful"
+	case grace.Duration <= 0:
+		return "forceful"
+	}
+	return "eventual"
 }
 
 // setDeadline notes when the pods of the claim will be deleted by force.

@@ -59,6 +59,9 @@ type Provisioner struct {
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
 
+	// Departures are told for which nodes that leave places were asked for; nil: nobody wants to know.
+	Departures *Departures
+
 	last string // what the last pass logged about refusals, so that it is said once
 }
 
@@ -98,6 +101,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	snapshot.Pools = p.held(snapshot.Pools, begun)
 	p.Metrics.Nodes.Count.Set(float64(len(snapshot.Nodes)))
 	if len(snapshot.Pods) == 0 {
+		p.Departures.planned(snapshot)
 		p.forget()
 		if p.Ledger.Len() > 0 {
 			return recheck // pods count as placed until kube-scheduler has had its time
@@ -117,6 +121,9 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 
 	// 3. act
 	created := p.Claims.CreateClaims(ctx, plan.Machines)
+	if !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil }) {
+		p.Departures.planned(snapshot)
+	}
 
 	// 4. tell
 	p.tellWaiting(held)

@@ -102,7 +102,7 @@ func (r *rig) burn(ctx context.Context) error {
 const unlimited = 1 << 30
 
 // newRig serves a region that sells the named types, with a node class and a pool that want them, and no pods.
-func newRig(t *testing.T, instanceTypes ...string) *rig {
+func newRig(t testing.TB, instanceTypes ...string) *rig {
 	t.Helper()
 	r := &rig{events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{left: unlimited}}
 	r.serveAWS(t, instanceTypes)
@@ -116,7 +116,7 @@ func (r *rig) now() time.Time { return time.Now().Add(r.ahead) }
 // table is read once for all tests.
 var table = sync.OnceValues(catalog.Embedded)
 
-func embedded(t *testing.T) catalog.Table {
+func embedded(t testing.TB) catalog.Table {
 	t.Helper()
 	all, err := table()
 	if err != nil {
@@ -125,7 +125,7 @@ func embedded(t *testing.T) catalog.Table {
 	return all
 }
 
-func (r *rig) serveAWS(t *testing.T, instanceTypes []string) {
+func (r *rig) serveAWS(t testing.TB, instanceTypes []string) {
 	t.Helper()
 	table := embedded(t)
 	prices, err := table.Region(testRegion)
@@ -166,6 +166,9 @@ func (r *rig) serveAWS(t *testing.T, instanceTypes []string) {
 
 // isWrite reports whether a call changes something in AWS.
 func isWrite(q *http.Request, body []byte) bool {
+	if strings.HasPrefix(q.Header.Get("X-Amz-Target"), "AmazonSQS.Delete") {
+		return true
+	}
 	for _, verb := range []string{"Create", "Delete", "Terminate", "Add", "Remove"} {
 		if bytes.Contains(body, []byte("Action="+verb)) {
 			return true
@@ -174,7 +177,7 @@ func isWrite(q *http.Request, body []byte) bool {
 	return false
 }
 
-func (r *rig) serveKubernetes(t *testing.T) {
+func (r *rig) serveKubernetes(t testing.TB) {
 	t.Helper()
 	scheme, err := kube.Scheme()
 	if err != nil {
@@ -247,7 +250,7 @@ func (r *rig) cfg() aws.Config {
 }
 
 // start makes new loops, which remember nothing, as a new process does.
-func (r *rig) start(t *testing.T) {
+func (r *rig) start(t testing.TB) {
 	t.Helper()
 	cfg := r.cfg()
 	door, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: testUID})

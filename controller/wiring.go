@@ -34,6 +34,8 @@ type Loops struct {
 	Sweeper     *Sweeper
 	Market      *Market
 	Pods        *PodWatch
+	// Interruption follows the interruption queue; nil: there is none.
+	Interruption *Interruption
 }
 
 // How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
@@ -59,9 +61,13 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	if err := l.addObjects(m); err != nil {
 		return err
 	}
-	for _, loop := range []func(context.Context) error{
+	loops := []func(context.Context) error{
 		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
-	} {
+	}
+	if l.Interruption != nil {
+		loops = append(loops, l.Interruption.Start)
+	}
+	for _, loop := range loops {
 		if err := m.Add(leading(loop)); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}

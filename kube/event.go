@@ -40,6 +40,15 @@ const (
 	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // warning
 	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"
 
+	// NodeClaims and Nodes: what AWS said about their machine.
+	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // warning
+	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // warning
+	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"
+	ReasonInstanceStopping          Reason = "InstanceStopping"          // warning
+	ReasonInstanceTerminating       Reason = "InstanceTerminating"       // warning
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"         // warning
+	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption" // warning
+
 	// Nodes.
 	ReasonFailedDraining   Reason = "FailedDraining" // warning
 	ReasonAwaitingVolumes  Reason = "AwaitingVolumeDetachment"
@@ -52,7 +61,8 @@ func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake:
+		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	}
 	return false
@@ -64,7 +74,8 @@ func (r Reason) action() string {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes:
 		return "Provisioning"
 	case ReasonEvicted, ReasonDisrupted, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
-		ReasonDisruptionTerminating:
+		ReasonDisruptionTerminating, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
+		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	}
 	return "Launching"

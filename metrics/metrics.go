@@ -19,6 +19,7 @@ type Metrics struct {
 	Pods
 	Pools
 	AWS
+	Interruptions
 	Own
 }
 
@@ -78,6 +79,18 @@ type AWS struct {
 	TerminateErrors prometheus.Counter
 }
 
+// Interruptions is about the messages of the interruption queue.
+type Interruptions struct {
+	Received      *prometheus.CounterVec // message_type
+	Deleted       prometheus.Counter
+	QueueDuration prometheus.Histogram // seconds from a message being sent to its being deleted
+	// Dropped counts messages that were deleted unheeded, by cause: too_large, unreadable, no_subject, unknown_kind. Not Karpenter's.
+	Dropped *prometheus.CounterVec
+	// Left counts messages that were put back because they are not about our instances, by owner: namesake, nobody, ours
+	// (without a NodeClaim yet), unknown. Not Karpenter's.
+	Left *prometheus.CounterVec
+}
+
 // Own has no counterpart in Karpenter.
 type Own struct {
 	// Stage is how long a step on the way from a pending pod to CreateFleet took, in seconds, by stage; see the Stage constants.
@@ -119,7 +132,7 @@ func New(registry prometheus.Registerer, version, commit string) (*Metrics, erro
 	r := &maker{registry: registry}
 	m := &Metrics{
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
-		Pools: r.pools(), AWS: r.aws(), Own: r.own(),
+		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Own: r.own(),
 	}
 	r.gauges("karpenter_build_info", "Always 1; the labels say what is running.", "version", "goversion", "goarch", "commit").
 		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
@@ -182,6 +195,16 @@ func (r *maker) aws() AWS {
 		MethodErrors:    r.counters("karpenter_cloudprovider_errors_total", "Acts on AWS that failed.", "controller", "method", "provider", "error"),
 		LaunchFailures:  r.counters("karpenter_cloudprovider_instance_launch_failures_total", "Offerings that CreateFleet could not give.", "zone", "capacity_type", "reason"),
 		TerminateErrors: r.counter("karpenter_cloudprovider_instance_termination_failures_total", "Instances that could not be terminated."),
+	}
+}
+
+func (r *maker) interruptions() Interruptions {
+	return Interruptions{
+		Received:      r.counters("karpenter_interruption_received_messages_total", "Messages received from the interruption queue.", "message_type"),
+		Deleted:       r.counter("karpenter_interruption_deleted_messages_total", "Messages deleted from the interruption queue."),
+		QueueDuration: r.histogram("karpenter_interruption_message_queue_duration_seconds", "From the sending of a message to its deletion.", durations()),
+		Dropped:       r.counters("joiner_interruption_dropped_messages_total", "Messages that were deleted unheeded.", "cause"),
+		Left:          r.counters("joiner_interruption_left_messages_total", "Messages that were put back, not being about instances of NodeClaims here.", "owner"),
 	}
 }
 

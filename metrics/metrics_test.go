@@ -22,6 +22,7 @@ func TestNew(t *testing.T) {
 		}
 		m.Stage.WithLabelValues(StageBeyond).Observe(0.2)
 		m.Claims.Created.WithLabelValues("provisioned", "default", "false").Inc()
+		m.Received.WithLabelValues("spot_interrupted").Inc()
 		m.Nodes.Termination.WithLabelValues("default").Observe(1)
 		families, err := registry.Gather()
 		if err != nil {
@@ -37,6 +38,8 @@ func TestNew(t *testing.T) {
 		for _, want := range []string{
 			"karpenter_nodeclaims_created_total", "karpenter_build_info", "joiner_stage_duration_seconds",
 			"karpenter_nodes_termination_duration_seconds", "karpenter_pods_startup_duration_seconds",
+			"karpenter_interruption_received_messages_total", "karpenter_interruption_deleted_messages_total",
+			"karpenter_interruption_message_queue_duration_seconds",
 		} {
 			if !names[want] {
 				t.Errorf("there is no %s among %v", want, names)

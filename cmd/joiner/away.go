@@ -26,6 +26,7 @@ import (
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/price"
 )
@@ -42,6 +43,7 @@ type away struct {
 	network *network.Door
 	images  *ami.Door
 	prices  *price.Door
+	queue   *interruption.Door // nil without an interruption queue
 
 	calls *calls
 }
@@ -70,6 +72,9 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 		return nil, err
 	}
 	a.network, a.images = network.New(cfg), ami.New(cfg)
+	if settings.InterruptionQueue != "" {
+		a.queue = interruption.New(cfg, settings.InterruptionQueue)
+	}
 	a.prices = price.New(price.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
 	return a, nil
 }

@@ -136,6 +136,7 @@ func wire(p parts) controller.Loops {
 		shortages = &ec2.Shortages{}
 		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
+		leavers   = &controller.Departures{}
 	)
 	market := &controller.Market{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
@@ -161,7 +162,7 @@ func wire(p parts) controller.Loops {
 		Pods:     pods,
 		Provisioner: &controller.Provisioner{
 			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Watch: watch, Tell: controller.NewDrip(teller), Metrics: p.metrics, Log: p.log,
+			Watch: watch, Departures: leavers, Tell: controller.NewDrip(teller), Metrics: p.metrics, Log: p.log,
 		},
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
@@ -194,6 +195,12 @@ func wire(p parts) controller.Loops {
 	}
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
+	}
+	if p.away.queue != nil {
+		loops.Interruption = &controller.Interruption{
+			Queue: p.away.queue, Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Shortages: shortages,
+			Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
+		}
 	}
 	return loops
 }

@@ -1,0 +1,323 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// queue is where the notices of AWS arrive.
+type queue interface {
+	Receive(ctx context.Context, wait time.Duration) ([]interruption.Message, error)
+	Delete(ctx context.Context, messages []interruption.Message) (int, error)
+}
+
+// Interruption heeds what AWS says it will do to our machines. One part reads the queue and marks the claims of machines
+// that will end; the mark is on the claim, so what was read is not lost with this process, and read again it changes
+// nothing. The second takes marked claims away: see departure.go. The third judges the messages that EC2 must be asked
+// about, so that no spot notice waits behind a call that EC2 throttles.
+type Interruption struct {
+	Queue      queue
+	Cache      client.Reader // informers
+	Cluster    nodeReader
+	Objects    objectWriter
+	Machines   machines
+	Shortages  *ec2.Shortages
+	Departures *Departures // of the Provisioner
+	Ledger     *kube.Ledger
+	Batch      *Batch
+	ClusterUID string // a claim that carries another one is not ours
+	Tell       teller
+	Metrics    *metrics.Metrics
+	Log        *slog.Logger
+	Now        Clock
+
+	newest   newest
+	owners   owners
+	failures Backoff
+	told     map[interruption.Cause]bool // what was said of broken messages, so that it is said once
+
+	wake      chan struct{} // holds a token after a claim was marked; nil until Start
+	departing departing
+	doubts    chan *letter // for the third part; nil until Start: the first judges
+}
+
+// While the queue holds more than one call returns, this many calls are made at once, to receive and to delete. A call
+// takes SQS some 20 ms, so that is a few thousand messages a second.
+const parallelCalls = 10
+
+// How many messages may wait for an answer of EC2. Those that find no room come again.
+const mostDoubted = 2000
+
+// parallelNotices bounds how many claims are marked or deleted at once.
+const parallelNotices = 20
+
+// Start runs the three parts until ctx ends.
+func (i *Interruption) Start(ctx context.Context) error {
+	i.wake, i.doubts = make(chan struct{}, 1), make(chan *letter, mostDoubted)
+	var parts sync.WaitGroup
+	parts.Go(func() { i.listen(ctx) })
+	parts.Go(func() { i.seeOff(ctx) })
+	parts.Go(func() { i.askAround(ctx) })
+	parts.Wait()
+	return nil
+}
+
+// listen reads the queue.
+func (i *Interruption) listen(ctx context.Context) {
+	calls := 1
+	for ctx.Err() == nil {
+		messages, err := i.receive(ctx, calls)
+		err = errors.Join(err, i.pass(ctx, messages))
+		calls = 1
+		if len(messages) >= interruption.MaxBatch {
+			calls = parallelCalls
+		}
+		i.pause(ctx, "queue", "cannot follow the interruption queue", err)
+	}
+}
+
+// receive waits for messages, or takes as many as there are with several calls.
+func (i *Interruption) receive(ctx context.Context, calls int) ([]interruption.Message, error) {
+	wait := interruption.LongPoll
+	if calls > 1 {
+		wait = 0
+	}
+	got := make([][]interruption.Message, calls)
+	var group errgroup.Group
+	for n := range got {
+		group.Go(func() error {
+			var err error
+			got[n], err = i.Queue.Receive(ctx, wait)
+			return err
+		})
+	}
+	err := group.Wait()
+	return slices.Concat(got...), err
+}
+
+// pause waits after an error before the next try, longer each time; without an error it does not.
+func (i *Interruption) pause(ctx context.Context, key, message string, err error) {
+	if err == nil {
+		i.failures.Clear(key)
+		return
+	}
+	until := i.complain(ctx, key, message, err)
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Until(until)):
+	}
+}
+
+// complain says what went wrong, once for each cause, and returns when to try again.
+func (i *Interruption) complain(ctx context.Context, key, message string, err error) time.Time {
+	now := time.Now()
+	if ctx.Err() != nil || isPassing(err) {
+		return now // we are being stopped, or what is read next is the answer
+	}
+	next, hint := sortError(err)
+	i.Metrics.Failures.WithLabelValues("interruption", string(next)).Inc()
+	until, isNews := i.failures.Fail(now, key, fault.Lasting(err))
+	if isNews {
+		i.Log.Error(message, "error", err.Error(), "hint", hint)
+	}
+	return until
+}
+
+// letter is a message, and what is known of it.
+type letter struct {
+	message interruption.Message
+	notice  interruption.Notice
+	claims  []*karpv1.NodeClaim // of ours that it is about
+	others  []string            // instances that it is about and none of our claims has
+	keep    atomic.Bool         // it stays in the queue, and comes again
+}
+
+// pass heeds messages, and deletes those that nobody needs any more.
+func (i *Interruption) pass(ctx context.Context, messages []interruption.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	// 1. read
+	letters := i.open(messages)
+	book, err := i.book(ctx)
+	if err != nil {
+		return err
+	}
+	var plain, doubted []*letter
+	for _, l := range letters {
+		book.address(l)
+		if l.isDoubtful() {
+			doubted = append(doubted, l)
+		} else {
+			plain = append(plain, l)
+		}
+	}
+	// 2. decide, 3. act, 4. tell
+	i.heedAll(ctx, plain)
+	err = i.discard(ctx, plain)
+	if i.doubts == nil {
+		return errors.Join(err, i.judge(ctx, doubted))
+	}
+	for _, l := range doubted {
+		select {
+		case i.doubts <- l:
+		default:
+			i.Metrics.Left.WithLabelValues(ownerUnknown).Inc()
+		}
+	}
+	return err
+}
+
+// isDoubtful reports whether what to do with the letter depends on more than our own claims: it is about others'
+// instances, or says of ours what EC2 must confirm.
+func (l *letter) isDoubtful() bool {
+	isAlive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
+	return len(l.others) > 0 || l.notice.Reservation != "" && len(l.claims) == 0 ||
+		l.notice.Kind.IsEnd() && slices.ContainsFunc(l.claims, isAlive)
+}
+
+// askAround judges letters as they come, many at once, until ctx ends.
+func (i *Interruption) askAround(ctx context.Context) {
+	for {
+		var letters []*letter
+		select {
+		case <-ctx.Done():
+			return
+		case l := <-i.doubts:
+			letters = append(letters, l)
+		}
+		for len(letters) < askedAtOnce && len(i.doubts) > 0 {
+			letters = append(letters, <-i.doubts)
+		}
+		i.pause(ctx, "doubts", "cannot heed interruption notices", i.judge(ctx, letters))
+		select {
+		case <-ctx.Done():
+		case <-time.After(askPause):
+		}
+	}
+}
+
+// judge heeds letters that EC2 must be asked about, and leaves in the queue what is about others' instances.
+func (i *Interruption) judge(ctx context.Context, letters []*letter) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	// 1. read
+	owners := i.owners.find(ctx, i.Machines, othersOf(letters), i.Now.now())
+	// 2. decide
+	for _, l := range letters {
+		if whose, isLeft := leave(l, owners); isLeft {
+			l.keep.Store(true)
+			i.Metrics.Left.WithLabelValues(whose).Inc()
+		}
+	}
+	// 3. act, 4. tell
+	i.heedAll(ctx, letters)
+	return i.discard(ctx, letters)
+}
+
+// open reads the messages, and counts them.
+func (i *Interruption) open(messages []interruption.Message) []*letter {
+	out := make([]*letter, 0, len(messages))
+	for _, m := range messages {
+		l := &letter{message: m}
+		var err error
+		l.notice, err = interruption.Parse(m.Body)
+		var broken *interruption.Broken
+		switch {
+		case errors.As(err, &broken):
+			l.notice = interruption.Notice{Kind: interruption.NoOp}
+			i.Metrics.Dropped.WithLabelValues(string(broken.Cause)).Inc()
+			i.tellBroken(broken)
+		case l.notice.Unknown():
+			i.Metrics.Dropped.WithLabelValues("unknown_kind").Inc()
+			i.Log.Debug("message of an unknown kind", "source", l.notice.Source, "detailType", l.notice.DetailType)
+		}
+		i.Metrics.Received.WithLabelValues(string(l.notice.Kind)).Inc()
+		out = append(out, l)
+	}
+	return out
+}
+
+// tellBroken says once for each cause that messages cannot be read: who sends them may send many.
+func (i *Interruption) tellBroken(b *interruption.Broken) {
+	level := slog.LevelDebug
+	if !i.told[b.Cause] {
+		if i.told == nil {
+			i.told = map[interruption.Cause]bool{}
+		}
+		i.told[b.Cause] = true
+		level = slog.LevelWarn
+	}
+	i.Log.Log(context.Background(), level, "dropped a message that is no event of AWS", "cause", string(b.Cause), "detail", b.Detail,
+		"hint", "see who may send to the queue; joiner_interruption_dropped_messages_total counts them")
+}
+
+// heedAll heeds the notices, those of one claim one after another. A claim for which that fails stops no other; its
+// messages come again.
+func (i *Interruption) heedAll(ctx context.Context, letters []*letter) {
+	now := i.Now.now()
+	byClaim := map[string][]*letter{}
+	claims := map[string]*karpv1.NodeClaim{}
+	for _, l := range letters {
+		for _, c := range l.claims {
+			byClaim[c.Name] = append(byClaim[c.Name], l)
+			claims[c.Name] = c
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(parallelNotices)
+	for name, mail := range byClaim {
+		group.Go(func() error {
+			for _, l := range mail {
+				isDone, err := i.heed(ctx, claims[name], l, now)
+				if err != nil {
+					i.complain(ctx, "heed", "cannot heed an interruption notice about NodeClaim "+name, err)
+				}
+				if !isDone || err != nil {
+					l.keep.Store(true)
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are told above
+}
+
+// discard deletes the messages that need not stay.
+func (i *Interruption) discard(ctx context.Context, letters []*letter) error {
+	var done []interruption.Message
+	for _, l := range letters {
+		if !l.keep.Load() {
+			done = append(done, l.message)
+			if !l.message.Sent.IsZero() {
+				i.Metrics.QueueDuration.Observe(i.Now.now().Sub(l.message.Sent).Seconds())
+			}
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(parallelCalls)
+	for batch := range slices.Chunk(done, interruption.MaxBatch) {
+		group.Go(func() error {
+			n, err := i.Queue.Delete(ctx, batch)
+			i.Metrics.Deleted.Add(float64(n))
+			return err
+		})
+	}
+	return group.Wait()
+}
