@@ -35,6 +35,35 @@ func checkBatch(ids []string) error {
 	return nil
 }
 
+// inBatch does the same for each entry, and returns the answers for those that went well and for those that did not.
+func inBatch[E batchEntry, A any](c *call, queue string, entries []E, do func(E) (A, error)) ([]A, []batchFailed, error) {
+	done, failed, ids := []A{}, []batchFailed{}, []string{}
+	for _, e := range entries {
+		ids = append(ids, e.id())
+	}
+	if _, err := c.region.Queue(queue); err != nil {
+		return done, failed, err
+	}
+	if err := checkBatch(ids); err != nil {
+		return done, failed, err
+	}
+	for _, e := range entries {
+		answer, err := do(e)
+		if err != nil {
+			failed = append(failed, failedEntry(e.id(), err))
+			continue
+		}
+		done = append(done, answer)
+	}
+	return done, failed, nil
+}
+
+// batchEntry is one of the things that a batch asks for.
+type batchEntry interface{ id() string }
+
+func (e sendEntry) id() string   { return e.Id }
+func (e deleteEntry) id() string { return e.Id }
+
 // failedEntry is the answer for an entry that was refused.
 func failedEntry(id string, err error) batchFailed {
 	out := batchFailed{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
@@ -60,26 +89,15 @@ type sendMessageBatchOut struct {
 type sentEntry struct{ Id, MessageId, MD5OfMessageBody string }
 
 func sendMessageBatch(c *call, in *sendMessageBatchIn) (sendMessageBatchOut, error) {
-	out := sendMessageBatchOut{Successful: []sentEntry{}, Failed: []batchFailed{}}
-	ids := []string{}
-	for _, e := range in.Entries {
-		ids = append(ids, e.Id)
-	}
-	if _, err := c.region.Queue(c.queueOf(in.QueueUrl)); err != nil {
-		return out, err
-	}
-	if err := checkBatch(ids); err != nil {
-		return out, err
-	}
-	for _, e := range in.Entries {
-		m, err := c.region.SendMessage(c.now, c.queueOf(in.QueueUrl), e.MessageBody)
+	queue := c.queueOf(in.QueueUrl)
+	sent, failed, err := inBatch(c, queue, in.Entries, func(e sendEntry) (sentEntry, error) {
+		m, err := c.region.SendMessage(c.now, queue, e.MessageBody)
 		if err != nil {
-			out.Failed = append(out.Failed, failedEntry(e.Id, err))
-			continue
+			return sentEntry{}, err
 		}
-		out.Successful = append(out.Successful, sentEntry{Id: e.Id, MessageId: m.ID, MD5OfMessageBody: m.MD5})
-	}
-	return out, nil
+		return sentEntry{Id: e.Id, MessageId: m.ID, MD5OfMessageBody: m.MD5}, nil
+	})
+	return sendMessageBatchOut{Successful: sent, Failed: failed}, err
 }
 
 type deleteMessageBatchIn struct {
@@ -97,23 +115,9 @@ type deleteMessageBatchOut struct {
 type deletedEntry struct{ Id string }
 
 func deleteMessageBatch(c *call, in *deleteMessageBatchIn) (deleteMessageBatchOut, error) {
-	out := deleteMessageBatchOut{Successful: []deletedEntry{}, Failed: []batchFailed{}}
-	ids := []string{}
-	for _, e := range in.Entries {
-		ids = append(ids, e.Id)
-	}
-	if _, err := c.region.Queue(c.queueOf(in.QueueUrl)); err != nil {
-		return out, err
-	}
-	if err := checkBatch(ids); err != nil {
-		return out, err
-	}
-	for _, e := range in.Entries {
-		if err := c.region.DeleteMessage(c.queueOf(in.QueueUrl), e.ReceiptHandle); err != nil {
-			out.Failed = append(out.Failed, failedEntry(e.Id, err))
-			continue
-		}
-		out.Successful = append(out.Successful, deletedEntry{Id: e.Id})
-	}
-	return out, nil
+	queue := c.queueOf(in.QueueUrl)
+	deleted, failed, err := inBatch(c, queue, in.Entries, func(e deleteEntry) (deletedEntry, error) {
+		return deletedEntry{Id: e.Id}, c.region.DeleteMessage(queue, e.ReceiptHandle)
+	})
+	return deleteMessageBatchOut{Successful: deleted, Failed: failed}, err
 }
