@@ -31,6 +31,16 @@ func TestQueueBatches(t *testing.T) {
 	if err != nil || len(sent.Successful) != 10 || len(sent.Failed) != 0 {
 		t.Fatalf("%+v, %v", sent, err)
 	}
+	other, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := entries(2)
+	empty[1].MessageBody = aws.String("")
+	some, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: other.QueueUrl, Entries: empty})
+	if err != nil || len(some.Successful) != 1 || len(some.Failed) != 1 || *some.Failed[0].Id != "1" {
+		t.Errorf("with an empty entry: %+v, %v", some, err)
+	}
 	for n, want := range map[int]string{0: "EmptyBatchRequest", 11: "TooManyEntriesInBatchRequest"} {
 		_, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: made.QueueUrl, Entries: entries(n)})
 		if got := code(t, err); got != want && got != "AWS.SimpleQueueService."+want {
