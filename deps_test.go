@@ -22,8 +22,9 @@ import (
 // The standard library goes without saying, but see impure.
 const policy = `
 # Values: what the cluster is, and what can be bought.
+keys:
 capacity:
-constraint:
+constraint:          keys
 bitmap:              constraint
 catalog:             capacity constraint
 cluster:             capacity constraint
@@ -31,11 +32,11 @@ cluster:             capacity constraint
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 fork:
 bound:               fork capacity catalog cluster constraint
-topology:            cluster constraint
-pending:             topology capacity cluster constraint
+topology:            keys cluster constraint
+pending:             keys topology capacity cluster constraint
 offers:              bitmap pending capacity catalog cluster constraint
-terrain:             topology pending offers bitmap capacity cluster constraint
-packing:             fork bound topology pending offers terrain bitmap capacity catalog cluster constraint
+terrain:             keys topology pending offers bitmap capacity cluster constraint
+packing:             fork keys bound topology pending offers terrain bitmap capacity catalog cluster constraint
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
