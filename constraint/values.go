@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/joiner-sh/joiner/keys"
 )
 
 // Values is what one label key may be: a finite set of values, or everything
@@ -216,4 +218,16 @@ func (v Values) String() string {
 		parts = append(parts, string(Exists))
 	}
 	return strings.Join(parts, " ")
+}
+
+// AppendKey appends bytes by which the values can be told from others.
+func (v Values) AppendKey(b []byte) []byte {
+	b = keys.Text(keys.Int(b, len(v.Listed)), v.Listed...)
+	b = keys.Flag(b, v.Complement, v.Absent, v.Min != nil, v.Max != nil)
+	for _, bound := range []*int64{v.Min, v.Max} {
+		if bound != nil {
+			b = keys.Int(b, *bound)
+		}
+	}
+	return b
 }

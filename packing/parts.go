@@ -2,11 +2,11 @@ package packing
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 
 	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -219,9 +219,9 @@ func (w *work) rate(set int) float64 {
 func capKey(class int, cell []int) string { return string(intsKey([]int{class}, cell)) }
 
 // stageKey names an accept set within domains in work.narrowed.
-func stageKey(set int, keys []string, cell []int) string {
+func stageKey(set int, labels []string, cell []int) string {
 	b := intsKey([]int{set}, cell)
-	return string(appendText(b, keys...))
+	return string(keys.Text(b, labels...))
 }
 
 // intsKey returns the numbers as a key.
@@ -229,17 +229,8 @@ func intsKey(lists ...[]int) []byte {
 	var b []byte
 	for _, list := range lists {
 		for _, n := range list {
-			b = appendInt(b, n)
+			b = keys.Int(b, n)
 		}
-	}
-	return b
-}
-
-func appendInt(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
-
-func appendText(b []byte, texts ...string) []byte {
-	for _, s := range texts {
-		b = append(appendInt(b, len(s)), s...)
 	}
 	return b
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fork"
+	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/offers"
 )
 
@@ -87,19 +88,19 @@ func (w *work) list(all bitmap.Set, m *machine, tight bool) *listing {
 func (w *work) listings() []*listing {
 	tight := w.tightPools()
 	isTight := func(m *machine) bool { return tight[w.st.VariantOf(m.offer).Pool] }
-	all, keys := make([]bitmap.Set, len(w.machines)), make([]string, len(w.machines))
+	all, alike := make([]bitmap.Set, len(w.machines)), make([]string, len(w.machines))
 	fork.Each(len(w.machines), func(i int) {
 		m := &w.machines[i]
 		all[i] = w.survivors(m)
-		key := appendInt(appendInt([]byte(all[i].Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
+		key := keys.Int(keys.Int([]byte(all[i].Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
 		if isTight(m) {
-			key = appendInt(key, w.st.Offers[m.offer].Model)
+			key = keys.Int(key, w.st.Offers[m.offer].Model)
 		}
-		keys[i] = string(key)
+		alike[i] = string(key)
 	})
 	first := map[string]int{} // by key: the machine whose listing it is
 	var own []int
-	for i, key := range keys {
+	for i, key := range alike {
 		if _, ok := first[key]; !ok {
 			first[key] = i
 			own = append(own, i)
@@ -110,7 +111,7 @@ func (w *work) listings() []*listing {
 		m := &w.machines[own[n]]
 		out[own[n]] = w.list(all[own[n]], m, isTight(m))
 	})
-	for i, key := range keys {
+	for i, key := range alike {
 		out[i] = out[first[key]]
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/keys"
 )
 
 // shelf is the classes that one kind of machine accepts, in rows of classes that
@@ -63,7 +64,7 @@ func (c *class) direction(b []byte, dims capacity.Dimensions) []byte {
 			if dims[r] == capacity.Pods {
 				steps = 0.25
 			}
-			b = appendInt(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
+			b = keys.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
 		}
 	}
 	return b

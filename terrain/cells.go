@@ -1,10 +1,10 @@
 package terrain
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -14,7 +14,7 @@ const mostCells = 20_000
 // Cells returns the combinations of the domains of the profile's labels that some offer or node has, in
 // order. It is worked out once for all profiles with the same labels.
 func (t *Ground) Cells(p *topology.Profile) [][]int {
-	key := string(appendText(nil, p.Keys...))
+	key := string(keys.Text(nil, p.Keys...))
 	if known, ok := t.combined[key]; ok {
 		return known
 	}
@@ -28,7 +28,7 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 	note := func(at func(*Field) int) {
 		text = text[:0]
 		for _, f := range fields {
-			text = appendInt(text, at(f))
+			text = keys.Int(text, at(f))
 		}
 		if seen[string(text)] {
 			return
@@ -67,13 +67,4 @@ func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitmap.Set {
 		out = out.Both(t.Keys[p.Keys[i]].Nodes[cell[i]])
 	}
 	return out
-}
-
-func appendInt(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
-
-func appendText(b []byte, texts ...string) []byte {
-	for _, s := range texts {
-		b = append(appendInt(b, len(s)), s...)
-	}
-	return b
 }

@@ -1,12 +1,12 @@
 package terrain
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
@@ -70,10 +70,10 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Book) []byte {
 	for _, k := range kinds {
 		s := b.Standing(k)
 		for _, n := range s.In {
-			key = binary.AppendVarint(key, int64(n))
+			key = keys.Int(key, n)
 		}
 		for _, n := range s.Avoids {
-			key = binary.AppendVarint(key, int64(-1-n))
+			key = keys.Int(key, -1-n)
 		}
 	}
 	return key

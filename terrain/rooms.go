@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -138,7 +139,7 @@ func (r *Rooms) findTaints() {
 	for i, n := range r.Nodes {
 		key = key[:0]
 		for _, t := range n.Taints {
-			key = appendText(key, t.Key, t.Value, string(t.Effect))
+			key = keys.Text(key, t.Key, t.Value, string(t.Effect))
 		}
 		number, ok := numbers[string(key)]
 		if !ok {

@@ -1,12 +1,12 @@
 package topology
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/keys"
 )
 
 // Hostname is the label whose domains are single nodes.
@@ -327,10 +327,10 @@ func (b *Book) GroupsOf(namespace string, labels constraint.Labels) []int {
 	if len(b.Groups) == 0 {
 		return nil
 	}
-	key := appendText(nil, namespace)
+	key := keys.Text(nil, namespace)
 	for i, k := range b.labels {
 		if value, ok := labels[k]; ok {
-			key = appendText(binary.AppendVarint(key, int64(i)), value)
+			key = keys.Text(keys.Int(key, i), value)
 		}
 	}
 	if out, ok := b.seen[string(key)]; ok {
