@@ -50,7 +50,7 @@ func New(s cluster.Snapshot) *Queue {
 	q := &Queue{Dims: dimensionsOf(s)}
 	var key []byte
 	sigs, classes := map[string]int{}, map[string]int{}
-	var wanted []topology.Wanted
+	wanted := make([]topology.Wanted, 0, len(s.Pods))
 	for _, p := range sortedPods(s.Pods) {
 		if wrong := unplannable(p); wrong != "" {
 			q.Unplannable = append(q.Unplannable, Unplannable{Pod: p, Why: wrong})

@@ -131,20 +131,19 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
 		accepts: map[int][]constraint.Requirements{}, apartOf: map[[2]int]bool{},
 	}
+	if len(residents) == 0 && !slices.ContainsFunc(pods, Wanted.asks) {
+		return b
+	}
 	like := make([]bool, len(pods)) // the pod before
 	for i := 1; i < len(pods); i++ {
 		like[i] = pods[i].isLike(pods[i-1])
 	}
-	rules, any := b.rulesOf(pods, like)
+	rules := b.rulesOf(pods, like)
 	own := len(b.Groups)
 	for _, r := range residents {
 		for i := range r.Avoids {
 			b.avoid(&r.Avoids[i])
-			any = true
 		}
-	}
-	if !any {
-		return b
 	}
 	b.index()
 	ins := make([][]int, len(pods))
@@ -179,18 +178,23 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 	return b
 }
 
-// rulesOf returns what each pod asks, nil for pods that ask nothing, and whether any does.
-func (b *Book) rulesOf(pods []Wanted, like []bool) (rules [][]Rule, any bool) {
-	rules = make([][]Rule, len(pods))
+// rulesOf returns what each pod asks, nil for pods that ask nothing.
+func (b *Book) rulesOf(pods []Wanted, like []bool) [][]Rule {
+	rules := make([][]Rule, len(pods))
 	for i, p := range pods {
 		switch {
 		case like[i]:
 			rules[i] = rules[i-1]
-		case len(p.Spread) > 0 || len(p.Affinity) > 0 || len(p.AntiAffinity) > 0 || len(p.Volumes) > 0:
-			rules[i], any = b.rules(p), true
+		case p.asks():
+			rules[i] = b.rules(p)
 		}
 	}
-	return rules, any
+	return rules
+}
+
+// asks reports whether the pod cares for where others are.
+func (p Wanted) asks() bool {
+	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
 }
 
 // isLike reports whether the pods certainly ask for the same and are seen alike: neighbours by name mostly are.
