@@ -22,7 +22,13 @@ func (st *Stock) Alternatives(offer int, ask capacity.Vector, ports []cluster.Ho
 		return out
 	}
 	v, out := st.VariantOf(offer), bitmap.New(len(st.Offers))
-	for _, model := range st.Models[v.from:v.to] {
+	least := firstOf(ask)
+	models := st.Models[v.from:v.to]
+	for i := range models {
+		model := &models[i]
+		if model.most[0] < least[0] || model.most[1] < least[1] {
+			continue
+		}
 		if model.alike {
 			if st.ShapeOf(model.from).takes(ask, ports) {
 				out.AddRange(model.from, model.to)
@@ -39,25 +45,24 @@ func (st *Stock) Alternatives(offer int, ask capacity.Vector, ports []cluster.Ho
 	return out
 }
 
+// firstOf returns the first two amounts, which rule out most offers.
+func firstOf(v capacity.Vector) (first [2]int64) {
+	copy(first[:], v)
+	return first
+}
+
 // quote is what is asked of an offer first.
 type quote struct {
-	price       catalog.Price
-	cpu, memory int64 // or whatever comes first of the dimensions
-	offer       int
+	price catalog.Price
+	first [2]int64 // of cpu and memory, or whatever comes first of the dimensions
+	offer int
 }
 
 // quotes are those of the offers of a variant that can be bought any number of times, the cheapest first.
 func (st *Stock) quotes(v *Variant) []quote {
 	out := make([]quote, len(v.ByPrice))
 	for i, o := range v.ByPrice {
-		q, room := quote{price: st.Offers[o].Price, offer: o}, st.Room(o)
-		if len(room) > 0 {
-			q.cpu = room[0]
-		}
-		if len(room) > 1 {
-			q.memory = room[1]
-		}
-		out[i] = q
+		out[i] = quote{price: st.Offers[o].Price, first: firstOf(st.Room(o)), offer: o}
 	}
 	return out
 }
@@ -68,20 +73,14 @@ func (st *Stock) Least(offer int, ask capacity.Vector, ports []cluster.HostPort,
 	if st.Offers[offer].IsReserved() {
 		return price
 	}
-	var cpu, memory int64
-	if len(ask) > 0 {
-		cpu = ask[0]
-	}
-	if len(ask) > 1 {
-		memory = ask[1]
-	}
+	least := firstOf(ask)
 	quotes := st.VariantOf(offer).quotes
 	for i := range quotes {
 		q := &quotes[i]
 		if q.price >= price {
 			break
 		}
-		if q.cpu >= cpu && q.memory >= memory && st.ShapeOf(q.offer).takes(ask, ports) && accepted(q.offer) {
+		if q.first[0] >= least[0] && q.first[1] >= least[1] && st.ShapeOf(q.offer).takes(ask, ports) && accepted(q.offer) {
 			return q.price
 		}
 	}

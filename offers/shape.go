@@ -69,6 +69,11 @@ func (st *Stock) shape(daemons []cluster.Daemon) {
 			st.Offers[o].shape = first + k
 		}
 		m.alike = len(kinds) == 1
+		for _, s := range st.Shapes[first:] {
+			for i := range min(len(s.Room), len(m.most)) {
+				m.most[i] = max(m.most[i], s.Room[i])
+			}
+		}
 	}
 }
 

@@ -50,6 +50,8 @@ type Model struct {
 	from    int // its offers, cheapest first
 	to      int
 	alike   bool // all its offers have one shape
+
+	most [2]int64 // of cpu and memory, or whatever comes first of the dimensions, that any of its offers leaves
 }
 
 // Offer is one way to buy a model.
