@@ -178,7 +178,7 @@ func (p *part) stock() {
 	for i := range p.classes {
 		bySet[p.classes[i].set] = append(bySet[p.classes[i].set], i)
 	}
-	sets := map[int][]int{} // by offer, in rising order
+	sets := make([][]int, len(p.problem.Offers)) // by offer, in rising order
 	for s, offers := range p.problem.Sets {
 		if bySet[s] == nil {
 			continue
@@ -247,11 +247,13 @@ func (p *part) drop() {
 
 // undominated returns the offers for which no other in all their sets has as
 // much room and costs as little, the cheapest first.
-func (p *part) undominated(sets map[int][]int) []kind {
+func (p *part) undominated(sets [][]int) []kind {
 	offers := p.problem.Offers
 	order := make([]int, 0, len(sets))
-	for o := range sets {
-		order = append(order, o)
+	for o, in := range sets {
+		if in != nil {
+			order = append(order, o)
+		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(max(offers[a].Price, 0), max(offers[b].Price, 0)), slices.Compare(offers[b].Room, offers[a].Room), cmp.Compare(a, b))
@@ -268,9 +270,11 @@ func (p *part) undominated(sets map[int][]int) []kind {
 		if beaten {
 			continue
 		}
-		k := kind{offers: []int{o}, price: float64(max(offers[o].Price, 0)), rates: make([]float64, len(offers[o].Room))}
+		room := make([]float64, 2*len(offers[o].Room))
+		k := kind{offers: []int{o}, price: float64(max(offers[o].Price, 0))}
+		k.room, k.rates = room[:len(room)/2:len(room)/2], room[len(room)/2:]
 		for r, n := range offers[o].Room {
-			k.room = append(k.room, float64(max(n, 0)))
+			k.room[r] = float64(max(n, 0))
 			k.rates[r] = k.price / float64(len(k.rates))
 		}
 		out = append(out, k)
@@ -281,7 +285,7 @@ func (p *part) undominated(sets map[int][]int) []kind {
 // findLeads finds the kinds that no other beats: has room for it several
 // times and costs no more than so many of it. Who holds pods of a group counts once,
 // for two machines hold twice as many of the group.
-func (p *part) findLeads(sets map[int][]int) {
+func (p *part) findLeads(sets [][]int) {
 	offers := p.problem.Offers
 	order := make([]int, len(p.kinds))
 	for i := range order {
