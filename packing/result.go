@@ -222,14 +222,23 @@ func (w *work) requests(o *listed) capacity.Amounts {
 // paying that are left, the capacity reservation, and the custom labels that were chosen.
 // Of minValues it asks for no more than is left.
 func narrowed(p *offers.Pool, v *offers.Variant, s *listing) []constraint.Requirement {
-	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var types, zones, ways []string
 	for i := range s.offerings {
 		c := &s.offerings[i]
-		types[c.InstanceType], zones[c.Zone], ways[c.CapacityType] = true, true, true
+		if i == 0 || c.InstanceType != s.offerings[i-1].InstanceType { // mostly all of one type cost about the same
+			types = append(types, c.InstanceType)
+		}
+		if !slices.Contains(zones, c.Zone) {
+			zones = append(zones, c.Zone)
+		}
+		if !slices.Contains(ways, c.CapacityType) {
+			ways = append(ways, c.CapacityType)
+		}
 	}
-	values := map[string][]string{
-		catalog.LabelInstanceType: slices.Sorted(maps.Keys(types)), catalog.LabelZone: slices.Sorted(maps.Keys(zones)),
-		catalog.LabelCapacityType: slices.Sorted(maps.Keys(ways)),
+	values := map[string][]string{catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways}
+	for key, all := range values {
+		slices.Sort(all)
+		values[key] = slices.Compact(all)
 	}
 	reservation := s.offerings[0].Reservation
 	if reservation != "" {
