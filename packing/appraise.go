@@ -234,6 +234,7 @@ func (w *work) newPricing(demands []demand, sound bool) *pricing {
 		devices string
 	}
 	numbers, groups := map[key]int{}, map[int]int{}
+	p.Effort = boundEffort(demands)
 	counts, all := w.capping(demands, sound)
 	for _, d := range demands {
 		class := &w.q.classes[d.class]
@@ -258,6 +259,17 @@ func (w *work) newPricing(demands []demand, sound bool) *pricing {
 		p.Demands = append(p.Demands, need)
 	}
 	return &pricing{demands: demands, lots: lots, solver: bound.New(p), sound: all}
+}
+
+// boundEffort is how many numbers the bound of the demands may touch. What its
+// search finds is a share of their price, so few pods are worth little of it.
+func boundEffort(demands []demand) int {
+	const least, perUnit, most = 250_000, 1_000, 5_000_000
+	effort := least
+	for _, d := range demands {
+		effort += min(d.n, most/perUnit) * perUnit
+	}
+	return min(effort, most)
 }
 
 // offering returns the lots in the set that have all the devices which the class asks for.
