@@ -92,8 +92,8 @@ const (
 	roundsWork  = 25_000 // rounds × the root of the number of options, within those two
 	wholeEach   = 5      // rounds from one that looks at all options to the next
 
-	roughRounds = 40    // with few classes that stand for all
-	fineRounds  = 16    // with all classes, after those
+	roughRounds = 30    // with few classes that stand for all
+	fineRounds  = 12    // with all classes, after those
 	rougher     = 0.003 // how soft the rounds with few classes end
 
 	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
@@ -174,18 +174,14 @@ func (a *ascent) begin(pods []float64) {
 	}
 }
 
-// soften finds the worths to buy by. If they are the last that are asked for, the shares need not move once more.
-func (a *ascent) soften(last bool) {
+// soften finds the worths to buy by.
+func (a *ascent) soften() {
 	if a.rough == nil {
 		a.climb(softRounds, softest, softest)
 		return
 	}
 	a.rough.climb(softRounds, softest, softest)
-	if last {
-		a.prove()
-		return
-	}
-	a.round(softest, true)
+	a.prove()
 }
 
 // harden finds the best worths: most of the way with few classes, and the end with all.

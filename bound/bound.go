@@ -90,6 +90,9 @@ type Solver struct {
 	problem Problem
 	parts   []*ascent // never begun
 	worth   []*ascent // those for Worth
+
+	begun []*ascent // those for Least, once the soft worths are found
+	soft  Worths
 }
 
 // New prepares the answers. The problem must not be altered any more.
@@ -102,16 +105,28 @@ func New(p Problem) *Solver {
 	return s
 }
 
-// Least is the answer for the whole problem.
-func (s *Solver) Least() Answer {
-	out := Answer{Soft: s.worths(), Hard: s.worths()}
-	effort := cmp.Or(s.problem.Effort, usualEffort)
-	total := 0.0
+// Soft returns the soft worths for the whole problem, from which Least goes on; it is for before Least has begun.
+func (s *Solver) Soft() Worths {
+	if s.soft.Worth != nil {
+		return s.soft
+	}
+	s.soft = s.worths()
 	for _, part := range s.parts {
 		a := part.fork()
 		a.begin(a.counts(nil))
-		a.soften(false)
-		a.answer(&out.Soft)
+		a.soften()
+		a.answer(&s.soft)
+		s.begun = append(s.begun, a)
+	}
+	return s.soft
+}
+
+// Least is the answer for the whole problem, which is asked for once.
+func (s *Solver) Least() Answer {
+	out := Answer{Soft: s.Soft(), Hard: s.worths()}
+	effort := cmp.Or(s.problem.Effort, usualEffort)
+	total := 0.0
+	for _, a := range s.begun {
 		a.harden()
 		a.answer(&out.Hard)
 		a.level()
@@ -133,7 +148,7 @@ func (s *Solver) Worth(counts []int, hard bool) Worths {
 	out := s.worths()
 	for _, a := range s.worth {
 		a.begin(a.counts(counts))
-		a.soften(!hard)
+		a.soften()
 		if hard {
 			a.harden()
 		}

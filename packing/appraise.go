@@ -49,7 +49,6 @@ type pricing struct {
 	demands []demand
 	lots    []offers.Lot // the offers that the bound knows
 	solver  *bound.Solver
-	soft    bound.Worths        // for all of the demands, once somebody asked
 	answer  func() bound.Answer // the whole of it, once begun
 	sound   bool                // no plan at all is below it, and not only none that would be made here
 }
@@ -65,6 +64,7 @@ func (w *work) priced(demands []demand, sound bool) *pricing {
 // begin sets out for the lower bound, which is found while others are at work.
 func (p *pricing) begin() {
 	if p.answer == nil {
+		p.solver.Soft() // whoever begins asks for them next
 		p.answer = fork.Later(p.solver.Least)
 	}
 }
@@ -84,10 +84,7 @@ func (p *pricing) worths(hard bool) bound.Worths {
 		p.begin()
 		return p.answer().Hard
 	}
-	if p.soft.Worth == nil {
-		p.soft = p.solver.Worth(p.counts(), false)
-	}
-	return p.soft
+	return p.solver.Soft()
 }
 
 // appraise sets what a unit of each class with any left is worth: its share of
@@ -106,14 +103,6 @@ func (w *work) demands(active []int) []demand {
 		gather(gathered, class, set, w.left[c])
 	}
 	return sortedDemands(gathered)
-}
-
-func (p *pricing) counts() []int {
-	out := make([]int, len(p.demands))
-	for i, d := range p.demands {
-		out[i] = d.n
-	}
-	return out
 }
 
 // value sets what the classes are worth by the worths of the demands.
