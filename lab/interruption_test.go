@@ -1,0 +1,154 @@
+package lab_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestSpotInterruption takes a spot node back in the real cluster: the claim of its replacement is there before the old
+// one is deleted, no pod is asked to leave before that, and in the end all pods run on a node of another offering.
+func TestSpotInterruption(t *testing.T) {
+	l := shared(t)
+	name := namespaced(t, l)
+	queue := name
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		region := w.Region(l.Account, l.Region)
+		if _, err := region.CreateQueue(now, queue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+			t.Fatal(err)
+		}
+		region.EventQueues = []string{queue}
+	})
+	t.Cleanup(func() {
+		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(l.Account, l.Region).EventQueues = nil })
+		theController.now.Kill() // it has settings that no other test wants
+	})
+	restart(t, l, "INTERRUPTION_QUEUE="+queue)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		strings.ReplaceAll(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
+		deployment(name, "web", 3, "250m", "256Mi", "test: "+name),
+	)
+	allRun(t, l, name, 3, time.Minute)
+	claims, _ := claimsOf(t, l, name)
+	if len(claims) != 1 {
+		t.Fatalf("%d claims for three small pods", len(claims))
+	}
+	old := bought(l, name)[0]
+
+	history := watchHistory(t, l, name, claims[0])
+	begun := time.Now()
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		if !w.Interrupt(now, old.ID) {
+			t.Fatalf("%+v is no spot instance", old)
+		}
+	})
+	within(t, l, time.Minute, "the instance to be given back", func(context.Context) (bool, error) {
+		i := bought(l, name)
+		return !slices.ContainsFunc(i, func(i world.Instance) bool { return i.ID == old.ID && i.Alive() }), nil
+	})
+	t.Logf("the instance was given back %.1f s after the notice, 120 s before EC2 takes it", time.Since(begun).Seconds())
+	allRun(t, l, name, 3, time.Minute)
+
+	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
+	if happened := history(); !slices.Equal(happened, want) {
+		t.Errorf("happened: %v\nwant:     %v", happened, want)
+	}
+	all := bought(l, name)
+	if len(all) != 2 || all[1].Type == old.Type && all[1].Zone == old.Zone {
+		t.Errorf("bought %d instances, want one more than before and of another offering", len(all))
+	}
+	within(t, l, 45*time.Second, "the queue to be empty", func(context.Context) (bool, error) {
+		var visible, hidden int
+		l.Emulator.Do(func(w *world.World, now time.Time) {
+			if q, err := w.Region(l.Account, l.Region).Queue(queue); err == nil {
+				visible, hidden = q.Count(now)
+			}
+		})
+		return visible+hidden == 0, nil
+	})
+	nothingLeft(t, l, name)
+}
+
+// watchHistory follows, from now on, the claims of a pool and the pods of the namespace of that name. What it returns
+// ends that, and tells what happened in the order of the API server's own revisions.
+func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeClaim) func() []string {
+	t.Helper()
+	type entry struct {
+		revision uint64
+		what     string
+	}
+	var mu sync.Mutex
+	var entries []entry
+	seen := map[string]bool{old.Name: true}
+	see := func(e watch.Event) {
+		o, ok := e.Object.(client.Object)
+		if !ok || e.Type == watch.Deleted {
+			return
+		}
+		_, isClaim := o.(*karpenterv1.NodeClaim)
+		what := ""
+		switch {
+		case isClaim && !seen[o.GetName()]:
+			what = "claim added"
+			seen[o.GetName()] = true
+		case o.GetDeletionTimestamp() == nil || seen["deleted "+o.GetName()]:
+		case o.GetName() == old.Name:
+			what = "old claim deleted"
+		case !isClaim:
+			what = "pod deleted"
+		}
+		if o.GetDeletionTimestamp() != nil {
+			seen["deleted "+o.GetName()] = true
+		}
+		if revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && what != "" {
+			entries = append(entries, entry{revision, what})
+		}
+	}
+	var done sync.WaitGroup
+	var stops []func()
+	for _, w := range []struct {
+		list  client.ObjectList
+		among client.ListOption
+	}{
+		{&karpenterv1.NodeClaimList{}, client.MatchingLabels{karpenterv1.LabelNodePool: name}}, {&corev1.PodList{}, client.InNamespace(name)},
+	} {
+		watching, err := l.Client.Watch(t.Context(), w.list, w.among)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stops = append(stops, watching.Stop)
+		done.Go(func() {
+			for e := range watching.ResultChan() {
+				mu.Lock()
+				see(e)
+				mu.Unlock()
+			}
+		})
+	}
+	return func() []string {
+		for _, stop := range stops {
+			stop()
+		}
+		done.Wait()
+		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
+		var out []string
+		for _, e := range entries {
+			out = append(out, e.what)
+		}
+		return out
+	}
+}
