@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -97,6 +98,9 @@ func (n Node) kubeletConfig() mapping {
 	addInt("imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
 	if k.CPUCFSQuota != nil {
 		add("cpuCFSQuota", *k.CPUCFSQuota)
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.More)) {
+		add(name, flow(k.More[name]))
 	}
 	var taints []mapping
 	for _, t := range n.taints() {

@@ -6,6 +6,7 @@
 package bootstrap
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -59,6 +60,9 @@ type Kubelet struct {
 	ImageGCHighThresholdPercent *int64
 	ImageGCLowThresholdPercent  *int64
 	CPUCFSQuota                 *bool
+	// More are further fields of KubeletConfiguration by name, each value as JSON on one line. AL2023 alone knows a way to
+	// set them.
+	More map[string]string
 }
 
 // Unregistered is on every node until the controller has seen it.
@@ -132,6 +136,9 @@ func (n Node) check() error {
 	if len(n.Kubelet.ClusterDNS) > 1 && n.Family != catalog.AL2023 {
 		return fmt.Errorf("spec.kubelet.clusterDNS: %s takes one address, there are %d", n.Family, len(n.Kubelet.ClusterDNS))
 	}
+	if len(n.Kubelet.More) > 0 && n.Family != catalog.AL2023 {
+		return fmt.Errorf("spec.kubelet: %s has no way to set %s", n.Family, strings.Join(slices.Sorted(maps.Keys(n.Kubelet.More)), ", "))
+	}
 	return n.Kubelet.check()
 }
 
@@ -141,6 +148,11 @@ func (k Kubelet) check() error {
 			if strings.ContainsAny(name+value, " \t\r\n'\",\\") {
 				return fmt.Errorf("kubelet setting %q: %q cannot be written as a flag", name, value)
 			}
+		}
+	}
+	for name, value := range k.More {
+		if !json.Valid([]byte(value)) || strings.Contains(value, "\n") || !isPlain(name) {
+			return fmt.Errorf("spec.kubelet.%s: %s is not JSON on one line", name, value)
 		}
 	}
 	return nil

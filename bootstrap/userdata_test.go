@@ -64,6 +64,10 @@ func full(family string) bootstrap.Node {
 	}
 	if family != catalog.AL2023 {
 		n.Kubelet.ClusterDNS = n.Kubelet.ClusterDNS[:1]
+		return n
+	}
+	n.Kubelet.More = map[string]string{
+		"shutdownGracePeriod": `"30s"`, "memorySwap": `{"swapBehavior":"LimitedSwap"}`, "podPidsLimit": "-1", "featureGates": `{"A":true}`,
 	}
 	return n
 }
@@ -282,6 +286,10 @@ func TestUserDataErrors(t *testing.T) {
 	eviction.Kubelet.EvictionHard = map[string]string{"memory.available": "5% --v=9"}
 	perCore := plain(catalog.Bottlerocket)
 	perCore.Kubelet.PodsPerCore = ptr[int64](2)
+	more := plain(catalog.AL2)
+	more.Kubelet.More = map[string]string{"seccompDefault": "true", "podPidsLimit": "5"}
+	noJSON := plain(catalog.AL2023)
+	noJSON.Kubelet.More = map[string]string{"seccompDefault": "true\nflags: [x]"}
 	twoDNS := plain(catalog.Windows2019)
 	twoDNS.Kubelet.ClusterDNS = []string{"10.0.1.100", "10.0.1.101"}
 	for name, c := range map[string]struct {
@@ -294,6 +302,8 @@ func TestUserDataErrors(t *testing.T) {
 		"a space":         {eviction, "cannot be written as a flag"},
 		"pods per core":   {perCore, "podsPerCore"},
 		"no such family":  {plain("AL3"), "there is no AMI family"},
+		"more settings":   {more, "AL2 has no way to set podPidsLimit, seccompDefault"},
+		"no JSON":         {noJSON, "spec.kubelet.seccompDefault"},
 		"two DNS servers": {twoDNS, "spec.kubelet.clusterDNS"},
 		"open PowerShell": {with(plain(catalog.Windows2022), "<powershell>\nhostname"), "without the other"},
 		"two blocks":      {with(plain(catalog.Windows2022), "<powershell>a</powershell><powershell>b</powershell>"), "more than one"},

@@ -10,8 +10,11 @@ import (
 )
 
 // mapping is a YAML mapping in the order in which it is written. A value is a
-// string, an int64, a bool, a mapping, or a list of strings or mappings.
+// string, an int64, a bool, a flow, a mapping, or a list of strings or mappings.
 type mapping []field
+
+// flow is a value as JSON, which YAML takes as it is.
+type flow string
 
 type field struct {
 	key   string
@@ -71,6 +74,8 @@ func scalar(value any) string {
 		return strconv.FormatInt(v, 10)
 	case bool:
 		return strconv.FormatBool(v)
+	case flow:
+		return string(v)
 	case string:
 		if isPlain(v) {
 			return v

@@ -226,8 +226,11 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
 		return problem{"CapacityReservationsUnsupported", "this version cannot launch into capacity reservations: remove spec.capacityReservationSelectorTerms"}
 	}
+	if reason, message := kube.KubeletProblem(class); reason != "" {
+		return problem{reason, message}
+	}
 	if _, err := kube.Settings(class); err != nil {
-		return problem{"InvalidKubeletConfiguration", err.Error()}
+		return problem{awsv1.ReasonInvalidKubeletConfiguration, err.Error()}
 	}
 	probe := probeClaim()
 	for _, image := range append(slices.Clone(images), ami.Image{}) {

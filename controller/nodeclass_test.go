@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/joiner-sh/joiner/access"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -90,6 +91,25 @@ func TestNodeClassStatus(t *testing.T) {
 				c.Spec.UserData = text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData: part 1: is no NodeConfig"},
+		},
+		"a setting that no kubelet has": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.Kubelet = &awsv1.KubeletConfiguration{More: map[string]runtime.RawExtension{"maxPod": {Raw: []byte("5")}}}
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False InvalidKubeletConfiguration spec.kubelet.maxPod: the kubelet has no such setting"},
+		},
+		"a setting that the family cannot set": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
+				c.Spec.Kubelet = &awsv1.KubeletConfiguration{More: map[string]runtime.RawExtension{"seccompDefault": {Raw: []byte("true")}}}
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UnsupportedKubeletConfiguration Bottlerocket has no way to set seccompDefault"},
+		},
+		"a setting of the kubelet that AL2023 passes on": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.Kubelet = &awsv1.KubeletConfiguration{More: map[string]runtime.RawExtension{"seccompDefault": {Raw: []byte("true")}}}
+			},
+			want: map[string]string{karpv1.ConditionReady: "True"},
 		},
 		"user data that is half a block": {
 			change: func(c *awsv1.EC2NodeClass) {

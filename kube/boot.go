@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -79,7 +81,28 @@ func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
 	out.ImageGCHighThresholdPercent = wide(k.ImageGCHighThresholdPercent)
 	out.ImageGCLowThresholdPercent = wide(k.ImageGCLowThresholdPercent)
 	out.CPUCFSQuota = k.CPUCFSQuota
+	for name, value := range k.More {
+		if out.More == nil {
+			out.More = map[string]string{}
+		}
+		out.More[name] = oneSpelling(value.Raw)
+	}
 	return out
+}
+
+// oneSpelling writes JSON without blanks, its keys sorted: equal settings make equal user data.
+func oneSpelling(data []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return string(data) // package bootstrap says so
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return string(data)
+	}
+	return string(out)
 }
 
 func wide(n *int32) *int64 {

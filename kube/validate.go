@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
@@ -46,6 +47,10 @@ func problems(object client.Object) []problem {
 			podProblems("spec.jobTemplate.spec.template.spec", &job.Template.Spec)...)
 	case *karpv1.NodePool:
 		return poolProblems(v)
+	case *awsv1.EC2NodeClass:
+		if reason, message := KubeletProblem(v); reason == awsv1.ReasonInvalidKubeletConfiguration {
+			return []problem{{text: message, key: "kubelet"}}
+		}
 	case *corev1.Node:
 		return taintProblems("spec.taints", v.Spec.Taints)
 	case *corev1.PersistentVolume:

@@ -15,9 +15,13 @@ const (
 	poolTemplate = schemaPath + "template.properties."
 )
 
-// deliberate are the differences that we want, with the reason. Neither changes what is accepted: behaviour is held by
+// deliberate are the differences that we want, with the reason. None changes what is accepted: behaviour is held by
 // TestBehaviour.
 var deliberate = map[string]map[string]string{
+	"ec2nodeclasses.karpenter.k8s.aws": {
+		schemaPath + "kubelet.x-kubernetes-preserve-unknown-fields": "" +
+			"Karpenter's next version takes every setting of the kubelet; what is wrong with one, the class's conditions say",
+	},
 	"nodepools.karpenter.sh": {
 		poolTemplate + "spec.properties.requirements.items.properties.values.maxLength": "" +
 			"it stands on a list, where the bound of a text has no effect",

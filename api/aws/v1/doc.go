@@ -8,6 +8,7 @@
 // fields of EC2NodeClassSpec take part in the drift hash that Karpenter writes on nodes, so they may not be renamed at
 // will. One type differs: the values of KubeletConfiguration.EvictionSoftGracePeriod are texts here and metav1.Duration
 // there, because the schema takes any text, and one that is no duration must not keep all node classes from being read.
+// One field is newer: KubeletConfiguration.More, for Karpenter's next version takes every setting of the kubelet.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.k8s.aws

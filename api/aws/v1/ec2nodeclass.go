@@ -101,6 +101,7 @@ type EC2NodeClassSpec struct {
 	// +optional
 	Tags map[string]string `json:"tags,omitzero"`
 	// Kubelet settings; they also take part in how much of an instance pods can use.
+	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
 	// BlockDeviceMappings are the EBS volumes of an instance. Left out: what the AMI family needs.

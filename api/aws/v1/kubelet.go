@@ -1,6 +1,16 @@
 package v1
 
-// KubeletConfiguration is the part of kubelet's settings that a node class can change. Names are kubelet's own.
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// KubeletConfiguration is the part of kubelet's settings that a node class can change. Names are kubelet's own. Those
+// that have a field here change what a node offers or how its user data is written; all others are in More.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.imageGCHighThresholdPercent) && has(self.imageGCLowThresholdPercent) ?  self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent  : true",message="imageGCHighThresholdPercent must be above imageGCLowThresholdPercent"
 // +kubebuilder:validation:XValidation:rule="has(self.evictionSoft) ? self.evictionSoft.all(e, (e in self.evictionSoftGracePeriod)):true",message="each signal in evictionSoft needs a value in evictionSoftGracePeriod"
@@ -57,4 +67,64 @@ type KubeletConfiguration struct {
 	// CPUCFSQuota says whether CPU limits are enforced.
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
+	// More are further fields of kubelet's KubeletConfiguration (kubelet.config.k8s.io/v1beta1) by name, as they stand in
+	// the manifest. Only AL2023 passes them on.
+	More map[string]runtime.RawExtension `json:"-"`
+}
+
+// known is KubeletConfiguration as encoding/json sees it without the methods below.
+type known KubeletConfiguration
+
+// UnmarshalJSON keeps what has no field of its own in More.
+func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
+	var out known
+	if err := json.Unmarshal(data, &out); err != nil {
+		return err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	names := fieldNames()
+	for name, value := range all {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if out.More == nil {
+			out.More = map[string]runtime.RawExtension{}
+		}
+		out.More[name] = runtime.RawExtension{Raw: value}
+	}
+	*k = KubeletConfiguration(out)
+	return nil
+}
+
+// MarshalJSON writes the fields and More side by side.
+func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
+	data, err := json.Marshal(known(k))
+	if err != nil || len(k.More) == 0 {
+		return data, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	for name, value := range k.More {
+		if _, ok := all[name]; !ok {
+			all[name] = json.RawMessage(value.Raw)
+		}
+	}
+	return json.Marshal(all)
+}
+
+// fieldNames are the names of the settings that have a field.
+func fieldNames() []string {
+	var out []string
+	t := reflect.TypeFor[KubeletConfiguration]()
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
+			out = append(out, name)
+		}
+	}
+	return out
 }

@@ -147,6 +147,10 @@ const (
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
+	// ReasonInvalidKubeletConfiguration: the kubelet knows no such setting or value. ReasonUnsupportedKubeletConfiguration:
+	// the AMI family has no way to set it.
+	ReasonInvalidKubeletConfiguration     = "InvalidKubeletConfiguration"
+	ReasonUnsupportedKubeletConfiguration = "UnsupportedKubeletConfiguration"
 )
 
 // StatusConditions is the view of the node class's conditions. Ready stands on all but CapacityReservationsReady, and

@@ -1,0 +1,60 @@
+package v1_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+)
+
+// TestKubeletThereAndBack: what has no field of its own is kept, through copies and JSON, and known fields stay what they are.
+func TestKubeletThereAndBack(t *testing.T) {
+	t.Parallel()
+	const text = `{"evictionHard":{"memory.available":"5%"},"maxPods":42,"memorySwap":{"swapBehavior":"LimitedSwap"},"shutdownGracePeriod":"30s","topologyManagerPolicy":null}`
+	var k awsv1.KubeletConfiguration
+	if err := json.Unmarshal([]byte(text), &k); err != nil {
+		t.Fatal(err)
+	}
+	if k.MaxPods == nil || *k.MaxPods != 42 || len(k.More) != 3 || string(k.More["shutdownGracePeriod"].Raw) != `"30s"` {
+		t.Errorf("read %+v", k)
+	}
+	copied := k.DeepCopy()
+	k.More["shutdownGracePeriod"].Raw[1] = '9'
+	data, err := json.Marshal(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text, string(data)); diff != "" {
+		t.Errorf("(-read +written):\n%s", diff)
+	}
+	if err := json.Unmarshal([]byte(`{"podsPerCore":3}`), &k); err != nil || k.MaxPods != nil || k.More != nil || *k.PodsPerCore != 3 {
+		t.Errorf("%v: what was there before is still there: %+v", err, k)
+	}
+	for _, wrong := range []string{`{"maxPods":"x"}`, `[]`, `{"clusterDNS":1}`} {
+		if err := json.Unmarshal([]byte(wrong), &k); err == nil {
+			t.Errorf("%s is read", wrong)
+		}
+	}
+}
+
+// TestKubeletInClass: a node class without kubelet settings, or with the known ones alone, is written as before.
+func TestKubeletInClass(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{}", "kubelet: {maxPods: 3}", "kubelet: {}", "kubelet: {seccompDefault: true}"} {
+		var spec awsv1.EC2NodeClassSpec
+		if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
+			t.Fatal(err)
+		}
+		var want, got map[string]any
+		data, err := json.Marshal(spec)
+		if err != nil || json.Unmarshal(data, &got) != nil || yaml.Unmarshal([]byte(text), &want) != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want["kubelet"], got["kubelet"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
