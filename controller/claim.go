@@ -64,10 +64,12 @@ type Claims struct {
 	Batch    *Batch // hurried when pods must be planned anew
 	Holds    *Holds
 	Unhelped *Unhelped
-	Tell     teller
-	Metrics  *metrics.Metrics
-	Log      *slog.Logger
-	Now      Clock
+	// Replacements are asked for before expired nodes go; nil: these go without.
+	Replacements *Replacements
+	Tell         teller
+	Metrics      *metrics.Metrics
+	Log          *slog.Logger
+	Now          Clock
 
 	attempts attempts
 	newest   newest
@@ -145,6 +147,8 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 		return c.register(ctx, v, now)
 	case lifecycle.Initialize:
 		return c.initialize(ctx, v, now)
+	case lifecycle.Replace:
+		return c.replace(ctx, v, now)
 	case lifecycle.Delete:
 		return nil, c.delete(ctx, v, step)
 	case lifecycle.SetDeadline:

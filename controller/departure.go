@@ -66,6 +66,9 @@ func (d *Departures) planned(s cluster.Snapshot) {
 
 // provided reports whether the places that the claim's pods need were asked for.
 func (d *Departures) provided(claim string) bool {
+	if d == nil {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.known[claim]

@@ -120,6 +120,10 @@ func (c *Claims) wait(ctx context.Context, v view, step lifecycle.Step, now time
 		}
 	case lifecycle.Joined:
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
+	case lifecycle.Ready:
+		if step.Reason == lifecycle.WaitReplacement {
+			c.Tell.Tell(v.claim, kube.ReasonWaitingReadiness, "Expired: waiting for another place for its pods to become ready")
+		}
 	case lifecycle.Draining:
 		return c.waitDraining(ctx, v, step, now)
 	}

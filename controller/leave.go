@@ -50,7 +50,7 @@ func terminationMode(claim *karpv1.NodeClaim) string {
 
 // setDeadline notes when the pods of the claim will be deleted by force.
 func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
-	at := v.claim.DeletionTimestamp.Add(v.claim.Spec.TerminationGracePeriod.Duration).UTC().Format(time.RFC3339)
+	at := v.seen.Claim.LastMoment().UTC().Format(time.RFC3339)
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
 		if claim.Annotations == nil {
 			claim.Annotations = map[string]string{}
@@ -86,9 +86,7 @@ func (c *Claims) leave(ctx context.Context, v view, step lifecycle.Step, now tim
 
 // cordon keeps new pods and load balancers off the Node.
 func cordon(node *corev1.Node) {
-	disrupted := karpv1.DisruptedTaint()
-	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == disrupted.Key })
-	node.Spec.Taints = append(taints, disrupted)
+	closeNode(node)
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -150,6 +148,7 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 	c.attempts.forget(claim.UID)
 	c.Offers.Over(claim)
 	c.absences.note(claim.UID, false, now)
+	c.Replacements.forget(claim.UID)
 	c.Ledger.Forget(claim.UID)
 	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()
 	c.Metrics.Claims.Terminated.WithLabelValues(pool, claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]).Inc()

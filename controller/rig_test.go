@@ -279,7 +279,7 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: testUID}
 	batch := NewBatch(time.Second, 10*time.Second)
-	holds, unhelped := &Holds{}, &Unhelped{}
+	holds, unhelped, departures := &Holds{}, &Unhelped{}, &Departures{}
 	shortages := &ec2.Shortages{}
 	pods := &PodWatch{Batch: batch, Metrics: m}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
@@ -291,9 +291,10 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 	r.Loops = Loops{
 		Market: market, Pods: pods,
 		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log},
+			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log},
 		Claims: &Claims{Cache: r.api, Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
-			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now},
+			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Replacements: &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
 		Orphans: &Orphans{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
 			Tell: r.events, Metrics: m, Log: log},
 		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,

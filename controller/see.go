@@ -65,6 +65,9 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		return v, c.seePods(ctx, &v, now)
 	case !s.Launched:
 		return v, c.seeLaunch(ctx, &v, now)
+	case s.Initialized && s.Expired(now) && len(v.nodes) == 1:
+		s.Replacement, err = c.Replacements.see(ctx, claim, v.nodes[0], now)
+		return v, err
 	}
 	return v, nil
 }
@@ -90,6 +93,9 @@ func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); err == nil {
 		out.Deadline = at
 	}
+	if since := replacingSince(claim); !since.IsZero() {
+		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}
+	}
 	return out
 }
 
@@ -111,7 +117,8 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
 		case taint.Key == karpv1.TaintDisrupted:
-			out.Cordoned = true
+			out.Closed = true
+			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]
 		case isStartup && out.Startup == "":
 			out.Startup = taint.ToString()
 		case kube.IsEphemeral(&taint) && out.Ephemeral == "":

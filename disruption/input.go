@@ -56,6 +56,8 @@ type Reason string
 // The reasons.
 const (
 	Empty Reason = "Empty" // it runs nothing but what runs on every node
+	// Expired nodes go whatever the budgets say; these bound how many are replaced first. No budget can name it.
+	Expired Reason = "Expired"
 )
 
 // Move is a change to make.

@@ -3,8 +3,6 @@ package disruption
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/joiner-sh/joiner/cluster"
 )
@@ -103,30 +101,5 @@ func (in Input) room(pool string, policy Policy, reason Reason) (room int, tight
 			out++
 		}
 	}
-	room = total
-	for _, b := range policy.Budgets {
-		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
-			continue
-		}
-		if allowed := b.allowed(total) - out; allowed < room {
-			room, tightest = allowed, b.Nodes
-		}
-	}
-	return max(room, 0), tightest
-}
-
-// allowed returns how many of total nodes the budget lets go at once. A budget that cannot be read allows none.
-func (b Budget) allowed(total int) int {
-	if percent, ok := strings.CutSuffix(b.Nodes, "%"); ok {
-		n, err := strconv.Atoi(percent)
-		if err != nil {
-			return 0
-		}
-		return (total*n + 99) / 100
-	}
-	n, err := strconv.Atoi(b.Nodes)
-	if err != nil {
-		return 0
-	}
-	return n
+	return policy.Room(reason, total, out)
 }

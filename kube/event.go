@@ -36,6 +36,8 @@ const (
 	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // warning
 	ReasonNotJoining           Reason = "NodeNotJoining"            // warning: late, with the cause as far as it is known
 
+	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // its replacement is on its way
+
 	// NodeClaims and Nodes.
 	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // warning
 	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"
@@ -74,7 +76,7 @@ func (r Reason) action() string {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes:
 		return "Provisioning"
 	case ReasonEvicted, ReasonDisrupted, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
-		ReasonDisruptionTerminating, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
+		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	}

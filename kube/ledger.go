@@ -67,6 +67,18 @@ func (l *Ledger) Len() int {
 	return len(l.entries)
 }
 
+// Claims returns the claims on their way, as they were when they were made or last compared with the cache, in no
+// particular order. They are not to be altered.
+func (l *Ledger) Claims() []*karpv1.NodeClaim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]*karpv1.NodeClaim, 0, len(l.entries))
+	for _, e := range l.entries {
+		out = append(out, e.claim)
+	}
+	return out
+}
+
 // missing compares with the claims that the cache holds. It returns those of the
 // ledger that the cache has not seen yet and, apart, those that it should have seen
 // by now: somebody must ask the server about them. It drops what was seen before and

@@ -41,6 +41,15 @@ func podsText(pods []string) string {
 	return strings.Join(pods, ",")
 }
 
+// PodsOf returns the pods that the claim was made for, as "namespace/name".
+func PodsOf(claim *karpv1.NodeClaim) []string {
+	text := claim.Annotations[AnnotationPods]
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
 // settled is how long kube-scheduler is given to bind, to a node that became
 // ready, the pods that it was bought for. What is still pending then is planned
 // anew: kube-scheduler must see something that we do not, or has given the room to

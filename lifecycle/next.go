@@ -73,7 +73,7 @@ func wantedNoMore(c Claim, now time.Time) string {
 		return ReasonNodeClassNotReady
 	case isPast(c.Created.Add(LaunchTimeout), now):
 		return ReasonLaunchTimeout
-	case isPast(expiry(c), now):
+	case c.Expired(now):
 		return ReasonExpired
 	}
 	return ""
@@ -148,8 +148,8 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	case gone && !seen.Node.Ready:
 		// A Node that is ready speaks against EC2's word that its machine is gone, which may be late.
 		return step.delete(ReasonMachineGone), true
-	case isPast(expiry(seen.Claim), now):
-		return step.delete(ReasonExpired), true
+	case seen.Claim.Expired(now):
+		return expired(seen, now, phase), true
 	case seen.Node.Count == 1 && seen.Node.Reborn:
 		return step.to(Register), true
 	}
@@ -162,14 +162,6 @@ func lostAt(n Node) time.Time {
 		return time.Time{}
 	}
 	return n.Lost.Add(LostTimeout)
-}
-
-// expiry is when the claim is to be replaced, zero for never.
-func expiry(c Claim) time.Time {
-	if c.ExpireAfter == nil {
-		return time.Time{}
-	}
-	return c.Created.Add(*c.ExpireAfter)
 }
 
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

@@ -48,6 +48,20 @@ func axes() []axis {
 		{"expires", []way{
 			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
 			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
+			{"queued", expiredWith(ReplacementQueued, time.Minute)},
+			{"queued-long", expiredWith(ReplacementQueued, ReplaceWithin)},
+			{"asked", expiredWith(ReplacementAsked, -1)},
+			{"asked-noted", expiredWith(ReplacementAsked, time.Minute)},
+			{"asked-long", expiredWith(ReplacementAsked, ReplaceWithin)},
+			{"asked-grace", func(s *Seen) {
+				expiredWith(ReplacementAsked, 40*time.Second)(s)
+				s.Claim.Grace = &minute
+			}},
+			{"asked-no-grace", func(s *Seen) {
+				expiredWith(ReplacementAsked, -1)(s)
+				s.Claim.Grace = &zero
+			}},
+			{"replaced", expiredWith(ReplacementReady, time.Minute)},
 		}},
 		{"finalizer", []way{
 			{"yes", func(s *Seen) { s.Claim.Finalizer = s.Claim.Exists }},
@@ -90,6 +104,7 @@ func axes() []axis {
 			{"settling", func(s *Seen) { s.Node = leaving(time.Second, 0, 1) }},
 			{"volumes", func(s *Seen) { s.Node = leaving(time.Minute, 0, 1) }},
 			{"empty", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0) }},
+			{"closed", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Closed: true} }},
 			{"lost", func(s *Seen) { s.Node = Node{Lost: ago(LostTimeout)} }},
 			{"lost-lately", func(s *Seen) { s.Node = Node{Lost: ago(time.Second)} }},
 			{"reborn", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered} }},
@@ -100,7 +115,19 @@ func axes() []axis {
 }
 
 func leaving(since time.Duration, pods, volumes int) Node {
-	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Cordoned: true, Pods: pods, Volumes: volumes}
+	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Closed: true, Cordoned: true, Pods: pods, Volumes: volumes}
+}
+
+// expiredWith makes a claim one that has expired, and whose replacement is in a state since a time; never since if below 0.
+func expiredWith(state ReplacementState, since time.Duration) func(*Seen) {
+	return func(s *Seen) {
+		day := 24 * time.Hour
+		s.Claim.Created, s.Claim.ExpireAfter = ago(day), &day
+		s.Claim.Replacement = Replacement{State: state}
+		if since >= 0 {
+			s.Claim.Replacement.Since = ago(since)
+		}
+	}
 }
 
 // everything calls f with each combination of the ways of all axes.
@@ -155,6 +182,11 @@ func broken(seen Seen, step Step) string {
 		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
 		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
 		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
+		{"a node that is fit for pods expires when it has had its time", step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
+			c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
+			isPast(c.Replacement.Since, ago(ReplaceWithin))},
+		{"an expired node does not wait for ever", step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
+		{"what has not expired is not replaced", step.Action != Replace || c.Expired(now)},
 		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
 		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
 		{"nothing is bought for a claim that leaves", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
@@ -206,14 +238,14 @@ func TestEveryDeletedClaimEnds(t *testing.T) {
 func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 	switch step.Action {
 	case SetDeadline:
-		seen.Claim.Deadline = seen.Claim.Deleted.Add(*seen.Claim.Grace)
+		seen.Claim.Deadline = seen.Claim.LastMoment()
 	case DeleteNode:
 		seen.Node.Deleted = at
 		if !seen.Node.Finalizer {
 			seen.Node = Node{}
 		}
 	case Cordon:
-		seen.Node.Cordoned = true
+		seen.Node.Closed, seen.Node.Cordoned = true, true
 	case Evict:
 		seen.Node.Pods = 0
 	case Terminate:
@@ -322,5 +354,27 @@ func golden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("%s has changed (-want +got); review it and run with -rewrite:\n%s", file, diff)
+	}
+}
+
+// TestLastMoment: waiting for a replacement is at the cost of the termination grace period.
+func TestLastMoment(t *testing.T) {
+	t.Parallel()
+	hour, none := time.Hour, time.Duration(0)
+	asked := Replacement{State: ReplacementAsked, Since: ago(10 * time.Minute)}
+	for name, c := range map[string]struct {
+		claim Claim
+		want  time.Time
+	}{
+		"no grace period":     {Claim{Deleted: now, Replacement: asked}, time.Time{}},
+		"not deleted":         {Claim{Grace: &hour}, time.Time{}},
+		"deleted by somebody": {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
+		"replaced first":      {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
+		"no time at all":      {Claim{Deleted: now, Grace: &none}, now},
+		"queued is not begun": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{ReplacementQueued, ago(hour)}}, now.Add(hour)},
+	} {
+		if got := c.claim.LastMoment(); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

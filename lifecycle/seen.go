@@ -21,6 +21,9 @@ const (
 	Settle = 2 * time.Second
 	// Poll is how often a machine that is ending, and a node that is being emptied, are looked at.
 	Poll = 2 * time.Second
+
+	// ReplaceWithin is how long a node that has expired waits at most: for its turn, and again for its replacement.
+	ReplaceWithin = 10 * time.Minute
 )
 
 // Seen is everything that decides what happens to a node next.
@@ -44,6 +47,8 @@ type Claim struct {
 	Deadline time.Time
 	// ExpireAfter is the age to be replaced at, nil for never.
 	ExpireAfter *time.Duration
+	// Replacement is how far the replacement of a claim that has expired has come.
+	Replacement Replacement
 
 	Launched    bool // the provider id is written on it
 	Registered  bool
@@ -55,6 +60,24 @@ type Claim struct {
 	// NotBefore is the earliest time of the next attempt to launch after one that failed; zero: now.
 	NotBefore time.Time
 }
+
+// Replacement is what is done for the pods of an expired node before it goes.
+type Replacement struct {
+	State ReplacementState
+	// Since when it is queued; or since when it was asked for, as noted on the claim, zero while there is no note.
+	Since time.Time
+}
+
+// ReplacementState is how far a replacement has come.
+type ReplacementState int
+
+// The states of a replacement.
+const (
+	ReplacementNone   ReplacementState = iota // not allowed: the node goes without
+	ReplacementQueued                         // as many nodes as the budgets allow are being replaced already
+	ReplacementAsked                          // it has its turn
+	ReplacementReady                          // every pod that can have another place has one on a node that is ready
+)
 
 // NodeClass is whether a machine may be bought with the claim's node class.
 type NodeClass int
@@ -96,7 +119,8 @@ type Node struct {
 	Reborn bool
 
 	Deleted  time.Time // when it was asked to go; zero while it may live
-	Cordoned bool      // tainted as disrupted
+	Closed   bool      // tainted as disrupted
+	Cordoned bool      // Closed, and out of load balancers
 
 	Ready     bool
 	Startup   string // a startup taint that is still on it, or empty

@@ -34,6 +34,8 @@ const (
 	// Initialize marks the node as fit for pods.
 	Initialize Action = "Initialize"
 
+	// Replace closes the Node to new pods and has a place planned for those that it has, noting on the claim since when.
+	Replace Action = "Replace"
 	// Delete the claim, for Step.Reason.
 	Delete Action = "Delete"
 	// SetDeadline notes on the claim when its pods will be deleted by force.
@@ -87,6 +89,8 @@ const (
 	WaitEphemeral     = "KnownEphemeralTaintsExist"
 	WaitResource      = "ResourceNotRegistered"
 	WaitExpiry        = "NotExpired"
+	WaitTurn          = "DisruptionBudget"
+	WaitReplacement   = "AwaitingReplacement"
 	WaitNothing       = "NothingToDo"
 	WaitMachineAnswer = "MachineUnknown"
 	WaitMachineEnd    = "MachineEnding"

@@ -167,6 +167,7 @@ func wire(p parts) controller.Loops {
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
 			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Replacements: &controller.Replacements{Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch},
 		},
 		Orphans: &controller.Orphans{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
