@@ -219,12 +219,17 @@ func TestRefusedPodIsTold(t *testing.T) {
 	r.classes(t)
 	r.pending(t, "huge", "64", "64Gi")
 	r.plan(t)
+	r.drip()
+	if len(r.claims(t)) > 0 || r.events.has("Pod/FailedScheduling", string(packing.TooSmall)) == "" {
+		t.Errorf("%d claims; events %v", len(r.claims(t)), r.events.told)
+	}
+}
+
+// drip tells at once what would be told at leisure.
+func (r *rig) drip() {
 	for len(r.Provisioner.Tell.drops) > 0 {
 		e := <-r.Provisioner.Tell.drops
 		r.events.Tell(e.about, e.reason, e.message)
-	}
-	if len(r.claims(t)) > 0 || r.events.has("Pod/FailedScheduling", string(packing.TooSmall)) == "" {
-		t.Errorf("%d claims; events %v", len(r.claims(t)), r.events.told)
 	}
 }
 

@@ -51,7 +51,9 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	}
 	switch {
 	case err == nil:
-		c.Offers.Sold(c.Now.now(), launch.Instance, a.request)
+		if c.Offers.Sold(c.Now.now(), launch.Instance, a.request) {
+			c.Batch.Hurry("shortage") // others wait for what there is again
+		}
 		return c.record(ctx, v, launch.Instance, c.Now.now())
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -63,13 +63,14 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 		return ec2.LaunchRequest{}, errNoMarket
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	o.taken.Release(string(claim.UID)) // of what was asked for before
+	o.Over(claim) // what was asked for before
 	subnets := o.perZone(class, now)
 	accepted, wrong := constraint.All(requirements(claim)...)
 	if wrong != nil {
 		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
 	way, picks := choose(market.Of(pool), wish{accepted, kube.Amounts(claim.Spec.Resources.Requests), wantsChoice(claim), subnets})
+	picks = o.take(now, string(claim.UID), way, picks)
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
 			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
@@ -90,6 +91,21 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	}
 	o.taken.Hold(now, request.ClaimUID, o.wanted(picks, subnets))
 	return request, nil
+}
+
+// take returns the picks that may be asked for: where EC2 was short not long ago, one launch probes for all.
+func (o *Offers) take(now time.Time, launch, way string, picks []pick) []pick {
+	choices := make([]ec2.Choice, len(picks))
+	for i, p := range picks {
+		choices[i] = ec2.Choice{InstanceType: p.kind.Name, Zone: p.offering.Zone}
+	}
+	var out []pick
+	for i, may := range o.Shortages.Take(now, launch, way, choices) {
+		if may {
+			out = append(out, picks[i])
+		}
+	}
+	return out
 }
 
 // wanted returns how many addresses a launch takes at least, by subnet: it takes them in one.
@@ -114,7 +130,10 @@ func (o *Offers) addresses(t catalog.Type) int {
 }
 
 // Over is told that nothing is asked for on behalf of the claim any more, whatever came of it.
-func (o *Offers) Over(claim *karpv1.NodeClaim) { o.taken.Release(string(claim.UID)) }
+func (o *Offers) Over(claim *karpv1.NodeClaim) {
+	o.taken.Release(string(claim.UID))
+	o.Shortages.Over(string(claim.UID))
+}
 
 // Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
 func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
@@ -204,12 +223,14 @@ func (o *Offers) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]ne
 // Short remembers what EC2 had none of.
 func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
 
-// Sold remembers what EC2 sold.
-func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) {
-	o.Shortages.Sold(i)
+// Sold remembers what EC2 sold, and reports whether it had been short of it.
+func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
+	belied := o.Shortages.Sold(i)
+	o.Shortages.Over(request.ClaimUID)
 	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
 	o.taken.Release(request.ClaimUID)
 	o.taken.Take(now, i.SubnetID, o.addresses(t))
+	return belied
 }
 
 // Bought returns what a claim of the pool is told about its machine.

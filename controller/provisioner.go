@@ -58,6 +58,7 @@ type Provisioner struct {
 	Tell     *Drip
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
+	Now      Clock
 
 	// Departures are told for which nodes that leave places were asked for; nil: nobody wants to know.
 	Departures *Departures
@@ -86,7 +87,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 // pass makes one plan and carries it out. It returns when to make another one although nothing changed; 0 for never.
 func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	// 1. read
-	begun := time.Now()
+	begun := p.Now.now()
 	market := p.Market.Market(begun)
 	if market == nil {
 		p.say("EC2 has not said yet what there is to buy")
@@ -116,7 +117,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	snapshot.Pods, held = p.Unhelped.Sort(all, begun)
 	plan := p.Solve(snapshot, market)
 	snapshot.Pods = all
-	planned := time.Now()
+	planned := p.Now.now()
 	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
 
 	// 3. act

@@ -214,7 +214,7 @@ func (r *rig) intercept() interceptor.Funcs {
 			defer mu.Unlock()
 			born++
 			o.SetUID(types.UID(fmt.Sprintf("uid-%d", born)))
-			o.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+			o.SetCreationTimestamp(metav1.NewTime(r.now().Truncate(time.Second)))
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -291,7 +291,7 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 	r.Loops = Loops{
 		Market: market, Pods: pods,
 		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log},
+			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
 		Claims: &Claims{Cache: r.api, Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
 			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Replacements: &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
@@ -399,7 +399,7 @@ func (r *rig) create(t *testing.T, o client.Object) {
 // plan runs one pass of the provisioner.
 func (r *rig) plan(t *testing.T) {
 	t.Helper()
-	r.Provisioner.pass(t.Context(), Window{First: time.Now(), Closed: time.Now(), Size: 1})
+	r.Provisioner.pass(t.Context(), Window{First: r.now(), Closed: r.now(), Size: 1})
 }
 
 // classes lets the loop of the node classes look at the one there is, and that of the pools after it.

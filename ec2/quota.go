@@ -38,7 +38,7 @@ func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 		t := &types[i]
 		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
 			e, ok := s.entries[shortKey{capacityType: capacityType, instanceType: t.Name}]
-			if !ok || !now.Before(e.until) {
+			if !ok || !now.Before(e.until) || s.isProbed(now, e) {
 				continue
 			}
 			k := quotaKey{quota(t.Name), capacityType}

@@ -66,17 +66,22 @@ func shortOfAll(capacityType, code string, f *fault.Error) []Short {
 }
 
 // The back-off of an offering that EC2 was short of: it is not asked for again for
-// FirstBackoff, then for twice as long each time, up to LongestBackoff. A launch
-// that succeeds, or a quiet time as long as the last back-off, starts it anew.
+// FirstBackoff, then for twice as long each time, up to backoffGrowth times as long.
+// A launch that succeeds, or a quiet time as long as the last back-off, starts it anew.
+// Whatever the back-off, one launch may probe as long as the first after the last
+// one asked: when EC2 has some again, that is known soon, and until then it is one
+// call and not a thousand that finds out. See Take.
 const (
-	FirstBackoff   = 3 * time.Minute
-	LongestBackoff = 48 * time.Minute
+	FirstBackoff  = 3 * time.Minute
+	backoffGrowth = 16
 )
 
-// Shortages remembers what EC2 was short of, for all pools: the first launch after
+// Shortages remembers what EC2 was short of, for all pools: one launch after
 // the wait probes for all of them. Its zero value remembers nothing. It is safe for
 // concurrent use; time is an argument everywhere.
 type Shortages struct {
+	First time.Duration // the first back-off; 0: FirstBackoff
+
 	mu      sync.Mutex
 	entries map[shortKey]shortage
 }
@@ -88,6 +93,17 @@ type shortage struct {
 	since  time.Time
 	wait   time.Duration
 	until  time.Time
+	tried  time.Time // when EC2 was last asked for it, or is being asked by a probe
+
+	prober string // the launch that probes, until EC2 has answered
+	before struct{ until, tried time.Time }
+}
+
+func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
+
+// isProbed reports whether it is time to ask for it again although the back-off goes on.
+func (s *Shortages) isProbed(now time.Time, e shortage) bool {
+	return !now.Before(e.tried.Add(s.first()))
 }
 
 // Note remembers what was short at now.
@@ -100,13 +116,16 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 	for _, one := range short {
 		k := keyOf(one)
 		old, ok := s.entries[k]
-		e := shortage{reason: one.Reason, since: now, wait: FirstBackoff}
+		e := shortage{reason: one.Reason, since: now, wait: s.first(), tried: now}
 		switch {
-		case ok && now.Before(old.until):
+		case ok && now.Before(old.until) && old.prober == "" && !s.isProbed(now, old):
 			continue // a launch that was under way already: nothing new
 		case ok && now.Before(old.until.Add(old.wait)):
-			e.wait = min(2*old.wait, LongestBackoff)
+			e.wait = min(2*old.wait, backoffGrowth*s.first())
 			e.since = old.since
+		}
+		if k.subnet != "" {
+			e.wait = s.first() // addresses come back with every node that goes
 		}
 		e.until = now.Add(e.wait)
 		s.entries[k] = e
@@ -114,30 +133,80 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 }
 
 // Sold forgets the shortages that the sale of an instance belies: of its
-// offering, of the quota of its type, of its way of paying, of its subnet.
-func (s *Shortages) Sold(i Instance) {
+// offering, of the quota of its type, of its way of paying, of its subnet. It
+// reports whether there were any.
+func (s *Shortages) Sold(i Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := len(s.entries)
 	for _, k := range keysOf(i.Type, i.Zone, i.CapacityType) {
 		delete(s.entries, k)
 	}
 	if i.SubnetID != "" {
 		delete(s.entries, shortKey{subnet: i.SubnetID})
 	}
+	return len(s.entries) < before
 }
 
-// Until returns when the offering may be asked for again, zero if it may be at
-// now. Quotas count as far as the type itself has met them; see Apply.
+// Take reports, of each choice, whether a launch that begins at now may ask for it;
+// launch is its name. Of what is short, or was not long ago, it may if nobody else is
+// asking: it is the probe, and others may not until EC2 has answered or the time of
+// the first back-off has passed. See Over.
+func (s *Shortages) Take(now time.Time, launch, capacityType string, choices []Choice) []bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]bool, len(choices))
+	taken := map[shortKey]bool{}
+	for i, c := range choices {
+		keys := keysOf(c.InstanceType, c.Zone, capacityType)
+		if s.until(now, keys).IsZero() {
+			out[i] = true
+			for _, k := range keys {
+				taken[k] = true // choices may share a quota: it is probed with all of them
+			}
+		}
+	}
+	for k := range taken {
+		e, ok := s.entries[k]
+		if !ok || !now.Before(e.until.Add(e.wait)) {
+			continue
+		}
+		if e.prober == "" {
+			e.before.until, e.before.tried = e.until, e.tried
+		}
+		e.prober, e.tried = launch, now
+		if next := now.Add(s.first()); e.until.Before(next) {
+			e.until = next
+		}
+		s.entries[k] = e
+	}
+	return out
+}
+
+// Over is told that the launch has ended. What it probed and heard nothing of is as it was.
+func (s *Shortages) Over(launch string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, e := range s.entries {
+		if e.prober == launch {
+			e.prober, e.until, e.tried = "", e.before.until, e.before.tried
+			s.entries[k] = e
+		}
+	}
+}
+
+// Until returns when the back-off of the offering ends, zero if it may be asked for
+// at now, by a probe perhaps. Quotas count as far as the type itself has met them; see Apply.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.until(now, instanceType, zone, capacityType)
+	return s.until(now, keysOf(instanceType, zone, capacityType))
 }
 
-func (s *Shortages) until(now time.Time, instanceType, zone, capacityType string) time.Time {
+func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	var last time.Time
-	for _, k := range keysOf(instanceType, zone, capacityType) {
-		if e, ok := s.entries[k]; ok && now.Before(e.until) && e.until.After(last) {
+	for _, k := range keys {
+		if e, ok := s.entries[k]; ok && now.Before(e.until) && !s.isProbed(now, e) && e.until.After(last) {
 			last = e.until
 		}
 	}
@@ -181,7 +250,7 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, dry []string) []ca
 		copied := false
 		for j, o := range t.Offerings {
 			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
-				!s.until(now, t.Name, o.Zone, o.CapacityType).IsZero()
+				!s.until(now, keysOf(t.Name, o.Zone, o.CapacityType)).IsZero()
 			if !o.Available || !isShort {
 				continue
 			}

@@ -1,6 +1,8 @@
 package ec2
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,110 @@ func TestShortages(t *testing.T) {
 	for _, other := range [][3]string{{"m5.xlarge", "a", catalog.Spot}, {"m5.large", "b", catalog.Spot}, {"m5.large", "a", catalog.OnDemand}} {
 		if u := s.Until(at(306), other[0], other[1], other[2]); !u.IsZero() {
 			t.Errorf("%v is taken to be short until %s", other, u)
+		}
+	}
+}
+
+// TestProbes: however long the back-off has become, one launch at a time finds out whether there is some again.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
+	one := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
+	var s Shortages
+	take := func(minute int) bool {
+		return s.Take(at(minute), "launch", catalog.Spot, []Choice{{InstanceType: "m5.large", Zone: "a"}})[0]
+	}
+	c := catalog.Catalog{Types: []catalog.Type{{Name: "m5.large", Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}}}}
+	for _, step := range []struct {
+		minute   int
+		want     bool // may be asked for
+		isNoted  bool // and EC2 had none
+		wantWait int  // minutes of back-off then
+	}{
+		{0, true, true, 3}, {1, false, false, 3}, {3, true, true, 6}, {4, false, false, 6},
+		{6, true, true, 12}, {8, false, false, 12}, {9, true, true, 24}, {12, true, true, 48}, {15, true, true, 48},
+		{18, true, false, 48}, {19, false, false, 48}, // the probe of minute 18 is not answered yet
+		{21, true, true, 48},
+	} {
+		if got := s.Apply(at(step.minute), c).Types[0].Offerings[0].Available; got != step.want {
+			t.Errorf("minute %d: available %t, want %t", step.minute, got, step.want)
+		}
+		if got := take(step.minute); got != step.want {
+			t.Errorf("minute %d: the first launch may ask for it: %t, want %t", step.minute, got, step.want)
+		}
+		if step.minute > 0 && take(step.minute) {
+			t.Errorf("minute %d: a second launch may ask for it, too", step.minute)
+		}
+		if step.isNoted {
+			s.Note(at(step.minute), one)
+		}
+		if known := s.List(at(step.minute)); len(known) != 1 || int(known[0].Until.Sub(at(step.minute)).Minutes()) > step.wantWait {
+			t.Errorf("minute %d: known %+v, want a back-off of %d minutes", step.minute, known, step.wantWait)
+		} else if wait := int(known[0].Until.Sub(at(step.minute)).Minutes()); step.isNoted && wait != step.wantWait {
+			t.Errorf("minute %d: a back-off of %d minutes, want %d", step.minute, wait, step.wantWait)
+		}
+	}
+	if !take(24) {
+		t.Fatal("no probe at minute 24")
+	}
+	s.Sold(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
+	first, second := take(24), take(24)
+	if !first || !second {
+		t.Error("what a probe has bought is not free for all")
+	}
+}
+
+// TestProbeThatLearnedNothing: a launch that bought something else, or that EC2 refused, leaves the probe to the next.
+func TestProbeThatLearnedNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	choice := []Choice{{InstanceType: "m5.large", Zone: "a"}}
+	var s Shortages
+	s.Note(now, Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"})
+	for i, after := range []time.Duration{FirstBackoff, FirstBackoff + time.Second, 2*FirstBackoff - time.Second} {
+		for try, want := range []bool{true, false} {
+			if got := s.Take(now.Add(after), fmt.Sprint(i, try), catalog.Spot, choice)[0]; got != want {
+				t.Errorf("%s later: launch %d may ask: %t, want %t", after, try, got, want)
+			}
+			if !want {
+				s.Over(fmt.Sprint(i, try)) // it had nothing to ask for
+			}
+		}
+		s.Over(fmt.Sprint(i, 0))
+	}
+	late := now.Add(2 * FirstBackoff)
+	if !s.Take(late, "a", catalog.Spot, choice)[0] || !s.Take(late, "b", catalog.Spot, choice)[0] {
+		t.Error("a shortage of long ago still counts")
+	}
+	if known := s.List(late); len(known) > 0 {
+		t.Errorf("known: %+v", known)
+	}
+}
+
+// TestOneProbeHasAllChoices: what is short for one cause is probed with all that the launch accepts of it, in one call.
+func TestOneProbeHasAllChoices(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	choices := []Choice{{InstanceType: "m5.large", Zone: "a"}, {InstanceType: "m5.large", Zone: "b"}, {InstanceType: "c5.large", Zone: "a"}}
+	for name, short := range map[string][]Short{
+		"all of spot": {{CapacityType: catalog.Spot, Reason: "InsufficientCapacity"}},
+		"a quota": {
+			{CapacityType: catalog.Spot, InstanceType: "m5.large", Reason: reasonSpotQuota}, {CapacityType: catalog.Spot, InstanceType: "c5.large", Reason: reasonSpotQuota},
+		},
+	} {
+		s := Shortages{First: time.Minute}
+		s.Note(now, short...)
+		s.Note(now.Add(time.Minute), short...) // a back-off of two minutes
+		for _, step := range []struct {
+			after time.Duration
+			want  bool
+		}{{90 * time.Second, false}, {2 * time.Minute, true}, {2*time.Minute + time.Second, false}} {
+			if got := s.Take(now.Add(step.after), "launch", catalog.Spot, choices); slices.Contains(got, !step.want) {
+				t.Errorf("%s: after %s a launch may ask for %v of its choices, want %t of each", name, step.after, got, step.want)
+			}
+		}
+		if got := s.Take(now.Add(3*time.Minute), "launch", catalog.OnDemand, choices); slices.Contains(got, false) {
+			t.Errorf("%s: on demand: %v", name, got)
 		}
 	}
 }
