@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	got, notes, err := load("")
 	want := Settings{
 		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
-		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
+		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}

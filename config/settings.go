@@ -47,6 +47,8 @@ type Settings struct {
 
 	// DisableDryRun: EC2 is not asked about a launch before there is one.
 	DisableDryRun bool
+	// ShortageBackoff is how long what EC2 was short of is not asked for again after the first time: ec2.Shortages.
+	ShortageBackoff time.Duration
 	// EC2Limits are EC2's limits of API calls, by action ("CreateFleet", "Describe*"), where they are not those that every
 	// account begins with: package budget.
 	EC2Limits map[string]Rate
@@ -87,4 +89,5 @@ const (
 	KubeQPS         = 200
 	KubeBurst       = 300
 	RefreshInterval = time.Minute
+	ShortageBackoff = 3 * time.Minute
 )

@@ -52,6 +52,7 @@ func (c *Settings) table() []setting {
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 
 		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
+		{flag: "shortage-backoff", fallback: "3m", help: "how long nothing is asked of EC2 that it was short of; where it goes on being short, one launch probes this often", set: period(&c.ShortageBackoff, time.Second)},
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},

@@ -133,7 +133,7 @@ func wire(p parts) controller.Loops {
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		holds     = &controller.Holds{}
 		unhelped  = &controller.Unhelped{}
-		shortages = &ec2.Shortages{}
+		shortages = &ec2.Shortages{First: p.settings.ShortageBackoff}
 		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
 		leavers   = &controller.Departures{}
