@@ -117,7 +117,7 @@ func (m *machines) boot(ctx context.Context, i world.Instance, say func(string))
 	return machine.Boot(ctx, machine.Instance{
 		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName,
 		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts,
-		Image: machine.Image{Family: image.Family, Architecture: image.Architecture, Version: image.Version},
+		Image: machine.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version},
 	}, surroundings{m.lab, i}, say), nil
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -69,10 +70,13 @@ func (b *boot) bootstrap(args []string, _ io.Reader, stdout, stderr io.Writer) i
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
-	b.kubelet = &start{
+	next := &start{
 		config: config, server: endpoint, ca: pem,
 		args: append([]string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + b.PrivateIP},
 			b.extraArgs(flags["--kubelet-extra-args"])...),
+	}
+	if b.kubelet == nil { // else it runs since an earlier call, and "systemctl start" changes nothing about it
+		b.kubelet = next
 	}
 	fmt.Fprintln(stdout, "Created symlink from /etc/systemd/system/multi-user.target.wants/kubelet.service to /etc/systemd/system/kubelet.service.")
 	fmt.Fprintln(stdout, "nvidia-smi not found")
@@ -118,19 +122,20 @@ func (b *boot) al2Config(flags map[string]string) ([]byte, error) {
 	if flags["--use-max-pods"] == "true" {
 		config["maxPods"] = b.addressablePods()
 	}
-	dns := flags["--dns-cluster-ip"]
-	if dns == "" {
-		dns = "10.100.0.10"
-		if strings.HasPrefix(b.PrivateIP, "10.") {
-			dns = "172.20.0.10"
-		}
-	}
-	config["clusterDNS"] = []string{dns}
+	config["clusterDNS"] = []string{cmp.Or(flags["--dns-cluster-ip"], b.guessedDNS())}
 	data, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("write kubelet configuration: %w", err)
 	}
 	return data, nil
+}
+
+// guessedDNS is where cluster DNS should be, by the range of the machine's own address.
+func (b *boot) guessedDNS() string {
+	if strings.HasPrefix(b.PrivateIP, "10.") {
+		return "172.20.0.10"
+	}
+	return "10.100.0.10"
 }
 
 // baseConfig is what both Amazon Linux images set.
@@ -143,7 +148,7 @@ func (b *boot) baseConfig() map[string]any {
 		"cgroupDriver":             "systemd",
 		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 		"providerID":               "aws:///" + b.Zone + "/" + b.ID,
-		"kubeReserved":             b.reserved(),
+		"kubeReserved":             b.reserved(b.addressablePods()),
 		"evictionHard":             map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"},
 		"registerNode":             true,
 	}

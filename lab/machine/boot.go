@@ -30,6 +30,7 @@ type Instance struct {
 
 // Image is what the instance boots from.
 type Image struct {
+	Name         string // "bottlerocket-aws-k8s-1.31-x86_64-v1.53.0-0123abcd"
 	Family       string // "AL2", "AL2023", …, in the words of an EC2NodeClass
 	Architecture string // "x86_64" or "arm64"
 	Version      string // of its Kubernetes: "1.31"
@@ -79,19 +80,11 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 	defer cancel()
 	b := &boot{Instance: i, around: around, say: say, born: time.Now()}
 	b.sayKernel()
-	parts, err := split(i.UserData)
-	if err != nil {
-		b.cloudInit("util.py[WARNING]: Failed to read user data: %v", err)
+	if i.Image.Family == "Bottlerocket" {
+		b.bootBottlerocket()
+	} else {
+		b.bootCloudInit(ctx)
 	}
-	switch i.Image.Family {
-	case "AL2", "Custom", "":
-		b.bootAL2(ctx, parts)
-	case "AL2023":
-		b.bootAL2023(ctx, parts)
-	default:
-		b.cloudInit("the lab does not know how an image of family %s boots", i.Image.Family)
-	}
-	b.cloudInit("Cloud-init v. 22.2.2 finished at %s. Datasource DataSourceEc2.  Up %.2f seconds", stamp(), b.up())
 	if b.kubelet == nil {
 		return nil
 	}
@@ -103,6 +96,25 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 		return nil
 	}
 	return settings
+}
+
+// bootCloudInit boots an image that has cloud-init take its user data apart.
+func (b *boot) bootCloudInit(ctx context.Context) {
+	b.cloudInit("Cloud-init v. 22.2.2 running 'init' at %s. Up %.2f seconds.", stamp(), b.up())
+	b.cloudInit("ci-info: | eth0 | True | %s | 255.255.255.0 | global |", b.PrivateIP)
+	parts, err := split(b.UserData)
+	if err != nil {
+		b.cloudInit("util.py[WARNING]: Failed to read user data: %v", err)
+	}
+	switch b.Image.Family {
+	case "AL2", "Custom", "":
+		b.bootAL2(ctx, parts)
+	case "AL2023":
+		b.bootAL2023(ctx, parts)
+	default:
+		b.cloudInit("the lab does not know how an image of family %s boots", b.Image.Family)
+	}
+	b.cloudInit("Cloud-init v. 22.2.2 finished at %s. Datasource DataSourceEc2.  Up %.2f seconds", stamp(), b.up())
 }
 
 // runShell runs the shell parts in order, as cloud-init's scripts-user module does.

@@ -45,7 +45,7 @@ func bootWith(t *testing.T, family, userData string, a around) (*kubelet.Setting
 	s := Boot(ctx, Instance{
 		ID: "i-0123456789abcdef0", Region: "us-east-1", Zone: "us-east-1a", PrivateIP: "192.168.1.7",
 		PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20,
-		Image: Image{Family: family, Architecture: "x86_64", Version: "1.36"}, Facts: facts,
+		Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: family, Architecture: "x86_64", Version: "1.36"}, Facts: facts,
 	}, a, func(line string) { console.WriteString(line + "\n") })
 	return s, console.String()
 }
@@ -99,6 +99,7 @@ func TestBoot(t *testing.T) {
 		wantLabels       map[string]string
 		wantNoKubelet    bool
 		wantConsole      []string
+		wantInOrder      []string // likewise, one after another
 	}{
 		"AL2 as Karpenter writes it": {
 			family: "AL2", userData: al2Script,
@@ -116,6 +117,11 @@ func TestBoot(t *testing.T) {
 		"case-4: the form that works": {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--register-with-taints karpenter.sh/unregistered:NoExecute'`,
 			wantTaints: unregistered,
+		},
+		"a second call: the kubelet runs since the first": {
+			family: "AL2", userData: bootstrap + "--kubelet-extra-args --node-labels=call=1\n" + strings.TrimPrefix(bootstrap, "#!/bin/bash\n") +
+				"--kubelet-extra-args --node-labels=call=2\n",
+			wantLabels: map[string]string{"call": "1"},
 		},
 		"a variable from an earlier line": {
 			family: "AL2", userData: "#!/bin/sh\nPOOL=a\nif [ -d /etc/eks ]; then LABELS=\"pool=$POOL,arch=$(uname -m)\"; fi\n" +
@@ -172,6 +178,17 @@ func TestBoot(t *testing.T) {
 			family: "AL2023", userData: strings.Replace(nodeConfigPart, "maxPods: 29", "maxPods: many", 1), wantNoKubelet: true,
 			wantConsole: []string{"failed to load kubelet config file"},
 		},
+		"AL2023: NodeConfig and shell, in whatever order": {
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n", "--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho first\n"+
+				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho second\n--//\n", 1),
+			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
+			wantInOrder: []string{"Loading configuration..", "first", "second", "Starting daemon.."},
+		},
+		"AL2023: a script that fails keeps no node from joining": {
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n", "--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\nexit 3\n--//\n", 1),
+			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
+			wantInOrder: []string{"exit status 3", "Failed to run module scripts-user", "Starting daemon.."},
+		},
 		"AL2023 without credentials": {
 			family: "AL2023", userData: nodeConfigPart, around: around{credentials: errors.New("it has no instance profile")}, wantNoKubelet: true,
 			wantConsole: []string{"no EC2 IMDS role found"},
@@ -185,6 +202,14 @@ func TestBoot(t *testing.T) {
 				if !strings.Contains(console, want) {
 					t.Errorf("the console does not say %q", want)
 				}
+			}
+			rest := console
+			for _, want := range tt.wantInOrder {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Errorf("the console does not say %q, or not after what it should follow", want)
+				}
+				rest = after
 			}
 			if (s == nil) != tt.wantNoKubelet {
 				t.Errorf("kubelet starts: %t, want %t", s != nil, !tt.wantNoKubelet)

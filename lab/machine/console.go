@@ -9,12 +9,10 @@ import (
 // sayKernel prints what comes before anything of ours.
 func (b *boot) sayKernel() {
 	arch := b.Image.Architecture
-	b.say(fmt.Sprintf("[    0.000000] Linux version %s.%s (mockbuild@ip-10-0-38-203) #1 SMP", kernel(b.Image.Family), arch))
+	b.say(fmt.Sprintf("[    0.000000] Linux version %s.%s (mockbuild@ip-10-0-38-203) #1 SMP", b.Image.kernel(), arch))
 	b.say(fmt.Sprintf("[    0.000000] DMI: Amazon EC2 %s/, BIOS 1.0 10/16/2017", b.Facts.Name))
 	b.say(fmt.Sprintf("[    0.213004] Memory: %dK/%dK available", b.memoryKiB(), b.Facts.MemoryMiB*1024))
 	b.say(fmt.Sprintf("[    2.730115] systemd[1]: Detected architecture %s.", strings.ReplaceAll(arch, "_", "-")))
-	b.cloudInit("Cloud-init v. 22.2.2 running 'init' at %s. Up %.2f seconds.", stamp(), b.up())
-	b.cloudInit("ci-info: | eth0 | True | %s | 255.255.255.0 | global |", b.PrivateIP)
 }
 
 // cloudInit prints a line as cloud-init does.
@@ -33,16 +31,23 @@ func (b *boot) up() float64 { return 9 + time.Since(b.born).Seconds() }
 
 func stamp() string { return time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 +0000") }
 
-func kernel(family string) string {
-	if family == "AL2023" {
+func (i Image) kernel() string {
+	switch i.Family {
+	case "AL2023":
 		return "6.1.155-176.282.amzn2023"
+	case "Bottlerocket":
+		return "6.12.46"
 	}
 	return "5.10.245-241.976.amzn2"
 }
 
-func osImage(family string) string {
-	if family == "AL2023" {
+// system is what the image calls itself: PRETTY_NAME of its os-release.
+func (i Image) system() string {
+	switch i.Family {
+	case "AL2023":
 		return "Amazon Linux 2023.9.20251110"
+	case "Bottlerocket":
+		return "Bottlerocket OS " + i.release() + " (" + i.flavour() + ")"
 	}
 	return "Amazon Linux 2"
 }

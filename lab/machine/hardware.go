@@ -35,11 +35,12 @@ func (b *boot) addressablePods() int64 {
 }
 
 // reserved is what the image's bootstrap keeps for Kubernetes: memory by pods,
-// cpu by cores. Source: bootstrap.sh and nodeadm of amazon-eks-ami.
-func (b *boot) reserved() map[string]string {
+// cpu by cores. Source: bootstrap.sh and nodeadm of amazon-eks-ami; the helpers
+// kube_reserve_cpu and kube_reserve_memory of Bottlerocket, which are the same.
+func (b *boot) reserved(pods int64) map[string]string {
 	return map[string]string{
 		"cpu":               fmt.Sprintf("%dm", reservedCPU(b.Facts.Processor.VCPUs*1000)),
-		"memory":            fmt.Sprintf("%dMi", 255+11*b.addressablePods()),
+		"memory":            fmt.Sprintf("%dMi", 255+11*pods),
 		"ephemeral-storage": "1Gi",
 	}
 }

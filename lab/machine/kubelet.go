@@ -57,7 +57,7 @@ func (b *boot) startKubelet() (*kubelet.Settings, error) {
 		NodeName: name, ProviderID: config.ProviderID, IP: b.PrivateIP,
 		Labels: flags.NodeLabels, Taints: taints(config), ExternalCloud: flags.CloudProvider == "external",
 		Capacity: capacity, Allocatable: allocatable,
-		Arch: b.arch(), OSImage: osImage(b.Image.Family), KernelVersion: kernel(b.Image.Family) + "." + b.Image.Architecture,
+		Arch: b.arch(), OSImage: b.Image.system(), KernelVersion: b.Image.kernel() + "." + b.Image.Architecture,
 		Version: "v" + b.Image.Version + ".3-eks-3025e55",
 		Server:  b.kubelet.server, CA: b.kubelet.ca,
 	}, nil

@@ -55,7 +55,7 @@ func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
 	case "-m", "-p", "-i":
 		fmt.Fprintln(out, machine)
 	case "-r":
-		fmt.Fprintln(out, kernel(b.Image.Family)+"."+machine)
+		fmt.Fprintln(out, b.Image.kernel()+"."+machine)
 	default:
 		fmt.Fprintln(out, "Linux")
 	}
