@@ -167,37 +167,47 @@ func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Dur
 	t.Logf("%d pods run after %.1f s", want, time.Since(begun).Seconds())
 }
 
-// nothingLeft deletes the test's workloads, then its pool and class, and waits
-// until nothing is left of them on either side.
-func nothingLeft(t *testing.T, l *lab.Lab, name string) {
+// nothingLeft deletes the test's workloads, then its pools and classes, and waits
+// until nothing is left of them on either side. Without pools it is the one of the
+// test's name.
+func nothingLeft(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	t.Helper()
 	ctx := t.Context()
 	begun := time.Now()
+	if len(pools) == 0 {
+		pools = []string{name}
+	}
 	if err := l.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
-		left, err := remains(ctx, l, name)
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("there still are %d: %v", len(left), left[:min(5, len(left))])
-		}
-		return len(left) == 0, err
-	})
+	for _, pool := range pools {
+		within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
+			left, err := remains(ctx, l, pool)
+			if err == nil && len(left) > 0 {
+				err = fmt.Errorf("there still are %d: %v", len(left), left[:min(5, len(left))])
+			}
+			return len(left) == 0, err
+		})
+	}
 	t.Logf("all nodes have left after %.1f s", time.Since(begun).Seconds())
-	for _, object := range []client.Object{
-		&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}},
-	} {
-		if err := l.Client.Delete(ctx, object); err != nil {
-			t.Fatal(err)
+	for _, pool := range pools {
+		for _, object := range []client.Object{
+			&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: pool}},
+		} {
+			if err := l.Client.Delete(ctx, object); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	within(t, l, 90*time.Second, "launch templates and instance profiles to go with their class", func(context.Context) (bool, error) {
-		left := leftovers(l, name)
-		if len(left) > 0 {
-			return false, fmt.Errorf("there still are %v", left)
-		}
-		return true, nil
-	})
+	for _, pool := range pools {
+		within(t, l, 90*time.Second, "launch templates and instance profiles to go with their class", func(context.Context) (bool, error) {
+			left := leftovers(l, pool)
+			if len(left) > 0 {
+				return false, fmt.Errorf("there still are %v", left)
+			}
+			return true, nil
+		})
+	}
 }
 
 // remains lists the claims, nodes and living instances of a pool.

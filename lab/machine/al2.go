@@ -7,15 +7,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 )
+
+// kubeletConfigAL2 is where the image has the kubelet's configuration.
+const kubeletConfigAL2 = "/etc/kubernetes/kubelet/kubelet-config.json"
 
 // bootAL2 boots Amazon Linux 2: everything is up to the user data's scripts,
 // which are to call /etc/eks/bootstrap.sh.
 func (b *boot) bootAL2(ctx context.Context, parts []part) {
 	b.refuseParts(parts)
 	box := b.sandbox()
-	box.programs["/etc/eks/bootstrap.sh"] = b.bootstrap
+	if data, err := json.MarshalIndent(imageConfig(), "", "  "); err == nil {
+		box.files.content[kubeletConfigAL2] = data
+	}
+	box.programs["/etc/eks/bootstrap.sh"] = func(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+		return b.bootstrap(box.files, args, stdout, stderr)
+	}
 	b.runShell(ctx, parts, box)
 	if b.kubelet == nil {
 		return
@@ -36,7 +45,7 @@ var bootstrapFlags = map[string]bool{
 }
 
 // bootstrap stands in for /etc/eks/bootstrap.sh.
-func (b *boot) bootstrap(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int {
 	flags, cluster, problem := parseBootstrap(args)
 	if problem != "" {
 		fmt.Fprintln(stderr, problem)
@@ -65,7 +74,7 @@ func (b *boot) bootstrap(args []string, _ io.Reader, stdout, stderr io.Writer) i
 		fmt.Fprintln(stderr, "Exited with error on line 470")
 		return 1
 	}
-	config, err := b.al2Config(flags)
+	config, err := b.al2Config(f, flags)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
@@ -115,10 +124,15 @@ func parseBootstrap(args []string) (flags map[string]string, cluster, problem st
 	return flags, positional[0], ""
 }
 
-// al2Config is the kubelet's configuration as the image has it, with what
-// bootstrap.sh writes into it.
-func (b *boot) al2Config(flags map[string]string) ([]byte, error) {
-	config := b.baseConfig()
+// al2Config is the kubelet's configuration: the file of the image, with what a
+// script before has made of it and what bootstrap.sh writes into it.
+func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
+	data, _ := f.read(kubeletConfigAL2)
+	var config map[string]any
+	if err := json.Unmarshal(data, &config); err != nil {
+		return nil, fmt.Errorf("parse error: %w", err)
+	}
+	maps.Copy(config, b.instanceConfig())
 	if flags["--use-max-pods"] == "true" {
 		config["maxPods"] = b.addressablePods()
 	}
@@ -138,8 +152,8 @@ func (b *boot) guessedDNS() string {
 	return "10.100.0.10"
 }
 
-// baseConfig is what both Amazon Linux images set.
-func (b *boot) baseConfig() map[string]any {
+// imageConfig is what both Amazon Linux images set of the kubelet, whatever instance it is.
+func imageConfig() map[string]any {
 	return map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
 		"kind":                     "KubeletConfiguration",
@@ -147,9 +161,15 @@ func (b *boot) baseConfig() map[string]any {
 		"clusterDomain":            "cluster.local",
 		"cgroupDriver":             "systemd",
 		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-		"providerID":               "aws:///" + b.Zone + "/" + b.ID,
-		"kubeReserved":             b.reserved(b.addressablePods()),
-		"evictionHard":             map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"},
 		"registerNode":             true,
+	}
+}
+
+// instanceConfig is what the bootstrap of both sets by the instance.
+func (b *boot) instanceConfig() map[string]any {
+	return map[string]any{
+		"providerID":   "aws:///" + b.Zone + "/" + b.ID,
+		"kubeReserved": b.reserved(b.addressablePods()),
+		"evictionHard": map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"},
 	}
 }

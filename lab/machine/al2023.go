@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"strings"
 
@@ -165,7 +166,8 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	if err != nil {
 		return nil, fmt.Errorf("could not parse cidr: %w", err)
 	}
-	config := b.baseConfig()
+	config := imageConfig()
+	maps.Copy(config, b.instanceConfig())
 	config["maxPods"] = b.addressablePods()
 	config["clusterDNS"] = []string{dnsOf(cidr)}
 	mergeInto(config, c.Spec.Kubelet.Config)

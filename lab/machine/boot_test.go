@@ -123,6 +123,15 @@ func TestBoot(t *testing.T) {
 				"--kubelet-extra-args --node-labels=call=2\n",
 			wantLabels: map[string]string{"call": "1"},
 		},
+		"AL2: the kubelet's configuration changed before": {
+			family: "AL2", userData: "#!/bin/bash -e\nF=/etc/kubernetes/kubelet/kubelet-config.json\n" +
+				"jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}] | .systemReserved.cpu=\"100m\"' $F > /tmp/k && mv /tmp/k $F\n" + bootstrap,
+			wantTaints: []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
+		},
+		"AL2: the kubelet's configuration spoilt before": {
+			family: "AL2", userData: "#!/bin/bash\n: > /etc/kubernetes/kubelet/kubelet-config.json\n" + bootstrap, wantNoKubelet: true,
+			wantConsole: []string{"parse error: unexpected end of JSON input"},
+		},
 		"a variable from an earlier line": {
 			family: "AL2", userData: "#!/bin/sh\nPOOL=a\nif [ -d /etc/eks ]; then LABELS=\"pool=$POOL,arch=$(uname -m)\"; fi\n" +
 				"/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= --kubelet-extra-args \"--node-labels=$LABELS\"",

@@ -21,6 +21,9 @@ func (b *boot) utilities(f *files) map[string]program {
 		"mkdir":    func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
 		"rm":       func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
 		"touch":    func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
+		"cp":       func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "cp", args, err) },
+		"mv":       func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "mv", args, err) },
+		"jq":       func(args []string, in io.Reader, out, err io.Writer) int { return jq(f, args, in, out, err) },
 		"base64":   encodeOrDecode,
 		"curl":     b.curl,
 		"hostname": printer(b.PrivateDNSName),
@@ -120,6 +123,36 @@ func touch(f *files, args []string) int {
 		if f.write(path.Clean(name), nil, true) != nil {
 			return 1
 		}
+	}
+	return 0
+}
+
+// carry is cp, or mv, of one file to another.
+func carry(f *files, name string, args []string, errs io.Writer) int {
+	var paths []string
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			paths = append(paths, path.Clean(arg))
+		}
+	}
+	if len(paths) != 2 {
+		fmt.Fprintf(errs, "%s: missing file operand\n", name)
+		return 1
+	}
+	data, ok := f.read(paths[0])
+	if !ok {
+		fmt.Fprintf(errs, "%s: cannot stat '%s': No such file or directory\n", name, paths[0])
+		return 1
+	}
+	if to, err := f.stat(paths[1]); err == nil && to.IsDir() {
+		paths[1] = path.Join(paths[1], path.Base(paths[0]))
+	}
+	if err := f.write(paths[1], data, false); err != nil {
+		fmt.Fprintf(errs, "%s: cannot create regular file '%s': No such file or directory\n", name, paths[1])
+		return 1
+	}
+	if name == "mv" && paths[0] != paths[1] {
+		f.remove(paths[0])
 	}
 	return 0
 }
