@@ -1,0 +1,41 @@
+package lab_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestMeasuredCapacity: one pod fits no node of the only type by what is reckoned of it (3246Mi are allocatable), and
+// does by what its nodes have (3328Mi). Once the first is ready, the pod gets one; and what was measured is kept.
+func TestMeasuredCapacity(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	name := namespaced(t, l)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [t3.medium]}"),
+		deployment(name, "small", 1, "500m", "256Mi", "test: "+name),
+		deployment(name, "large", 1, "500m", "3280Mi", "test: "+name),
+	)
+	allRun(t, l, name, 2, time.Minute)
+	within(t, l, time.Minute, "what was measured to be kept", func(ctx context.Context) (bool, error) {
+		var kept corev1.ConfigMap
+		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "joiner-measured-capacity"}, &kept); err != nil {
+			return false, err
+		}
+		for _, lines := range kept.Data {
+			for line := range strings.Lines(lines) {
+				if strings.HasPrefix(line, "t3.medium memory=") && strings.Contains(line, " disk=20Gi:") && strings.Contains(line, " pods=17:17 ") {
+					return true, nil
+				}
+			}
+		}
+		return false, nil
+	})
+	nothingLeft(t, l, name)
+}
