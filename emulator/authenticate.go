@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,10 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
-// validity is how far the time of a signature may be from ours. A presigned
-// call of STS is good for as long, whatever its X-Amz-Expires says: that is how
-// the tokens of EKS live 15 minutes though they ask for 60 seconds.
-const validity = 15 * time.Minute
+// How far the time of a signature may be from ours: 5 minutes by
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html, and 15 of EC2 by
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html. A presigned
+// call of STS is good for 15 minutes, too, whatever its X-Amz-Expires says: that is how
+// the tokens of EKS live so long though they ask for 60 seconds.
+const (
+	validity     = 5 * time.Minute
+	longValidity = 15 * time.Minute
+)
 
 // clusterHeader is the header by which a token of EKS names its cluster.
 const clusterHeader = "X-K8s-Aws-Id"
@@ -41,38 +47,70 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	if session.Token != sig.token || !w.Stands(session) {
 		return world.Identity{}, invalidToken(c.service)
 	}
-	if err := verify(now, session, sig, r, c.body); err != nil {
+	if err := verify(now, session, sig, r, c); err != nil {
 		return world.Identity{}, err
 	}
 	return session.Identity, nil
 }
 
 // verify refuses a request that the session did not sign, or not now.
-func verify(now time.Time, session world.Session, sig signature, r *http.Request, body []byte) error {
+func verify(now time.Time, session world.Session, sig signature, r *http.Request, c *call) error {
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {
-		return forbidden("ExpiredToken", "The security token included in the request is expired")
+		return expired(c)
 	}
-	if err := checkTime(now, sig); err != nil {
+	if err := checkTime(now, sig, c); err != nil {
 		return err
 	}
 	if r.Header.Get(clusterHeader) != "" && !slices.Contains(sig.headers, strings.ToLower(clusterHeader)) {
 		return forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
 	}
-	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, body) {
+	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, c.body) {
 		return forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	return nil
 }
 
 // checkTime refuses a signature that is too old or from the future.
-func checkTime(now time.Time, sig signature) error {
-	if now.After(sig.at.Add(validity)) {
-		return forbidden("SignatureDoesNotMatch", "Signature expired: "+sig.at.Format(amzTime)+" is now earlier than "+now.Add(-validity).Format(amzTime)+" ("+now.Format(amzTime)+" - 15 min.)")
+func checkTime(now time.Time, sig signature, c *call) error {
+	most := validity
+	if c.service == "ec2" || sig.presigned {
+		most = longValidity
 	}
-	if sig.at.After(now.Add(validity)) {
-		return forbidden("SignatureDoesNotMatch", "Signature not yet current: "+sig.at.Format(amzTime)+" is still later than "+now.Add(validity).Format(amzTime)+" ("+now.Format(amzTime)+" + 15 min.)")
+	var says string
+	switch {
+	case now.After(sig.at.Add(most)):
+		says = fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %d min.)",
+			sig.at.Format(amzTime), now.Add(-most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
+	case sig.at.After(now.Add(most)):
+		says = fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %d min.)",
+			sig.at.Format(amzTime), now.Add(most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
+	default:
+		return nil
 	}
-	return nil
+	switch c.protocol {
+	case ec2Query:
+		return requestExpired()
+	case awsQuery:
+		return forbidden("SignatureDoesNotMatch", says)
+	}
+	return &world.Error{Code: "InvalidSignatureException", Message: says}
+}
+
+// expired refuses the keys of a session that has ended, in the words of the service.
+func expired(c *call) error {
+	const says = "The security token included in the request is expired"
+	switch c.service {
+	case "ec2":
+		return requestExpired()
+	case "ssm", "eks", "pricing":
+		return &world.Error{Code: "ExpiredTokenException", Message: says}
+	}
+	return forbidden("ExpiredToken", says)
+}
+
+// requestExpired is what EC2 answers both to keys that have ended and to a signature of another time.
+func requestExpired() error {
+	return &world.Error{Code: "RequestExpired", Message: "Request has expired."}
 }
 
 // accountOf returns the account that an unknown access key stands for.

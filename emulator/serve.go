@@ -17,6 +17,8 @@ import (
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(s.build)
 	began := time.Now()
+	// By this header clients find out that their clock is not AWS's.
+	w.Header().Set("Date", s.now().Format(http.TimeFormat))
 	c, err := s.read(w, r)
 	var answer any
 	var spoilt *world.Answer
