@@ -19,11 +19,12 @@ import (
 // ever for a peer that takes the request and says nothing, and a loop with it. EC2's slowest calls take some ten seconds.
 const longestAnswer = time.Minute
 
-// Genuine returns cfg with three additions. Clients made from it refuse answers that
+// Genuine returns cfg with four additions. Clients made from it refuse answers that
 // are not of AWS: without it a proxy's page with status 200 reads as an empty list,
 // and all instances would seem to be gone. They give up an attempt after longestAnswer, unless the caller's client has a
-// time of its own. And their requests cannot break their own
-// connection, see patient. Every door makes its clients from it.
+// time of its own. Their requests cannot break their own
+// connection, see patient. And a call that is refused because its credentials have expired is made once more with
+// new ones, see renewal. Every door makes its clients from it.
 func Genuine(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	if cfg.HTTPClient == nil {
@@ -35,9 +36,15 @@ func Genuine(cfg aws.Config) aws.Config {
 	if _, ok := cfg.HTTPClient.(patient); !ok {
 		cfg.HTTPClient = patient{cfg.HTTPClient}
 	}
+	renewed := &renewal{credentials: cfg.Credentials}
 	cfg.APIOptions = slices.Concat(cfg.APIOptions, []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
 		// Around the step that reads the body.
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
+	}, func(stack *middleware.Stack) error {
+		if _, ok := stack.Initialize.Get(renewed.ID()); ok {
+			return nil // the configuration is that of a door
+		}
+		return stack.Initialize.Add(renewed, middleware.After)
 	}})
 	return cfg
 }
