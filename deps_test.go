@@ -28,6 +28,7 @@ constraint:          keys
 bitmap:              constraint
 catalog:             capacity constraint
 cluster:             capacity constraint
+permit:
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 fork:
@@ -42,7 +43,7 @@ lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
 disruption:          capacity catalog cluster constraint packing
 drain:               cluster constraint
-world:               capacity catalog constraint
+world:               capacity catalog constraint permit
 scenario:            capacity catalog cluster constraint packing
 view:                capacity catalog cluster constraint packing
 # end of pure
@@ -70,12 +71,13 @@ firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
 
 # Loops: read, decide, act, tell.
 config:
+grant:
 metrics:             | github.com/prometheus
 controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube firstboot fault ec2 ami network access price interruption config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
-emulator:            catalog world
-cli:                 capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+emulator:            catalog permit world
+cli:                 capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner:          catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
