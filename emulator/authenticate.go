@@ -134,7 +134,10 @@ func invalidToken(service string) error {
 
 // denied refuses what IAM does not allow, in the words of the service.
 func denied(c *call) error {
-	what := "User: " + c.caller.ARN + " is not authorized to perform: " + c.name() + " on resource: * because no identity-based policy allows the " + c.name() + " action"
+	return denial(c, "User: "+c.caller.ARN+" is not authorized to perform: "+c.name()+" on resource: * because no identity-based policy allows the "+c.name()+" action")
+}
+
+func denial(c *call, what string) error {
 	switch c.service {
 	case "ec2":
 		return forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)

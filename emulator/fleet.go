@@ -93,6 +93,14 @@ func createFleet(c *call, in *createFleetIn) (createFleetOut, error) {
 	if err != nil {
 		return createFleetOut{}, err
 	}
+	if c.judged() {
+		if err := c.ask(c.region.FleetPermits(q)...); err != nil {
+			return createFleetOut{}, err
+		}
+		if !c.dryRun {
+			c.refuseOverrides(&q)
+		}
+	}
 	if c.dryRun {
 		if err := c.region.CheckFleet(q); err != nil {
 			return createFleetOut{}, err
@@ -229,6 +237,11 @@ func runInstances(c *call, in *runInstancesIn) (reservation, error) {
 		Idempotency: world.Idempotency{Token: in.ClientToken, Fingerprint: c.fingerprint()}, Data: in.TemplateData,
 		TemplateID: in.Template.LaunchTemplateId, TemplateName: in.Template.LaunchTemplateName, Version: in.Template.Version,
 		SubnetID: in.SubnetId, Min: int(*in.MinCount), Max: int(*in.MaxCount), Tags: tags,
+	}
+	if c.judged() {
+		if err := c.ask(c.region.RunPermits(q)...); err != nil {
+			return reservation{}, err
+		}
 	}
 	if c.dryRun {
 		if err := c.region.CheckRun(c.now, q); err != nil {

@@ -98,11 +98,26 @@ func (s *Server) run(c *call, act action) (any, error) {
 		if err := s.decode(c, into); err != nil {
 			return err
 		}
+		c.used = func(permission string) { s.use(c.caller.Role, permission) }
+		if err := c.authorize(into); err != nil {
+			return err
+		}
 		if c.dryRun && !act.checks {
 			return dryRunError()
 		}
 		return nil
 	})
+}
+
+// use counts a permission that a role has used. The lock is held.
+func (s *Server) use(role, permission string) {
+	if s.permissions == nil {
+		s.permissions = map[string]map[string]int{}
+	}
+	if s.permissions[role] == nil {
+		s.permissions[role] = map[string]int{}
+	}
+	s.permissions[role][permission]++
 }
 
 // decode reads the request into a struct. EC2 refuses parameters it does not

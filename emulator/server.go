@@ -43,7 +43,9 @@ type Server struct {
 	calls      map[string]int
 	queue      []world.Instance
 	delivering bool
-	mail       chan struct{} // closed, and replaced, when a message may have arrived
+
+	permissions map[string]map[string]int // used, by role
+	mail        chan struct{}             // closed, and replaced, when a message may have arrived
 }
 
 // DefaultAccount is the account of callers whose access key names none.

@@ -53,6 +53,7 @@ type call struct {
 	now    time.Time
 	world  *world.World
 	region *world.Region
+	used   func(permission string) // counts what the caller's role was allowed
 }
 
 // op makes an action of a function from a request to an answer.

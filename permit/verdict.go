@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -62,4 +63,15 @@ func (k Keys) find(key string) ([]string, bool) {
 		}
 	}
 	return found, len(found) > 0
+}
+
+// Tags adds what a resource carries, or is to carry: a key for each tag under the prefix "aws:RequestTag/" or
+// "aws:ResourceTag/", and for the former the list of keys, aws:TagKeys.
+func (k Keys) Tags(prefix string, tags map[string]string) {
+	for name, value := range tags {
+		k[prefix+name] = []string{value}
+	}
+	if prefix == "aws:RequestTag/" && len(tags) > 0 {
+		k["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
+	}
 }

@@ -13,6 +13,7 @@ type Account struct {
 	regions  map[string]*Region
 	roles    map[string]*Role
 	profiles map[string]*Profile
+	policies map[string]*Policy // its own, by ARN
 }
 
 // Region is one region of an account.

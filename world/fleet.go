@@ -42,6 +42,7 @@ type FleetOverride struct {
 	Priority     *float64      // lower goes first; nil last
 	Weight       float64       // how much capacity one instance is; 0: 1
 	Devices      []Device      // instead of the template's, if any
+	Refused      *Error        // IAM does not let the caller launch this one; nil: it does
 }
 
 // Fleet is what came of a request.
@@ -212,7 +213,9 @@ func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID strin
 			}}
 			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, or(config.Version, "$Default"), o, spot
 			c.Override.InstanceType = c.want.data.InstanceType
-			if c.born, c.err = r.prepare(now, c.want); c.err == nil {
+			if o.Refused != nil {
+				c.err = o.Refused
+			} else if c.born, c.err = r.prepare(now, c.want); c.err == nil {
 				c.price, _ = r.world().Market(r.Name).price(now, c.born.offering)
 				c.left = r.left(c.born.offering)
 				c.Override.Zone = c.born.zone.Name

@@ -86,7 +86,7 @@ func (a *Account) DeleteRole(name string) error {
 	return nil
 }
 
-// AttachPolicy attaches a managed policy to a role. What the policy allows is not looked at.
+// AttachPolicy attaches a managed policy to a role. One of AWS's is attached by name alone: what it allows is not known.
 func (a *Account) AttachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {

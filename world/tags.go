@@ -90,6 +90,19 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	return out
 }
 
+// TagsOf returns the tags of an EC2 resource as they are at this moment; false if there is no such resource, or it is of a kind
+// whose tags cannot be asked for by id.
+func (r *Region) TagsOf(id string) (map[string]string, bool) {
+	if m := r.machines[id]; m != nil {
+		return m.now.Tags, true
+	}
+	tags := r.tagsOf(id)
+	if tags == nil {
+		return nil, false
+	}
+	return *tags, true
+}
+
 // tagsOf finds where the tags of a resource, other than an instance, are kept.
 func (r *Region) tagsOf(id string) *map[string]string {
 	kind, _, _ := strings.Cut(id, "-")
@@ -120,6 +133,15 @@ func (r *Region) tagsOf(id string) *map[string]string {
 		}
 	}
 	return nil
+}
+
+// kindOf returns what kind of thing an id is of, as ARNs write it.
+func kindOf(id string) string {
+	prefix, _, _ := strings.Cut(id, "-")
+	kind := map[string]string{
+		"i": "instance", "ami": "image", "lt": "launch-template", "sg": "security-group", "rtb": "route-table",
+	}[prefix]
+	return or(kind, prefix)
 }
 
 // notFound refuses an id that nothing has, in the words for its kind.
