@@ -44,7 +44,7 @@ func newRender() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRenderUserData())
+	cmd.AddCommand(newRenderUserData(), newRenderPolicy())
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Policy is one managed policy. There are several because a managed policy may have 6,144 characters.
@@ -59,4 +60,18 @@ func Policies(s Scope) ([]Policy, error) {
 		{Name: "reading", Statements: s.reading()},
 		{Name: "interruption", Statements: s.interruption()},
 	}, nil
+}
+
+// Actions returns the actions that policies allow, sorted.
+func Actions(policies []Policy) []string {
+	var out []string
+	for _, p := range policies {
+		for _, s := range p.Statements {
+			if s.Effect == allow {
+				out = append(out, s.Action...)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

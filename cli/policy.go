@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/grant"
+)
+
+// policyFlags are those of joiner render iam-policy.
+type policyFlags struct {
+	scope grant.Scope
+	names []string
+}
+
+func newRenderPolicy() *cobra.Command {
+	var p policyFlags
+	cmd := &cobra.Command{
+		Use:   "iam-policy --cluster-name NAME --account ID --region REGION [POLICY]",
+		Short: "Write the IAM policies that the controller needs",
+		Long: `Writes the policies that allow the controller what it does, and nothing beyond
+its own cluster. IAM takes each of them by itself: launch, profiles, reading,
+and interruption. Named alone, a policy is written as IAM takes it; without a
+name, all are written as one object, by their names.
+
+With --cluster-uid, another cluster of the same name in the same account and
+region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
+		Example: `  joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 launch > launch.json
+  joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 \
+    --cluster-uid "$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})"`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: []string{"launch", "profiles", "reading", "interruption"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.names = args
+			return p.run(cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&p.scope.Cluster, "cluster-name", "", "the `NAME` of the EKS cluster")
+	flags.StringVar(&p.scope.Account, "account", "", "the `ID` of the AWS account, 12 digits")
+	flags.StringVar(&p.scope.Region, "region", "", "the `REGION` of the cluster")
+	flags.StringVar(&p.scope.Partition, "partition", "aws", "the `PARTITION`: aws, aws-cn or aws-us-gov")
+	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
+	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
+	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default that of the cluster)")
+	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil, "the `NAME` of a parameter of your own that names an image; may be repeated")
+	return cmd
+}
+
+func (p policyFlags) run(out io.Writer) error {
+	switch {
+	case p.scope.Cluster == "":
+		return errors.New("name the cluster: --cluster-name NAME")
+	case len(p.scope.Account) != 12 || strings.Trim(p.scope.Account, "0123456789") != "":
+		return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", p.scope.Account)
+	case p.scope.Region == "":
+		return errors.New("name the region: --region REGION")
+	}
+	policies, err := grant.Policies(p.scope)
+	if err != nil {
+		return err
+	}
+	all := map[string]json.RawMessage{}
+	var names []string
+	for _, policy := range policies {
+		text, err := policy.JSON()
+		if err != nil {
+			return err
+		}
+		all[policy.Name], names = text, append(names, policy.Name)
+	}
+	if len(p.names) == 1 {
+		text, ok := all[p.names[0]]
+		if !ok {
+			return fmt.Errorf("there is no policy %q: want one of %s", p.names[0], strings.Join(names, ", "))
+		}
+		_, err := out.Write(text)
+		return err
+	}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return fmt.Errorf("write the policies: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package joiner_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/grant"
+)
+
+// beyond are calls that the doors can make and the controller does not, or that take another permission than their name, or none.
+var beyond = map[string]string{
+	"ec2:GetConsoleOutput":    "the controller does not read consoles yet",
+	"eks:DescribeAccessEntry": "the controller does not look at access entries yet",
+	"eks:ListAccessEntries":   "the controller does not look at access entries yet",
+	"sqs:DeleteMessageBatch":  "takes sqs:DeleteMessage",
+	"sts:GetCallerIdentity":   "needs no permission",
+}
+
+// implied are permissions that no call of ours is named after.
+var implied = map[string]string{
+	"ec2:CreateTags":         "what is made is tagged as it is made",
+	"iam:PassRole":           "an instance profile is filled, and instances get it",
+	"iam:TagInstanceProfile": "a profile is tagged as it is made",
+	"sqs:DeleteMessage":      "messages are deleted in batches",
+}
+
+// TestGrants holds the IAM policies to the calls that stand in the doors: none that is not allowed, none allowed that is not made.
+// The lab holds them to the calls that are really made, by resource and condition.
+func TestGrants(t *testing.T) {
+	policies, err := grant.Policies(grant.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, called := grant.Actions(policies), callsOfDoors(t)
+	if len(called) < 20 {
+		t.Fatalf("only %d calls were found: %v", len(called), called)
+	}
+	for _, call := range slices.Sorted(maps.Keys(called)) {
+		if slices.Contains(allowed, call) == (beyond[call] != "") {
+			t.Errorf("%s: %s is called: it must be in package grant, or, with the reason, among beyond of this test (then: go test ./grant -run TestFiles -rewrite)", called[call], call)
+		}
+	}
+	for _, action := range allowed {
+		if (called[action] == "") != (implied[action] != "") {
+			t.Errorf("package grant allows %s: it must be called in a door, or be, with the reason, among implied of this test", action)
+		}
+	}
+	for call := range beyond {
+		if called[call] == "" {
+			t.Errorf("beyond lists %s, which is not called any more", call)
+		}
+	}
+}
+
+// callsOfDoors finds the calls to AWS in the doors by the types of their requests, and where they are.
+func callsOfDoors(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	fset := token.NewFileSet()
+	for _, door := range []string{"access", "ami", "ec2", "interruption", "network", "price", "cmd/joiner", "controller"} {
+		files, err := filepath.Glob(filepath.Join(door, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there is nothing in %s: %v", door, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range callsIn(f) {
+				out[call] = file
+			}
+		}
+	}
+	return out
+}
+
+// request is the type of a request: DescribeImagesInput.
+var request = regexp.MustCompile(`^([A-Z]\w+)Input$`)
+
+// callsIn finds the requests to AWS that a file makes: "ec2:DescribeImages".
+func callsIn(f *ast.File) []string {
+	services := map[string]string{} // by the name that the file has for their package
+	for _, spec := range f.Imports {
+		service, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "github.com/aws/aws-sdk-go-v2/service/")
+		if !ok || strings.Contains(service, "/") {
+			continue
+		}
+		name := service
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		services[name] = service
+	}
+	var out []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		if s, ok := literal.Type.(*ast.SelectorExpr); ok {
+			x, _ := s.X.(*ast.Ident)
+			if m := request.FindStringSubmatch(s.Sel.Name); m != nil && x != nil && services[x.Name] != "" {
+				out = append(out, services[x.Name]+":"+m[1])
+			}
+		}
+		return true
+	})
+	return out
+}
