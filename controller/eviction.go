@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -50,6 +51,13 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	wait.Wait()
 	for _, pod := range step.Protected {
 		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
+		if until := pod.ProtectedUntil(); !until.IsZero() {
+			e.tell.Tell(drained(pod), kube.ReasonDoNotDisruptUntil, "The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
+		}
+	}
+	for _, pod := range step.Misread {
+		e.tell.Tell(drained(pod), kube.ReasonInvalidDoNotDisrupt, fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
+			karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
 	return errors.Join(errs...)
 }

@@ -17,6 +17,8 @@ type Step struct {
 	Waiting int
 	// Protected are the pods that are waited for and may not be evicted because of their annotation.
 	Protected []Pod
+	// Misread are the pods whose annotation says nothing that can be understood, so that it protects nothing.
+	Misread []Pod
 }
 
 // Forced is a pod to delete, and how long it gets to end.
@@ -46,6 +48,9 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	})
 	step.Waiting = len(leaving)
 	for _, p := range leaving {
+		if p.misread() {
+			step.Misread = append(step.Misread, p)
+		}
 		switch {
 		case mustForce(p, deadline, now):
 			step.Force = append(step.Force, Forced{p, max(deadline.Sub(now), time.Second)})

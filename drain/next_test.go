@@ -56,8 +56,8 @@ func TestNext(t *testing.T) {
 		pods     map[string]string
 		deadline time.Duration // from now; 0 for none
 
-		wantEvict, wantForce, wantProtected string
-		wantWaiting                         int
+		wantEvict, wantForce, wantProtected, wantMisread string
+		wantWaiting                                      int
 	}{
 		"nothing": {},
 		"who may stay does not count": {
@@ -89,7 +89,7 @@ func TestNext(t *testing.T) {
 		},
 		"do-not-disrupt is waited for": {
 			pods:      map[string]string{"a": "kept", "b": "", "c": "kept-1h", "d": "kept-1s", "e": "kept-oddly", "f": "kept-1s unstarted"},
-			wantEvict: "b d e", wantProtected: "a c f", wantWaiting: 6,
+			wantEvict: "b d e", wantProtected: "a c f", wantMisread: "e", wantWaiting: 6,
 		},
 		"far from the deadline": {
 			pods:      map[string]string{"a": "", "b": "daemon"},
@@ -134,6 +134,7 @@ func TestNext(t *testing.T) {
 				"evicts":   {names(step.Evict), c.wantEvict},
 				"forces":   {names(forced), c.wantForce},
 				"protects": {names(step.Protected), c.wantProtected},
+				"misreads": {names(step.Misread), c.wantMisread},
 			} {
 				if got[0] != got[1] {
 					t.Errorf("%s %q, want %q", what, got[0], got[1])

@@ -52,11 +52,28 @@ func (p Pod) Protected(now time.Time) bool {
 	if p.DoNotDisrupt == "true" {
 		return true
 	}
-	d, err := time.ParseDuration(p.DoNotDisrupt)
-	if err != nil || d <= 0 {
-		return false
+	d, ok := p.protection()
+	return ok && (p.Started.IsZero() || now.Before(p.Started.Add(d)))
+}
+
+// ProtectedUntil returns when the pod's protection ends; zero if that cannot be said.
+func (p Pod) ProtectedUntil() time.Time {
+	d, ok := p.protection()
+	if !ok || p.Started.IsZero() {
+		return time.Time{}
 	}
-	return p.Started.IsZero() || now.Before(p.Started.Add(d))
+	return p.Started.Add(d)
+}
+
+// protection is how long after its start the pod asks to be left alone.
+func (p Pod) protection() (time.Duration, bool) {
+	d, err := time.ParseDuration(p.DoNotDisrupt)
+	return d, err == nil && d > 0
+}
+
+func (p Pod) misread() bool {
+	_, ok := p.protection()
+	return !ok && p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" && p.DoNotDisrupt != "false"
 }
 
 func (p Pod) isStuck(now time.Time) bool {

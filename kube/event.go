@@ -23,6 +23,9 @@ const (
 	ReasonEvicted          Reason = "Evicted"
 	ReasonDisrupted        Reason = "Disrupted" // deleted by force
 
+	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation" // warning
+	ReasonDoNotDisruptUntil   Reason = "DoNotDisruptUntil"
+
 	// NodePools.
 	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // warning
 
@@ -41,6 +44,7 @@ const (
 	// NodeClaims and Nodes.
 	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // warning
 	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"
+	ReasonRepairBlocked          Reason = "NodeRepairBlocked" // warning: too many nodes are unwell
 
 	// NodeClaims and Nodes: what AWS said about their machine.
 	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // warning
@@ -62,7 +66,7 @@ const (
 func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
-		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonTerminationGracePeriod,
+		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
 		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
@@ -75,7 +79,7 @@ func (r Reason) action() string {
 	switch r {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes:
 		return "Provisioning"
-	case ReasonEvicted, ReasonDisrupted, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
+	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
 		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
@@ -110,6 +114,7 @@ type telling struct {
 const (
 	repeatAfter           = 2 * time.Minute
 	repeatSchedulingAfter = 5 * time.Minute
+	repeatRepairAfter     = 15 * time.Minute
 )
 
 // maxNote is the length of an event's note, in bytes, that the server accepts.
@@ -150,8 +155,11 @@ func (t *Teller) isNews(what telling) bool {
 		t.dropOld(at)
 	}
 	pause := repeatAfter
-	if what.reason == ReasonFailedScheduling {
+	switch what.reason {
+	case ReasonFailedScheduling:
 		pause = repeatSchedulingAfter
+	case ReasonRepairBlocked:
+		pause = repeatRepairAfter
 	}
 	t.told[what] = at.Add(pause)
 	return true
