@@ -129,9 +129,10 @@ func gatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
 		return false
 	}
+	known := (&Settings{}).gates()
 	for _, gate := range strings.Split(value, ",") {
 		key, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		if strings.EqualFold(state, "true") && key != "ReservedCapacity" && (name != "feature-gates" || key != "NodeOverlay") {
+		if strings.EqualFold(state, "true") && key != "ReservedCapacity" && (name != "feature-gates" || known[key] == nil) {
 			return false
 		}
 	}

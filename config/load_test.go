@@ -141,6 +141,9 @@ func TestFeatureGates(t *testing.T) {
 		if err != nil || got.NodeOverlays != want {
 			t.Errorf("%s: %t, %v; want %t", value, got.NodeOverlays, err, want)
 		}
+		if want := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != want {
+			t.Errorf("%s: nodes are repaired: %t; want %t", value, got.NodeRepair, want)
+		}
 	}
 	if got, _, err := load(""); err != nil || got.NodeOverlays {
 		t.Errorf("by default: %t, %v; want it off, as in Karpenter", got.NodeOverlays, err)
@@ -157,8 +160,8 @@ func TestWhatIsNotDoneIsSaid(t *testing.T) {
 		"by flag":              {"--enable-zonal-shift=true", "", "--enable-zonal-shift (ENABLE_ZONAL_SHIFT)"},
 		"switched off":         {"", "ENABLE_ZONAL_SHIFT=false", ""},
 		"gates at default":     {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
-		"a gate switched on":   {"", "FEATURE_GATES=NodeRepair=true", "--feature-gates (FEATURE_GATES)"},
-		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true", ""},
+		"a gate switched on":   {"", "FEATURE_GATES=CapacityBuffer=true", "--feature-gates (FEATURE_GATES)"},
+		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true,NodeRepair=true", ""},
 		"no harm in leaving":   {"", "CPU_REQUESTS=2000", ""},
 		"the usual log paths":  {"", "LOG_OUTPUT_PATHS=stdout", ""},
 	} {

@@ -55,6 +55,8 @@ type Settings struct {
 
 	// NodeOverlays count: the feature gate NodeOverlay is on.
 	NodeOverlays bool
+	// NodeRepair: nodes that are unwell for too long are replaced: the feature gate NodeRepair is on.
+	NodeRepair bool
 
 	// KubeQPS and KubeBurst bound the calls to the API server, per second and at once.
 	KubeQPS   float64

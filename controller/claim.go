@@ -66,10 +66,12 @@ type Claims struct {
 	Unhelped *Unhelped
 	// Replacements are asked for before expired nodes go; nil: these go without.
 	Replacements *Replacements
-	Tell         teller
-	Metrics      *metrics.Metrics
-	Log          *slog.Logger
-	Now          Clock
+	// Repair finds the nodes that are unwell for too long; nil: nobody looks.
+	Repair  *Repair
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
 
 	attempts attempts
 	newest   newest

@@ -17,6 +17,12 @@ import (
 
 // delete gives the claim up.
 func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error {
+	if step.Reason == lifecycle.ReasonUnhealthy {
+		var err error
+		if v.claim, err = c.condemn(ctx, v, step.Detail); err != nil {
+			return err
+		}
+	}
 	if err := c.Objects.Delete(ctx, v.claim); err != nil {
 		return err
 	}
@@ -50,18 +56,23 @@ func terminationMode(claim *karpv1.NodeClaim) string {
 
 // setDeadline notes when the pods of the claim will be deleted by force.
 func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
-	at := v.seen.Claim.LastMoment().UTC().Format(time.RFC3339)
-	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
-		if claim.Annotations == nil {
-			claim.Annotations = map[string]string{}
-		}
-		claim.Annotations[karpv1.AnnotationTerminationTimestamp] = at
-	})
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) { setDeadline(claim, v.seen.Claim.LastMoment()) })
 	if err != nil {
 		return nil, err
 	}
+	at := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
 	c.Tell.Tell(claim, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	for _, node := range v.nodes {
+		c.Tell.Tell(node, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	}
 	return claim, nil
+}
+
+func setDeadline(claim *karpv1.NodeClaim, at time.Time) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpv1.AnnotationTerminationTimestamp] = at.UTC().Format(time.RFC3339)
 }
 
 // leave does what concerns the Node on the way out.

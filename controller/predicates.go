@@ -17,7 +17,7 @@ func nodeMatters() predicate.Predicate {
 		if !ok1 || !ok2 {
 			return true
 		}
-		return isReady(old) != isReady(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
+		return isReady(old) != isReady(node) || ailmentOf(old) != ailmentOf(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
 			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
 			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||
 			!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable)

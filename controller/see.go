@@ -65,11 +65,23 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		return v, c.seePods(ctx, &v, now)
 	case !s.Launched:
 		return v, c.seeLaunch(ctx, &v, now)
-	case s.Initialized && s.Expired(now) && len(v.nodes) == 1:
-		s.Replacement, err = c.Replacements.see(ctx, claim, v.nodes[0], now)
-		return v, err
+	case len(v.nodes) == 1:
+		return v, c.seeNode(ctx, &v, now)
 	}
 	return v, nil
+}
+
+// seeNode reads what may make an end to a claim that has its one Node.
+func (c *Claims) seeNode(ctx context.Context, v *view, now time.Time) error {
+	s := &v.seen.Claim
+	var err error
+	if v.seen.Node.Ailment, err = c.Repair.see(ctx, v.claim, v.node(), now); err != nil {
+		return err
+	}
+	if s.Initialized && s.Expired(now) {
+		s.Replacement, err = c.Replacements.see(ctx, v.claim, v.node(), now)
+	}
+	return err
 }
 
 func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {

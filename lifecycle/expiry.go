@@ -30,7 +30,7 @@ func expired(seen Seen, now time.Time, phase Phase) Step {
 		return step.delete(ReasonExpired)
 	case r.State == ReplacementQueued:
 		return step.wait(WaitTurn, earliest(now.Add(Poll), giveUp))
-	case r.Since.IsZero(), !n.Closed:
+	case r.Since.IsZero(), !n.Closed && !r.Apart:
 		return step.to(Replace)
 	}
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))

@@ -104,7 +104,7 @@ func joined(seen Seen, now time.Time) Step {
 	if done {
 		return step
 	}
-	n, until := seen.Node, expiry(seen.Claim)
+	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.checkup(now))
 	switch {
 	case n.Count == 0:
 		return step.wait(WaitNode, earliest(until, lostAt(n)))
@@ -130,7 +130,7 @@ func ready(seen Seen, now time.Time) Step {
 	if seen.Node.Count == 0 {
 		return step.wait(WaitNode, earliest(expiry(seen.Claim), lostAt(seen.Node)))
 	}
-	return step.wait(WaitExpiry, expiry(seen.Claim))
+	return step.wait(WaitExpiry, earliest(expiry(seen.Claim), seen.Node.checkup(now)))
 }
 
 // alive decides what all phases with a machine share. The second result says whether that was all.
@@ -148,6 +148,8 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	case gone && !seen.Node.Ready:
 		// A Node that is ready speaks against EC2's word that its machine is gone, which may be late.
 		return step.delete(ReasonMachineGone), true
+	case seen.Claim.Registered && seen.Node.isGivenUp(now):
+		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true
 	case seen.Claim.Expired(now):
 		return expired(seen, now, phase), true
 	case seen.Node.Count == 1 && seen.Node.Reborn:

@@ -61,6 +61,10 @@ func axes() []axis {
 				expiredWith(ReplacementAsked, -1)(s)
 				s.Claim.Grace = &zero
 			}},
+			{"asked-apart", func(s *Seen) {
+				expiredWith(ReplacementAsked, time.Minute)(s)
+				s.Claim.Replacement.Apart = true
+			}},
 			{"replaced", expiredWith(ReplacementReady, time.Minute)},
 		}},
 		{"finalizer", []way{
@@ -105,6 +109,15 @@ func axes() []axis {
 			{"volumes", func(s *Seen) { s.Node = leaving(time.Minute, 0, 1) }},
 			{"empty", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0) }},
 			{"closed", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Closed: true} }},
+			{"unwell", func(s *Seen) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ailment: Ailment{Condition: "KernelReady", Due: now.Add(minute)}}
+			}},
+			{"broken", func(s *Seen) {
+				s.Node = Node{Count: 1, Finalizer: true, Ailment: Ailment{Condition: "Ready", Due: ago(minute)}}
+			}},
+			{"broken-held", func(s *Seen) {
+				s.Node = Node{Count: 1, Finalizer: true, Ailment: Ailment{Condition: "Ready", Due: ago(minute), Held: true}}
+			}},
 			{"lost", func(s *Seen) { s.Node = Node{Lost: ago(LostTimeout)} }},
 			{"lost-lately", func(s *Seen) { s.Node = Node{Lost: ago(time.Second)} }},
 			{"reborn", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered} }},
@@ -186,6 +199,8 @@ func broken(seen Seen, step Step) string {
 			c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
 			isPast(c.Replacement.Since, ago(ReplaceWithin))},
 		{"an expired node does not wait for ever", step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
+		{"a node that is repaired is due and registered", step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.Held && isPast(n.Ailment.Due, now)},
+		{"a node that is unwell is looked at again", step.Action != Wait || step.Phase != Ready && step.Phase != Joined || n.Ailment.Condition == "" || !step.Until.IsZero()},
 		{"what has not expired is not replaced", step.Action != Replace || c.Expired(now)},
 		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
 		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
@@ -371,7 +386,7 @@ func TestLastMoment(t *testing.T) {
 		"deleted by somebody": {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
 		"replaced first":      {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
 		"no time at all":      {Claim{Deleted: now, Grace: &none}, now},
-		"queued is not begun": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{ReplacementQueued, ago(hour)}}, now.Add(hour)},
+		"queued is not begun": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
 	} {
 		if got := c.claim.LastMoment(); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -64,6 +64,9 @@ type Claim struct {
 // Replacement is what is done for the pods of an expired node before it goes.
 type Replacement struct {
 	State ReplacementState
+	// Apart: no plan decides on it, so that the Node need not be closed for it: it is in a static pool, which has one node
+	// more for a while.
+	Apart bool
 	// Since when it is queued; or since when it was asked for, as noted on the claim, zero while there is no note.
 	Since time.Time
 }
@@ -126,6 +129,8 @@ type Node struct {
 	Startup   string // a startup taint that is still on it, or empty
 	Ephemeral string // a taint that Kubernetes itself puts on young nodes, still on it, or empty
 	Lacks     string // a resource that the claim asks for and the node does not report yet, or empty
+
+	Ailment Ailment // what is wrong with it; always nothing where nodes are not repaired
 
 	Pods    int // that must leave before the machine may end
 	Volumes int // still attached, of pods that have left

@@ -76,6 +76,8 @@ const (
 	ReasonExpired             = "expired"
 	ReasonMachineGone         = "garbage_collected"
 	ReasonNodeDeleted         = "node_deleted"
+	// ReasonUnhealthy: Step.Detail is the condition. Its pods hardly run, and are deleted by force.
+	ReasonUnhealthy = "unhealthy"
 )
 
 // Reasons to wait. Those of Bought and Joined are reasons of the claim's conditions, as Karpenter names them.

@@ -41,6 +41,7 @@ type Claims struct {
 	Terminated  *prometheus.CounterVec   // nodepool, capacity_type, zone
 	Disrupted   *prometheus.CounterVec   // reason, nodepool, capacity_type, consolidation_policy, termination_mode
 	Termination *prometheus.HistogramVec // seconds from deletion to the end, by nodepool
+	Unhealthy   *prometheus.CounterVec   // condition, nodepool, capacity_type, image_id
 	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances to the end, by nodepool
 }
 
@@ -153,6 +154,7 @@ func (r *maker) claims() Claims {
 		Created:     r.counters("karpenter_nodeclaims_created_total", "NodeClaims made.", "reason", "nodepool", "min_values_relaxed"),
 		Terminated:  r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
 		Disrupted:   r.counters("karpenter_nodeclaims_disrupted_total", "NodeClaims that were deleted by the controller.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		Unhealthy:   r.counters("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims that were deleted because their node was unwell for too long.", "condition", "nodepool", "capacity_type", "image_id"),
 		Termination: r.histograms("karpenter_nodeclaims_termination_duration_seconds", "From the deletion of a NodeClaim to its end.", powers(2048), "nodepool"),
 		InstanceEnd: r.histograms("karpenter_nodeclaims_instance_termination_duration_seconds", "From the termination of an instance to its end.", powers(1024), "nodepool"),
 	}

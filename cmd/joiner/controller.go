@@ -194,6 +194,9 @@ func wire(p parts) controller.Loops {
 	if !p.settings.IsolatedVPC {
 		loops.Sweeper.Profiles = p.away.access
 	}
+	if p.settings.NodeRepair {
+		loops.Claims.Repair = &controller.Repair{Cache: cache, Tell: teller}
+	}
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
 	}

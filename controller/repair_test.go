@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// ail makes a Node unwell since so long.
+func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) {
+	t.Helper()
+	for _, node := range r.nodes(t) {
+		if node.Name != name {
+			continue
+		}
+		c := corev1.NodeCondition{Type: condition, Status: status, LastTransitionTime: metav1.NewTime(r.now().Add(-since))}
+		if condition == corev1.NodeReady {
+			node.Status.Conditions = nil
+		}
+		node.Status.Conditions = append(node.Status.Conditions, c)
+		if err := r.api.Status().Update(t.Context(), &node); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) repairing() { r.Claims.Repair = &Repair{Cache: r.api, Tell: r.events} }
+
+// TestNodeIsRepaired: a node that has been unwell for too long goes with all that is on it, whatever protects its pods.
+func TestNodeIsRepaired(t *testing.T) {
+	t.Parallel()
+	kept := resident("kept", "ReplicaSet", "")
+	kept.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
+	for name, c := range map[string]struct {
+		condition corev1.NodeConditionType
+		status    corev1.ConditionStatus
+		after     time.Duration
+	}{
+		"not heard of": {corev1.NodeReady, corev1.ConditionUnknown, 30 * time.Minute},
+		"GPU":          {"AcceleratedHardwareReady", corev1.ConditionFalse, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			claim := r.servingNodes(t, "web")[0]
+			pod := kept.DeepCopy()
+			pod.Spec.NodeName, pod.Status.Phase = claim.Status.NodeName, corev1.PodRunning
+			r.create(t, pod)
+			r.ail(t, claim.Status.NodeName, c.condition, c.status, 0)
+			r.ahead += c.after + time.Minute
+			if r.visit(t, claim.Name); r.claim(t, claim.Name).DeletionTimestamp != nil {
+				t.Fatal("a node was repaired although the gate is closed")
+			}
+			r.ahead -= 2 * time.Minute
+			r.repairing()
+			wait := r.visit(t, claim.Name)
+			if r.claim(t, claim.Name).DeletionTimestamp != nil || wait <= 0 || wait > 2*time.Minute {
+				t.Fatalf("it has time left, and is looked at again in %s\n%s", wait, r.log)
+			}
+			r.ahead += wait
+			r.visit(t, claim.Name)
+			if got := r.claim(t, claim.Name); got.DeletionTimestamp == nil || got.Annotations[karpv1.AnnotationTerminationTimestamp] == "" {
+				t.Fatalf("it is not repaired by force: %v\n%s", got.Annotations, r.log)
+			}
+			r.visits(t, claim.Name, 90)
+			if r.claim(t, claim.Name) != nil || len(r.instances()) != 0 {
+				t.Errorf("the node did not end\n%s", r.log)
+			}
+		})
+	}
+}
+
+// TestRepairHasABreaker: when more than a fifth of a pool is unwell, new machines would not help.
+func TestRepairHasABreaker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claims := r.servingNodes(t, "a", "b", "c")
+	r.repairing()
+	r.ail(t, claims[0].Status.NodeName, corev1.NodeReady, corev1.ConditionUnknown, time.Hour)
+	r.ail(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due, and unwell all the same
+	wait := r.visit(t, claims[0].Name)
+	if r.claim(t, claims[0].Name).DeletionTimestamp != nil || wait <= 0 || wait > 5*time.Minute {
+		t.Fatalf("two of three nodes are unwell and one is replaced, or is looked at again in %s\n%s", wait, r.log)
+	}
+	for _, kind := range []string{"Node", "NodeClaim"} {
+		if r.events.has(kind+"/NodeRepairBlocked", "2 of 3 nodes of NodePool apps") == "" {
+			t.Errorf("the %s does not say why nothing happens", kind)
+		}
+	}
+	for _, node := range r.nodes(t) {
+		if node.Name == claims[1].Status.NodeName {
+			node.Status.Conditions = node.Status.Conditions[:1]
+			if err := r.api.Status().Update(t.Context(), &node); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.visit(t, claims[0].Name)
+	if r.claim(t, claims[0].Name).DeletionTimestamp == nil {
+		t.Errorf("one of three is unwell and stays\n%s", r.log)
+	}
+}
