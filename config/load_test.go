@@ -161,7 +161,7 @@ func TestWhatIsNotDoneIsSaid(t *testing.T) {
 		"switched off":         {"", "ENABLE_ZONAL_SHIFT=false", ""},
 		"gates at default":     {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
 		"a gate switched on":   {"", "FEATURE_GATES=CapacityBuffer=true", "--feature-gates (FEATURE_GATES)"},
-		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true,NodeRepair=true", ""},
+		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true,NodeRepair=true,StaticCapacity=true", ""},
 		"no harm in leaving":   {"", "CPU_REQUESTS=2000", ""},
 		"the usual log paths":  {"", "LOG_OUTPUT_PATHS=stdout", ""},
 	} {

@@ -57,6 +57,8 @@ type Settings struct {
 	NodeOverlays bool
 	// NodeRepair: nodes that are unwell for too long are replaced: the feature gate NodeRepair is on.
 	NodeRepair bool
+	// StaticPools: NodePools with spec.replicas are kept at that number of nodes: the feature gate StaticCapacity is on.
+	StaticPools bool
 
 	// KubeQPS and KubeBurst bound the calls to the API server, per second and at once.
 	KubeQPS   float64

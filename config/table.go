@@ -75,7 +75,7 @@ func (c *Settings) table() []setting {
 
 // gates are the feature gates that this version knows.
 func (c *Settings) gates() map[string]*bool {
-	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair}
+	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "StaticCapacity": &c.StaticPools}
 }
 
 // builtGates names them.

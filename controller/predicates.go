@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
 // nodeMatters lets those changes of a Node through that a claim could act on; a heartbeat is none.
@@ -32,4 +34,21 @@ func onlyDeletes() predicate.Predicate {
 		UpdateFunc:  func(event.UpdateEvent) bool { return no() },
 		GenericFunc: func(event.GenericEvent) bool { return no() },
 	}
+}
+
+// poolMatters lets through that the spec of a NodePool changed, or whether it is ready.
+func poolMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*karpv1.NodePool)
+		pool, ok2 := e.ObjectNew.(*karpv1.NodePool)
+		return !ok1 || !ok2 || old.Generation != pool.Generation || old.StatusConditions().IsReady() != pool.StatusConditions().IsReady()
+	}}
+}
+
+// crewMatters lets through that a NodeClaim is one more or one less of its pool.
+func crewMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			e.ObjectOld.GetAnnotations()[annotationReplacing] != e.ObjectNew.GetAnnotations()[annotationReplacing]
+	}}
 }

@@ -41,6 +41,7 @@ type Replacements struct {
 	Departures *Departures // of the Provisioner
 	Ledger     *kube.Ledger
 	Batch      *Batch
+	Statics    bool // static pools are kept at their number of nodes
 
 	mu      sync.Mutex
 	queued  map[types.UID]time.Time // since when claims wait for their turn
@@ -72,6 +73,9 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	if len(pods) == 0 {
 		return lifecycle.Replacement{State: lifecycle.ReplacementReady, Since: since}, nil
 	}
+	if pool, err := r.staticPool(ctx, claim); err != nil || pool != nil {
+		return r.seeStatic(ctx, claim, pool, now, err)
+	}
 	if since.IsZero() || isOpen(node) {
 		return r.turn(ctx, claim, since, now)
 	}
@@ -85,6 +89,68 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 		state = lifecycle.ReplacementReady
 	}
 	return lifecycle.Replacement{State: state, Since: since}, err
+}
+
+// staticPool returns the claim's pool if it is kept at a number of nodes, else nil.
+func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodePool, error) {
+	name := claim.Labels[karpv1.LabelNodePool]
+	if !r.Statics || name == "" {
+		return nil, nil
+	}
+	pool := &karpv1.NodePool{}
+	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) || err == nil && !isKept(pool) {
+		return nil, nil
+	}
+	return pool, err
+}
+
+// seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics make of those
+// that wait. Without room for one more within limits.nodes it goes without.
+func (r *Replacements) seeStatic(
+	ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time, err error,
+) (lifecycle.Replacement, error) {
+	if err != nil {
+		return lifecycle.Replacement{}, err
+	}
+	since := replacingSince(claim)
+	out, err := r.turn(ctx, claim, since, now)
+	out.Apart = true
+	if err != nil || out.State != lifecycle.ReplacementAsked {
+		return out, err
+	}
+	var list karpv1.NodeClaimList
+	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	all, ready, coming := 0, 0, 0
+	for i := range list.Items {
+		c := &list.Items[i]
+		if c.Labels[karpv1.LabelNodePool] != pool.Name {
+			continue
+		}
+		all++
+		switch {
+		case c.DeletionTimestamp != nil || !replacingSince(c).IsZero():
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
+			ready++
+		default:
+			coming++
+		}
+	}
+	limit, replicas := nodeLimit(pool), int(*pool.Spec.Replicas)
+	switch {
+	case since.IsZero():
+		// It has just got its turn, and counts as one that stays until there is a note on it.
+		if limit != nil && all >= *limit {
+			return lifecycle.Replacement{}, nil
+		}
+	case ready >= replicas:
+		out.State = lifecycle.ReplacementReady
+	case limit != nil && all >= *limit && coming == 0:
+		return lifecycle.Replacement{}, nil
+	}
+	return out, nil
 }
 
 // movable returns the pods of the Node, by "namespace/name", that could run elsewhere.
@@ -254,12 +320,17 @@ func (c *Claims) replace(ctx context.Context, v view, now time.Time) (*karpv1.No
 		return nil, err
 	}
 	c.newest.note(claim)
-	if _, err := c.Objects.PatchNode(ctx, v.node(), closeNode); err != nil {
-		return nil, err
+	if !v.seen.Claim.Replacement.Apart {
+		if _, err := c.Objects.PatchNode(ctx, v.node(), closeNode); err != nil {
+			return nil, err
+		}
 	}
 	if isNews {
 		c.Log.Info("replacing NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 			"reason", lifecycle.ReasonExpired, "Node", claim.Status.NodeName)
+	}
+	if v.seen.Claim.Replacement.Apart {
+		return claim, nil
 	}
 	return nil, nil // the Node's change leads back here
 }

@@ -34,6 +34,8 @@ type Loops struct {
 	Sweeper     *Sweeper
 	Market      *Market
 	Pods        *PodWatch
+	// Statics keep static pools at their size; nil: nobody does.
+	Statics *Statics
 	// Interruption follows the interruption queue; nil: there is none.
 	Interruption *Interruption
 }
@@ -110,6 +112,9 @@ func (l Loops) addObjects(m manager.Manager) error {
 		{claims, l.Claims, claimWorkers}, {orphans, l.Orphans, otherWorkers},
 		{classes, l.NodeClasses, otherWorkers}, {pools, l.Pools, otherWorkers},
 	}
+	if l.Statics != nil {
+		all = append(all, objectLoop{watchStatics(m), l.Statics, otherWorkers})
+	}
 	if l.Overlays != nil {
 		all = append(all, objectLoop{watchOverlays(m), l.Overlays, 1})
 	}
@@ -119,6 +124,19 @@ func (l Loops) addObjects(m manager.Manager) error {
 		}
 	}
 	return nil
+}
+
+// watchStatics visits a pool when its spec or its readiness changes, and when one of its claims comes or goes.
+func watchStatics(m manager.Manager) *builder.Builder {
+	ofClaim := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if pool := o.GetLabels()[karpv1.LabelNodePool]; pool != "" {
+			return requests([]string{pool})
+		}
+		return nil
+	})
+	return builder.ControllerManagedBy(m).Named("static").
+		For(&karpv1.NodePool{}, builder.WithPredicates(poolMatters())).
+		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(crewMatters()))
 }
 
 // watchOverlays visits all NodeOverlays whenever something changes that one of them rests on.

@@ -36,11 +36,53 @@ func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, erro
 		return nil, fmt.Errorf("%w: the machine has no offerings", errStale)
 	}
 	requirements := claimRequirements(m)
+	return newClaim(pool, claimLabels(m, ref, requirements), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+		Taints:        taintObjects(m.Taints),
+		StartupTaints: taintObjects(m.StartupTaints),
+		Requirements:  requirements,
+		Resources:     karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(m.Requests))},
+	}), nil
+}
+
+// StaticClaimFor returns a NodeClaim for one more node of a static pool. It names no instance types but what the pool
+// requires: which one is bought is decided at launch. The error says that the pool can have none now.
+func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
+	template := pool.Spec.Template
+	ref := template.Spec.NodeClassRef
+	switch {
+	case pool.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%w: nodepool %s is being deleted", errStale, pool.Name)
+	case ref == nil || pool.Spec.Replicas == nil:
+		return nil, fmt.Errorf("%w: nodepool %s is not static", errStale, pool.Name)
+	}
+	requirements := slices.Clone(template.Spec.Requirements)
+	known := awsv1.WellKnownLabels()
+	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
+		if slices.Contains(known, key) {
+			requirements = append(requirements, requirementObject(constraint.Requirement{
+				Key: key, Operator: constraint.In, Values: []string{template.Labels[key]},
+			}))
+		}
+	}
+	if requirements == nil {
+		requirements = karpv1.Requirements{}
+	}
+	m := packing.Machine{Pool: pool.Name, Labels: template.Labels}
+	return newClaim(pool, claimLabels(m, ref, requirements), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: requirements,
+	}), nil
+}
+
+// newClaim is a claim of the pool, with what all of its claims have alike filled in.
+func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec karpv1.NodeClaimSpec) *karpv1.NodeClaim {
+	template := pool.Spec.Template.Spec
+	spec.NodeClassRef = template.NodeClassRef.DeepCopy()
+	spec.TerminationGracePeriod, spec.ExpireAfter = template.TerminationGracePeriod, template.ExpireAfter
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: pool.Name + "-",
-			Labels:       claimLabels(m, ref, requirements),
-			Annotations:  claimAnnotations(m, pool),
+			Labels:       labels,
+			Annotations:  annotations,
 			// From the start: a claim that is deleted while its machine is being bought must not vanish.
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{
@@ -51,16 +93,8 @@ func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, erro
 				BlockOwnerDeletion: ptr.To(true),
 			}},
 		},
-		Spec: karpv1.NodeClaimSpec{
-			Taints:                 taintObjects(m.Taints),
-			StartupTaints:          taintObjects(m.StartupTaints),
-			Requirements:           requirements,
-			Resources:              karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(m.Requests))},
-			NodeClassRef:           ref.DeepCopy(),
-			TerminationGracePeriod: spec.TerminationGracePeriod,
-			ExpireAfter:            spec.ExpireAfter,
-		},
-	}, nil
+		Spec: spec,
+	}
 }
 
 // claimRequirements are the machine's, with exactly the types, zones and ways

@@ -87,14 +87,29 @@ func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRe
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, read.err)
 	}
 	claim, err := ClaimFor(m, read.pool)
+	return w.create(ctx, m.Pool, claim, err)
+}
+
+// CreateStatic makes a NodeClaim for one more node of a static pool, which it reads again first.
+func (w *Writer) CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error) {
+	read := w.readPool(ctx, pool)
+	if read.err != nil {
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, read.err)
+	}
+	claim, err := StaticClaimFor(read.pool)
+	return w.create(ctx, pool, claim, err)
+}
+
+// create makes the claim, unless there is an error already.
+func (w *Writer) create(ctx context.Context, pool string, claim *karpv1.NodeClaim, err error) (*karpv1.NodeClaim, error) {
 	if err != nil {
-		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, err)
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)
 	}
 	if w.ClusterUID != "" {
 		claim.Annotations[karpv1.KeyClusterUID] = w.ClusterUID
 	}
 	if err := w.Client.Create(ctx, claim); err != nil {
-		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, err)
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)
 	}
 	if w.Ledger != nil {
 		w.Ledger.Record(w.now(), claim.DeepCopy())

@@ -167,7 +167,9 @@ func wire(p parts) controller.Loops {
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
 			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: teller, Metrics: p.metrics, Log: p.log,
-			Replacements: &controller.Replacements{Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch},
+			Replacements: &controller.Replacements{
+				Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
+			},
 		},
 		Orphans: &controller.Orphans{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
@@ -193,6 +195,11 @@ func wire(p parts) controller.Loops {
 	}
 	if !p.settings.IsolatedVPC {
 		loops.Sweeper.Profiles = p.away.access
+	}
+	if p.settings.StaticPools {
+		loops.Statics = &controller.Statics{
+			Cache: cache, Cluster: reader, Claims: writer, Objects: writer, Ledger: ledger, Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
+		}
 	}
 	if p.settings.NodeRepair {
 		loops.Claims.Repair = &controller.Repair{Cache: cache, Tell: teller}

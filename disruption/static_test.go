@@ -1,0 +1,50 @@
+package disruption
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	five, three := 5, 3
+	for name, c := range map[string]struct {
+		replicas, active, all int
+		limit                 *int
+		want                  int
+		wantLimited           bool
+	}{
+		"all new":               {3, 0, 0, nil, 3, false},
+		"enough":                {3, 3, 4, nil, 0, false},
+		"too many":              {3, 4, 4, nil, 0, false},
+		"within the limit":      {5, 2, 2, &five, 3, false},
+		"leaving ones count":    {5, 2, 4, &five, 1, true},
+		"the limit is reached":  {5, 3, 3, &three, 0, true},
+		"the limit is exceeded": {5, 4, 4, &three, 0, true},
+	} {
+		if got, limited := Missing(c.replicas, c.active, c.all, c.limit); got != c.want || limited != c.wantLimited {
+			t.Errorf("%s: %d, %t; want %d, %t", name, got, limited, c.want, c.wantLimited)
+		}
+	}
+}
+
+func TestSurplus(t *testing.T) {
+	t.Parallel()
+	members := []Member{
+		{Name: "kept", Bought: true, Kept: true, Left: 0.1},
+		{Name: "busy", Bought: true, Pods: 10, Left: 1},
+		{Name: "old", Bought: true, Pods: 10, Left: 0.1},
+		{Name: "quiet", Bought: true, Pods: 2, Left: 1},
+		{Name: "empty", Bought: true, Left: 1},
+		{Name: "wanted"},
+		{Name: "asked"},
+	}
+	for replicas, want := range map[int]string{
+		7: "", 9: "", 6: "asked", 5: "asked wanted", 4: "asked wanted empty", 3: "asked wanted empty old",
+		2: "asked wanted empty old quiet", 1: "asked wanted empty old quiet busy", 0: "asked wanted empty old quiet busy kept", -1: "asked wanted empty old quiet busy kept",
+	} {
+		if got := strings.Join(Surplus(members, replicas), " "); got != want {
+			t.Errorf("%d are to stay: %q go, want %q", replicas, got, want)
+		}
+	}
+}
