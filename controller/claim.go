@@ -67,11 +67,13 @@ type Claims struct {
 	// Replacements are asked for before expired nodes go; nil: these go without.
 	Replacements *Replacements
 	// Repair finds the nodes that are unwell for too long; nil: nobody looks.
-	Repair  *Repair
-	Tell    teller
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
-	Now     Clock
+	Repair *Repair
+	// Registrations are told how launches end; nil: nobody wants to know.
+	Registrations *Registrations
+	Tell          teller
+	Metrics       *metrics.Metrics
+	Log           *slog.Logger
+	Now           Clock
 
 	attempts attempts
 	newest   newest
@@ -141,6 +143,8 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 	switch step.Action {
 	case lifecycle.Hold:
 		return c.Objects.PatchClaim(ctx, v.claim, hold)
+	case lifecycle.Label:
+		return c.label(ctx, v)
 	case lifecycle.Launch:
 		return c.launch(ctx, v, now)
 	case lifecycle.Record:

@@ -67,6 +67,12 @@ func (h *Holds) Joined(now time.Time, pool string) {
 	h.joined[pool] = now
 }
 
+// Anew forgets the pool's troubles: it was changed, which may have been the cure.
+func (h *Holds) Anew(pool string) {
+	h.launches.Clear(pool)
+	h.joins.Clear(pool)
+}
+
 // Held returns until when the pool waits, and why; zero if it does not.
 func (h *Holds) Held(now time.Time, pool string) (until time.Time, why string) {
 	if until, times, cause := h.joins.Held(now, pool); !until.IsZero() {

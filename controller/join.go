@@ -35,6 +35,9 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 		return nil, err
 	}
 	c.Holds.Joined(now, pool)
+	if !v.seen.Claim.Registered {
+		c.Registrations.note(claim, true)
+	}
 	c.Metrics.Nodes.Created.WithLabelValues(pool).Inc()
 	c.Log.Info("registered NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", node.Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
@@ -124,6 +127,7 @@ func (c *Claims) wait(ctx context.Context, v view, step lifecycle.Step, now time
 		if step.Reason == lifecycle.WaitReplacement {
 			c.Tell.Tell(v.claim, kube.ReasonWaitingReadiness, "Expired: waiting for another place for its pods to become ready")
 		}
+		return c.checkShape(ctx, v, now)
 	case lifecycle.Draining:
 		return c.waitDraining(ctx, v, step, now)
 	}

@@ -33,6 +33,9 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 		c.Ledger.Forget(v.claim.UID)
 		c.Batch.Hurry(string(v.claim.UID))
 	}
+	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
+		c.Registrations.note(v.claim, false)
+	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Holds.JoinFailed(c.Now.now(), v.claim.CreationTimestamp.Time, pool, "the last was "+v.claim.Status.ProviderID)
 		c.Tell.Tell(v.claim, kube.ReasonNotJoining, "The instance "+v.claim.Status.ProviderID+" has not joined the cluster within "+

@@ -15,6 +15,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
 
@@ -29,9 +30,11 @@ type Pools struct {
 	Cluster nodeReader
 	Objects poolWriter
 	Holds   *Holds
-	Batch   *Batch // asked when a pool becomes ready
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
+	// Registrations are how the launches of pools ended; nil: nobody knows.
+	Registrations *Registrations
+	Batch         *Batch // asked when a pool becomes ready
+	Metrics       *metrics.Metrics
+	Log           *slog.Logger
 
 	failures Backoff
 }
@@ -89,8 +92,9 @@ type poolSeen struct {
 	usage   corev1.ResourceList
 	nodes   int64
 
-	held   string // why launches wait; empty if they do not
-	joined bool   // one of its claims has become a node
+	held     string // why launches wait; empty if they do not
+	isAnew   bool   // it, or its node class, is another than the one that launches are known of
+	launches lifecycle.Outcomes
 }
 
 func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
@@ -103,6 +107,11 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 	case !apierrors.IsNotFound(err):
 		return seen, fmt.Errorf("read ec2nodeclass %s: %w", pool.Spec.Template.Spec.NodeClassRef.Name, err)
 	}
+	if seen.isAnew = isAnew(pool, seen.class); seen.isAnew {
+		p.Registrations.forget(pool.UID)
+		p.Holds.Anew(pool.Name)
+	}
+	seen.launches = p.Registrations.of(pool)
 	_, seen.held = p.Holds.Held(time.Now(), pool.Name)
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -128,7 +137,6 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 // count adds one claim to what the pool holds: as its Node reports it, before that as the claim expects it.
 func (p *Pools) count(ctx context.Context, claim *karpv1.NodeClaim, seen *poolSeen) error {
 	seen.nodes++
-	seen.joined = seen.joined || claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 	nodes, err := p.Cluster.NodesOf(ctx, claim.Status.ProviderID)
 	if err != nil {
 		return err
@@ -154,16 +162,39 @@ func (s poolSeen) write(pool *karpv1.NodePool, now time.Time) {
 		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
 	}
 	s.writeClass(pool, c, now)
-	switch {
-	case s.held != "":
-		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonRegistrationFailed, s.held)
-	case s.joined:
-		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
-	}
+	s.writeRegistration(pool, c, now)
 	if !sameAmounts(pool.Status.Resources, s.usage) {
 		pool.Status.Resources = s.usage
 	}
 	pool.Status.Nodes = s.nodes
+}
+
+// writeRegistration says whether the pool's last launches led to nodes. The answer is of the pool and the node class as they
+// are: what was before is nothing to it.
+func (s poolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
+	known, _ := s.launches.Count()
+	switch {
+	case s.isAnew:
+		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
+			"nothing has been launched since the NodePool and its EC2NodeClass are as they are")
+	case s.held != "":
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonRegistrationFailed, s.held)
+	case known == 0:
+	case s.launches.IsHealthy():
+		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
+	default:
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonRegistrationFailed, outcomesText(s.launches))
+	}
+	if s.class != nil {
+		pool.Status.NodeClassObservedGeneration = s.class.Generation
+	}
+}
+
+// isAnew reports whether the pool's condition about registrations is missing, or about another pool or node class than there is.
+func isAnew(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
+	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	return !ok || c.ObservedGeneration != pool.Generation ||
+		class != nil && pool.Status.NodeClassObservedGeneration != class.Generation
 }
 
 func (s poolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {

@@ -73,8 +73,12 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	if len(pods) == 0 {
 		return lifecycle.Replacement{State: lifecycle.ReplacementReady, Since: since}, nil
 	}
-	if pool, err := r.staticPool(ctx, claim); err != nil || pool != nil {
-		return r.seeStatic(ctx, claim, pool, now, err)
+	pool, err := r.staticPool(ctx, claim)
+	if err != nil {
+		return lifecycle.Replacement{}, err
+	}
+	if pool != nil {
+		return r.seeStatic(ctx, claim, pool, now)
 	}
 	if since.IsZero() || isOpen(node) {
 		return r.turn(ctx, claim, since, now)
@@ -107,48 +111,50 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 
 // seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics make of those
 // that wait. Without room for one more within limits.nodes it goes without.
-func (r *Replacements) seeStatic(
-	ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time, err error,
-) (lifecycle.Replacement, error) {
-	if err != nil {
-		return lifecycle.Replacement{}, err
-	}
+func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) (lifecycle.Replacement, error) {
 	since := replacingSince(claim)
 	out, err := r.turn(ctx, claim, since, now)
 	out.Apart = true
 	if err != nil || out.State != lifecycle.ReplacementAsked {
 		return out, err
 	}
+	crew, err := r.crew(ctx, pool.Name)
+	if err != nil {
+		return out, err
+	}
+	limit := nodeLimit(pool)
+	isFull := limit != nil && crew.all >= *limit
+	switch {
+	case !since.IsZero() && crew.ready >= int(*pool.Spec.Replicas):
+		out.State = lifecycle.ReplacementReady
+	case isFull && (since.IsZero() || crew.coming == 0):
+		return lifecycle.Replacement{}, nil
+	}
+	return out, nil
+}
+
+// crew is how many claims a static pool has: all of them, and of those that stay the ones that are ready and the others.
+type crew struct{ all, ready, coming int }
+
+func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
+	var out crew
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return out, fmt.Errorf("list nodeclaims: %w", err)
 	}
-	all, ready, coming := 0, 0, 0
 	for i := range list.Items {
 		c := &list.Items[i]
-		if c.Labels[karpv1.LabelNodePool] != pool.Name {
+		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
 		}
-		all++
+		out.all++
 		switch {
 		case c.DeletionTimestamp != nil || !replacingSince(c).IsZero():
 		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
-			ready++
+			out.ready++
 		default:
-			coming++
+			out.coming++
 		}
-	}
-	limit, replicas := nodeLimit(pool), int(*pool.Spec.Replicas)
-	switch {
-	case since.IsZero():
-		// It has just got its turn, and counts as one that stays until there is a note on it.
-		if limit != nil && all >= *limit {
-			return lifecycle.Replacement{}, nil
-		}
-	case ready >= replicas:
-		out.State = lifecycle.ReplacementReady
-	case limit != nil && all >= *limit && coming == 0:
-		return lifecycle.Replacement{}, nil
 	}
 	return out, nil
 }

@@ -279,7 +279,7 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: testUID}
 	batch := NewBatch(time.Second, 10*time.Second)
-	holds, unhelped, departures := &Holds{}, &Unhelped{}, &Departures{}
+	holds, unhelped, departures, registrations := &Holds{}, &Unhelped{}, &Departures{}, &Registrations{}
 	shortages := &ec2.Shortages{}
 	pods := &PodWatch{Batch: batch, Metrics: m}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
@@ -294,12 +294,13 @@ func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices 
 			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
 		Claims: &Claims{Cache: r.api, Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
 			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
-			Replacements: &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
+			Registrations: registrations,
+			Replacements:  &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
 		Orphans: &Orphans{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
 			Tell: r.events, Metrics: m, Log: log},
 		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,
 			Versions: fixedVersion("1.33"), Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
-		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Batch: batch, Metrics: m, Log: log},
+		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Registrations: registrations, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Tell: r.events, Metrics: m, Log: log},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Metrics: m, Log: log},

@@ -55,6 +55,7 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		v.seen.Node = nodeSeen(claim, v.nodes)
 	}
 	s := &v.seen.Claim
+	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
 	v.seen.Node.Lost = c.absences.note(claim.UID, isLost, now)
 	switch {

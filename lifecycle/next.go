@@ -130,7 +130,7 @@ func ready(seen Seen, now time.Time) Step {
 	if seen.Node.Count == 0 {
 		return step.wait(WaitNode, earliest(expiry(seen.Claim), lostAt(seen.Node)))
 	}
-	return step.wait(WaitExpiry, earliest(expiry(seen.Claim), seen.Node.checkup(now)))
+	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.checkup(now)), now.Add(CheckEvery)))
 }
 
 // alive decides what all phases with a machine share. The second result says whether that was all.
@@ -140,6 +140,8 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	switch {
 	case !seen.Claim.Finalizer:
 		return step.to(Hold), true
+	case seen.Claim.Unlabelled:
+		return step.to(Label), true
 	case seen.Node.Count > 0 && !seen.Node.Deleted.IsZero():
 		return step.delete(ReasonNodeDeleted), true
 	case seen.Claim.Registered && isPast(lostAt(seen.Node), now):

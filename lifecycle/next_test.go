@@ -37,6 +37,9 @@ func axes() []axis {
 			{"launched", func(s *Seen) { s.Claim.Launched = true }},
 			{"registered", func(s *Seen) { s.Claim.Launched, s.Claim.Registered = true, true }},
 			{"initialized", func(s *Seen) { s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized = true, true, true }},
+			{"unlabelled", func(s *Seen) {
+				s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized, s.Claim.Unlabelled = true, true, true, true
+			}},
 			{"none", func(s *Seen) { s.Claim = Claim{} }},
 		}},
 		{"age", []way{
@@ -44,10 +47,6 @@ func axes() []axis {
 			{"5m", func(s *Seen) { s.Claim.Created = ago(LaunchTimeout) }},
 			{"15m", func(s *Seen) { s.Claim.Created = ago(RegistrationTimeout) }},
 			{"1d", func(s *Seen) { s.Claim.Created = ago(day) }},
-		}},
-		{"expires", []way{
-			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
-			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
 			{"queued", expiredWith(ReplacementQueued, time.Minute)},
 			{"queued-long", expiredWith(ReplacementQueued, ReplaceWithin)},
 			{"asked", expiredWith(ReplacementAsked, -1)},
@@ -66,6 +65,10 @@ func axes() []axis {
 				s.Claim.Replacement.Apart = true
 			}},
 			{"replaced", expiredWith(ReplacementReady, time.Minute)},
+		}},
+		{"expires", []way{
+			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
+			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
 		}},
 		{"finalizer", []way{
 			{"yes", func(s *Seen) { s.Claim.Finalizer = s.Claim.Exists }},
@@ -219,7 +222,8 @@ func broken(seen Seen, step Step) string {
 		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
 		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},
 		{"a Node that somebody else holds keeps no machine", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
-		{"a claim follows its Node", !c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold || !c.Deleted.IsZero()},
+		{"a claim follows its Node", !c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold || step.Action == Label || !c.Deleted.IsZero()},
+		{"what is leaving is not labelled", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
 		{"a fit node initializes", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
 		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {

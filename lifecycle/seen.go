@@ -38,6 +38,8 @@ type Claim struct {
 	Exists    bool // false: the Node is all that is left
 	Finalizer bool // ours is on it, so that it cannot vanish before its machine has
 	Created   time.Time
+	// Unlabelled: an older version made it, or its Node, and left out a label that is there by now.
+	Unlabelled bool
 
 	// Deleted is when it was asked to go; zero while it may live.
 	Deleted time.Time

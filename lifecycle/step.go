@@ -25,6 +25,8 @@ const (
 
 	// Hold puts our finalizer on the claim. Nothing is bought for a claim without it.
 	Hold Action = "Hold"
+	// Label writes on the claim and its Nodes what older versions left out.
+	Label Action = "Label"
 	// Launch buys a machine, or finds the one that an earlier attempt has bought.
 	Launch Action = "Launch"
 	// Record writes on the claim the machine that was bought for it.

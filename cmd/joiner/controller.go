@@ -137,6 +137,7 @@ func wire(p parts) controller.Loops {
 		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
 		leavers   = &controller.Departures{}
+		outcomes  = &controller.Registrations{}
 	)
 	market := &controller.Market{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
@@ -167,6 +168,7 @@ func wire(p parts) controller.Loops {
 		Claims: &controller.Claims{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
 			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Registrations: outcomes,
 			Replacements: &controller.Replacements{
 				Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
 			},
@@ -182,7 +184,7 @@ func wire(p parts) controller.Loops {
 			Batch:   batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &controller.Pools{
-			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Batch: batch, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Registrations: outcomes, Batch: batch, Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &controller.Emptiness{
 			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,

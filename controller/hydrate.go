@@ -1,0 +1,49 @@
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// isUnlabelled reports whether a claim that was made by an older version, or one of its Nodes that has joined, lacks the label
+// with the name of the node class: by it, a Node is known to be ours when its claim is gone.
+func isUnlabelled(claim *karpv1.NodeClaim, nodes []*corev1.Node) bool {
+	ref := claim.Spec.NodeClassRef
+	key := ref.LabelKey()
+	if claim.Labels[key] != ref.Name {
+		return true
+	}
+	for _, node := range nodes {
+		if node.Labels[karpv1.LabelRegistered] == "true" && node.Labels[key] != ref.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// label writes the label of the node class where it is missing.
+func (c *Claims) label(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
+	ref := v.claim.Spec.NodeClassRef
+	for _, node := range v.nodes {
+		if node.Labels[karpv1.LabelRegistered] != "true" {
+			continue // it gets all labels when it registers
+		}
+		if _, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) { n.Labels[ref.LabelKey()] = ref.Name }); err != nil {
+			return nil, err
+		}
+	}
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		if claim.Labels == nil {
+			claim.Labels = map[string]string{}
+		}
+		claim.Labels[ref.LabelKey()] = ref.Name
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Log.Info("labelled NodeClaim", "NodeClaim", claim.Name, "label", ref.LabelKey()+"="+ref.Name, "Node", claim.Status.NodeName)
+	return claim, nil
+}

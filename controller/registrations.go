@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// Registrations remember, by NodePool, whether its last launches led to nodes. Its methods may be called at the same time,
+// and on nil, which remembers nothing.
+type Registrations struct {
+	mu     sync.Mutex
+	byPool map[types.UID]lifecycle.Outcomes
+}
+
+// note adds the outcome of a claim's launch to the outcomes of the pool that owns it.
+func (r *Registrations) note(claim *karpv1.NodeClaim, joined bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, owner := range claim.OwnerReferences {
+		if owner.Kind == "NodePool" {
+			r.put(owner.UID, r.byPool[owner.UID].With(joined))
+		}
+	}
+}
+
+// of returns the outcomes of a pool. Where there is none, it is what the pool's condition says.
+func (r *Registrations) of(pool *karpv1.NodePool) lifecycle.Outcomes {
+	if r == nil {
+		return lifecycle.Outcomes{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.byPool[pool.UID]; ok {
+		return known
+	}
+	c, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	known := lifecycle.Outcomes{}
+	if c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse {
+		known = lifecycle.OutcomesOf(c.Status == metav1.ConditionTrue)
+	}
+	r.put(pool.UID, known)
+	return known
+}
+
+// forget forgets a pool's outcomes, to begin anew.
+func (r *Registrations) forget(pool types.UID) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(pool, lifecycle.Outcomes{})
+}
+
+func (r *Registrations) put(pool types.UID, known lifecycle.Outcomes) {
+	if r.byPool == nil {
+		r.byPool = map[types.UID]lifecycle.Outcomes{}
+	}
+	r.byPool[pool] = known
+}
+
+// outcomesText says in words how a pool's launches went.
+func outcomesText(outcomes lifecycle.Outcomes) string {
+	known, failed := outcomes.Count()
+	return fmt.Sprintf("%d of the last %d launches did not lead to a node", failed, known)
+}

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// healthy returns what the pool says of its launches, after another look at it.
+func (r *rig) healthy(t *testing.T) metav1.Condition {
+	t.Helper()
+	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	return c
+}
+
+// TestPoolSaysHowItsLaunchesWent: Unknown as long as nothing was launched, and again when it, or its node class, was changed;
+// what was written down outlives the process.
+func TestPoolSaysHowItsLaunchesWent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	if c := r.healthy(t); c.Status != metav1.ConditionUnknown {
+		t.Fatalf("before the first launch: %+v", c)
+	}
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	if c := r.healthy(t); c.Status != metav1.ConditionTrue {
+		t.Fatalf("after a node has joined: %+v\n%s", c, r.log)
+	}
+	r.start(t)
+	if c := r.healthy(t); c.Status != metav1.ConditionTrue {
+		t.Fatalf("after a restart: %+v", c)
+	}
+	claim := r.claims(t)[0]
+	r.Claims.Registrations.note(&claim, false)
+	if c := r.healthy(t); c.Status != metav1.ConditionTrue {
+		t.Fatalf("after one failure: %+v", c)
+	}
+	r.Claims.Registrations.note(&claim, false)
+	if c := r.healthy(t); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "2 of the last 3 launches") {
+		t.Fatalf("after two: %+v", c)
+	}
+	foreign := claim.DeepCopy()
+	foreign.OwnerReferences[0].UID = "uid-of-another"
+	for range 4 {
+		r.Claims.Registrations.note(foreign, true)
+	}
+	if c := r.healthy(t); c.Status != metav1.ConditionFalse {
+		t.Fatalf("another pool's launches count: %+v", c)
+	}
+	class := r.class(t)
+	class.Generation++
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.healthy(t); c.Status != metav1.ConditionUnknown {
+		t.Fatalf("the node class was changed: %+v", c)
+	}
+	if until, why := r.Pools.Holds.Held(r.now(), "apps"); !until.IsZero() {
+		t.Errorf("the pool still waits: %s", why)
+	}
+}
+
+// TestLaunchesThatDoNotJoinCount: the timeout of a registration is a failure of its pool.
+func TestLaunchesThatDoNotJoinCount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.ahead += lifecycle.RegistrationTimeout + time.Minute
+	r.work(t)
+	if known, failed := r.Claims.Registrations.of(r.pool(t)).Count(); known != 1 || failed != 1 {
+		t.Errorf("%d of %d launches failed, want 1 of 1\n%s", failed, known, r.log)
+	}
+}
+
+// TestNodeIsHeldAgainstItsPromise: a node that is smaller than its type says so on its claim, and by itself goes on.
+func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.servingNodes(t, "web")[0]
+	wait := r.visit(t, claim.Name)
+	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue || wait <= 0 || wait > lifecycle.CheckEvery {
+		t.Fatalf("%+v, looked at again in %s", c, wait)
+	}
+	node := r.nodes(t)[0]
+	memory := node.Status.Capacity["memory"]
+	memory.Set(memory.Value() / 2)
+	node.Status.Capacity["memory"] = memory
+	if err := r.api.Status().Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	r.visit(t, claim.Name)
+	c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound)
+	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonConsistencyCheckFailed || !strings.Contains(c.Message, "memory") {
+		t.Errorf("%+v", c)
+	}
+	if r.events.has("NodeClaim/FailedConsistencyCheck", "memory") == "" {
+		t.Error("nobody said so")
+	}
+	if got := r.claim(t, claim.Name); !got.StatusConditions().IsReady() || got.DeletionTimestamp != nil {
+		t.Error("it does more than inform")
+	}
+}
+
+// TestOlderObjectsAreLabelled: claims and Nodes that were made before there was a label of the node class get it.
+func TestOlderObjectsAreLabelled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.servingNodes(t, "web")[0]
+	const key = "karpenter.k8s.aws/ec2nodeclass"
+	delete(claim.Labels, key)
+	if err := r.api.Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	node := r.nodes(t)[0]
+	delete(node.Labels, key)
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	r.start(t)
+	r.visit(t, claim.Name)
+	if got := r.claim(t, claim.Name).Labels[key]; got != "default" {
+		t.Errorf("the label of the claim is %q\n%s", got, r.log)
+	}
+	if got := r.nodes(t)[0].Labels[key]; got != "default" {
+		t.Errorf("the label of the Node is %q\n%s", got, r.log)
+	}
+}
