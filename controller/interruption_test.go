@@ -36,7 +36,7 @@ func (r *rig) heeding(t testing.TB) {
 	r.Interruption = &Interruption{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
 		Machines: r.Claims.Machines, Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
-		Batch: r.Claims.Batch, ClusterUID: testUID, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
+		Batch: r.Claims.Batch, ClusterUID: r.uid, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }
 

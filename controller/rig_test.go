@@ -57,7 +57,9 @@ type rig struct {
 	estate world.Estate
 	events *events
 	log    *bytes.Buffer
+	uid    string // of the cluster
 	url    string
+	wire   http.RoundTripper // to AWS; nil: by loopback
 	fuse   *fuse
 	ahead  time.Duration // how much later than the clock says it is, in AWS and for the loops that are told the time
 }
@@ -104,8 +106,9 @@ const unlimited = 1 << 30
 // newRig serves a region that sells the named types, with a node class and a pool that want them, and no pods.
 func newRig(t testing.TB, instanceTypes ...string) *rig {
 	t.Helper()
-	r := &rig{events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{left: unlimited}}
-	r.serveAWS(t, instanceTypes)
+	r := &rig{uid: testUID, events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{left: unlimited}}
+	r.furnish(t, instanceTypes)
+	r.serveAWS(t)
 	r.serveKubernetes(t)
 	r.start(t)
 	return r
@@ -125,7 +128,8 @@ func embedded(t testing.TB) catalog.Table {
 	return all
 }
 
-func (r *rig) serveAWS(t testing.TB, instanceTypes []string) {
+// furnish makes the region.
+func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 	t.Helper()
 	table := embedded(t)
 	prices, err := table.Region(testRegion)
@@ -149,6 +153,10 @@ func (r *rig) serveAWS(t testing.TB, instanceTypes []string) {
 	}
 	r.estate = estate
 	r.Server = &emulator.Server{World: w, Now: r.now}
+}
+
+func (r *rig) serveAWS(t testing.TB) {
+	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
 		if err == nil && isWrite(q, body) {
@@ -245,19 +253,23 @@ func (r *rig) intercept() interceptor.Funcs {
 }
 
 func (r *rig) cfg() aws.Config {
-	return aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
+	cfg := aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	if r.wire != nil {
+		cfg.HTTPClient = &http.Client{Transport: r.wire}
+	}
+	return cfg
 }
 
 // start makes new loops, which remember nothing, as a new process does.
 func (r *rig) start(t testing.TB) {
 	t.Helper()
 	cfg := r.cfg()
-	door, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: testUID})
+	door, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: r.uid})
 	if err != nil {
 		t.Fatal(err)
 	}
-	iam, err := access.New(cfg, access.Cluster{Name: testCluster, UID: testUID})
+	iam, err := access.New(cfg, access.Cluster{Name: testCluster, UID: r.uid})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +278,7 @@ func (r *rig) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.wire(numbers, door, iam, price.New(price.Config{AWS: cfg, Table: table, Isolated: true}), network.New(cfg), ami.New(cfg), table)
+	r.connect(numbers, door, iam, price.New(price.Config{AWS: cfg, Table: table, Isolated: true}), network.New(cfg), ami.New(cfg), table)
 	offered, err := door.Market(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -274,10 +286,10 @@ func (r *rig) start(t testing.TB) {
 	r.Market.offered, r.Market.version = offered, 1
 }
 
-func (r *rig) wire(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *price.Door, nets *network.Door, imgs *ami.Door, table catalog.Table) {
+func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *price.Door, nets *network.Door, imgs *ami.Door, table catalog.Table) {
 	ledger := &kube.Ledger{}
 	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
-	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: testUID}
+	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: r.uid}
 	batch := NewBatch(time.Second, 10*time.Second)
 	holds, unhelped, departures, registrations := &Holds{}, &Unhelped{}, &Departures{}, &Registrations{}
 	shortages := &ec2.Shortages{}
