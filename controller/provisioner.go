@@ -114,7 +114,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(snapshot.Pods)))
 	all := snapshot.Pods
 	var held []waiting
-	snapshot.Pods, held = p.Unhelped.Sort(all, begun)
+	snapshot.Pods, held = p.Unhelped.Sort(all, snapshot.Nodes, begun)
 	plan := p.Solve(snapshot, market)
 	snapshot.Pods = all
 	planned := p.Now.now()

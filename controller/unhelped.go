@@ -7,12 +7,14 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/kube"
 )
 
-// Unhelped remembers the pods that nodes were bought for, and that are pending although the nodes are ready:
-// kube-scheduler sees something that the plan does not. What such a node turned out to have may have been the cause, so
+// Unhelped remembers the pods that nodes were bought for, and that are pending although the nodes are ready and have room:
+// kube-scheduler sees something that the plan does not. A node that other pods have filled meanwhile, as alike ones do that
+// came later, has helped those, and is not held against anybody. What such a node turned out to have may have been the cause, so
 // the next one is bought at once; from the second in vain on, the pod waits, longer each time. Otherwise one pod could buy
 // and give back nodes for ever. Its methods may be called at the same time, and on nil, which remembers nothing.
 type Unhelped struct {
@@ -65,8 +67,9 @@ type waiting struct {
 }
 
 // Sort returns the pods that are to be planned at now and those that wait. The pods are those that need a node: one that a
-// node on its way, or one just ready, was bought for is not among them. So whoever has a ready node here was not helped.
-func (u *Unhelped) Sort(pods []cluster.Pod, now time.Time) (planned []cluster.Pod, held []waiting) {
+// node on its way, or one just ready, was bought for is not among them. So whoever has a ready node here, among the nodes
+// of the moment, and still would fit there, was not helped.
+func (u *Unhelped) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []waiting) {
 	if u == nil {
 		return pods, nil
 	}
@@ -74,6 +77,12 @@ func (u *Unhelped) Sort(pods []cluster.Pod, now time.Time) (planned []cluster.Po
 	defer u.mu.Unlock()
 	if len(u.pods) == 0 {
 		return pods, nil
+	}
+	byClaim := make(map[string]*cluster.Node, len(nodes))
+	for i, n := range nodes {
+		if n.Claim != "" {
+			byClaim[n.Claim] = &nodes[i]
+		}
 	}
 	isHeld := map[string]bool{}
 	for _, pod := range pods {
@@ -84,6 +93,9 @@ func (u *Unhelped) Sort(pods []cluster.Pod, now time.Time) (planned []cluster.Po
 		if pod.Created.After(v.bought) {
 			delete(u.pods, pod.ID())
 			continue
+		}
+		if isTaken(byClaim[v.claim], pod) {
+			v.claim = ""
 		}
 		v.count(now)
 		if now.Before(v.until) {
@@ -101,6 +113,19 @@ func (u *Unhelped) Sort(pods []cluster.Pod, now time.Time) (planned []cluster.Po
 		}
 	}
 	return pods, held
+}
+
+// isTaken reports whether a pod would fit onto a node if other pods had not come there first. A node that is too small, or
+// not known, was not taken.
+func isTaken(node *cluster.Node, pod cluster.Pod) bool {
+	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
+		return false
+	}
+	others := capacity.Amounts{}
+	for _, other := range node.Pods {
+		others = others.Add(other.Requests)
+	}
+	return pod.Requests.Fits(node.Allocatable.Sub(node.Requested.Sub(others)))
 }
 
 // count counts the node that became ready last, once.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -28,7 +29,7 @@ func TestUnhelped(t *testing.T) {
 	var now time.Time
 	sort := func(at time.Duration) (planned, held string, news int) {
 		now = start.Add(at)
-		left, waits := u.Sort([]cluster.Pod{odd, other}, now)
+		left, waits := u.Sort([]cluster.Pod{odd, other}, nil, now)
 		for _, p := range left {
 			planned += p.Name + " "
 		}
@@ -87,8 +88,40 @@ func TestUnhelped(t *testing.T) {
 	}
 	var none *Unhelped
 	none.Ready(&karpv1.NodeClaim{}, now)
-	if left, held := none.Sort([]cluster.Pod{odd}, now); len(left) != 1 || held != nil {
+	if left, held := none.Sort([]cluster.Pod{odd}, nil, now); len(left) != 1 || held != nil {
 		t.Errorf("without memory: %v, %v", left, held)
+	}
+}
+
+// TestUnhelpedByANodeThatOthersTook: of a pod's node, only one that had room for it, or never had, is held against it.
+func TestUnhelpedByANodeThatOthersTook(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	cores := func(n int64) capacity.Amounts { return capacity.Amounts{}.With(capacity.CPU, 1000*n) }
+	pod := cluster.Pod{Namespace: "ns", Name: "pod", Created: start, Requests: cores(2)}
+	other := cluster.Pod{Namespace: "ns", Name: "other", Requests: cores(2)}
+	for name, c := range map[string]struct {
+		node cluster.Node
+		held bool
+	}{
+		"filled by another pod":    {cluster.Node{Claim: "a", Allocatable: cores(3), Requested: cores(2), Pods: []cluster.Pod{other}}, false},
+		"room is left":             {cluster.Node{Claim: "a", Allocatable: cores(4), Requested: cores(2), Pods: []cluster.Pod{other}}, true},
+		"empty":                    {cluster.Node{Claim: "a", Allocatable: cores(4)}, true},
+		"too small from the start": {cluster.Node{Claim: "a", Allocatable: cores(1)}, true},
+		"too small beside DaemonSets": {cluster.Node{Claim: "a", Allocatable: cores(3), Requested: cores(3),
+			Pods: []cluster.Pod{{Namespace: "ns", Name: "small", Requests: cores(1)}}}, true},
+		"another node": {cluster.Node{Claim: "b", Allocatable: cores(3), Requested: cores(2), Pods: []cluster.Pod{other}}, true},
+	} {
+		u := &Unhelped{}
+		for i := range 2 {
+			u.Ready(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+				Name: "a", CreationTimestamp: metav1.NewTime(start), Annotations: map[string]string{kube.AnnotationPods: "ns/pod"},
+			}}, start)
+			planned, held := u.Sort([]cluster.Pod{pod}, []cluster.Node{c.node}, start)
+			if want := c.held && i == 1; (len(held) == 1) != want || (len(planned) == 0) != want {
+				t.Errorf("%s, node %d: %d are held and %d planned, want held %t", name, i+1, len(held), len(planned), want)
+			}
+		}
 	}
 }
 
