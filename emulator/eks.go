@@ -75,8 +75,17 @@ type vpcConfig struct {
 }
 
 type networkConfig struct {
-	ServiceIpv4Cidr string `json:"serviceIpv4Cidr"`
+	ServiceIpv4Cidr string `json:"serviceIpv4Cidr,omitempty"`
+	ServiceIpv6Cidr string `json:"serviceIpv6Cidr,omitempty"`
 	IPFamily        string `json:"ipFamily"`
+}
+
+// familyNetwork writes a cluster's network: it is of one family, that of its services.
+func familyNetwork(cidr string) networkConfig {
+	if strings.Contains(cidr, ":") {
+		return networkConfig{ServiceIpv6Cidr: cidr, IPFamily: "ipv6"}
+	}
+	return networkConfig{ServiceIpv4Cidr: cidr, IPFamily: "ipv4"}
 }
 
 type clusterIdentity struct {
@@ -106,7 +115,7 @@ func clusterOf(c *world.Cluster) cluster {
 			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
 			EndpointPublicAccess: true,
 		},
-		KubernetesNetworkConfig: networkConfig{ServiceIpv4Cidr: c.ServiceCIDR, IPFamily: "ipv4"},
+		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
 		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
 		Tags: fullMap(c.Tags), AccessConfig: accessConfig{AuthenticationMode: c.AuthMode},
 	}
@@ -132,12 +141,21 @@ type createClusterIn struct {
 	AccessConfig            accessConfig      `json:"accessConfig"`
 }
 
+// serviceRange is where a new cluster's services get their addresses; empty leaves it to EKS. The range of an IPv6 cluster
+// cannot be chosen.
+func serviceRange(n networkConfig) string {
+	if n.IPFamily == "ipv6" {
+		return "fd30:1c53:5f8a::/108"
+	}
+	return n.ServiceIpv4Cidr
+}
+
 // createCluster adds the record of a cluster. There is no control plane behind
 // it: its endpoint is one that nothing answers.
 func createCluster(c *call, in *createClusterIn) (clusterOut, error) {
 	made := world.Cluster{
 		Name: in.Name, Version: in.Version, RoleARN: in.RoleArn, SubnetIDs: in.ResourcesVpcConfig.SubnetIds, GroupIDs: in.ResourcesVpcConfig.SecurityGroupIds,
-		ServiceCIDR: in.KubernetesNetworkConfig.ServiceIpv4Cidr, Tags: in.Tags, AuthMode: in.AccessConfig.AuthenticationMode,
+		ServiceCIDR: serviceRange(in.KubernetesNetworkConfig), Tags: in.Tags, AuthMode: in.AccessConfig.AuthenticationMode,
 		Endpoint: "https://" + strings.ToUpper(in.Name) + ".gr7." + c.regionID + ".eks.amazonaws.com",
 	}
 	for _, id := range made.SubnetIDs {

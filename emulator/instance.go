@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"strings"
 	"time"
 
 	"github.com/joiner-sh/joiner/world"
@@ -37,6 +38,7 @@ type instance struct {
 	VpcId                 string
 	PrivateIpAddress      string
 	IpAddress             string
+	Ipv6Address           string
 	SourceDestCheck       bool
 	Groups                []groupID `aws:"GroupSet"`
 	Architecture          string
@@ -105,7 +107,19 @@ type attachedInterface struct {
 	Groups             []groupID `aws:"GroupSet"`
 	Attachment         interfaceAttachment
 	PrivateIpAddresses []privateAddress `aws:"PrivateIpAddressesSet"`
+	Ipv6Addresses      []ipv6Address    `aws:"Ipv6AddressesSet"`
+	Ipv4Prefixes       []ipv4Prefix     `aws:"Ipv4PrefixSet"`
+	Ipv6Prefixes       []ipv6Prefix     `aws:"Ipv6PrefixSet"`
 }
+
+type ipv6Address struct {
+	Ipv6Address   string
+	IsPrimaryIpv6 bool
+}
+
+type ipv4Prefix struct{ Ipv4Prefix string }
+
+type ipv6Prefix struct{ Ipv6Prefix string }
 
 type interfaceAttachment struct {
 	AttachmentId        string
@@ -164,7 +178,7 @@ func (c *call) instance(i world.Instance, names map[string]string) instance {
 		PrivateDnsName: i.PrivateDNSName, InstanceType: i.Type, LaunchTime: i.LaunchedAt,
 		Placement:  placement{AvailabilityZone: i.Zone, AvailabilityZoneId: i.ZoneID, Tenancy: "default"},
 		Monitoring: monitoring{State: "disabled"}, SubnetId: i.SubnetID, VpcId: i.VPCID,
-		PrivateIpAddress: i.PrivateIP, IpAddress: i.PublicIP, SourceDestCheck: true,
+		PrivateIpAddress: i.PrivateIP, IpAddress: i.PublicIP, Ipv6Address: i.IPv6, SourceDestCheck: true,
 		Groups: groupRefs(i.SecurityGroupIDs, names), Architecture: i.Architecture,
 		RootDeviceType: "ebs", RootDeviceName: "/dev/xvda", VirtualizationType: "hvm", ClientToken: i.ClientToken,
 		Tags: tagList(i.Tags), Hypervisor: "xen", SpotInstanceRequestId: i.SpotRequestID,
@@ -217,6 +231,16 @@ func attached(i world.Instance, n world.NetworkInterface, names map[string]strin
 	}
 	if n.PrivateIP != "" {
 		out.PrivateIpAddresses = []privateAddress{{PrivateIpAddress: n.PrivateIP, PrivateDnsName: n.PrivateDNSName, Primary: true}}
+	}
+	for k, a := range n.IPv6 {
+		out.Ipv6Addresses = append(out.Ipv6Addresses, ipv6Address{Ipv6Address: a, IsPrimaryIpv6: k == 0 && n.PrimaryIPv6})
+	}
+	for _, p := range n.Prefixes {
+		if strings.Contains(p, ":") {
+			out.Ipv6Prefixes = append(out.Ipv6Prefixes, ipv6Prefix{p})
+		} else {
+			out.Ipv4Prefixes = append(out.Ipv4Prefixes, ipv4Prefix{p})
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,7 @@ type vpc struct {
 	CidrBlock       string
 	InstanceTenancy string
 	IsDefault       bool
+	Ipv6CidrBlocks  []ipv6Block `aws:"Ipv6CidrBlockAssociationSet"`
 	Tags            []world.Tag `aws:"TagSet"`
 }
 
@@ -98,7 +100,7 @@ func describeVpcs(c *call, in *describeVpcsIn) (describeVpcsOut, error) {
 			}}
 		},
 		write: func(v *world.VPC) vpc {
-			return vpc{VpcId: v.ID, OwnerId: c.caller.Account, State: "available", CidrBlock: v.CIDR.String(), InstanceTenancy: "default", IsDefault: v.Default, Tags: tagList(v.Tags)}
+			return vpc{VpcId: v.ID, OwnerId: c.caller.Account, State: "available", CidrBlock: v.CIDR.String(), InstanceTenancy: "default", IsDefault: v.Default, Ipv6CidrBlocks: ipv6Blocks(v.ID, v.IPv6), Tags: tagList(v.Tags)}
 		},
 	})
 	return describeVpcsOut{Vpcs: found, NextToken: next}, err
@@ -126,7 +128,26 @@ type subnet struct {
 	AvailabilityZoneId      string
 	DefaultForAz            bool
 	MapPublicIpOnLaunch     bool
+	Ipv6CidrBlocks          []ipv6Block `aws:"Ipv6CidrBlockAssociationSet"`
 	Tags                    []world.Tag `aws:"TagSet"`
+}
+
+// ipv6Block is an IPv6 block of a VPC or a subnet.
+type ipv6Block struct {
+	AssociationId      string
+	Ipv6CidrBlock      string
+	Ipv6CidrBlockState blockState
+}
+
+type blockState struct{ State string }
+
+// ipv6Blocks writes the block of a subnet or VPC, none if it has none.
+func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
+	if !block.IsValid() {
+		return nil
+	}
+	kind, number, _ := strings.Cut(id, "-")
+	return []ipv6Block{{kind + "-cidr-assoc-" + number, block.String(), blockState{"associated"}}}
 }
 
 // describeSubnets lists subnets.
@@ -147,7 +168,7 @@ func describeSubnets(c *call, in *describeSubnetsIn) (describeSubnetsOut, error)
 			return subnet{
 				SubnetId: s.ID, SubnetArn: "arn:aws:ec2:" + c.regionID + ":" + c.caller.Account + ":subnet/" + s.ID, State: "available",
 				VpcId: s.VPCID, OwnerId: c.caller.Account, CidrBlock: s.CIDR.String(), AvailableIpAddressCount: int64(s.Free),
-				AvailabilityZone: s.Zone.Name, AvailabilityZoneId: s.Zone.ID, MapPublicIpOnLaunch: s.Public, Tags: tagList(s.Tags),
+				AvailabilityZone: s.Zone.Name, AvailabilityZoneId: s.Zone.ID, MapPublicIpOnLaunch: s.Public, Ipv6CidrBlocks: ipv6Blocks(s.ID, s.IPv6), Tags: tagList(s.Tags),
 			}
 		},
 	})

@@ -81,6 +81,12 @@ func (s *Server) admit(r *http.Request, c *call) (*world.Answer, error) {
 	c.region = c.world.Region(c.caller.Account, c.regionID)
 	fate := world.Call{Account: c.caller.Account, Region: c.regionID, Name: c.name(), Role: c.caller.Role}
 	if a := c.world.Spoil(c.now, fate); a != nil {
+		if a.Code == "RequestLimitExceeded" {
+			if s.throttled == nil {
+				s.throttled = map[string]int{}
+			}
+			s.throttled[c.name()]++
+		}
 		return a, spoiltError(c, a)
 	}
 	if c.world.Denied(fate) {

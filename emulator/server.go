@@ -41,6 +41,7 @@ type Server struct {
 	mu         sync.Mutex // guards the world and what follows
 	requests   uint64
 	calls      map[string]int
+	throttled  map[string]int
 	queue      []world.Instance
 	delivering bool
 
@@ -79,6 +80,13 @@ func (s *Server) Calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.calls)
+}
+
+// Throttled returns how many of the calls of each action were refused as too many: "ec2:CreateFleet" → 3.
+func (s *Server) Throttled() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.throttled)
 }
 
 // AppendConsole adds text to the console output of an instance; it does nothing

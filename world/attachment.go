@@ -26,6 +26,7 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 				ni.PrivateIP, ni.PrivateDNSName = a.String(), privateName(i.Region, a.String())
 			}
 		}
+		b.subnet.addressed(&ni, spec)
 		out = append(out, ni)
 	}
 	return out

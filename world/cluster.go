@@ -22,7 +22,7 @@ type Cluster struct {
 	Version     string // "1.31"
 	Endpoint    string // "https://…"
 	CA          string // base64 of the PEM
-	ServiceCIDR string // "10.100.0.0/16"
+	ServiceCIDR string // "10.100.0.0/16"; of IPv6 in a cluster of IPv6: "fd30:1c53:5f8a::/108"
 	Issuer      string // of service account tokens
 	AuthMode    string // AuthConfigMap, AuthAPI or AuthBoth
 	Status      string // "ACTIVE", "CREATING", "DELETING"

@@ -34,6 +34,7 @@ type Instance struct {
 
 	PrivateIP      string
 	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
+	IPv6           string // the first one of its first interface; empty without one
 	PublicIP       string // empty without a public address
 
 	ProfileARN string // of the instance profile; empty without one
@@ -73,6 +74,9 @@ type NetworkInterface struct {
 	SubnetID         string
 	PrivateIP        string
 	PrivateDNSName   string
+	IPv6             []string // addresses
+	PrimaryIPv6      bool     // the first of them stays for as long as the instance lives
+	Prefixes         []string // "10.0.32.16/28", "2600:…/80"
 	SecurityGroupIDs []string
 	Card, Device     int64
 	Kind             string // "interface", "efa" or "efa-only"

@@ -48,6 +48,9 @@ func (r *Region) prepare(now time.Time, w want) (birth, error) {
 	if err = r.sold(now, w, b); err != nil {
 		return birth{}, err
 	}
+	if err = refuseIPv6(w.data, b.subnet); err != nil {
+		return birth{}, err
+	}
 	if b.groups, err = r.wantedGroups(w.data, b.subnet); err != nil {
 		return birth{}, err
 	}
@@ -69,7 +72,7 @@ func (r *Region) admit(b birth) error {
 		}
 		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", r.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
-	if b.subnet.Free < max(1, len(b.data.Interfaces)) {
+	if b.subnet.Free < wanted4(b.data) {
 		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if r.left(o) > 0 {

@@ -80,6 +80,9 @@ func (r *Region) start(now time.Time, b birth) Instance {
 		i.Tags["aws:ec2:fleet-id"] = b.fleetID
 	}
 	i.Interfaces = b.interfaces(w, i)
+	if six := i.Interfaces[0].IPv6; len(six) > 0 {
+		i.IPv6 = six[0]
+	}
 	i.Volumes = b.volumes(w)
 
 	m := &machine{region: r, now: i, subnet: b.subnet, stock: b.stock}
@@ -131,11 +134,14 @@ func (r *Region) end(now time.Time, m *machine, why Reason) {
 	}
 	for _, n := range m.now.Interfaces {
 		m.subnet.giveText(n.PrivateIP)
+		for _, p := range n.Prefixes {
+			m.subnet.givePrefix(p)
+		}
 	}
 	r.world().forget(m.session)
 	m.change(now, func(i *Instance) {
 		i.State, i.StateReason = Terminated, why
-		i.PrivateIP, i.PrivateDNSName, i.PublicIP = "", "", ""
+		i.PrivateIP, i.PrivateDNSName, i.IPv6, i.PublicIP = "", "", "", ""
 		i.Interfaces, i.Volumes, i.SecurityGroupIDs = nil, nil, nil
 	})
 	keep := r.world().Timing.Forget

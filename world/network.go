@@ -9,6 +9,7 @@ import (
 type VPC struct {
 	ID      string // "vpc-0…"
 	CIDR    netip.Prefix
+	IPv6    netip.Prefix // not valid: it has no IPv6 block; see EnableIPv6
 	Default bool
 	Tags    map[string]string
 }
@@ -19,7 +20,8 @@ type Subnet struct {
 	VPCID  string
 	Zone   Zone
 	CIDR   netip.Prefix
-	Public bool // gives public addresses on launch
+	IPv6   netip.Prefix // not valid: it has no IPv6 block
+	Public bool         // gives public addresses on launch
 	Tags   map[string]string
 
 	// Free is how many addresses are left. A test sets it lower to play a subnet
@@ -28,6 +30,9 @@ type Subnet struct {
 
 	next netip.Addr
 	used map[netip.Addr]bool
+
+	last6       uint32 // addresses handed out
+	lastPrefix6 uint16
 }
 
 // SecurityGroup is a set of firewall rules.

@@ -90,7 +90,7 @@ func (r *Region) enough(b birth, n int) error {
 	if err := r.admit(b); err != nil {
 		return err
 	}
-	if b.subnet.Free < n*max(1, len(b.data.Interfaces)) {
+	if b.subnet.Free < n*wanted4(b.data) {
 		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if r.left(b.offering) < n {

@@ -21,6 +21,8 @@ type Setup struct {
 	// endpoint is somebody else's, see Region.CreateCluster.
 	Cluster string
 
+	IPv6 bool // VPC and subnets have IPv6 addresses beside those of IPv4
+
 	Zones []Zone  // nil: the zones a, b and c of the region
 	Stock []Stock // what the region's market sells, beside what it sells already
 }
@@ -133,6 +135,9 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 		sub.Public = true
 		e.PublicSubnets = append(e.PublicSubnets, sub)
 		public = append(public, sub.ID)
+	}
+	if s.IPv6 {
+		r.EnableIPv6(e.VPC)
 	}
 	local := Route{Destination: "10.0.0.0/16", Target: "local"}
 	r.CreateRouteTable(RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []Route{local}})

@@ -1,0 +1,111 @@
+package world
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Sizes of what EC2 gives an interface beside single addresses, in bits.
+// Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html.
+const (
+	prefixBits4 = 28
+	prefixBits6 = 80
+	prefixSize4 = 1 << (32 - prefixBits4)
+)
+
+// EnableIPv6 makes a VPC of IPv4 one of both: it gets a /56 block of Amazon's, and each of its subnets a /64 of that.
+func (r *Region) EnableIPv6(vpc *VPC) {
+	vpc.IPv6 = netip.MustParsePrefix("2600:1f18:63f7:b900::/56")
+	base := vpc.IPv6.Addr().As16()
+	n := byte(0)
+	for _, s := range r.subnets {
+		if s.VPCID != vpc.ID {
+			continue
+		}
+		a := base
+		a[7] = n
+		n++
+		s.IPv6 = netip.PrefixFrom(netip.AddrFrom16(a), 64)
+	}
+}
+
+// addressed gives an interface what its specification asks for beside the first IPv4 address.
+func (s *Subnet) addressed(ni *NetworkInterface, spec InterfaceSpec) {
+	for range value(spec.IPv6AddressCount) {
+		ni.IPv6 = append(ni.IPv6, s.take6().String())
+	}
+	ni.PrimaryIPv6 = len(ni.IPv6) > 0 && spec.PrimaryIPv6 != nil && *spec.PrimaryIPv6
+	for range value(spec.IPv6PrefixCount) {
+		ni.Prefixes = append(ni.Prefixes, s.takePrefix6().String())
+	}
+	for range value(spec.IPv4PrefixCount) {
+		if p, ok := s.takePrefix4(); ok {
+			ni.Prefixes = append(ni.Prefixes, p.String())
+		}
+	}
+}
+
+// refuseIPv6 refuses what a subnet cannot give for want of an IPv6 block. The words are ours: EC2's are not documented.
+func refuseIPv6(d TemplateData, s *Subnet) error {
+	for _, i := range d.Interfaces {
+		if value(i.IPv6AddressCount)+value(i.IPv6PrefixCount) > 0 && !s.IPv6.IsValid() {
+			return refuse("InvalidParameterValue", "The subnet '%s' has no IPv6 CIDR block associated.", s.ID)
+		}
+	}
+	return nil
+}
+
+// wanted4 is how many IPv4 addresses the interfaces of a launch take.
+func wanted4(d TemplateData) int {
+	n := max(1, len(d.Interfaces))
+	for _, i := range d.Interfaces {
+		n += int(value(i.IPv4PrefixCount)) * prefixSize4
+	}
+	return n
+}
+
+// take6 hands out an address of the first /80 block, which stays free of prefixes. None is used twice.
+func (s *Subnet) take6() netip.Addr {
+	s.last6++
+	a := s.IPv6.Addr().As16()
+	binary.BigEndian.PutUint32(a[12:], s.last6+reservedAddresses)
+	return netip.AddrFrom16(a)
+}
+
+// takePrefix6 hands out a /80 block.
+func (s *Subnet) takePrefix6() netip.Prefix {
+	s.lastPrefix6++
+	a := s.IPv6.Addr().As16()
+	binary.BigEndian.PutUint16(a[8:], s.lastPrefix6)
+	return netip.PrefixFrom(netip.AddrFrom16(a), prefixBits6)
+}
+
+// takePrefix4 hands out a /28 block of which no address is taken; not ok if there is none left.
+func (s *Subnet) takePrefix4() (netip.Prefix, bool) {
+	for a := s.CIDR.Addr(); s.CIDR.Contains(a); {
+		block := netip.PrefixFrom(a, prefixBits4)
+		free := true
+		for range prefixSize4 {
+			free = free && !s.used[a] && !s.reserved(a)
+			a = a.Next()
+		}
+		if free && s.Free >= prefixSize4 {
+			s.each4(block, func(a netip.Addr) { s.used[a] = true; s.Free-- })
+			return block, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// givePrefix takes back a block that is written out; of IPv6 there are always more.
+func (s *Subnet) givePrefix(text string) {
+	if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
+		s.each4(p, s.give)
+	}
+}
+
+func (s *Subnet) each4(block netip.Prefix, do func(netip.Addr)) {
+	for a := block.Addr(); block.Contains(a); a = a.Next() {
+		do(a)
+	}
+}
