@@ -17,26 +17,38 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/api/crds"
+	"github.com/joiner-sh/joiner/lab/machine"
 )
 
 // networkPod is the label k8s-app of the DaemonSet that brings up the network
 // of a node: the VPC CNI.
 const networkPod = "aws-node"
 
-// clusterDNS is where EKS puts cluster DNS: the tenth address for services.
-const clusterDNS = "172.20.0.10"
+// ClusterDNS is where EKS puts cluster DNS: the tenth address for services.
+func (l *Lab) ClusterDNS() string {
+	if l.IPv6 {
+		return "fd30:1c53:5f8a::a"
+	}
+	return "172.20.0.10"
+}
 
 // install puts into the cluster what EKS does, and the CRDs.
 func (l *Lab) install(ctx context.Context) error {
+	cni := addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
+	if l.IPv6 {
+		cni.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
+			{Name: machine.EnvIPv6, Value: "true"}, {Name: machine.EnvPrefixes, Value: "true"},
+		}
+	}
 	for _, ds := range []*appsv1.DaemonSet{
-		addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4"),
+		cni,
 		addon("kube-proxy", "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1"),
 	} {
 		if _, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Create(ctx, ds, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("install %s: %w", ds.Name, err)
 		}
 	}
-	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(), metav1.CreateOptions{}); err != nil {
+	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(l.ClusterDNS()), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("install kube-dns: %w", err)
 	}
 	if err := l.MapRoles(ctx, l.RoleARN(NodeRole)); err != nil {
@@ -75,12 +87,12 @@ func addon(name, cpu, image string) *appsv1.DaemonSet {
 
 // dnsService is where pods look for cluster DNS. No pods stand behind it: in a
 // cluster without nodes they would only be more pods that want one.
-func dnsService() *corev1.Service {
+func dnsService(address string) *corev1.Service {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-dns", Namespace: metav1.NamespaceSystem, Labels: labels},
 		Spec: corev1.ServiceSpec{
-			ClusterIP: clusterDNS, Selector: labels,
+			ClusterIP: address, Selector: labels,
 			Ports: []corev1.ServicePort{
 				{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP},
 				{Name: "dns-tcp", Port: 53, Protocol: corev1.ProtocolTCP},

@@ -16,7 +16,6 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/lab/component"
-	"github.com/joiner-sh/joiner/lab/controlplane"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -30,6 +29,7 @@ func (l *Lab) startAWS() error {
 	if err != nil {
 		return err
 	}
+	setup.IPv6 = l.IPv6
 	now := time.Now()
 	w, estate, err := world.New(now, setup)
 	if err != nil {
@@ -37,6 +37,7 @@ func (l *Lab) startAWS() error {
 	}
 	w.Seed = filepath.Base(l.Home)
 	w.Timing = world.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown}
+	w.Faults.Throttle = l.Throttle
 	l.Estate = estate
 	if err := l.furnishAccount(now, w); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (l *Lab) registerCluster(issuer string) error {
 		_, err = w.Region(l.Account, l.Region).CreateCluster(now, world.Cluster{
 			Name: l.Cluster, Version: kubernetesMinor(), Endpoint: l.plane.URL,
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
-			ServiceCIDR: controlplane.ServiceCIDR, Issuer: issuer, AuthMode: l.AuthMode,
+			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,
 			RoleARN: "arn:aws:iam::" + l.Account + ":role/eksClusterRole",
 			VPCID:   l.Estate.VPC.ID, SubnetIDs: subnets, GroupID: l.Estate.ClusterGroup.ID,
 		})

@@ -25,6 +25,9 @@ import (
 // described yet.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
+// providedIP is the annotation by which a kubelet says what its --node-ip is. The cloud's controller keeps to it.
+const providedIP = "alpha.kubernetes.io/provided-node-ip"
+
 // cloudController stands in for the part of EKS that knows instances: it
 // describes new nodes, and deletes the nodes of instances that are gone.
 type cloudController struct {
@@ -102,8 +105,15 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 	if !ok {
 		return fmt.Errorf("node %s has no instance", name)
 	}
+	address := i.PrivateIP
+	if c.lab.IPv6 {
+		address = i.IPv6
+	}
+	if told := node.Annotations[providedIP]; told != address {
+		return fmt.Errorf("node %s says that its address is %q, EC2 says %q", name, told, address)
+	}
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: i.PrivateIP},
+		{Type: corev1.NodeInternalIP, Address: address},
 		{Type: corev1.NodeInternalDNS, Address: i.PrivateDNSName},
 		{Type: corev1.NodeHostName, Address: i.PrivateDNSName},
 	}

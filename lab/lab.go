@@ -43,7 +43,14 @@ type Options struct {
 	Region   string // empty: us-east-1
 	Cluster  string // name of the EKS cluster; empty: lab
 	AuthMode string // of the cluster; empty: world.AuthBoth
+	IPv6     bool   // services and pods have IPv6 addresses; nodes, as on EKS, have both
 	Pace     Pace   // the zero value: Quick
+
+	// Throttle are the token buckets of AWS's calls, as world.EC2Throttle has them; nil: none is refused.
+	Throttle map[string]world.Bucket
+	// TokenCache is how long the API server believes what it was told of a node's token, and so how long a mapping
+	// that was taken away goes on working. Zero: 5 seconds. A thousand nodes need more: each review is four calls.
+	TokenCache time.Duration
 
 	// Step is told what is being done next; nil: nobody is.
 	Step func(string)
@@ -137,6 +144,7 @@ func (o Options) complete() (Options, error) {
 	if o.Pace == (Pace{}) {
 		o.Pace = Quick()
 	}
+	o.TokenCache = cmp.Or(o.TokenCache, 5*time.Second)
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
@@ -194,7 +202,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	}
 	issuer := "https://oidc.eks." + l.Region + ".amazonaws.com/id/" + clusterID(l.Home)
 	l.plane, err = controlplane.Start(ctx, l.Self, l.Home, l.group, authority, controlplane.Options{
-		Issuer: issuer, TokenWebhook: webhook, TokenCache: 5 * time.Second,
+		Issuer: issuer, TokenWebhook: webhook, TokenCache: l.TokenCache, ServiceCIDR: l.serviceCIDR(),
 	})
 	if err != nil {
 		return err
@@ -207,6 +215,14 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 		return err
 	}
 	return l.registerCluster(issuer)
+}
+
+// serviceCIDR is where the addresses of Services come from.
+func (l *Lab) serviceCIDR() string {
+	if l.IPv6 {
+		return controlplane.ServiceCIDR6
+	}
+	return controlplane.ServiceCIDR
 }
 
 // Scheme knows Kubernetes' own kinds and those of the API.

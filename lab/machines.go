@@ -23,10 +23,12 @@ type machines struct {
 
 	mu      sync.Mutex
 	running map[string]context.CancelFunc // by instance id
+	// kubelets are how the kubelets of instances were started, also of those that have ended.
+	kubelets map[string]kubelet.Settings
 }
 
 func newMachines(l *Lab) *machines {
-	return &machines{lab: l, ready: make(chan struct{}), running: map[string]context.CancelFunc{}}
+	return &machines{lab: l, ready: make(chan struct{}), running: map[string]context.CancelFunc{}, kubelets: map[string]kubelet.Settings{}}
 }
 
 // open lets machines go on that started while the lab was not up yet.
@@ -60,6 +62,14 @@ func (m *machines) changed(i world.Instance) {
 	}
 }
 
+// Kubelet returns how the kubelet of an instance was started; false if none was.
+func (l *Lab) Kubelet(instance string) (kubelet.Settings, bool) {
+	l.boots.mu.Lock()
+	defer l.boots.mu.Unlock()
+	s, ok := l.boots.kubelets[instance]
+	return s, ok
+}
+
 // run is the life of one machine.
 func (m *machines) run(ctx context.Context, i world.Instance) {
 	defer m.done.Done()
@@ -88,6 +98,9 @@ func (m *machines) run(ctx context.Context, i world.Instance) {
 	}
 	settings.Token = m.tokenOf(ctx, i)
 	settings.Reach = m.reachOf(i)
+	m.mu.Lock()
+	m.kubelets[i.ID] = *settings
+	m.mu.Unlock()
 	k, err := m.lab.fleet.Start(ctx, *settings)
 	if err != nil {
 		say(fmt.Sprintf("lab: %v", err))
@@ -115,7 +128,7 @@ func (m *machines) boot(ctx context.Context, i world.Instance, say func(string))
 		return nil, fmt.Errorf("image %s or type %s is gone", i.ImageID, i.Type)
 	}
 	return machine.Boot(ctx, machine.Instance{
-		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName,
+		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, IPv6: i.IPv6,
 		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts,
 		Image: machine.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version},
 	}, surroundings{m.lab, i}, say), nil

@@ -63,6 +63,34 @@ func shared(t *testing.T) *lab.Lab {
 	return theLab.lab
 }
 
+// own starts a lab for one test alone.
+func own(t *testing.T, o lab.Options) *lab.Lab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	l, err := lab.Start(ctx, o)
+	if err != nil {
+		t.Fatalf("start a lab: %v", err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// control runs a controller for a lab that is one test's own.
+func control(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
+	t.Helper()
+	path, err := lab.BuildJoiner(t.Context(), l.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.RunController(t.Context(), path, append([]string{"DISABLE_LEADER_ELECTION=true"}, settings...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Kill)
+	return c
+}
+
 // within waits until ok returns true. When it does not in time, the test fails
 // with what it waited for and with the lab's evidence.
 func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(context.Context) (bool, error)) {

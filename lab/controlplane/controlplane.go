@@ -6,6 +6,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type ControlPlane struct {
 // Start starts the programs in group, as children running self, and returns
 // once the API server is ready and the controllers work. Files go to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
+	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
 		o.Start = 2 * time.Minute
 	}
@@ -180,7 +182,7 @@ func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Proces
 
 // writeFiles writes what does not depend on the API server's port.
 func (c *ControlPlane) writeFiles() error {
-	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1",
+	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1", "fd30:1c53:5f8a::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
 		return err

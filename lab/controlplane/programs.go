@@ -8,8 +8,11 @@ import (
 )
 
 // ServiceCIDR is where the addresses of Services come from: what EKS takes for a
-// VPC in 10.0.0.0/8.
-const ServiceCIDR = "172.20.0.0/16"
+// VPC in 10.0.0.0/8. ServiceCIDR6 is one as EKS deals it to a cluster of IPv6.
+const (
+	ServiceCIDR  = "172.20.0.0/16"
+	ServiceCIDR6 = "fd30:1c53:5f8a::/108"
+)
 
 // controllers are the loops of kube-controller-manager that make a cluster
 // behave: workloads, their deletion, the life of nodes, accounts, disruption
@@ -36,7 +39,7 @@ func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []stri
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
-		"--advertise-address=10.0.0.1",
+		"--advertise-address=" + o.advertised(),
 		"--endpoint-reconciler-type=none",
 		"--cert-dir=" + c.dir,
 		"--tls-cert-file=" + c.file("apiserver.crt"),
@@ -45,7 +48,7 @@ func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []stri
 		"--service-account-issuer=" + o.Issuer,
 		"--service-account-signing-key-file=" + c.file("service-accounts.key"),
 		"--service-account-key-file=" + c.file("service-accounts.key"),
-		"--service-cluster-ip-range=" + ServiceCIDR,
+		"--service-cluster-ip-range=" + o.ServiceCIDR,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged",
@@ -111,7 +114,17 @@ type Options struct {
 	TokenWebhook string
 	// TokenCache is how long an answer of the webhook is kept.
 	TokenCache time.Duration
+	// ServiceCIDR is where the addresses of Services come from; empty: ServiceCIDR. Its family is the cluster's.
+	ServiceCIDR string
 	// Start is how long the control plane may take to become ready; zero means
 	// two minutes.
 	Start time.Duration
+}
+
+// advertised is the API server's address as the cluster is told of it, of the family of its services. Nobody uses it.
+func (o Options) advertised() string {
+	if strings.Contains(o.ServiceCIDR, ":") {
+		return "2600:1f18:63f7:b900::1"
+	}
+	return "10.0.0.1"
 }

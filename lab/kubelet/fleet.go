@@ -43,7 +43,7 @@ type Fleet struct {
 
 	mu     sync.Mutex
 	nodes  map[string]*Kubelet // by node name
-	nextIP netip.Addr
+	nextIP map[bool]netip.Addr // by whether it is of IPv6
 }
 
 // NewFleet starts to watch pods as the administrator, and returns when they are
@@ -65,10 +65,12 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod str
 	pods := factory.Core().V1().Pods()
 	f := &Fleet{
 		config: *config, transport: transport, pace: pace, networkPod: networkPod,
-		pods:   pods.Informer().GetIndexer(),
-		queue:  workqueue.NewTypedDelayingQueue[string](),
-		nodes:  map[string]*Kubelet{},
-		nextIP: netip.MustParseAddr("100.64.0.1"),
+		pods:  pods.Informer().GetIndexer(),
+		queue: workqueue.NewTypedDelayingQueue[string](),
+		nodes: map[string]*Kubelet{},
+		nextIP: map[bool]netip.Addr{
+			false: netip.MustParseAddr("100.64.0.1"), true: netip.MustParseAddr("2600:1f18:63f7:b9ff::1"),
+		},
 	}
 	if err := pods.Informer().AddIndexers(cache.Indexers{byNode: nodeOf}); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
@@ -170,13 +172,13 @@ func (f *Fleet) node(name string) *Kubelet {
 	return f.nodes[name]
 }
 
-// podIP hands out addresses from the block that the VPC's secondary range has
-// by convention.
-func (f *Fleet) podIP() string {
+// podIP hands out addresses: of IPv4 from the block that the VPC's secondary range has by convention, of IPv6 from the
+// last block of the VPC.
+func (f *Fleet) podIP(six bool) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ip := f.nextIP
-	f.nextIP = ip.Next()
+	ip := f.nextIP[six]
+	f.nextIP[six] = ip.Next()
 	return ip.String()
 }
 

@@ -33,8 +33,9 @@ type Kubelet struct {
 	networkUp sync.Once
 	network   chan struct{} // closed once pods can have addresses
 
-	mu   sync.Mutex
-	pods map[types.UID]*podState
+	mu        sync.Mutex
+	pods      map[types.UID]*podState
+	addresses int64 // that pods can have; meaningful once the network is up
 }
 
 func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.LeaseInterface, error) {
@@ -60,7 +61,7 @@ func (k *Kubelet) run() {
 	go k.renewLease(node)
 	k.fleet.revisit(k.NodeName)
 	if k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
-		k.bringNetworkUp()
+		k.bringNetworkUp(nil)
 	}
 	select {
 	case <-k.network:
@@ -79,9 +80,6 @@ func (k *Kubelet) run() {
 		}
 	}
 }
-
-// bringNetworkUp lets pods have addresses and the node become Ready.
-func (k *Kubelet) bringNetworkUp() { k.networkUp.Do(func() { close(k.network) }) }
 
 func (k *Kubelet) hasNetwork() bool {
 	select {

@@ -22,6 +22,7 @@ type podState struct {
 	stopping time.Time // zero until its deletion is seen
 	ended    bool      // its last phase is written, or it is deleted
 	requests corev1.ResourceList
+	address  string // that the network plug-in gave it; empty until then
 }
 
 // syncPod takes a pod of this node a step further and returns when to look
@@ -79,14 +80,18 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 			Message: "Pod was rejected: Node didn't have enough resource: " + short,
 		}, func(written bool) { state.ended = written })
 	}
-	again := k.write(pod, k.running(pod, now), func(written bool) {
+	if !k.giveAddress(pod, state) {
+		k.tellNoAddress(pod)
+		return noAddressRetry
+	}
+	again := k.write(pod, k.running(pod, state.address, now), func(written bool) {
 		state.started = time.Time{}
 		if written {
 			state.started = now
 		}
 	})
 	if again == 0 && k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod {
-		k.bringNetworkUp()
+		k.bringNetworkUp(pod)
 	}
 	if again == 0 {
 		again = untilEnd(pod, state, now)

@@ -8,11 +8,7 @@ import (
 )
 
 // running is the status of a pod all of whose containers run and are ready.
-func (k *Kubelet) running(pod *corev1.Pod, now time.Time) corev1.PodStatus {
-	ip := k.IP
-	if !pod.Spec.HostNetwork {
-		ip = k.fleet.podIP()
-	}
+func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodStatus {
 	started := metav1.NewTime(now)
 	status := corev1.PodStatus{
 		Phase:      corev1.PodRunning,

@@ -10,14 +10,19 @@ import (
 // and configuration, and the machine it runs on.
 type Settings struct {
 	NodeName   string
-	ProviderID string // "aws:///us-east-1a/i-0…"; empty when nothing told the kubelet
-	IP         string
+	ProviderID string            // "aws:///us-east-1a/i-0…"; empty when nothing told the kubelet
+	IP         string            // of the cluster's family
+	ClusterDNS []string          // where its pods look for names
 	Labels     map[string]string // from --node-labels
 	Taints     []corev1.Taint    // from registerWithTaints
 
 	// ExternalCloud is --cloud-provider=external: the node waits, tainted, for
 	// the cloud's controller to describe it.
 	ExternalCloud bool
+
+	// PodAddresses is how many addresses the VPC CNI can give to pods on this machine, set as the environment of its
+	// own pod says; nil: as many as are wanted.
+	PodAddresses func(environment map[string]string) int64
 
 	Capacity, Allocatable corev1.ResourceList
 	Arch                  string // "amd64" or "arm64"

@@ -74,6 +74,11 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 		fmt.Fprintln(stderr, "Exited with error on line 470")
 		return 1
 	}
+	address, err := b.nodeIP(flags["--ip-family"] == "ipv6")
+	if err != nil {
+		fmt.Fprintln(stderr, "Exited with error on line 553")
+		return 1
+	}
 	config, err := b.al2Config(f, flags)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -81,7 +86,7 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 	}
 	next := &start{
 		config: config, server: endpoint, ca: pem,
-		args: append([]string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + b.PrivateIP},
+		args: append([]string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + address},
 			b.extraArgs(flags["--kubelet-extra-args"])...),
 	}
 	if b.kubelet == nil { // else it runs since an earlier call, and "systemctl start" changes nothing about it

@@ -175,11 +175,26 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubelet configuration: %w", err)
 	}
-	args := []string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + b.PrivateIP}
+	address, err := b.nodeIP(cidr.Addr().Is6())
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + address}
 	return &start{
 		config: data, server: c.Spec.Cluster.APIServerEndpoint, ca: ca,
 		args: append(args, words(strings.Join(c.Spec.Kubelet.Flags, " "))...),
 	}, nil
+}
+
+// nodeIP is the node's address of its cluster's family, as the metadata service has it.
+func (b *boot) nodeIP(six bool) (string, error) {
+	switch {
+	case !six:
+		return b.PrivateIP, nil
+	case b.IPv6 == "":
+		return "", errors.New("operation error ec2imds: GetMetadata, http response error StatusCode: 404, request to EC2 IMDS failed (network/interfaces/macs/…/ipv6s)")
+	}
+	return b.IPv6, nil
 }
 
 // dnsOf is the tenth address of the service range, where EKS puts cluster DNS.

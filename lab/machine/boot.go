@@ -22,6 +22,7 @@ type Instance struct {
 	Zone           string
 	PrivateIP      string
 	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
+	IPv6           string // empty without one
 	UserData       []byte // as the metadata service gives it
 	RootGiB        int64  // size of the volume that holds pods and images
 	Image          Image

@@ -29,7 +29,7 @@ func (a around) Cluster(name string) (Cluster, error) {
 	return a.cluster, nil
 }
 
-func bootWith(t *testing.T, family, userData string, a around) (*kubelet.Settings, string) {
+func bootWith(t *testing.T, family, userData string, a around, alter ...func(*Instance)) (*kubelet.Settings, string) {
 	t.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -42,11 +42,15 @@ func bootWith(t *testing.T, family, userData string, a around) (*kubelet.Setting
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var console strings.Builder
-	s := Boot(ctx, Instance{
+	i := Instance{
 		ID: "i-0123456789abcdef0", Region: "us-east-1", Zone: "us-east-1a", PrivateIP: "192.168.1.7",
 		PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20,
 		Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: family, Architecture: "x86_64", Version: "1.36"}, Facts: facts,
-	}, a, func(line string) { console.WriteString(line + "\n") })
+	}
+	for _, f := range alter {
+		f(&i)
+	}
+	s := Boot(ctx, i, a, func(line string) { console.WriteString(line + "\n") })
 	return s, console.String()
 }
 

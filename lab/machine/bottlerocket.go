@@ -106,7 +106,11 @@ func (b *boot) pluto(settings map[string]any) error {
 	set("cluster-domain", "cluster.local")
 	set("cluster-dns-ip", b.guessedDNS())
 	set("max-pods", b.addressablePods())
-	set("node-ip", b.PrivateIP)
+	address, err := b.nodeIP(strings.Contains(fmt.Sprint(settings["cluster-dns-ip"]), ":"))
+	if err != nil {
+		return fmt.Errorf("IMDS request failed: %w", err)
+	}
+	set("node-ip", address)
 	set("provider-id", "aws:///"+b.Zone+"/"+b.ID)
 	return nil
 }

@@ -54,7 +54,7 @@ func (b *boot) startKubelet() (*kubelet.Settings, error) {
 		name = b.PrivateDNSName
 	}
 	return &kubelet.Settings{
-		NodeName: name, ProviderID: config.ProviderID, IP: b.PrivateIP,
+		NodeName: name, ProviderID: config.ProviderID, IP: flags.NodeIP, ClusterDNS: config.ClusterDNS, PodAddresses: b.podAddresses,
 		Labels: flags.NodeLabels, Taints: taints(config), ExternalCloud: flags.CloudProvider == "external",
 		Capacity: capacity, Allocatable: allocatable,
 		Arch: b.arch(), OSImage: b.Image.system(), KernelVersion: b.Image.kernel() + "." + b.Image.Architecture,
