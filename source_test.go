@@ -1,0 +1,172 @@
+package joiner_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// source is what the code of the product says, found without compiling it. What only stands in api/, which is a mirror of
+// Karpenter's, in tests or in the tools for tests does not count.
+type source struct {
+	named      map[string][]string // value of a constant → its names
+	spelled    map[string]bool     // texts outside of constants
+	mentioned  map[string]bool     // names that occur outside of their declaration
+	reads      map[string]bool     // fields and constants that are selected: the B of a.B
+	refused    map[string]bool     // fields that this version refuses: "spec.placementGroupSelector"
+	metrics    map[string][]string // name → labels
+	metricVar  map[string]string   // name → the field of package metrics that it is in
+	metricHelp map[string]string
+}
+
+// uses says whether the code does something with a name of Karpenter's: a text, or a constant of that value.
+func (s source) uses(name string) bool {
+	return s.spelled[name] || slices.ContainsFunc(s.named[name], func(constant string) bool { return s.mentioned[constant] })
+}
+
+func (s source) metricNames() []string { return slices.Sorted(maps.Keys(s.metrics)) }
+
+// readSource reads the product's packages.
+func readSource(t *testing.T) source {
+	t.Helper()
+	s := source{
+		named: map[string][]string{}, spelled: map[string]bool{}, mentioned: map[string]bool{}, reads: map[string]bool{},
+		refused: map[string]bool{}, metrics: map[string][]string{}, metricVar: map[string]string{}, metricHelp: map[string]string{},
+	}
+	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh", "api/aws/v1": "karpenter.k8s.aws"}
+	skip := []string{"bench", "lab", "hack", "emulator", "world", "firstboot", "scenario", "packing/verify", "grant"}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || slices.Contains(skip, filepath.ToSlash(file))) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.HasPrefix(d.Name(), "zz_generated") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		folder := filepath.ToSlash(filepath.Dir(file))
+		s.constants(f, groups[folder])
+		if !strings.HasPrefix(folder, "api/") && folder != "metrics" {
+			s.body(f)
+		}
+		if folder == "metrics" {
+			s.readMetrics(f)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, field := range s.metricVar {
+		if !s.reads[field] {
+			t.Errorf("metric %s is registered and never told: nobody mentions %s", name, field)
+		}
+	}
+	return s
+}
+
+// constants collects the constants of texts; those of the API are often made of its group.
+func (s source) constants(f *ast.File, group string) {
+	for _, decl := range f.Decls {
+		g, ok := decl.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range g.Specs {
+			v := spec.(*ast.ValueSpec)
+			for i, value := range v.Values {
+				if text, ok := textOf(value, group); ok {
+					s.named[text] = append(s.named[text], v.Names[i].Name)
+				}
+			}
+		}
+	}
+}
+
+// textOf is the value of a text, of texts that are added, or of Group.
+func textOf(e ast.Expr, group string) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.Ident:
+		return group, e.Name == "Group" && group != ""
+	case *ast.SelectorExpr:
+		return "karpenter.sh", e.Sel.Name == "Group"
+	case *ast.BinaryExpr:
+		left, ok := textOf(e.X, group)
+		right, also := textOf(e.Y, group)
+		return left + right, ok && also && e.Op == token.ADD
+	}
+	return "", false
+}
+
+// body notes what the code outside of constants mentions.
+func (s source) body(f *ast.File) {
+	for _, decl := range f.Decls {
+		g, ok := decl.(*ast.GenDecl)
+		if ok && (g.Tok == token.CONST || g.Tok == token.IMPORT || g.Tok == token.TYPE) {
+			continue
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				s.reads[n.Sel.Name], s.mentioned[n.Sel.Name] = true, true
+			case *ast.Ident:
+				s.mentioned[n.Name] = true
+			case *ast.BasicLit:
+				if text, ok := textOf(n, ""); ok {
+					s.spelled[text] = true
+					if _, field, ok := strings.Cut(text, ": remove spec."); ok && strings.HasPrefix(text, "this version cannot ") {
+						s.refused["spec."+field] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// readMetrics collects r.counters("name", "help", …, "label"…): its texts are the name, the help and the labels.
+func (s source) readMetrics(f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		pair, _ := n.(*ast.KeyValueExpr)
+		if pair != nil {
+			n = pair.Value
+		}
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		var texts []string
+		for _, arg := range call.Args {
+			if text, ok := textOf(arg, ""); ok {
+				texts = append(texts, text)
+			}
+		}
+		if len(texts) < 2 || !strings.Contains(texts[0], "_") || !strings.HasSuffix(texts[1], ".") {
+			return true
+		}
+		s.metrics[texts[0]], s.metricHelp[texts[0]] = texts[2:], texts[1]
+		if pair != nil {
+			s.metricVar[texts[0]] = pair.Key.(*ast.Ident).Name
+		}
+		return true
+	})
+}
