@@ -37,6 +37,10 @@ unit: ## the tests that need no control plane
 e2e: bin/joiner bin/lab ## the tests in the lab: a real control plane, an emulated AWS
 	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
+.PHONY: soak
+soak: bin/joiner bin/lab ## the lab tests that take long: 500 drains under PodDisruptionBudgets
+	@LAB_DRAINS=500 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^TestDrains$$' -v .
+
 .PHONY: race
 race: ## what decisions do side by side, under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo "no C compiler: the race detector is left out"; exit 0; }; \
