@@ -477,7 +477,7 @@ func (r *rig) instances() []world.Instance {
 	return out
 }
 
-// join makes the Node of each claim that has a machine and none yet, as a kubelet does.
+// join makes the Node of each claim that has a machine and none yet, as a kubelet does. A machine that ends makes none.
 func (r *rig) join(t *testing.T) {
 	t.Helper()
 	known := map[string]bool{}
@@ -485,7 +485,7 @@ func (r *rig) join(t *testing.T) {
 		known[n.Spec.ProviderID] = true
 	}
 	for _, c := range r.claims(t) {
-		if c.Status.ProviderID == "" || known[c.Status.ProviderID] {
+		if c.Status.ProviderID == "" || known[c.Status.ProviderID] || c.DeletionTimestamp != nil {
 			continue
 		}
 		r.create(t, nodeOf(c, "node-of-"+c.Name))

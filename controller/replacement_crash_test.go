@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// TestCrashWhileReplacing kills the process after each of its writes in turn, from the age at which a node expires to its end,
+// and starts it again with an empty memory. However it dies, one other node is bought in its place, and is ready before the
+// old one goes.
+func TestCrashWhileReplacing(t *testing.T) {
+	t.Parallel()
+	writes := replaced(t, unlimited)
+	if writes < 12 {
+		t.Fatalf("only %d writes from one node to the next", writes)
+	}
+	for n := range writes {
+		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
+			t.Parallel()
+			replaced(t, n)
+		})
+	}
+}
+
+// replaced leads one node from its expiry to its end; the process dies after so many writes. It returns how many there were.
+func replaced(t *testing.T, crashAfter int) int {
+	t.Helper()
+	r := newRig(t, "t3.medium")
+	old := r.servingNodes(t, "web")[0].Name
+	r.age(t, old, tooOld)
+	r.fuse.set(crashAfter)
+	r.succeed(t, old)
+	writes := r.fuse.writes
+	if r.isDead() {
+		r.restart(t)
+		r.succeed(t, old)
+	}
+	claims := r.claims(t)
+	if len(r.instances()) != 1 || len(r.nodes(t)) != 1 || len(claims) != 1 || claims[0].Name == old || !claims[0].StatusConditions().IsReady() {
+		t.Errorf("left: %d instances, %d nodes, %d claims; want one that is ready and new\n%s", len(r.instances()), len(r.nodes(t)), len(claims), r.log)
+	}
+	if n := len(r.estate.Region.Instances()); n != 2 {
+		t.Errorf("%d instances were bought in all, want 2\n%s", n, r.log)
+	}
+	return writes
+}
+
+// succeed runs the loops until the claim is gone, or the process is dead. The claim goes when another is ready.
+func (r *rig) succeed(t *testing.T, old string) {
+	t.Helper()
+	for range 40 {
+		r.plan(t)
+		r.ahead += r.work(t)
+		r.join(t)
+		claim := r.claim(t, old)
+		if claim == nil || r.isDead() {
+			return
+		}
+		if claim.DeletionTimestamp == nil {
+			continue
+		}
+		if next := r.other(t, old); !next.StatusConditions().IsTrue(karpv1.ConditionInitialized) {
+			t.Fatalf("the node goes and %s is not ready\n%s", next.Name, r.log)
+		}
+	}
+}
+
+// TestCrashWhileRecruiting kills the process after each of its writes in turn while a static pool gets its nodes, and then
+// loses one of them. However it dies, the pool ends with as many as it asks for.
+func TestCrashWhileRecruiting(t *testing.T) {
+	t.Parallel()
+	writes := recruited(t, unlimited)
+	if writes < 12 {
+		t.Fatalf("only %d writes for two nodes", writes)
+	}
+	for n := range writes {
+		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
+			t.Parallel()
+			recruited(t, n)
+		})
+	}
+}
+
+// recruited leads a static pool to two nodes and then to one; the process dies after so many writes. It returns how many there were.
+func recruited(t *testing.T, crashAfter int) int {
+	t.Helper()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.static(t, 2, 5)
+	r.fuse.set(crashAfter)
+	for _, size := range []int{2, 1} {
+		r.static(t, int64(size), 5)
+		r.fill(t, size)
+		if r.isDead() {
+			r.restart(t)
+			r.static(t, int64(size), 5)
+			r.fill(t, size)
+		}
+		if len(r.instances()) != size || len(r.nodes(t)) != size || len(r.claims(t)) != size {
+			t.Fatalf("%d instances, %d nodes, %d claims; want %d\n%s", len(r.instances()), len(r.nodes(t)), len(r.claims(t)), size, r.log)
+		}
+	}
+	if n := len(r.estate.Region.Instances()); n != 2 {
+		t.Errorf("%d instances were bought in all, want 2\n%s", n, r.log)
+	}
+	return r.fuse.writes
+}
+
+// fill runs the loops until the pool has so many nodes that are ready and no other, or the process is dead.
+func (r *rig) fill(t *testing.T, size int) {
+	t.Helper()
+	for range 40 {
+		r.keep(t)
+		r.ahead += r.work(t)
+		r.join(t)
+		ready := 0
+		claims := r.claims(t)
+		for i := range claims {
+			if claims[i].StatusConditions().IsReady() {
+				ready++
+			}
+		}
+		if ready == size && len(claims) == size || r.isDead() {
+			return
+		}
+	}
+}
