@@ -155,6 +155,8 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 		return c.initialize(ctx, v, now)
 	case lifecycle.Replace:
 		return c.replace(ctx, v, now)
+	case lifecycle.DropStrays:
+		return nil, c.dropStrays(ctx, v)
 	case lifecycle.Delete:
 		return nil, c.delete(ctx, v, step)
 	case lifecycle.SetDeadline:

@@ -98,6 +98,24 @@ func (c *Claims) leave(ctx context.Context, v view, step lifecycle.Step, now tim
 	return c.releaseNode(ctx, v.claim, node, now)
 }
 
+// dropStrays removes the Nodes that the machine has left behind. Pods that were bound to them are not there any more.
+func (c *Claims) dropStrays(ctx context.Context, v view) error {
+	for _, stray := range v.strays {
+		if err := c.Objects.Delete(ctx, stray); err != nil {
+			return err
+		}
+		if slices.Contains(stray.Finalizers, karpv1.FinalizerTermination) {
+			_, err := c.Objects.PatchNode(ctx, stray, release)
+			if err != nil && kube.WhatNext(err) != kube.Gone {
+				return err
+			}
+		}
+		c.Log.Info("deleted Node that no kubelet reports for", "Node", stray.Name, "NodeClaim", v.claim.Name, "insteadOf", v.node().Name,
+			"providerID", v.claim.Status.ProviderID)
+	}
+	return nil
+}
+
 // cordon keeps new pods and load balancers off the Node.
 func cordon(node *corev1.Node) {
 	closeNode(node)

@@ -125,11 +125,14 @@ func (o *Orphans) act(ctx context.Context, node *corev1.Node, step lifecycle.Ste
 	return nil
 }
 
+// release takes our finalizer off.
+func release(n *corev1.Node) {
+	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+}
+
 // releaseNode takes our finalizer off the Node and tells the metrics that it has ended.
 func releaseNode(ctx context.Context, objects objectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
-	_, err := objects.PatchNode(ctx, node, func(n *corev1.Node) {
-		n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
-	})
+	_, err := objects.PatchNode(ctx, node, release)
 	if err != nil && kube.WhatNext(err) != kube.Gone {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	claim := findClaim(t, r)
 	r.create(t, nodeOf(*claim, "again"))
 	node := r.nodes(t)[0]
-	node.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Minute)) // later than the first was registered
+	node.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute)) // as an API server says whose clock is behind ours
 	if err := r.api.Update(t.Context(), &node); err != nil {
 		t.Fatal(err)
 	}
@@ -103,5 +103,66 @@ func TestPrepare(t *testing.T) {
 		if node.Annotations["a"] != "b" || node.Annotations[kube.AnnotationPods] != "" {
 			t.Errorf("%s: annotations %v: the list of pods is the claim's alone, and may have 96 KiB", name, node.Annotations)
 		}
+	}
+}
+
+// silence does to a Node what node-lifecycle-controller does when nobody reports for it any more.
+func (r *rig) silence(t *testing.T, name string) {
+	t.Helper()
+	for _, node := range r.nodes(t) {
+		if node.Name != name {
+			continue
+		}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"}}
+		if err := r.api.Status().Update(t.Context(), &node); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTwoNodesOfOneMachine: its kubelet registers under another name. As long as nobody can tell which of them is right,
+// the claim waits; the one that goes silent is left behind, whether it was the first or not.
+func TestTwoNodesOfOneMachine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		registered bool // the first was registered before the second came
+		silent     string
+		want       string
+	}{
+		"the first goes silent, before it is registered": {false, "first", "second"},
+		"the second goes silent, before":                 {false, "second", "first"},
+		"the first goes silent after it was registered":  {true, "first", "second"},
+		"the second goes silent after":                   {true, "second", "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			r.classes(t)
+			r.pending(t, "web", "500m", "512Mi")
+			r.plan(t)
+			r.work(t)
+			claim := findClaim(t, r)
+			r.create(t, nodeOf(*claim, "first"))
+			if c.registered {
+				r.work(t)
+			}
+			r.create(t, nodeOf(*claim, "second"))
+			r.work(t)
+			registered, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionRegistered)
+			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !c.registered && registered.Reason != karpv1.ReasonMultipleNodesFound {
+				t.Fatalf("%d Nodes, and the claim says %+v", len(r.nodes(t)), registered)
+			}
+			r.silence(t, c.silent)
+			r.work(t)
+			r.work(t)
+			claim = findClaim(t, r)
+			nodes := r.nodes(t)
+			if len(nodes) != 1 || nodes[0].Name != c.want || claim.Status.NodeName != c.want || !claim.StatusConditions().IsReady() {
+				t.Fatalf("%d Nodes, the first is %s, the claim knows %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
+			}
+			if hasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 || len(r.instances()) != 1 || claim.DeletionTimestamp != nil {
+				t.Errorf("%+v; %d instances", nodes[0].ObjectMeta, len(r.instances()))
+			}
+		})
 	}
 }

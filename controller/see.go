@@ -27,8 +27,9 @@ type view struct {
 
 	claim    *karpv1.NodeClaim
 	class    *awsv1.EC2NodeClass // nil if there is none, or nobody needs it in this phase
-	nodes    []*corev1.Node
-	instance *ec2.Instance // nil if none was found, or nobody looked
+	nodes    []*corev1.Node      // those that may be the machine's
+	strays   []*corev1.Node      // those that it has left behind; none while the claim leaves, which takes all along
+	instance *ec2.Instance       // nil if none was found, or nobody looked
 	drain    drain.Step
 }
 
@@ -51,10 +52,14 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		return v, err
 	}
 	sortNodes(v.nodes)
+	s := &v.seen.Claim
+	if s.Deleted.IsZero() {
+		v.nodes, v.strays = withoutStrays(v.nodes)
+	}
 	if len(v.nodes) > 0 {
 		v.seen.Node = nodeSeen(claim, v.nodes)
+		v.seen.Node.Strays = len(v.strays)
 	}
-	s := &v.seen.Claim
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
 	v.seen.Node.Lost = c.absences.note(claim.UID, isLost, now)
@@ -123,9 +128,7 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	if node.DeletionTimestamp != nil {
 		out.Deleted = node.DeletionTimestamp.Time
 	}
-	if joined, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && joined.Status == "True" {
-		out.Reborn = !out.Finalizer && node.CreationTimestamp.After(joined.LastTransitionTime.Time)
-	}
+	out.Reborn = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer && node.Labels[karpv1.LabelRegistered] != "true"
 	for _, taint := range node.Spec.Taints {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
@@ -141,13 +144,33 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	return out
 }
 
-func isReady(node *corev1.Node) bool {
+func isReady(node *corev1.Node) bool { return readiness(node) == corev1.ConditionTrue }
+
+// readiness is the status of the condition Ready, empty for a Node that has none yet.
+func readiness(node *corev1.Node) corev1.ConditionStatus {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
+			return condition.Status
 		}
 	}
-	return false
+	return ""
+}
+
+// withoutStrays sorts out which Nodes of one machine are left of registrations under other names: those that
+// node-lifecycle-controller has not heard of for a while, if another one is ready. A machine has one kubelet. A Node
+// that is not ready by its kubelet's own word is none of them, for it may just have joined.
+func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
+	if len(nodes) < 2 || !slices.ContainsFunc(nodes, isReady) {
+		return nodes, nil
+	}
+	for _, node := range nodes {
+		if readiness(node) == corev1.ConditionUnknown {
+			strays = append(strays, node)
+		} else {
+			kept = append(kept, node)
+		}
+	}
+	return kept, strays
 }
 
 // lacks returns the first resource, by name, that the claim asks for and the Node does not report.

@@ -154,10 +154,20 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true
 	case seen.Claim.Expired(now):
 		return expired(seen, now, phase), true
-	case seen.Node.Count == 1 && seen.Node.Reborn:
-		return step.to(Register), true
 	}
-	return step, false
+	action := upkeep(seen)
+	return step.to(action), action != ""
+}
+
+// upkeep returns what a node that may live needs before all else, or nothing.
+func upkeep(seen Seen) Action {
+	switch n := seen.Node; {
+	case n.Count == 1 && n.Reborn:
+		return Register
+	case n.Strays > 0 && seen.Claim.Registered:
+		return DropStrays
+	}
+	return ""
 }
 
 // lostAt is when a Node that is missing counts as lost, zero for never.

@@ -124,6 +124,8 @@ func axes() []axis {
 			{"lost", func(s *Seen) { s.Node = Node{Lost: ago(LostTimeout)} }},
 			{"lost-lately", func(s *Seen) { s.Node = Node{Lost: ago(time.Second)} }},
 			{"reborn", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered} }},
+			{"strays", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Strays: 1} }},
+			{"reborn-strays", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered, Strays: 1} }},
 			{"leaving-held", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Finalizer = false }},
 			{"empty-dead", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Ready = false }},
 		}},
@@ -224,6 +226,7 @@ func broken(seen Seen, step Step) string {
 		{"a Node that somebody else holds keeps no machine", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
 		{"a claim follows its Node", !c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold || step.Action == Label || !c.Deleted.IsZero()},
 		{"what is leaving is not labelled", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
+		{"only strays are dropped, and late", step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Reborn && c.Deleted.IsZero()},
 		{"a fit node initializes", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
 		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {

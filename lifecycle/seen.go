@@ -113,15 +113,19 @@ type Machine struct {
 	Foreign bool
 }
 
-// Node is what was seen of the Nodes that carry the machine's provider id.
+// Node is what was seen of the Nodes that carry the machine's provider id. All but Strays is about those that may be
+// the machine's.
 type Node struct {
 	Count     int  // 0, 1, or more for a mistake that people make
 	Finalizer bool // ours is on it
 
 	// Lost is since when there is no Node although one had joined; zero when there is one, or none has joined yet.
 	Lost time.Time
-	// Reborn: it is younger than the registration, so that it is another one than was registered, and nobody has prepared it.
+	// Reborn: it lacks what registration gives, so that it is another one than was registered, and nobody has prepared it.
 	Reborn bool
+	// Strays is how many more Nodes carry the provider id that no kubelet reports for, while one does for this Node: what
+	// is left of registrations under other names.
+	Strays int
 
 	Deleted  time.Time // when it was asked to go; zero while it may live
 	Closed   bool      // tainted as disrupted

@@ -38,6 +38,9 @@ const (
 
 	// Replace closes the Node to new pods and has a place planned for those that it has, noting on the claim since when.
 	Replace Action = "Replace"
+	// DropStrays removes the Nodes that the machine has left behind.
+	DropStrays Action = "DropStrays"
+
 	// Delete the claim, for Step.Reason.
 	Delete Action = "Delete"
 	// SetDeadline notes on the claim when its pods will be deleted by force.
