@@ -166,3 +166,24 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 		})
 	}
 }
+
+// TestClocksApart: by the API server's clock it is five minutes earlier or later than by ours. Pods get nodes all the same.
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]time.Duration{
+		"ours is ahead": -5*time.Minute - 10*time.Second, "ours is behind": 5*time.Minute + 10*time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			r.server = server
+			r.readyNode(t)
+			if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+				t.Fatal(err)
+			}
+			if claims, instances := r.claims(t), r.instances(); len(claims) != 1 || claims[0].DeletionTimestamp != nil || len(instances) != 1 {
+				t.Errorf("%d claims, %d instances\n%s", len(claims), len(instances), r.log)
+			}
+		})
+	}
+}

@@ -61,6 +61,7 @@ type rig struct {
 	url    string
 	wire   http.RoundTripper // to AWS; nil: by loopback
 	fuse   *fuse
+	server time.Duration // how much later than that it is by the API server's clock
 	ahead  time.Duration // how much later than the clock says it is, in AWS and for the loops that are told the time
 }
 
@@ -222,7 +223,7 @@ func (r *rig) intercept() interceptor.Funcs {
 			defer mu.Unlock()
 			born++
 			o.SetUID(types.UID(fmt.Sprintf("uid-%d", born)))
-			o.SetCreationTimestamp(metav1.NewTime(r.now().Truncate(time.Second)))
+			o.SetCreationTimestamp(metav1.NewTime(r.now().Add(r.server).Truncate(time.Second)))
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

@@ -199,7 +199,7 @@ func (c *Claims) seeLaunch(ctx context.Context, v *view, now time.Time) error {
 		v.class, s.NodeClass = class, classSeen(class)
 	}
 	a := c.attempts.of(v.claim.UID)
-	s.Shortage, s.NotBefore = a.shortage, a.notBefore
+	s.Shortage, s.NotBefore, s.Untried = a.shortage, a.notBefore, a.asked.IsZero() && a.tries == 0
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout {
 		return nil // asking again for the same launch finds what was bought
 	}

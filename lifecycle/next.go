@@ -71,12 +71,18 @@ func wantedNoMore(c Claim, now time.Time) string {
 		return ReasonShortage
 	case c.NodeClass == NodeClassNotReady, c.NodeClass == NodeClassMissing:
 		return ReasonNodeClassNotReady
-	case isPast(c.Created.Add(LaunchTimeout), now):
+	case isPast(c.Created.Add(LaunchTimeout), now) && !c.mayBeTried(now):
 		return ReasonLaunchTimeout
 	case c.Expired(now):
 		return ReasonExpired
 	}
 	return ""
+}
+
+// mayBeTried reports whether the claim has had no chance yet and has one now. However old it looks, it gets that: a claim
+// is as old as the API server's clock and ours say together, and if ours is five minutes ahead no claim is ever young.
+func (c Claim) mayBeTried(now time.Time) bool {
+	return c.Untried && c.NodeClass == NodeClassReady && !c.NotBefore.After(now)
 }
 
 func bought(seen Seen, now time.Time) Step {

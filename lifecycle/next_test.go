@@ -88,6 +88,7 @@ func axes() []axis {
 			{"class-bad", func(s *Seen) { s.Claim.NodeClass = NodeClassNotReady }},
 			{"class-gone", func(s *Seen) { s.Claim.NodeClass = NodeClassMissing }},
 			{"shortage", func(s *Seen) { s.Claim.NodeClass, s.Claim.Shortage = NodeClassReady, true }},
+			{"untried", func(s *Seen) { s.Claim.NodeClass, s.Claim.Untried = NodeClassReady, true }},
 			{"backoff", func(s *Seen) { s.Claim.NodeClass, s.Claim.NotBefore = NodeClassReady, now.Add(10*time.Second) }},
 		}},
 		{"machine", []way{
@@ -210,7 +211,7 @@ func broken(seen Seen, step Step) string {
 		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
 		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
 		{"nothing is bought for a claim that leaves", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
-		{"nothing is bought after the timeout", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout},
+		{"nothing is bought after the timeout", step.Action != Launch || c.Untried || now.Sub(c.Created) < LaunchTimeout},
 		{"nothing is bought with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
 		{"only our running machine is ended", step.Action != Terminate || ours},
 		{"no live claim loses its machine", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},

@@ -59,6 +59,8 @@ type Claim struct {
 	NodeClass NodeClass
 	// Shortage: EC2 was asked and had none of what the claim accepts.
 	Shortage bool
+	// Untried: EC2 was not asked yet, as far as this process knows.
+	Untried bool
 	// NotBefore is the earliest time of the next attempt to launch after one that failed; zero: now.
 	NotBefore time.Time
 }
