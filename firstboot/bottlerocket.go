@@ -62,7 +62,11 @@ func bottlerocket(text string) (Kubelet, error) {
 		return Kubelet{}, fmt.Errorf("spec.userData: read as Bottlerocket settings: %w", err)
 	}
 	settings := doc.Settings.Kubernetes
-	k := Kubelet{Config: map[string]any{}}
+	doubts, err := judge(settings)
+	if err != nil {
+		return Kubelet{}, err
+	}
+	k := Kubelet{Config: map[string]any{}, Doubts: doubts}
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		value := settings[key]
 		switch field, ok := fields[key]; {

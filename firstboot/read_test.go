@@ -126,6 +126,8 @@ func TestDoubts(t *testing.T) {
 		catalog.AL2:         "#!/bin/sh\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--v=9'\n",
 		catalog.Windows2022: "& \"C:\\Program Files\\Amazon\\EKS\\Start-EKSBootstrap.ps1\" -EKSClusterName prod",
 		catalog.Custom:      "#!/bin/sh\n/opt/join\n",
+		// Unknown to us: the image may be newer, and know it.
+		catalog.Bottlerocket: "[settings.kubernetes]\nmax-podz = 3\n",
 	} {
 		k, err := read(t, node(family, userData))
 		if err != nil || len(k.Doubts) != 1 {
@@ -133,6 +135,36 @@ func TestDoubts(t *testing.T) {
 		}
 		if slices.Contains(k.Flags, "--v=9") {
 			t.Errorf("%s: flags %q", family, k.Flags)
+		}
+	}
+}
+
+// TestSettingsOfAnotherKind: Bottlerocket takes none of the settings when one is wrong, so that is said beforehand.
+func TestSettingsOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ userData, want string }{
+		"text for a number":    {`log-level = "4"`, "settings.kubernetes.log-level has to be a number, and is text"},
+		"a number for text":    {"cluster-domain = 4", "settings.kubernetes.cluster-domain has to be text, and is a number"},
+		"text for a truth":     {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default has to be true or false, and is text"},
+		"text for a list":      {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls has to be a list of text, and is text"},
+		"a number in a list":   {"allowed-unsafe-sysctls = [1]", "what is in settings.kubernetes.allowed-unsafe-sysctls has to be text, and is a number"},
+		"a number in a table":  {"system-reserved = { cpu = 1 }", "what is in settings.kubernetes.system-reserved has to be text, and is a number"},
+		"a truth as a label":   {"[settings.kubernetes.node-labels]\ngpu = true", "what is in settings.kubernetes.node-labels has to be text, and is true or false"},
+		"a table for a number": {"[settings.kubernetes.pod-pids-limit]\nsoft = 1", "settings.kubernetes.pod-pids-limit has to be a number, and is a table"},
+	} {
+		_, err := read(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+c.userData+"\n"))
+		if err == nil || !strings.HasPrefix(err.Error(), "spec.userData: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error about spec.userData with %q", name, err, c.want)
+		}
+	}
+	for name, userData := range map[string]string{
+		"a percentage as a number":             "image-gc-low-threshold-percent = 70",
+		"a percentage as text":                 `image-gc-low-threshold-percent = "70"`,
+		"lists, tables, truths and text":       "allowed-unsafe-sysctls = [\"a\"]\nkube-reserved = { cpu = \"1\" }\nserver-tls-bootstrap = false\ncpu-manager-policy = \"static\"",
+		"what is ours, and so written over it": `max-pods = "5"`,
+	} {
+		if k, err := read(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+userData+"\n")); err != nil || len(k.Doubts) > 0 {
+			t.Errorf("%s: %v, doubts %q", name, err, k.Doubts)
 		}
 	}
 }
