@@ -189,8 +189,8 @@ func (b *boot) rocketConfig(settings map[string]any) map[string]any {
 	for key, field := range map[string]string{
 		"image-gc-high-threshold-percent": "imageGCHighThresholdPercent", "image-gc-low-threshold-percent": "imageGCLowThresholdPercent",
 	} {
-		if percent, ok := settings[key].(string); ok {
-			config[field], _ = strconv.Atoi(percent) // the settings were read as such
+		if percent, err := strconv.Atoi(fmt.Sprint(settings[key])); err == nil {
+			config[field] = percent
 		}
 	}
 	return config

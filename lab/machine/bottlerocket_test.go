@@ -57,8 +57,8 @@ func TestBottlerocket(t *testing.T) {
 		"reserved for Kubernetes, one thing of it": {
 			userData: rocketSettings + "[settings.kubernetes.kube-reserved]\ncpu = \"200m\"\n", wantCPU: "1800m",
 		},
-		"percentages are text, other numbers are not": {
-			userData: strings.Replace(rocketSettings, "max-pods = 29", "max-pods = 17\nlog-level = 4\nimage-gc-high-threshold-percent = \"90\"\nimage-gc-low-threshold-percent = \"80\"", 1),
+		"percentages may be text, other numbers not": {
+			userData: strings.Replace(rocketSettings, "max-pods = 29", "max-pods = 17\nlog-level = 4\nimage-gc-high-threshold-percent = 90\nimage-gc-low-threshold-percent = \"80\"", 1),
 			wantPods: 17,
 		},
 		"without max-pods the image counts addresses": {userData: strings.Replace(rocketSettings, "max-pods = 29\n", "", 1)},
@@ -112,8 +112,7 @@ func TestBottlerocketRefuses(t *testing.T) {
 			want:     []string{patch + "unknown field `kubelet`, expected one of `autoscaling`"},
 		},
 		"a number in quotes":       {userData: kubernetes(`max-pods = "29"`), want: []string{patch + "invalid type: string \"29\", expected u32"}},
-		"a percentage as a number": {userData: kubernetes("image-gc-high-threshold-percent = 90"), want: []string{patch + "invalid type: integer `90`, expected a string"}},
-		"a percentage above 100":   {userData: kubernetes(`image-gc-high-threshold-percent = "900"`), want: []string{patch + "Unable to deserialize into IntegerPercent: Invalid value '900'"}},
+		"a percentage above 100":   {userData: kubernetes(`image-gc-high-threshold-percent = "900"`), want: []string{patch + "invalid value: integer `900`, expected a percentage"}},
 		"a number that is too big": {userData: kubernetes("log-level = 256"), want: []string{patch + "invalid value: integer `256`, expected u8"}},
 		"an amount as a number":    {userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = 1\n", want: []string{patch + "invalid type: integer `1`, expected a string"}},
 		"a taint without effect":   {userData: strings.Replace(rocketSettings, ":NoExecute", "NoExecute", 1), want: []string{patch + "Unable to deserialize into KubernetesTaintValue: Invalid value 'NoExecute'"}},

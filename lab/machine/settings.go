@@ -50,7 +50,7 @@ func kubernetesModel() map[string]reading {
 		"event-burst": i32, "event-qps": i32, "eviction-hard": every(signals, signalLimit), "eviction-max-pod-grace-period": number("i32", 0, 1<<31-1),
 		"eviction-soft": every(signals, signalLimit), "eviction-soft-grace-period": every(signals, duration),
 		"hostname-override": hostname, "hostname-override-source": oneOf("private-dns-name", "instance-id"), "ids-per-pod": number("i64", 0, 1<<62),
-		"image-gc-high-threshold-percent": inText(percent), "image-gc-low-threshold-percent": inText(percent),
+		"image-gc-high-threshold-percent": orInText(percent), "image-gc-low-threshold-percent": orInText(percent),
 		"image-maximum-gc-age": duration, "image-minimum-gc-age": duration, "kube-api-burst": i32, "kube-api-qps": i32,
 		"kube-reserved": resources, "kubelet-extra-config": encoded, "log-level": number("u8", 0, 255),
 		"max-parallel-image-pulls": i32, "max-pods": number("u32", 0, 1<<32-1), "memory-manager-policy": oneOf("None", "Static"),
@@ -171,12 +171,19 @@ func oneOf(variants ...string) reading {
 	}
 }
 
-// inText reads a number that is to be written as text.
-func inText(read reading) reading {
-	return that("IntegerPercent", func(s string) bool {
+// orInText reads a number, or one that is written as text.
+func orInText(read reading) reading {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return read(value)
+		}
 		n, err := strconv.ParseInt(s, 10, 64)
-		return err == nil && read(n) == nil
-	})
+		if err != nil {
+			return refusal("Unable to deserialize into IntegerPercent: Invalid value '%s'", s)
+		}
+		return read(n)
+	}
 }
 
 // that reads text which has to have a form.

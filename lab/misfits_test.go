@@ -1,0 +1,151 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// misfit is an EC2NodeClass no node of which can ever join.
+type misfit struct {
+	spec string // lines of it
+	arch string // that the pod asks for
+
+	// Where it shows, one of the three. Before any launch, in the condition ValidationSucceeded of the class, or in an
+	// event of the pod; or, as only the image can know, on the console of the instance.
+	wantCondition, wantEvent, wantConsole string
+}
+
+// misfits are what users get wrong about images and user data.
+var misfits = map[string]misfit{
+	"settings-in-yaml": {
+		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: \"max-pods: 3\"", arch: "amd64",
+		wantCondition: "read spec.userData as Bottlerocket settings: line 1",
+	},
+	"settings-quoted": {
+		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    log-level = \"4\"", arch: "arm64",
+		wantCondition: "spec.userData: settings.kubernetes.log-level has to be a number, and is text",
+	},
+	"settings-unknown": {
+		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    max-podz = 3", arch: "arm64",
+		wantConsole: "Status 400 when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: unknown field `max-podz`",
+	},
+	"nodeconfig-broken": {
+		spec: "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec: [", arch: "amd64",
+		wantCondition: "spec.userData: part 1: is no NodeConfig",
+	},
+	"family-of-another-image": {
+		spec: "amiFamily: AL2\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-*-standard-1.36-v20260715}]", arch: "amd64",
+		wantConsole: "bootstrap.sh has been removed from AL2023-based EKS AMIs",
+	},
+	"image-of-another-architecture": {
+		spec: "amiFamily: AL2\n  amiSelectorTerms: [{name: golden-al2-x86_64, owner: self}]", arch: "arm64",
+		wantEvent: "kubernetes.io/arch",
+	},
+}
+
+// TestFamiliesThatCannotJoin: what is wrong about images and user data shows before anything is bought for it, and if
+// only the image can know it, on the console.
+func TestFamiliesThatCannotJoin(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	goldenImages(l)
+	namespace := namespaced(t, l)
+	var pools []string
+	for _, name := range slices.Sorted(maps.Keys(misfits)) {
+		m, id := misfits[name], namespace+"-"+name
+		apply(t, l,
+			class(l, id, m.spec),
+			pool(id, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m6g.large]}",
+				"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+			deployment(namespace, id, 1, "500m", "256Mi", "test: "+id+", kubernetes.io/arch: "+m.arch))
+		pools = append(pools, id)
+	}
+	for _, id := range pools {
+		m := misfits[strings.TrimPrefix(id, namespace+"-")]
+		what, ok := m.shows(l, namespace, id)
+		within(t, l, 90*time.Second, id+" to show in "+what, ok)
+	}
+	for _, id := range pools {
+		m, all := misfits[strings.TrimPrefix(id, namespace+"-")], bought(l, id)
+		if want := m.wantConsole != ""; len(all) > 0 != want {
+			t.Errorf("%s: bought %v; want any: %t", id, all, want)
+		}
+		for _, i := range all {
+			if console := l.Console(i.ID); strings.Contains(console, "kubelet[") {
+				t.Errorf("%s: a kubelet ran:\n%s", id, console)
+			}
+		}
+	}
+	giveUp(t, l, namespace, pools)
+	nothingLeft(t, l, namespace, pools...)
+}
+
+// shows says where the misfit is to show, and whether it does.
+func (m misfit) shows(l *lab.Lab, namespace, id string) (where string, ok func(context.Context) (bool, error)) {
+	switch {
+	case m.wantCondition != "":
+		return "the condition ValidationSucceeded: " + m.wantCondition, func(ctx context.Context) (bool, error) {
+			var class awsv1.EC2NodeClass
+			err := l.Client.Get(ctx, client.ObjectKey{Name: id}, &class)
+			return slices.ContainsFunc(class.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type == awsv1.ConditionValidationSucceeded && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, m.wantCondition)
+			}), err
+		}
+	case m.wantEvent != "":
+		return "an event of the pod: " + m.wantEvent, func(ctx context.Context) (bool, error) {
+			events, err := l.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, err
+			}
+			return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+				return strings.HasPrefix(e.InvolvedObject.Name, id) && strings.HasPrefix(e.Message, "No place for the pod") &&
+					strings.Contains(e.Message, m.wantEvent)
+			}), nil
+		}
+	}
+	return "the console: " + m.wantConsole, func(context.Context) (bool, error) {
+		all := bought(l, id)
+		if len(all) == 0 {
+			return false, fmt.Errorf("nothing is bought")
+		}
+		return strings.Contains(l.Console(all[0].ID), m.wantConsole), nil
+	}
+}
+
+// giveUp deletes the pods, and then the claims that would wait for their nodes for a quarter of an hour.
+func giveUp(t *testing.T, l *lab.Lab, namespace string, pools []string) {
+	t.Helper()
+	if err := l.Kube.AppsV1().Deployments(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, time.Minute, "the pods to go", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0, err
+	})
+	for _, id := range pools {
+		claims, _ := claimsOf(t, l, id)
+		for i := range claims {
+			if slices.ContainsFunc(claims[i].Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type == karpenterv1.ConditionRegistered && c.Status == metav1.ConditionTrue
+			}) {
+				t.Errorf("%s has registered", claims[i].Name)
+			}
+			if err := l.Client.Delete(t.Context(), &claims[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
