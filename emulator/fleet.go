@@ -15,6 +15,7 @@ type createFleetIn struct {
 	Target                fleetTarget `aws:"TargetCapacitySpecification"`
 	SpotOptions           fleetStrategy
 	OnDemandOptions       fleetStrategy
+	Reserved              fleetReserved            `aws:"ReservedCapacityOptions"`
 	Tags                  []world.TagSpecification `aws:"TagSpecification"`
 	Context               string
 
@@ -57,6 +58,11 @@ type fleetTarget struct {
 type fleetStrategy struct {
 	AllocationStrategy           string
 	InstanceInterruptionBehavior string
+}
+
+// fleetReserved says which reservations a fleet of reserved capacity may use.
+type fleetReserved struct {
+	ReservationTypes []string `aws:"ReservationType"`
 }
 
 type createFleetOut struct {
@@ -133,6 +139,9 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 	if q.OnDemand, q.Spot, err = in.Target.split(); err != nil {
 		return world.FleetRequest{}, err
 	}
+	if q.Market, err = in.market(); err != nil {
+		return world.FleetRequest{}, err
+	}
 	if q.Tags, err = tagging(in.Tags); err != nil {
 		return world.FleetRequest{}, err
 	}
@@ -161,12 +170,30 @@ func (t fleetTarget) split() (onDemand, spot int, err error) {
 	}
 	rest := int(t.Total - t.OnDemand - t.Spot)
 	switch t.Default {
-	case "", "on-demand":
+	case "", "on-demand", "capacity-block", "reserved-capacity":
 		return int(t.OnDemand) + rest, int(t.Spot), nil
 	case "spot":
 		return int(t.OnDemand), int(t.Spot) + rest, nil
 	}
 	return 0, 0, &world.Error{Code: "UnsupportedOperation", Message: "This emulator has no capacity of type " + t.Default + "."}
+}
+
+// market is how the fleet buys, if neither on demand nor spot.
+func (in *createFleetIn) market() (string, error) {
+	kinds := in.Reserved.ReservationTypes
+	switch in.Target.Default {
+	case "capacity-block":
+		return world.MarketBlock, nil
+	case "reserved-capacity":
+		if len(kinds) != 1 || kinds[0] != world.MarketInterruptible {
+			return "", &world.Error{Code: "UnsupportedOperation", Message: "This emulator's fleets of reserved capacity use interruptible-capacity-reservation only."}
+		}
+		return world.MarketInterruptible, nil
+	}
+	if len(kinds) > 0 {
+		return "", &world.Error{Code: "InvalidParameterCombination", Message: "ReservedCapacityOptions need the default target capacity type reserved-capacity."}
+	}
+	return "", nil
 }
 
 func (o fleetOverride) override() (world.FleetOverride, error) {

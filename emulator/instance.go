@@ -59,6 +59,19 @@ type instance struct {
 	MetadataOptions       metadataOptions
 	PlatformDetails       string
 	UsageOperation        string
+
+	CapacityReservationId            string
+	CapacityReservationSpecification reservationSpec
+}
+
+// reservationSpec is what the launch of an instance said about capacity reservations.
+type reservationSpec struct {
+	CapacityReservationPreference string
+	CapacityReservationTarget     *reservationTarget
+}
+
+type reservationTarget struct {
+	CapacityReservationId string
 }
 
 type instanceState struct {
@@ -188,8 +201,14 @@ func (c *call) instance(i world.Instance, names map[string]string) instance {
 		PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances",
 		BlockDevices: []blockDevice{}, NetworkInterfaces: []attachedInterface{},
 	}
+	out.InstanceLifecycle = i.Market
 	if i.Spot {
 		out.InstanceLifecycle = "spot"
+	}
+	out.CapacityReservationId = i.CapacityReservationID
+	out.CapacityReservationSpecification.CapacityReservationPreference = or(i.ReservationWish.Preference, "open")
+	if t := i.ReservationWish.Target; t != nil {
+		out.CapacityReservationSpecification.CapacityReservationTarget = &reservationTarget{CapacityReservationId: t.ID}
 	}
 	if i.ProfileARN != "" {
 		out.IamInstanceProfile = &profileRef{Arn: i.ProfileARN, Id: c.profileID(i.ProfileARN)}

@@ -185,23 +185,6 @@ func describeTags(c *call, in *listIn) (describeTagsOut, error) {
 	return describeTagsOut{Tags: found, NextToken: next}, err
 }
 
-type reservationsIn struct {
-	Ids []string `aws:"CapacityReservationId"`
-	listIn
-}
-
-type reservationsOut struct {
-	CapacityReservations []none `aws:"CapacityReservationSet"`
-}
-
-// describeCapacityReservations lists capacity reservations, of which there are none.
-func describeCapacityReservations(_ *call, in *reservationsIn) (reservationsOut, error) {
-	if len(in.Ids) > 0 {
-		return reservationsOut{}, &world.Error{Code: "InvalidCapacityReservationId.NotFound", Message: "The capacity reservation ID '" + in.Ids[0] + "' was not found"}
-	}
-	return reservationsOut{CapacityReservations: []none{}}, nil
-}
-
 type placementGroupsIn struct {
 	GroupNames []string `aws:"GroupName"`
 	GroupIds   []string `aws:"GroupId"`

@@ -38,6 +38,7 @@ type Region struct {
 	groups       []*SecurityGroup
 	routeTables  []*RouteTable
 	endpoints    []*Endpoint
+	reserved     []*CapacityReservation // oldest first
 	images       map[string]*Image
 	imageOrder   []string
 	templates    map[string]*Template // by id

@@ -18,6 +18,9 @@ type FleetRequest struct {
 	OnDemand int // capacity to buy on demand
 	Spot     int // capacity to buy as spot
 
+	// Market is MarketBlock or MarketInterruptible where OnDemand is to be had of such reservations; empty: on demand.
+	Market string
+
 	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
 	SpotStrategy     string // "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
 
@@ -208,7 +211,7 @@ func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID strin
 		}
 		for _, o := range overrides {
 			c := choice{want: want{
-				data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
+				market: q.Market, data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
 				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token,
 			}}
 			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, or(config.Version, "$Default"), o, spot

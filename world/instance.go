@@ -19,7 +19,7 @@ const (
 // handed out never changes, and its maps and slices are not to be written to.
 type Instance struct {
 	ID            string // "i-0…"
-	ReservationID string
+	ReservationID string // of the call that launched it; nothing to do with capacity
 	Account       string // 12 digits
 	Region        string
 	Zone          string // "us-east-1a"
@@ -57,6 +57,12 @@ type Instance struct {
 	TemplateID    string // of the launch template; empty without one
 	TemplateName  string
 	Impaired      bool // its status checks fail
+
+	// CapacityReservationID is the capacity reservation that it runs in, empty if in none; ReservationWish is what its
+	// launch said about that. Market is MarketBlock or MarketInterruptible; empty: on demand or spot.
+	CapacityReservationID string
+	ReservationWish       ReservationOptions
+	Market                string
 
 	Metadata MetadataOptions
 }

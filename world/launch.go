@@ -19,6 +19,7 @@ type want struct {
 	spot     bool
 	maxPrice catalog.Price // of spot; 0: no limit
 	fleet    bool          // asked for by a fleet, which words some refusals in its own way
+	market   string        // of the fleet: MarketBlock or MarketInterruptible; empty: on demand or spot
 	template *Template
 	tags     Tagging
 	fleetID  string
@@ -45,8 +46,13 @@ func (r *Region) prepare(now time.Time, w want) (birth, error) {
 	}
 	b.zone = b.subnet.Zone
 	b.offering = Offering{Type: w.data.InstanceType, Zone: b.zone.Name, Spot: w.spot}
-	if err = r.sold(now, w, b); err != nil {
+	if b.target, err = r.checkReservation(w); err != nil {
 		return birth{}, err
+	}
+	if b.target == nil { // what is reserved is paid for already
+		if err = r.sold(now, w, b); err != nil {
+			return birth{}, err
+		}
 	}
 	if err = refuseIPv6(w.data, b.subnet); err != nil {
 		return birth{}, err
@@ -66,7 +72,12 @@ func (r *Region) prepare(now time.Time, w want) (birth, error) {
 // admit refuses a launch for which there is no quota, address or capacity.
 func (r *Region) admit(b birth) error {
 	o := b.offering
-	if !r.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
+	reservation, ok := r.reservationFor(b)
+	if !ok {
+		return refuseFull()
+	}
+	isNew := reservation == nil // the instances of a reservation count against the quota, and are kept, since it was made
+	if isNew && !r.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
@@ -75,7 +86,7 @@ func (r *Region) admit(b birth) error {
 	if b.subnet.Free < wanted4(b.data) {
 		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
-	if r.left(o) > 0 {
+	if !isNew || r.left(o) > 0 {
 		return nil
 	}
 	if o.Spot {
@@ -206,13 +217,10 @@ func (r *Region) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error)
 	return p, nil
 }
 
-// refusePlacement refuses groups and reservations, of which this world has none.
+// refusePlacement refuses placement groups, of which this world has none.
 func refusePlacement(d TemplateData) error {
 	if p := d.Placement; p != nil && (p.GroupName != "" || p.GroupID != "") {
 		return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName+p.GroupID)
-	}
-	if d.Reservation != nil && d.Reservation.Target != nil && d.Reservation.Target.ID != "" {
-		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", d.Reservation.Target.ID)
 	}
 	return nil
 }

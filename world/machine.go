@@ -12,6 +12,7 @@ const (
 	userShutdown = "Client.UserInitiatedShutdown"
 	spotReclaim  = "Server.SpotInstanceTermination"
 	hostLost     = "Server.InternalError"
+	blockEnded   = "Server.CapacityBlockTermination" // the words are ours: EC2's documentation has none
 )
 
 // reason returns a reason in EC2's words.
@@ -20,6 +21,7 @@ func reason(code string) Reason {
 		userShutdown: "User initiated shutdown",
 		spotReclaim:  "Spot instance termination",
 		hostLost:     "Internal error",
+		blockEnded:   "Capacity block ended",
 	}
 	return Reason{Code: code, Message: code + ": " + words[code]}
 }
@@ -39,7 +41,8 @@ type birth struct {
 	template    *Template
 	fleetID     string
 	token       string
-	reservation string
+	reservation string               // of instances of one call
+	target      *CapacityReservation // that the launch names; nil: none
 }
 
 // start launches an instance that everything allows.
@@ -79,6 +82,7 @@ func (r *Region) start(now time.Time, b birth) Instance {
 	if b.fleetID != "" {
 		i.Tags["aws:ec2:fleet-id"] = b.fleetID
 	}
+	r.reserve(&i, b)
 	i.Interfaces = b.interfaces(w, i)
 	if six := i.Interfaces[0].IPv6; len(six) > 0 {
 		i.IPv6 = six[0]
@@ -88,7 +92,9 @@ func (r *Region) start(now time.Time, b birth) Instance {
 	m := &machine{region: r, now: i, subnet: b.subnet, stock: b.stock}
 	r.machines[id] = m
 	r.machineOrder = append(r.machineOrder, id)
-	r.occupy(b.offering, b.stock.Facts.Processor.VCPUs)
+	if i.CapacityReservationID == "" {
+		r.occupy(b.offering, b.stock.Facts.Processor.VCPUs)
+	}
 	w.changes = append(w.changes, i)
 	r.announceState(now, i)
 	r.schedule(now, m, w.Faults.boot(b.offering))
@@ -120,7 +126,7 @@ func (r *Region) shutDown(now time.Time, m *machine, why Reason) {
 		return
 	}
 	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
-	r.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
+	r.free(m)
 	r.world().due.enter(now.Add(r.world().Timing.ShuttingDown), func(at time.Time) { r.end(at, m, why) })
 }
 
@@ -130,7 +136,7 @@ func (r *Region) end(now time.Time, m *machine, why Reason) {
 		return
 	}
 	if m.now.Alive() {
-		r.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
+		r.free(m)
 	}
 	for _, n := range m.now.Interfaces {
 		m.subnet.giveText(n.PrivateIP)

@@ -93,7 +93,7 @@ func (r *Region) enough(b birth, n int) error {
 	if b.subnet.Free < n*wanted4(b.data) {
 		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
-	if r.left(b.offering) < n {
+	if r.leftOver(b) < n {
 		return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
 	}
 	return nil

@@ -84,6 +84,9 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, s := range r.subnets {
 		add("subnet", s.ID, s.Tags)
 	}
+	for _, c := range r.reserved {
+		add("capacity-reservation", c.ID, c.Tags)
+	}
 	for _, v := range r.vpcs {
 		add("vpc", v.ID, v.Tags)
 	}
@@ -114,6 +117,10 @@ func (r *Region) tagsOf(id string) *map[string]string {
 	case "lt":
 		if t := r.templates[id]; t != nil {
 			return &t.Tags
+		}
+	case "cr":
+		if c := r.CapacityReservation(id); c != nil {
+			return &c.Tags
 		}
 	case "sg":
 		if g := r.SecurityGroup(id); g != nil {
@@ -149,7 +156,7 @@ func notFound(id string) error {
 	kind, _, _ := strings.Cut(id, "-")
 	code := map[string]string{
 		"i": "InvalidInstanceID.NotFound", "ami": "InvalidAMIID.NotFound", "lt": "InvalidLaunchTemplateId.NotFound",
-		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound", "rtb": "InvalidRouteTableID.NotFound",
+		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound", "cr": "InvalidCapacityReservationId.NotFound", "rtb": "InvalidRouteTableID.NotFound",
 	}[kind]
 	if code == "" {
 		return refuse("InvalidID", "The ID '%s' is not valid", id)
