@@ -16,9 +16,14 @@ type Blueprint struct {
 	UserData       []byte // as the instance shall see it; the door does the base64
 	Profile        string // name of the instance profile
 	SecurityGroups []string
-	CapacityType   string // catalog.OnDemand or catalog.Spot
+	CapacityType   string // catalog.OnDemand, Spot or Reserved
 	Disks          []Disk
 	Metadata       Metadata
+
+	// Reservation is the capacity reservation to run in; only if CapacityType is catalog.Reserved. Unreserved keeps an
+	// instance on demand out of open reservations, which EC2 uses unasked otherwise.
+	Reservation ReservationRef
+	Unreserved  bool
 
 	Monitoring           bool   // detailed, each minute
 	PublicIP             *bool  // nil: as the subnet says
@@ -28,6 +33,13 @@ type Blueprint struct {
 	NestedVirtualization string // "enabled" or "disabled"; empty: the type's default
 	Interfaces           []Interface
 	Tracking             Tracking
+}
+
+// ReservationRef names a capacity reservation, with what a launch into it must say. Its zero value names none.
+type ReservationRef struct {
+	ID            string // "cr-0123…"
+	Block         bool   // a capacity block
+	Interruptible bool
 }
 
 // Disk is an EBS volume. Pointers that are nil leave it to EC2.
@@ -83,6 +95,7 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 		data.TagSpecifications = append(data.TagSpecifications, awstypes.LaunchTemplateTagSpecificationRequest{
 			ResourceType: awstypes.ResourceTypeSpotInstancesRequest, Tags: toTags(tags)})
 	}
+	b.reserve(data)
 	if b.Tenancy != "" {
 		data.Placement = &awstypes.LaunchTemplatePlacementRequest{Tenancy: awstypes.Tenancy(b.Tenancy)}
 	}
@@ -91,6 +104,24 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 			NestedVirtualization: awstypes.NestedVirtualizationSpecification(b.NestedVirtualization)}
 	}
 	return data
+}
+
+// reserve says which capacity reservations the instance may run in.
+func (b Blueprint) reserve(data *awstypes.RequestLaunchTemplateData) {
+	switch {
+	case b.Reservation.ID != "":
+		data.CapacityReservationSpecification = &awstypes.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: awstypes.CapacityReservationPreferenceCapacityReservationsOnly,
+			CapacityReservationTarget:     &awstypes.CapacityReservationTarget{CapacityReservationId: aws.String(b.Reservation.ID)},
+		}
+		if market := b.Reservation.market(); market != "" {
+			data.InstanceMarketOptions = &awstypes.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
+		}
+	case b.Unreserved && b.CapacityType == catalog.OnDemand:
+		data.CapacityReservationSpecification = &awstypes.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: awstypes.CapacityReservationPreferenceNone,
+		}
+	}
 }
 
 func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {

@@ -204,7 +204,8 @@ func TestLaunchMisconfigured(t *testing.T) {
 		"a tag of ours": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "TagValidationFailed", "spec.tags"},
 		"nothing":       {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
 		"too much":      {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
-		"reserved":      {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "UnknownCapacityType", "reserved"},
+		"reserved":      {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
+		"unknown way":   {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -39,8 +39,10 @@ type Instance struct {
 	Zone         string // "us-east-1a"
 	ZoneID       string // "use1-az1", empty when EC2 did not say
 	CapacityType string // catalog.OnDemand, Spot or Reserved
-	ImageID      string
-	State        State
+	// Reservation is the capacity reservation that it was bought for; zero unless CapacityType is Reserved.
+	Reservation catalog.Reservation
+	ImageID     string
+	State       State
 	// StateReason is EC2's word on why it ended: "Server.SpotInstanceTermination: …".
 	StateReason    string
 	Launched       time.Time // zero for an instance just returned by Launch
@@ -183,6 +185,12 @@ func (d *Door) fromInstance(i awstypes.Instance) Instance {
 		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(g.GroupId))
 	}
 	slices.Sort(out.SecurityGroups)
+	if out.CapacityType == catalog.Reserved {
+		out.Reservation = ReservationRef{
+			ID: aws.ToString(i.CapacityReservationId), Block: i.InstanceLifecycle == awstypes.InstanceLifecycleTypeCapacityBlock,
+			Interruptible: i.InstanceLifecycle == awstypes.InstanceLifecycleTypeInterruptibleCapacityReservation,
+		}.capacity()
+	}
 	for _, n := range i.NetworkInterfaces {
 		if kind := aws.ToString(n.InterfaceType); kind == "efa" || kind == "efa-only" {
 			out.EFA++

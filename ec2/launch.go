@@ -28,7 +28,8 @@ type LaunchRequest struct {
 	NodePool  string
 	NodeClass string
 
-	// CapacityType is catalog.OnDemand or catalog.Spot: one fleet buys in one way.
+	// CapacityType is catalog.OnDemand, Spot or Reserved: one fleet buys in one way. If it is Reserved, the blueprint of
+	// each group names the reservation, all of one kind, and of one type and zone there is one reservation only.
 	CapacityType string
 	// Groups are the choices, by what the instance is made from. At most
 	// MaxChoices in all.
@@ -106,8 +107,11 @@ func (r LaunchRequest) check() error {
 		return fault.Misuse(op, "NoChoices", "no instance type and subnet to choose from for NodeClaim %s", r.Claim)
 	case choices > MaxChoices:
 		return fault.Misuse(op, "TooManyChoices", "%d choices for NodeClaim %s, more than %d", choices, r.Claim, MaxChoices)
-	case r.CapacityType != catalog.OnDemand && r.CapacityType != catalog.Spot:
-		return fault.Misuse(op, "UnknownCapacityType", "capacity type %q of NodeClaim %s is neither on-demand nor spot", r.CapacityType, r.Claim)
+	case r.CapacityType != catalog.OnDemand && r.CapacityType != catalog.Spot && r.CapacityType != catalog.Reserved:
+		return fault.Misuse(op, "UnknownCapacityType", "capacity type %q of NodeClaim %s is neither on-demand nor spot nor reserved", r.CapacityType, r.Claim)
+	}
+	if err := r.checkReserved(); err != nil {
+		return err
 	}
 	for key := range r.Tags {
 		if ReservedTag(key) {
@@ -166,7 +170,7 @@ func (d *Door) fleet(ctx context.Context, r LaunchRequest, suffix string) (*awse
 		Context:     text(r.Context),
 		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity:       aws.Int32(1),
-			DefaultTargetCapacityType: awstypes.DefaultTargetCapacityType(r.CapacityType),
+			DefaultTargetCapacityType: r.target(),
 		},
 		TagSpecifications: []awstypes.TagSpecification{
 			{ResourceType: awstypes.ResourceTypeInstance, Tags: tags},
@@ -208,8 +212,31 @@ func (d *Door) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error)
 	return names, nil
 }
 
+// market is how EC2 calls the kind of reservation that the launch uses; empty if it uses none, or an ordinary one.
+func (r LaunchRequest) market() awstypes.MarketType {
+	return r.Groups[0].Blueprint.Reservation.market()
+}
+
+// target is the way of paying, in a fleet's words. An instance of an ordinary reservation is one on demand.
+func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
+	switch r.market() {
+	case awstypes.MarketTypeCapacityBlock:
+		return awstypes.DefaultTargetCapacityTypeCapacityBlock
+	case awstypes.MarketTypeInterruptibleCapacityReservation:
+		return awstypes.DefaultTargetCapacityTypeReservedCapacity
+	}
+	if r.CapacityType == catalog.Spot {
+		return awstypes.DefaultTargetCapacityTypeSpot
+	}
+	return awstypes.DefaultTargetCapacityTypeOnDemand
+}
+
 func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
 	switch {
+	case r.market() == awstypes.MarketTypeCapacityBlock: // there is one to choose from
+	case r.market() == awstypes.MarketTypeInterruptibleCapacityReservation:
+		in.ReservedCapacityOptions = &awstypes.ReservedCapacityOptionsRequest{
+			ReservationTypes: []awstypes.FleetReservationType{awstypes.FleetReservationTypeInterruptibleCapacityReservation}}
 	case r.CapacityType == catalog.Spot && r.ByPrice:
 		in.SpotOptions = &awstypes.SpotOptionsRequest{AllocationStrategy: awstypes.SpotAllocationStrategyCapacityOptimizedPrioritized}
 	case r.CapacityType == catalog.Spot:
@@ -240,9 +267,9 @@ func (d *Door) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, e
 	var launch Launch
 	var errs []*fault.Error
 	for _, e := range out.Errors {
-		f := fault.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage))
+		f := r.sorted(fault.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
 		errs = append(errs, f)
-		launch.Short = append(launch.Short, shortOf(r.CapacityType, e, f)...)
+		launch.Short = append(launch.Short, r.shortOf(e, f)...)
 	}
 	for _, i := range out.Instances {
 		if len(i.InstanceIds) == 0 {
@@ -281,8 +308,8 @@ func (r LaunchRequest) shortage(errs []*fault.Error, short []Short) *fault.Error
 		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
 }
 
-func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) Instance {
-	out := Instance{
+func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
+	out = Instance{
 		ID:           i.InstanceIds[0],
 		Type:         string(i.InstanceType),
 		Zone:         aws.ToString(i.AvailabilityZone),
@@ -293,6 +320,7 @@ func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) Instance 
 		Tags:         d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim),
 		Owner:        Ours,
 	}
+	defer func() { out.Reservation = r.reservation(out.Type, out.Zone).capacity() }()
 	if i.LaunchTemplateAndOverrides == nil || i.LaunchTemplateAndOverrides.Overrides == nil {
 		return out
 	}

@@ -20,6 +20,7 @@ type Short struct {
 	InstanceType string
 	Zone         string
 	SubnetID     string // the subnet had no free address; the offering itself is not short
+	Reservation  string // id of the capacity reservation that was full; other offerings of the type are not short
 	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota is one of
 	// the region: the type is short in every zone, and so is all that counts
 	// against the same quota and is no smaller.
@@ -34,7 +35,22 @@ const (
 	reasonAddresses = "InsufficientFreeAddressesInSubnet"
 )
 
-// shortOf returns what an error of CreateFleet says is short.
+// shortOf returns what an error of CreateFleet says is short. A launch into a capacity reservation says nothing of what
+// can be had elsewhere.
+func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *fault.Error) []Short {
+	out := shortOf(r.CapacityType, e, f)
+	if r.CapacityType != catalog.Reserved {
+		return out
+	}
+	for i, s := range out {
+		if s.SubnetID == "" {
+			out[i].Reservation = r.reservation(s.InstanceType, s.Zone).ID
+		}
+	}
+	return slices.DeleteFunc(out, func(s Short) bool { return s.SubnetID == "" && s.Reservation == "" })
+}
+
+// shortOf returns what an error says is short of one way of paying.
 func shortOf(capacityType string, e awstypes.CreateFleetError, f *fault.Error) []Short {
 	if f.Reason == reasonSpotRole {
 		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
@@ -86,7 +102,7 @@ type Shortages struct {
 	entries map[shortKey]shortage
 }
 
-type shortKey struct{ capacityType, instanceType, zone, subnet string }
+type shortKey struct{ capacityType, instanceType, zone, subnet, reservation string }
 
 type shortage struct {
 	reason string
@@ -145,7 +161,22 @@ func (s *Shortages) Sold(i Instance) bool {
 	if i.SubnetID != "" {
 		delete(s.entries, shortKey{subnet: i.SubnetID})
 	}
+	if i.Reservation.ID != "" {
+		delete(s.entries, shortKey{reservation: i.Reservation.ID})
+	}
 	return len(s.entries) < before
+}
+
+// Restored forgets that a capacity reservation was full: EC2 shows that instances of it were given back.
+func (s *Shortages) Restored(reservation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, shortKey{reservation: reservation})
+}
+
+// isFull reports whether the capacity reservation of an offering, if it is of one, was full lately.
+func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
+	return o.Reservation.ID != "" && !s.until(now, []shortKey{{reservation: o.Reservation.ID}}).IsZero()
 }
 
 // Take reports, of each choice, whether a launch that begins at now may ask for it;
@@ -250,7 +281,7 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, dry []string) []ca
 		copied := false
 		for j, o := range t.Offerings {
 			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
-				!s.until(now, keysOf(t.Name, o.Zone, o.CapacityType)).IsZero()
+				s.isFull(now, o) || !s.until(now, keysOf(t.Name, o.Zone, o.CapacityType)).IsZero()
 			if !o.Available || !isShort {
 				continue
 			}
@@ -277,14 +308,16 @@ func (s *Shortages) List(now time.Time) []Known {
 	var out []Known
 	for k, e := range s.entries {
 		if now.Before(e.until) {
-			out = append(out, Known{Short{k.capacityType, k.instanceType, k.zone, k.subnet, e.reason}, e.since, e.until})
+			short := Short{CapacityType: k.capacityType, InstanceType: k.instanceType, Zone: k.zone, SubnetID: k.subnet,
+				Reservation: k.reservation, Reason: e.reason}
+			out = append(out, Known{short, e.since, e.until})
 		} else if !now.Before(e.until.Add(e.wait)) {
 			delete(s.entries, k)
 		}
 	}
 	slices.SortFunc(out, func(a, b Known) int {
 		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
-			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID))
+			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID), cmp.Compare(a.Reservation, b.Reservation))
 	})
 	return out
 }
@@ -293,6 +326,8 @@ func keyOf(s Short) shortKey {
 	switch {
 	case s.SubnetID != "":
 		return shortKey{subnet: s.SubnetID}
+	case s.Reservation != "":
+		return shortKey{reservation: s.Reservation}
 	case s.Reason == reasonQuota || s.Reason == reasonSpotQuota:
 		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType} // whatever the zone
 	}

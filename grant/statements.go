@@ -135,12 +135,13 @@ func (s Scope) reading() []Statement {
 	}
 	return []Statement{
 		{
-			Why:    "Types, zones, prices of spot, images, networks, and what the cluster has in the region. EC2 cannot restrict these by resource.",
+			Why:    "Types, zones, prices of spot, images, networks, reservations, and what the cluster has in the region. EC2 cannot restrict these by resource.",
 			Sid:    "ReadRegion",
 			Effect: allow,
 			Action: []string{
-				"ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances",
-				"ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets",
+				"ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
+				"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory",
+				"ec2:DescribeSubnets",
 			},
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
 		},
