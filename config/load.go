@@ -21,7 +21,7 @@ var ErrHelp = errors.New("help was asked for")
 // Load reads the settings: a flag wins over its variable, a variable over the default. An empty variable counts as not
 // set. Flags are written --name=value or --name value; those of true-or-false settings may stand alone.
 func Load(args []string, lookup func(variable string) (string, bool)) (Settings, []Note, error) {
-	var c Settings
+	c := Settings{ReservedCapacity: true}
 	known := map[string]setting{}
 	for _, s := range c.table() {
 		known[s.flag] = s
@@ -123,8 +123,7 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 	return out
 }
 
-// gatesOff reports whether a list of feature gates switches nothing on that is not built. ReservedCapacity is on by default in Karpenter,
-// so that its being there says nothing about what the user wants.
+// gatesOff reports whether a list of feature gates switches nothing on that is not built.
 func gatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
 		return false
@@ -132,7 +131,7 @@ func gatesOff(name, value string) bool {
 	known := (&Settings{}).gates()
 	for _, gate := range strings.Split(value, ",") {
 		key, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		if strings.EqualFold(state, "true") && key != "ReservedCapacity" && (name != "feature-gates" || known[key] == nil) {
+		if strings.EqualFold(state, "true") && (name != "feature-gates" || known[key] == nil) {
 			return false
 		}
 	}

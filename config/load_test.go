@@ -46,7 +46,8 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	got, notes, err := load("")
 	want := Settings{
-		ClusterName: "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
+		ReservedCapacity: true,
+		ClusterName:      "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
 		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
@@ -143,6 +144,11 @@ func TestFeatureGates(t *testing.T) {
 		}
 		if want := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != want {
 			t.Errorf("%s: nodes are repaired: %t; want %t", value, got.NodeRepair, want)
+		}
+	}
+	for value, want := range map[string]bool{"ReservedCapacity=false": false, "ReservedCapacity=true": true, "NodeOverlay=true": true} {
+		if got, _, err := load("", "FEATURE_GATES="+value); err != nil || got.ReservedCapacity != want {
+			t.Errorf("%s: reserved capacity counts: %t, %v; want %t", value, got.ReservedCapacity, err, want)
 		}
 	}
 	if got, _, err := load(""); err != nil || got.NodeOverlays {

@@ -53,6 +53,9 @@ type Settings struct {
 	// account begins with: package budget.
 	EC2Limits map[string]Rate
 
+	// ReservedCapacity: capacity reservations that EC2NodeClasses select are launched into. On unless the feature gate says
+	// otherwise.
+	ReservedCapacity bool
 	// NodeOverlays count: the feature gate NodeOverlay is on.
 	NodeOverlays bool
 	// NodeRepair: nodes that are unwell for too long are replaced: the feature gate NodeRepair is on.

@@ -48,7 +48,7 @@ func (c *Settings) table() []setting {
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask the Price List, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
-		{flag: "feature-gates", help: "what is off by default, NAME=true with commas; built are " + builtGates(), set: gates(c.gates())},
+		{flag: "feature-gates", help: "NAME=true or NAME=false with commas; ReservedCapacity is on by default; built are " + builtGates(), set: gates(c.gates())},
 		{flag: "interruption-queue", help: "name of the SQS queue with EC2's interruption notices; none are heeded when empty", set: text(&c.InterruptionQueue)},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
@@ -75,7 +75,7 @@ func (c *Settings) table() []setting {
 
 // gates are the feature gates that this version knows.
 func (c *Settings) gates() map[string]*bool {
-	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "StaticCapacity": &c.StaticPools}
+	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "StaticCapacity": &c.StaticPools}
 }
 
 // builtGates names them.

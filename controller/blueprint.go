@@ -26,6 +26,8 @@ func blueprint(class *awsv1.EC2NodeClass, image, way string, userData []byte, ip
 		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: way,
 		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
 	}
+	// Where reservations are selected, they are for those who ask for them; elsewhere EC2 uses the open ones unasked.
+	b.Unreserved = len(spec.CapacityReservationSelectorTerms) > 0
 	for _, g := range class.Status.SecurityGroups {
 		b.SecurityGroups = append(b.SecurityGroups, g.ID)
 	}

@@ -22,6 +22,7 @@ type wish struct {
 	requests capacity.Amounts
 	variety  bool                      // many types are worth more than many zones of the cheapest
 	subnets  map[string]network.Subnet // by zone; in a zone without one nothing can be launched
+	bought   bool                      // nothing that is reserved
 }
 
 // pick is one offering to ask EC2 for.
@@ -30,10 +31,10 @@ type pick struct {
 	offering catalog.Offering
 }
 
-// choose returns what to ask EC2 for, in one way of paying: spot where it can be had, else on demand. The cheapest come
+// choose returns what to ask EC2 for, in one way of paying: what is reserved, else spot where it can be had, else on demand. The cheapest come
 // first, and not more than one launch may name. Where on demand would do too, spot that costs more is left out.
 func choose(types []catalog.Type, w wish) (string, []pick) {
-	var spot, onDemand []pick
+	var reserved, spot, onDemand []pick
 	for _, t := range w.named(types) {
 		if !w.fits(t) || !w.takes(t.Labels) {
 			continue
@@ -41,12 +42,17 @@ func choose(types []catalog.Type, w wish) (string, []pick) {
 		for _, o := range t.Offerings {
 			switch {
 			case !o.Available || !w.takesOffering(o):
+			case o.CapacityType == catalog.Reserved && !w.bought:
+				reserved = append(reserved, pick{t, o})
 			case o.CapacityType == catalog.Spot:
 				spot = append(spot, pick{t, o})
 			case o.CapacityType == catalog.OnDemand:
 				onDemand = append(onDemand, pick{t, o})
 			}
 		}
+	}
+	if len(reserved) > 0 {
+		return catalog.Reserved, w.cut(alikeReserved(reserved))
 	}
 	slices.SortFunc(spot, comparePicks)
 	slices.SortFunc(onDemand, comparePicks)
@@ -58,6 +64,33 @@ func choose(types []catalog.Type, w wish) (string, []pick) {
 		return catalog.Spot, w.cut(spot)
 	}
 	return catalog.OnDemand, w.cut(onDemand)
+}
+
+// alikeReserved returns those of the picks that one launch can name: EC2 buys in capacity reservations of different kinds in
+// different ways, in capacity blocks one at a time, and of two for one type and zone its answer would not tell which. The
+// cheapest pick decides on the kind, and the reservation with most left serves its type and zone.
+func alikeReserved(picks []pick) []pick {
+	slices.SortFunc(picks, comparePicks)
+	first := picks[0].offering.Reservation
+	best := map[[2]string]int{} // by type and zone: where in out
+	var out []pick
+	for _, p := range picks {
+		r := p.offering.Reservation
+		if r.Type != first.Type || r.Interruptible != first.Interruptible {
+			continue
+		}
+		place := [2]string{p.kind.Name, p.offering.Zone}
+		if i, ok := best[place]; !ok {
+			best[place] = len(out)
+			out = append(out, p)
+		} else if r.Left > out[i].offering.Reservation.Left {
+			out[i] = p
+		}
+	}
+	if first.Type == catalog.ReservationBlock {
+		return out[:1]
+	}
+	return out
 }
 
 // named returns the types that the claim names, all of types if it names none. Claims of our own plans always do, and
@@ -110,13 +143,36 @@ func (w wish) takesOffering(o catalog.Offering) bool {
 			return false
 		}
 	}
+	return w.takesReservation(o)
+}
+
+// takesReservation reports whether the capacity reservation of an offering, or that it has none, satisfies the requirements.
+func (w wish) takesReservation(o catalog.Offering) bool {
+	var labels constraint.Labels
+	for _, key := range reservationKeys() {
+		accepted, ok := w.accepted[key]
+		if !ok {
+			continue
+		}
+		if labels == nil {
+			labels = o.Labels()
+		}
+		if value, has := labels[key]; has && !accepted.Accepts(value) || !has && !accepted.Absent {
+			return false
+		}
+	}
 	return true
+}
+
+func reservationKeys() [3]string {
+	return [...]string{catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible}
 }
 
 // isOfType reports whether a label is one that EC2's types define, so that a type without it will never have it.
 func isOfType(key string) bool {
 	switch key {
-	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType:
+	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
+		catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible:
 		return false
 	case catalog.LabelInstanceType, catalog.LabelArch, catalog.LabelOS, catalog.LabelRegion, corev1.LabelWindowsBuild:
 		return true

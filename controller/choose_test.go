@@ -97,7 +97,7 @@ func TestChoose(t *testing.T) {
 		},
 	} {
 		subnets := map[string]network.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
-		way, picks := choose(types, wish{c.accepted, capacity.Amounts{CPU: c.cpu}, c.variety, subnets})
+		way, picks := choose(types, wish{accepted: c.accepted, requests: capacity.Amounts{CPU: c.cpu}, variety: c.variety, subnets: subnets})
 		got := way + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%d", p.kind.Name, p.offering.Zone, p.offering.Price)

@@ -39,6 +39,10 @@ type foundClass struct {
 	profile    string
 	profileErr error
 
+	reserves       bool // capacity reservations count
+	reservations   []ec2.Reservation
+	reservationErr error
+
 	problem problem
 
 	trialErr error // what EC2 said to a launch that was only tried
@@ -55,7 +59,7 @@ type problem struct{ reason, message string }
 
 // retry returns the first error that a further try may mend, or nil.
 func (f foundClass) retry() error {
-	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr} {
+	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr} {
 		if err != nil {
 			return err
 		}
@@ -75,7 +79,7 @@ func (f foundClass) isComplete() bool {
 
 // write puts what was found into the status. What could not be found out stays as it was.
 func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
-	s, c := &class.Status, class.StatusConditions()
+	s, c := &class.Status, class.StatusConditions(f.gated()...)
 	c.Start(now)
 	if f.subnetErr == nil {
 		s.Subnets = nil
@@ -110,6 +114,12 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 		s.InstanceProfile = f.profile
 	}
 	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound", "there is no instance profile")
+	if f.reservationErr == nil {
+		s.CapacityReservations = f.reservationStatus()
+	}
+	if f.reserves { // that none was found is nothing wrong
+		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
+	}
 	f.writeRest(class, c, now)
 }
 
@@ -222,9 +232,6 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 	}
 	if text := diskProblem(class.Spec.BlockDeviceMappings); text != "" {
 		return problem{"BlockDeviceMappingInvalid", text}
-	}
-	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
-		return problem{"CapacityReservationsUnsupported", "this version cannot launch into capacity reservations: remove spec.capacityReservationSelectorTerms"}
 	}
 	if reason, message := kube.KubeletProblem(class); reason != "" {
 		return problem{reason, message}

@@ -31,7 +31,7 @@ type queue interface {
 // nothing. The second takes marked claims away: see departure.go. The third judges the messages that EC2 must be asked
 // about, so that no spot notice waits behind a call that EC2 throttles.
 type Interruption struct {
-	Queue      queue
+	Queue      queue         // nil: there is none; what is marked without it is taken away all the same
 	Cache      client.Reader // informers
 	Cluster    nodeReader
 	Objects    objectWriter
@@ -70,9 +70,11 @@ const parallelNotices = 20
 func (i *Interruption) Start(ctx context.Context) error {
 	i.wake, i.doubts = make(chan struct{}, 1), make(chan *letter, mostDoubted)
 	var parts sync.WaitGroup
-	parts.Go(func() { i.listen(ctx) })
 	parts.Go(func() { i.seeOff(ctx) })
-	parts.Go(func() { i.askAround(ctx) })
+	if i.Queue != nil {
+		parts.Go(func() { i.listen(ctx) })
+		parts.Go(func() { i.askAround(ctx) })
+	}
 	parts.Wait()
 	return nil
 }

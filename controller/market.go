@@ -52,6 +52,7 @@ type Market struct {
 	Log       *slog.Logger
 
 	failures Backoff
+	reserved reservedBook
 
 	mu      sync.Mutex
 	offered ec2.Market // empty until EC2 has answered
@@ -255,9 +256,9 @@ func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
 	return m.laid.verdicts
 }
 
-// short returns the catalog of a class with what cannot be had at now marked so.
+// short returns the catalog of a class with its capacity reservations, and what cannot be had at now marked so.
 func (m *Market) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
-	return m.Shortages.Apply(now, c, dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })...)
+	return m.Shortages.Apply(now, m.reserve(class, c), dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })...)
 }
 
 // dryZones returns the zones in which every subnet of the class is without free addresses.

@@ -63,15 +63,17 @@ type NodeClasses struct {
 	Profiles  profiles
 	Templates templates
 	Versions  versions
-	Tester    tester // nil: EC2 is not asked about launches before there is one
-	Offers    *Offers
-	VPC       string        // of the cluster; empty if it is not known
-	Isolated  bool          // there is no way to IAM, so it is not asked about profiles that a class names
-	Refresh   time.Duration // how often AWS is asked
-	Batch     *Batch        // asked when a class becomes ready
-	Tell      teller
-	Metrics   *metrics.Metrics
-	Log       *slog.Logger
+	// Reservations finds capacity reservations; nil: none count.
+	Reservations reservations
+	Tester       tester // nil: EC2 is not asked about launches before there is one
+	Offers       *Offers
+	VPC          string        // of the cluster; empty if it is not known
+	Isolated     bool          // there is no way to IAM, so it is not asked about profiles that a class names
+	Refresh      time.Duration // how often AWS is asked
+	Batch        *Batch        // asked when a class becomes ready
+	Tell         teller
+	Metrics      *metrics.Metrics
+	Log          *slog.Logger
 
 	failures Backoff
 	trials   trials
@@ -157,6 +159,7 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
 	}
 	f.profile, f.profileErr = n.profile(ctx, class)
+	n.lookReserved(ctx, class, &f)
 	f.problem = n.Offers.problem(class, f.images)
 	return f
 }

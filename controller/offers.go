@@ -69,7 +69,8 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	if wrong != nil {
 		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
-	way, picks := choose(market.Of(pool), wish{accepted, kube.Amounts(claim.Spec.Resources.Requests), wantsChoice(claim), subnets})
+	way, picks := choose(market.Of(pool), wish{
+		accepted: accepted, requests: kube.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), subnets: subnets})
 	picks = o.take(now, string(claim.UID), way, picks)
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
@@ -167,11 +168,12 @@ func typesText(accepted constraint.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups gathers picks that share a launch template: one image, one number of pods, one of EFA interfaces.
+// groups gathers picks that share a launch template: one image, one number of pods, one of EFA interfaces, one capacity reservation.
 func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]network.Subnet) ([]ec2.Group, error) {
 	type key struct {
-		image     string
-		pods, efa int64
+		image       string
+		pods, efa   int64
+		reservation string
 	}
 	images := imagesOf(class)
 	index := map[key]int{}
@@ -181,7 +183,7 @@ func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way 
 		if !ok {
 			continue // the catalog has only types with an image
 		}
-		k := key{image.ID, p.kind.Capacity.Pods, efaOf(claim, class, p.kind)}
+		k := key{image.ID, p.kind.Capacity.Pods, efaOf(claim, class, p.kind), p.offering.Reservation.ID}
 		i, ok := index[k]
 		if !ok {
 			data, err := bootstrap.UserData(o.node(claim, class, image, way, k.pods))
@@ -191,6 +193,7 @@ func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way 
 			i = len(out)
 			index[k] = i
 			b := blueprint(class, image.ID, way, data, o.Cluster.IPv6)
+			b.Reservation = ec2.RefOf(p.offering.Reservation)
 			if k.efa > 0 {
 				b.Interfaces = efaInterfaces(k.efa)
 			}
@@ -230,12 +233,13 @@ func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest)
 	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
 	o.taken.Release(request.ClaimUID)
 	o.taken.Take(now, i.SubnetID, o.addresses(t))
+	o.Market.reserved.take(now, i.Reservation.ID)
 	return belied
 }
 
 // Bought returns what a claim of the pool is told about its machine.
 func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
-	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType}
+	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
 	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type, awsv1.LabelInstanceTenancy: "default"}}
 	t, ok := o.Market.Type(class, pool, i.Type)
 	if ok {

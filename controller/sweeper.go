@@ -93,7 +93,7 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	for _, c := range out.claims {
 		errs = append(errs, s.drop(ctx, c))
 	}
-	errs = append(errs, s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
+	errs = append(errs, s.reserved(ctx, now, in.instances, in.claims), s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
 	return errors.Join(errs...)
 }
 

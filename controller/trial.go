@@ -113,7 +113,7 @@ func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now 
 	}
 	slices.Sort(subnets)
 	for _, accepted := range acceptedBy(pools.Items, class.Name) {
-		_, picks := choose(market.Types, wish{accepted: accepted, subnets: zones})
+		_, picks := choose(market.Types, wish{accepted: accepted, subnets: zones, bought: true})
 		for _, p := range picks {
 			image, ok := ami.For(imagesOf(class), p.kind.Labels)
 			if !ok {

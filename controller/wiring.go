@@ -36,7 +36,7 @@ type Loops struct {
 	Pods        *PodWatch
 	// Statics keep static pools at their size; nil: nobody does.
 	Statics *Statics
-	// Interruption follows the interruption queue; nil: there is none.
+	// Interruption follows the interruption queue, and takes interrupted nodes away; nil: nobody does.
 	Interruption *Interruption
 }
 

@@ -209,11 +209,15 @@ func wire(p parts) controller.Loops {
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
 	}
+	if p.settings.ReservedCapacity {
+		loops.NodeClasses.Reservations = p.away.ec2
+	}
+	loops.Interruption = &controller.Interruption{
+		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Shortages: shortages,
+		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
+	}
 	if p.away.queue != nil {
-		loops.Interruption = &controller.Interruption{
-			Queue: p.away.queue, Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Shortages: shortages,
-			Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
-		}
+		loops.Interruption.Queue = p.away.queue
 	}
 	return loops
 }
