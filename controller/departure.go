@@ -279,7 +279,7 @@ func (i *Interruption) remove(ctx context.Context, d departure, now time.Time) e
 		i.Batch.Hurry(string(claim.UID))
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	i.Metrics.Disrupted.WithLabelValues(string(d.kind), pool, claim.Labels[karpv1.LabelCapacityType], "", terminationMode(claim)).Inc()
+	loss{claim, string(d.kind), displaced(ctx, i.Cluster, claim, now)}.count(i.Metrics)
 	message := "Interrupted: " + string(d.kind)
 	i.Tell.Tell(claim, kube.ReasonTerminatingOnInterruption, message)
 	for _, node := range d.nodes {

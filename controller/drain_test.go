@@ -149,13 +149,18 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	kept.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
 	odd := resident("odd", "ReplicaSet", "")
 	odd.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "please"}
-	r, b, name := leavingNode(t, &metav1.Duration{Duration: 5 * time.Minute}, kept, odd)
+	brief := resident("brief", "ReplicaSet", "")
+	brief.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "1m"}
+	started := metav1.NewTime(time.Now())
+	brief.Status.StartTime = &started
+	r, b, name := leavingNode(t, &metav1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)
 	b.guards["web"] = true
 	r.visits(t, name, 4*60)
-	if got := b.order(); got != "odd" {
+	if got := b.order(); got != "odd brief" {
 		t.Fatalf("%q left before the time\n%s", got, r.log)
 	}
-	if r.events.has("Pod/InvalidDoNotDisruptAnnotation", `"please"`) == "" || r.events.has("Node/FailedDraining", "ns/kept") == "" {
+	if r.events.has("Pod/InvalidDoNotDisruptAnnotation", `"please"`) == "" || r.events.has("Node/FailedDraining", "ns/kept") == "" ||
+		r.events.has("Pod/DoNotDisruptUntil") == "" || r.events.has("Pod/DoNotDisruptGracePeriodElapsed") == "" {
 		t.Error("nobody said what protects, and what does not")
 	}
 	r.visits(t, name, 60)

@@ -126,7 +126,7 @@ func (e *Emptiness) removeOne(ctx context.Context, claim *karpv1.NodeClaim, node
 		return err
 	}
 	reason := strings.ToLower(string(move.Reason))
-	e.Metrics.Disrupted.WithLabelValues(reason, move.Pool, claim.Labels[karpv1.LabelCapacityType], "", "graceful").Inc()
+	loss{claim: claim, reason: reason}.count(e.Metrics)
 	e.Tell.Tell(claim, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(move.Reason))
 	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", move.Pool, "reason", reason, "Node", node,
 		"providerID", claim.Status.ProviderID)

@@ -77,6 +77,9 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 		e.metrics.Evictions.WithLabelValues("200").Inc()
 		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
 		e.tell.Tell(drained(pod), kube.ReasonEvicted, "Evicted pod: "+reason)
+		if until := pod.ProtectedUntil(); !until.IsZero() {
+			e.tell.Tell(drained(pod), kube.ReasonDoNotDisruptElapsed, "The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
+		}
 	}
 	return nil
 }

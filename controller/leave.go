@@ -27,7 +27,7 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 		return err
 	}
 	pool := v.claim.Labels[karpv1.LabelNodePool]
-	c.Metrics.Disrupted.WithLabelValues(step.Reason, pool, v.claim.Labels[karpv1.LabelCapacityType], "", terminationMode(v.claim)).Inc()
+	loss{v.claim, step.Reason, displaced(ctx, c.Cluster, v.claim, c.Now.now())}.count(c.Metrics)
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
 		// The pods that it was made for have no place any more.
 		c.Ledger.Forget(v.claim.UID)
@@ -44,17 +44,6 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 	c.Log.Info("deleted NodeClaim", "NodeClaim", v.claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
 		"Node", v.claim.Status.NodeName, "providerID", v.claim.Status.ProviderID)
 	return nil
-}
-
-// terminationMode says how long the pods of the claim may take to leave, in the word of the metrics.
-func terminationMode(claim *karpv1.NodeClaim) string {
-	switch grace := claim.Spec.TerminationGracePeriod; {
-	case grace == nil:
-		return "graceful"
-	case grace.Duration <= 0:
-		return "forceful"
-	}
-	return "eventual"
 }
 
 // setDeadline notes when the pods of the claim will be deleted by force.

@@ -206,7 +206,7 @@ func (s *Statics) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names
 		}
 		s.Ledger.Forget(c.UID)
 		pool := c.Labels[karpv1.LabelNodePool]
-		s.Metrics.Disrupted.WithLabelValues(reasonSurplus, pool, c.Labels[karpv1.LabelCapacityType], "", terminationMode(c)).Inc()
+		loss{c, reasonSurplus, displaced(ctx, s.Cluster, c, now)}.count(s.Metrics)
 		s.Tell.Tell(c, kube.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
 		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
 			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())

@@ -167,7 +167,7 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim) error {
 		return err
 	}
 	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
-	s.Metrics.Disrupted.WithLabelValues(lifecycle.ReasonMachineGone, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], "", "graceful").Inc()
+	loss{claim, lifecycle.ReasonMachineGone, displaced(ctx, s.Cluster, claim, time.Now())}.count(s.Metrics)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 		"reason", lifecycle.ReasonMachineGone, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))

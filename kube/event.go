@@ -25,6 +25,7 @@ const (
 
 	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation" // warning
 	ReasonDoNotDisruptUntil   Reason = "DoNotDisruptUntil"
+	ReasonDoNotDisruptElapsed Reason = "DoNotDisruptGracePeriodElapsed"
 
 	// NodePools.
 	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // warning
@@ -79,7 +80,7 @@ func (r Reason) action() string {
 	switch r {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes:
 		return "Provisioning"
-	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
+	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
 		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"

@@ -61,6 +61,7 @@ type Pods struct {
 	Startup   prometheus.Summary     // seconds from creation to running
 	Evictions *prometheus.CounterVec // code
 	Drained   *prometheus.CounterVec // reason
+	Displaced *prometheus.CounterVec // labels as of Claims.Disrupted
 }
 
 // Pools is about NodePools.
@@ -178,6 +179,7 @@ func (r *maker) pods() Pods {
 		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod to its running."),
 		Evictions: r.counters("karpenter_pods_eviction_requests_total", "Evictions asked for, by the answer.", "code"),
 		Drained:   r.counters("karpenter_pods_drained_total", "Pods that had to leave their node.", "reason"),
+		Displaced: r.counters("karpenter_pods_disruption_initiated_total", "Pods on nodes whose NodeClaim was deleted by the controller.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 	}
 }
 
