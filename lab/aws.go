@@ -47,7 +47,7 @@ func (l *Lab) startAWS() error {
 		return fmt.Errorf("open log of AWS: %w", err)
 	}
 	l.boots, l.cloud = newMachines(l), newCloudController(l)
-	l.Emulator = &emulator.Server{World: w, OnInstance: l.boots.changed, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	l.Emulator = &emulator.Server{World: w, Now: l.awsNow, OnInstance: l.boots.changed, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for AWS: %w", err)

@@ -55,7 +55,12 @@ func (c *cloudController) start(ctx context.Context) error {
 		}
 	}
 	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: see, UpdateFunc: func(_, object any) { see(object) },
+		AddFunc: see, UpdateFunc: func(_, object any) {
+			see(object)
+			if node, ok := object.(*corev1.Node); ok && isSilent(node) {
+				c.lab.fleet.Doubted(node.Name)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
@@ -72,6 +77,13 @@ func (c *cloudController) start(ctx context.Context) error {
 		go c.work(ctx)
 	}
 	return nil
+}
+
+// isSilent reports whether node-lifecycle-controller has written that it heard nothing from the kubelet for too long.
+func isSilent(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 }
 
 func waits(node *corev1.Node) bool {

@@ -3,6 +3,8 @@ package lab_test
 import (
 	"cmp"
 	"context"
+	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +22,8 @@ import (
 )
 
 // TestSpotInterruption takes a spot node back in the real cluster: the claim of its replacement is there before the old
-// one is deleted, no pod is asked to leave before that, and in the end all pods run on a node of another offering.
+// one is deleted, no pod is asked to leave before that, and in the end all pods run on a node of another offering. SQS
+// delivers each message twice, also when it was deleted in between, and the newest first: all that happens once.
 func TestSpotInterruption(t *testing.T) {
 	l := shared(t)
 	name := namespaced(t, l)
@@ -31,12 +34,16 @@ func TestSpotInterruption(t *testing.T) {
 			t.Fatal(err)
 		}
 		region.EventQueues = []string{queue}
+		w.Faults.Redeliver, w.Faults.Reorder = 1, true
 	})
 	t.Cleanup(func() {
-		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(l.Account, l.Region).EventQueues = nil })
+		l.Emulator.Do(func(w *world.World, _ time.Time) {
+			w.Region(l.Account, l.Region).EventQueues = nil
+			w.Faults.Redeliver, w.Faults.Reorder = 0, false
+		})
 		theController.now.Kill() // it has settings that no other test wants
 	})
-	restart(t, l, "INTERRUPTION_QUEUE="+queue)
+	c := restart(t, l, "INTERRUPTION_QUEUE="+queue)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		strings.ReplaceAll(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
@@ -52,7 +59,7 @@ func TestSpotInterruption(t *testing.T) {
 	history := watchHistory(t, l, name, claims[0])
 	begun := time.Now()
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		if !w.Interrupt(now, old.ID) {
+		if !w.Recommend(now, old.ID) || !w.Interrupt(now, old.ID) {
 			t.Fatalf("%+v is no spot instance", old)
 		}
 	})
@@ -71,6 +78,12 @@ func TestSpotInterruption(t *testing.T) {
 	if len(all) != 2 || all[1].Type == old.Type && all[1].Zone == old.Zone {
 		t.Errorf("bought %d instances, want one more than before and of another offering", len(all))
 	}
+	if n := total(t, c.Metrics, "karpenter_nodeclaims_disrupted_total", `nodepool="`+name+`"`); n != 1 {
+		t.Errorf("%v claims were disrupted", n)
+	}
+	if n := total(t, c.Metrics, "karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`); n != 2 {
+		t.Errorf("the notice was received %v times, want 2", n)
+	}
 	within(t, l, 45*time.Second, "the queue to be empty", func(context.Context) (bool, error) {
 		var visible, hidden int
 		l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -81,6 +94,32 @@ func TestSpotInterruption(t *testing.T) {
 		return visible+hidden == 0, nil
 	})
 	nothingLeft(t, l, name)
+}
+
+// total adds up the numbers that a page of metrics has under a name and with a label.
+func total(t *testing.T, url, name, label string) float64 {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, label) {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
+		if err != nil {
+			t.Fatalf("read metric %q: %v", line, err)
+		}
+		sum += value
+	}
+	return sum
 }
 
 // watchHistory follows, from now on, the claims of a pool and the pods of the namespace of that name. What it returns

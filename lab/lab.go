@@ -114,6 +114,7 @@ type Lab struct {
 	boots  *machines
 
 	ownCalls atomic.Int64 // to AWS
+	ahead    atomic.Int64 // by how much AWS's clock is, a time.Duration
 }
 
 // Start starts a lab and returns once its cluster is ready. What it has started
@@ -259,6 +260,18 @@ func (l *Lab) AWS() aws.Config {
 		Credentials:  credentials.NewStaticCredentialsProvider(l.Account, "lab", ""),
 	})
 }
+
+// SetClock sets AWS's clock ahead of this machine's, and thus of the cluster's and the controller's; less than zero sets it behind.
+func (l *Lab) SetClock(ahead time.Duration) { l.ahead.Store(int64(ahead)) }
+
+// awsNow is the time in AWS.
+func (l *Lab) awsNow() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+
+// StopAPIServer kills the API server. What is in etcd stays.
+func (l *Lab) StopAPIServer() { l.plane.StopAPIServer() }
+
+// StartAPIServer starts the API server again, at the same address, and returns once it is ready.
+func (l *Lab) StartAPIServer(ctx context.Context) error { return l.plane.StartAPIServer(ctx) }
 
 // Logs returns the path of a log: "kube-apiserver", "joiner", "authenticator".
 func (l *Lab) Logs(name string) string { return filepath.Join(l.Home, "logs", name+".log") }

@@ -22,13 +22,19 @@ type machines struct {
 	done  sync.WaitGroup
 
 	mu      sync.Mutex
-	running map[string]context.CancelFunc // by instance id
+	running map[string]running // by instance id
 	// kubelets are how the kubelets of instances were started, also of those that have ended.
 	kubelets map[string]kubelet.Settings
 }
 
+// running is a machine that is up.
+type running struct {
+	stop    context.CancelFunc
+	kubelet chan struct{} // holds a token when its kubelet is to start anew
+}
+
 func newMachines(l *Lab) *machines {
-	return &machines{lab: l, ready: make(chan struct{}), running: map[string]context.CancelFunc{}, kubelets: map[string]kubelet.Settings{}}
+	return &machines{lab: l, ready: make(chan struct{}), running: map[string]running{}, kubelets: map[string]kubelet.Settings{}}
 }
 
 // open lets machines go on that started while the lab was not up yet.
@@ -44,16 +50,17 @@ func (m *machines) changed(i world.Instance) {
 	defer m.mu.Unlock()
 	switch i.State {
 	case world.Running:
-		if m.running[i.ID] != nil || m.lab.ctx.Err() != nil {
+		if _, ok := m.running[i.ID]; ok || m.lab.ctx.Err() != nil {
 			return
 		}
 		ctx, cancel := context.WithCancel(m.lab.ctx)
-		m.running[i.ID] = cancel
+		up := running{stop: cancel, kubelet: make(chan struct{}, 1)}
+		m.running[i.ID] = up
 		m.done.Add(1)
-		go m.run(ctx, i)
+		go m.run(ctx, i, up.kubelet)
 	case world.ShuttingDown, world.Terminated:
-		if cancel := m.running[i.ID]; cancel != nil {
-			cancel()
+		if up, ok := m.running[i.ID]; ok {
+			up.stop()
 			delete(m.running, i.ID)
 		}
 		if i.State == world.Terminated {
@@ -70,8 +77,20 @@ func (l *Lab) Kubelet(instance string) (kubelet.Settings, bool) {
 	return s, ok
 }
 
+// RestartKubelet starts the kubelet of an instance anew, as systemd does. It does nothing where none runs.
+func (l *Lab) RestartKubelet(instance string) {
+	l.boots.mu.Lock()
+	defer l.boots.mu.Unlock()
+	if up, ok := l.boots.running[instance]; ok {
+		select {
+		case up.kubelet <- struct{}{}:
+		default: // it is about to
+		}
+	}
+}
+
 // run is the life of one machine.
-func (m *machines) run(ctx context.Context, i world.Instance) {
+func (m *machines) run(ctx context.Context, i world.Instance, again <-chan struct{}) {
 	defer m.done.Done()
 	select {
 	case <-m.ready:
@@ -101,13 +120,18 @@ func (m *machines) run(ctx context.Context, i world.Instance) {
 	m.mu.Lock()
 	m.kubelets[i.ID] = *settings
 	m.mu.Unlock()
-	k, err := m.lab.fleet.Start(ctx, *settings)
-	if err != nil {
-		say(fmt.Sprintf("lab: %v", err))
-		return
+	for ctx.Err() == nil {
+		k, err := m.lab.fleet.Start(ctx, *settings)
+		if err != nil {
+			say(fmt.Sprintf("lab: %v", err))
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-again:
+		}
+		k.Stop()
 	}
-	<-ctx.Done()
-	k.Stop()
 }
 
 // boot gathers what the instance is and runs its user data. It returns nil when

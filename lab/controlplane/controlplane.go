@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -40,6 +41,10 @@ type ControlPlane struct {
 	group     *process.Group
 	etcd      *embed.Etcd
 	failed    chan error
+
+	mu        sync.Mutex
+	apiServer *process.Process // nil while it is stopped
+	apiSpec   process.Spec
 }
 
 // Start starts the programs in group, as children running self, and returns
@@ -51,7 +56,7 @@ func Start(ctx context.Context, self, dir string, group *process.Group, authorit
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Start, fmt.Errorf("not ready after %s", o.Start))
 	defer cancel()
-	c := &ControlPlane{CA: authority.PEM, dir: dir, authority: authority, group: group, failed: make(chan error, 3)}
+	c := &ControlPlane{CA: authority.PEM, dir: dir, authority: authority, group: group, failed: make(chan error, 8)}
 	if err := c.writeFiles(); err != nil {
 		return nil, err
 	}
@@ -84,13 +89,56 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 	if err != nil {
 		return err
 	}
-	for _, p := range []*process.Process{apiServer, manager, scheduler} {
+	c.serve(apiServer)
+	for _, p := range []*process.Process{manager, scheduler} {
 		go func() {
 			<-p.Done()
 			c.failed <- p.Err()
 		}()
 	}
 	return c.waitForControllers(ctx, manager)
+}
+
+// serve notes the API server that serves now. Its end is a failure, unless it is stopped.
+func (c *ControlPlane) serve(p *process.Process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apiServer = p
+	go func() {
+		<-p.Done()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.apiServer == p {
+			c.failed <- p.Err()
+		}
+	}()
+}
+
+// StopAPIServer kills the API server. What is in etcd stays.
+func (c *ControlPlane) StopAPIServer() {
+	c.mu.Lock()
+	p := c.apiServer
+	c.apiServer = nil
+	c.mu.Unlock()
+	if p != nil {
+		p.Kill()
+	}
+}
+
+// StartAPIServer starts an API server that was stopped again, at the same address, and returns once it is ready.
+func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not ready after a minute"))
+	defer cancel()
+	p, err := c.group.Start(c.apiSpec)
+	if err != nil {
+		return err
+	}
+	if err := c.waitForAPIServer(ctx, p); err != nil {
+		p.Kill()
+		return err
+	}
+	c.serve(p)
+	return nil
 }
 
 // startAPIServer tries again when another program takes the port that was free
@@ -104,9 +152,10 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 		if err := c.writeAccess(fmt.Sprintf("https://127.0.0.1:%d", port)); err != nil {
 			return nil, err
 		}
-		p, err := c.group.Start(process.Spec{
+		c.apiSpec = process.Spec{
 			Name: "kube-apiserver", Path: self, Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...), Env: spareCollector(),
-		})
+		}
+		p, err := c.group.Start(c.apiSpec)
 		if err != nil {
 			return nil, err
 		}

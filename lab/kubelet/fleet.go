@@ -114,7 +114,7 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 	ctx, stop := context.WithCancel(ctx)
 	k := &Kubelet{
 		Settings: s, fleet: f, client: client, leases: leases,
-		ctx: ctx, stop: stop, network: make(chan struct{}), pods: map[types.UID]*podState{},
+		ctx: ctx, stop: stop, network: make(chan struct{}), doubted: make(chan struct{}, 1), pods: map[types.UID]*podState{},
 	}
 	f.mu.Lock()
 	f.nodes[s.NodeName] = k
@@ -155,6 +155,17 @@ func (f *Fleet) brokenAccess(s Settings) error {
 		return errors.New("tls: failed to verify certificate: x509: certificate signed by unknown authority")
 	}
 	return nil
+}
+
+// Doubted tells a node's kubelet that somebody else has written its status, so that it reports at once. A real kubelet
+// looks every ten seconds. It does nothing for a node that has no kubelet.
+func (f *Fleet) Doubted(node string) {
+	if k := f.node(node); k != nil {
+		select {
+		case k.doubted <- struct{}{}:
+		default: // it is about to
+		}
+	}
 }
 
 // forget drops a kubelet, unless another one has taken its name.

@@ -32,6 +32,7 @@ type Kubelet struct {
 
 	networkUp sync.Once
 	network   chan struct{} // closed once pods can have addresses
+	doubted   chan struct{} // holds a token when the API server says of the Node what the kubelet does not
 
 	mu        sync.Mutex
 	pods      map[types.UID]*podState
@@ -75,9 +76,15 @@ func (k *Kubelet) run() {
 			k.logError("kubelet_node_status.go:473", "Error updating node status, will retry", err)
 			wait = time.Second
 		}
-		if !k.sleep(wait) {
+		next := time.NewTimer(wait)
+		select {
+		case <-next.C:
+		case <-k.doubted:
+		case <-k.ctx.Done():
+			next.Stop()
 			return
 		}
+		next.Stop()
 	}
 }
 
@@ -217,7 +224,7 @@ func (k *Kubelet) renewLease(node *corev1.Node) {
 		wait := leaseRenewal
 		if err != nil {
 			k.logError("controller.go:146", "Failed to ensure lease exists, will retry", err)
-			wait = 2 * time.Second
+			next, wait = nil, 2*time.Second // it may be gone with the Node that it was of
 		}
 		lease = next
 		if !k.sleep(wait) {

@@ -29,6 +29,9 @@ type podState struct {
 // again; zero means when it changes.
 func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	state := k.remember(pod, now)
+	if !state.started.IsZero() && k.isNetworkPod(pod) {
+		k.bringNetworkUp(pod) // by a plug-in that outlived its kubelet
+	}
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return k.stopPod(pod, state, now)
@@ -56,11 +59,16 @@ func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
 		if pod.Status.StartTime != nil {
 			state.started = pod.Status.StartTime.Time
 		}
+		state.address = pod.Status.PodIP
 	case corev1.PodSucceeded, corev1.PodFailed:
 		state.ended = true
 	}
 	k.pods[pod.UID] = state
 	return state
+}
+
+func (k *Kubelet) isNetworkPod(pod *corev1.Pod) bool {
+	return k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod
 }
 
 func (k *Kubelet) forgetPod(uid types.UID) {
@@ -90,7 +98,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 			state.started = now
 		}
 	})
-	if again == 0 && k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod {
+	if again == 0 && k.isNetworkPod(pod) {
 		k.bringNetworkUp(pod)
 	}
 	if again == 0 {

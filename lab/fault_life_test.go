@@ -1,0 +1,297 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// onePerNode is a class, a pool of one type and a deployment whose pods each fill a node of it.
+func onePerNode(l *lab.Lab, name string, replicas int) []string {
+	return []string{
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+		deployment(name, "one-per-node", replicas, "1200m", "1Gi", "test: "+name),
+	}
+}
+
+// eachHasOne checks that so many instances were ever bought for the pool, that all live, and that each has one claim and one Node.
+func eachHasOne(t *testing.T, l *lab.Lab, name string, want int) {
+	t.Helper()
+	claims, wanted := claimsOf(t, l, name)
+	all := bought(l, name)
+	for _, i := range all {
+		if id := "aws:///" + i.Zone + "/" + i.ID; !i.Alive() || !wanted[id] {
+			t.Errorf("instance %s is %s, has a claim: %t", i.ID, i.State, wanted[id])
+		}
+	}
+	nodes := nodesOf(t, l, all)
+	if len(all) != want || len(claims) != want || len(nodes) != want {
+		t.Errorf("%d instances were bought for %d claims and are %d nodes, want %d of each\n%s",
+			len(all), len(claims), len(nodes), want, l.Evidence(context.Background()))
+	}
+}
+
+// nodesOf lists the Nodes that carry the provider id of one of the instances.
+func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node {
+	t.Helper()
+	var nodes corev1.NodeList
+	if err := l.Client.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool {
+		return !slices.ContainsFunc(instances, func(i world.Instance) bool { return n.Spec.ProviderID == "aws:///"+i.Zone+"/"+i.ID })
+	})
+}
+
+// refused counts the calls that AWS has refused so far with one of the codes.
+func refused(t *testing.T, l *lab.Lab, codes ...string) int {
+	t.Helper()
+	log, err := os.ReadFile(l.Logs("aws"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range bytes.Lines(log) {
+		if slices.ContainsFunc(codes, func(code string) bool { return bytes.Contains(line, []byte(`error="`+code+":")) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAnotherTime has AWS in another time than the controller and the cluster: five minutes behind, so that what was bought
+// a moment ago looks old; then five minutes ahead, so that machines are bought in the future, and at last with credentials that AWS
+// ends long before the controller takes them for ended. Its clock never goes back, for then things would be older than their makers.
+func TestAnotherTime(t *testing.T) {
+	l := shared(t)
+	t.Cleanup(func() {
+		l.SetClock(0)
+		theController.now.Kill() // its credentials end with this test
+	})
+	apart := 5*time.Minute + 10*time.Second // most services mind more than five minutes
+	skewed := []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
+	ended := []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+	name := namespaced(t, l)
+
+	l.SetClock(-apart)
+	before := refused(t, l, skewed...)
+	restart(t, l)
+	apply(t, l, onePerNode(l, name, 1)...)
+	allRun(t, l, name, 1, time.Minute)
+	behind := refused(t, l, skewed...)
+
+	l.SetClock(apart)
+	scale(t, l, name, "one-per-node", 2)
+	allRun(t, l, name, 2, time.Minute)
+	restart(t, l)
+	within(t, l, time.Minute, "AWS to mind the controller's clock", func(context.Context) (bool, error) {
+		return refused(t, l, skewed...) > behind && behind > before, nil
+	})
+
+	// The SDK renews credentials of this kind five minutes before their end, by the controller's clock.
+	l.SetClock(10 * time.Minute)
+	agent := &lab.PodIdentity{Lab: l, Life: 8 * time.Second}
+	srv := httptest.NewServer(agent)
+	t.Cleanup(srv.Close)
+	before = refused(t, l, ended...)
+	restart(t, l, agent.Settings(srv.URL)...)
+	begun, handed := time.Now(), agent.Handed.Load()
+	within(t, l, time.Minute, "the credentials to end", func(context.Context) (bool, error) { return time.Since(begun) > agent.Life, nil })
+	scale(t, l, name, "one-per-node", 3)
+	allRun(t, l, name, 3, time.Minute)
+	if refused(t, l, ended...) == before || agent.Handed.Load() <= handed {
+		t.Errorf("AWS refused %d calls with credentials that had ended; they were handed out %d times, then %d times",
+			refused(t, l, ended...)-before, handed, agent.Handed.Load())
+	}
+	eachHasOne(t, l, name, 3)
+	nothingLeft(t, l, name)
+}
+
+// outage names the environment variable that says how long the API server is gone; otherwise it is
+// as long as it takes for another controller to get the lease, and some more.
+const outage = "LAB_OUTAGE"
+
+// TestAPIServerGone takes the API server away while machines are being bought.
+func TestAPIServerGone(t *testing.T) {
+	l := shared(t)
+	long := 16 * time.Second
+	if text := os.Getenv(outage); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends := keepController(t, l, "DISABLE_LEADER_ELECTION=false", "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
+	name := namespaced(t, l)
+	apply(t, l, onePerNode(l, name, 2)...)
+	allRun(t, l, name, 2, time.Minute)
+	scale(t, l, name, "one-per-node", 6)
+	within(t, l, time.Minute, "a machine to be bought", func(context.Context) (bool, error) { return len(bought(l, name)) > 2, nil })
+	l.StopAPIServer()
+	begun := time.Now()
+	within(t, l, long+time.Minute, "the controller to lose its lease", func(context.Context) (bool, error) {
+		return ends.Load() > 0 && time.Since(begun) >= long, nil
+	})
+	t.Logf("the API server was gone for %.1f s; %d machines have been bought, and the controller has ended %d times",
+		time.Since(begun).Seconds(), len(bought(l, name)), ends.Load())
+	if n := len(bought(l, name)); n > 6 {
+		t.Errorf("%d machines have been bought for 6 pods", n)
+	}
+	if err := l.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	allRun(t, l, name, 6, 3*time.Minute)
+	eachHasOne(t, l, name, 6)
+	nothingLeft(t, l, name)
+}
+
+// keepController runs a controller until the test is over, and starts it anew whenever it ends, as a
+// Deployment does. It returns how often it has ended.
+func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
+	t.Helper()
+	now, ends := restart(t, l, settings...), &atomic.Int32{}
+	path := theController.path
+	ctx, stop := context.WithCancel(t.Context())
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-now.Done():
+				ends.Add(1)
+			case <-ctx.Done():
+				now.Kill()
+				return
+			}
+			for ctx.Err() == nil {
+				next, err := l.RunController(ctx, path, append([]string{}, settings...)...)
+				if err == nil {
+					now = next
+					break
+				}
+				ends.Add(1)
+				select {
+				case <-time.After(time.Second): // as the kubelet does, though that waits ten
+				case <-ctx.Done():
+				}
+			}
+		}
+		now.Kill()
+	})
+	t.Cleanup(func() {
+		stop()
+		keeping.Wait()
+	})
+	return ends
+}
+
+// TestNodeRegistersTwice has a second Node for one instance before its kubelet registers, and has the kubelet register
+// again, without the Node that it had. There is one claim, one Node and one instance in the end, and the pod runs.
+func TestNodeRegistersTwice(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	name := namespaced(t, l)
+	l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = []*world.Boot{{Count: 1, Delay: 2 * time.Second}} })
+	t.Cleanup(func() { l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = nil }) })
+	apply(t, l, onePerNode(l, name, 1)...)
+	within(t, l, time.Minute, "a machine to be bought", func(context.Context) (bool, error) { return len(bought(l, name)) > 0, nil })
+	i := bought(l, name)[0]
+	twin := silentTwin(t, l, i)
+	allRun(t, l, name, 1, time.Minute)
+	gone(t, l, twin)
+	eachHasOne(t, l, name, 1)
+
+	first := prepared(t, l, name, i, "")
+	tearOut(t, l, first)
+	l.RestartKubelet(i.ID)
+	second := prepared(t, l, name, i, first.UID)
+	if second.Name != first.Name {
+		t.Errorf("the node was %s and is %s", first.Name, second.Name)
+	}
+	allRun(t, l, name, 1, time.Minute)
+	gone(t, l, silentTwin(t, l, i)) // once more, now that the claim knows its Node
+	eachHasOne(t, l, name, 1)
+	nothingLeft(t, l, name)
+}
+
+// silentTwin makes a second Node for an instance: what is left of a registration under another name, once
+// node-lifecycle-controller has noticed that no kubelet reports for it.
+func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
+	t.Helper()
+	twin := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "twin-of-" + i.ID + "-"},
+		Spec: corev1.NodeSpec{
+			ProviderID: "aws:///" + i.Zone + "/" + i.ID,
+			Taints:     []corev1.Taint{{Key: karpenterv1.TaintUnregistered, Effect: corev1.TaintEffectNoExecute}},
+		},
+	}
+	if err := l.Client.Create(t.Context(), twin); err != nil {
+		t.Fatal(err)
+	}
+	silent := []byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`)
+	if _, err := l.Kube.CoreV1().Nodes().PatchStatus(t.Context(), twin.Name, silent); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return twin
+}
+
+func gone(t *testing.T, l *lab.Lab, object client.Object) {
+	t.Helper()
+	within(t, l, time.Minute, object.GetName()+" to go", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return err != nil, client.IgnoreNotFound(err)
+	})
+}
+
+// prepared waits until an instance has a Node other than the one with the UID, and it is fit for pods.
+func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types.UID) corev1.Node {
+	t.Helper()
+	var node corev1.Node
+	within(t, l, time.Minute, "the Node of "+i.ID+" to be prepared", func(ctx context.Context) (bool, error) {
+		nodes := nodesOf(t, l, []world.Instance{i})
+		if len(nodes) != 1 || nodes[0].UID == not {
+			return false, fmt.Errorf("it has %d Nodes", len(nodes))
+		}
+		node = nodes[0]
+		claims, _ := claimsOf(t, l, name)
+		if len(claims) != 1 {
+			return false, fmt.Errorf("there are %d claims", len(claims))
+		}
+		isFit := node.Labels[karpenterv1.LabelInitialized] == "true" && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
+			len(node.Spec.Taints) == 0 && claims[0].Status.NodeName == node.Name && claims[0].DeletionTimestamp == nil
+		if !isFit {
+			return false, fmt.Errorf("labels %v, finalizers %v, taints %v; the claim knows %q", node.Labels, node.Finalizers, node.Spec.Taints, claims[0].Status.NodeName)
+		}
+		return true, nil
+	})
+	return node
+}
+
+// tearOut removes a Node at once, as somebody does who takes its finalizers off.
+func tearOut(t *testing.T, l *lab.Lab, node corev1.Node) {
+	t.Helper()
+	ctx := t.Context()
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := l.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,42 @@
+package lab
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/joiner-sh/joiner/world"
+)
+
+// PodIdentity hands out credentials of the controller's role as the agent of EKS Pod Identity does:
+// https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html.
+type PodIdentity struct {
+	Lab    *Lab
+	Life   time.Duration // of the credentials, by AWS's clock
+	Handed atomic.Int32  // how often it was asked
+}
+
+// Settings has a controller ask at url instead of taking the credentials that it was given.
+func (*PodIdentity) Settings(url string) []string {
+	return []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + url}
+}
+
+// ServeHTTP hands out credentials.
+func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.Handed.Add(1)
+	var session world.Session
+	var err error
+	p.Lab.Emulator.Do(func(w *world.World, now time.Time) {
+		session, err = w.Account(p.Lab.Account).AssumeRole(now, ControllerRole, "joiner", p.Life)
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{ // the controller is gone; there is nobody to tell
+		"AccessKeyId": session.AccessKey, "SecretAccessKey": session.SecretKey, "Token": session.Token,
+		"Expiration": session.Expires.UTC().Format(time.RFC3339),
+	})
+}
