@@ -96,7 +96,7 @@ Content-Type: text/x-shellscript; charset="us-ascii"
 
 #!/bin/bash -e
 KUBELET_CONFIG=/etc/kubernetes/kubelet/kubelet-config.json
-jq '.systemReserved.cpu="130m"' $KUBELET_CONFIG > /tmp/kubelet-config.json && mv /tmp/kubelet-config.json $KUBELET_CONFIG
+echo "$(jq '.systemReserved.cpu="130m"' $KUBELET_CONFIG)" > $KUBELET_CONFIG
 echo "second own script"
 --BOUNDARY--
 `,

@@ -132,6 +132,16 @@ func TestBoot(t *testing.T) {
 				"jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}] | .systemReserved.cpu=\"100m\"' $F > /tmp/k && mv /tmp/k $F\n" + bootstrap,
 			wantTaints: []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
 		},
+		"AL2: the kubelet's configuration read and written in one line": {
+			family: "AL2", userData: "#!/bin/bash -e\nF=/etc/kubernetes/kubelet/kubelet-config.json\nif true; then\n" +
+				"  echo \"it is $(uname -m)\" > /dev/console\n  echo \"$(jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}]' $F)\" > $F\nfi\n" + bootstrap,
+			wantTaints:  []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
+			wantConsole: []string{"it is x86_64"},
+		},
+		"AL2: the kubelet's configuration lost, as jq writes what it reads": {
+			family: "AL2", userData: "#!/bin/bash\nF=/etc/kubernetes/kubelet/kubelet-config.json\njq .maxPods=3 $F > $F\n" + bootstrap, wantNoKubelet: true,
+			wantConsole: []string{"parse error: unexpected end of JSON input"},
+		},
 		"AL2: the kubelet's configuration spoilt before": {
 			family: "AL2", userData: "#!/bin/bash\n: > /etc/kubernetes/kubelet/kubelet-config.json\n" + bootstrap, wantNoKubelet: true,
 			wantConsole: []string{"parse error: unexpected end of JSON input"},

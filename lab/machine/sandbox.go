@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,12 +79,51 @@ func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name
 			s.boot.cloudInit("%s: %s", name, bashError(err))
 			return interp.ExitStatus(2)
 		}
+		readFirst(statement)
 		sinks = append(sinks, s.divert(statement, len(sinks))...)
 		if err := runner.Run(ctx, statement); err != nil || runner.Exited() {
 			return err
 		}
 	}
 	return nil
+}
+
+// readFirst makes `echo "$(jq . FILE)" > FILE` read the file before it is written anew, as a shell does. The interpreter
+// here opens it first: so the words go to another file, which then takes the place of the one.
+func readFirst(statement *syntax.Stmt) {
+	syntax.Walk(statement, func(node syntax.Node) bool {
+		s, ok := node.(*syntax.Stmt)
+		if !ok || len(s.Redirs) != 1 || s.Redirs[0].Op != syntax.RdrOut || strings.HasPrefix(s.Redirs[0].Word.Lit(), "/dev/") {
+			return true
+		}
+		call, ok := s.Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Args) < 2 || !slices.Contains([]string{"echo", "printf"}, call.Args[0].Lit()) || !substitutes(call) {
+			return true
+		}
+		const aside = "/tmp/.words"
+		target := s.Redirs[0].Word
+		s.Redirs[0].Word = literal(aside)
+		s.Cmd = &syntax.Block{Stmts: []*syntax.Stmt{
+			{Cmd: call, Redirs: s.Redirs},
+			{Cmd: &syntax.CallExpr{Args: []*syntax.Word{literal("mv"), literal(aside), target}}},
+		}}
+		s.Redirs = nil
+		return false
+	})
+}
+
+// substitutes says whether a command's words hold $(…).
+func substitutes(call *syntax.CallExpr) (found bool) {
+	syntax.Walk(call, func(node syntax.Node) bool {
+		_, is := node.(*syntax.CmdSubst)
+		found = found || is
+		return !found
+	})
+	return found
+}
+
+func literal(word string) *syntax.Word {
+	return &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: word}}}
 }
 
 // sink is what a script sends to >(…): the commands inside, which read it, and
