@@ -82,9 +82,14 @@ func (l *Lab) tellClaims(ctx context.Context, b *strings.Builder) {
 	for _, p := range pools.Items {
 		fmt.Fprintf(b, "    NodePool %s%s\n", p.Name, conditionsOf(p.Status.Conditions))
 	}
+	var calm few
 	for _, c := range claims.Items {
-		fmt.Fprintf(b, "    NodeClaim %s %s deleted=%t%s\n", c.Name, c.Status.ProviderID, c.DeletionTimestamp != nil, conditionsOf(c.Status.Conditions))
+		conditions := conditionsOf(c.Status.Conditions)
+		if conditions != allTrue || c.DeletionTimestamp != nil || calm.tell() {
+			fmt.Fprintf(b, "    NodeClaim %s %s deleted=%t%s\n", c.Name, c.Status.ProviderID, c.DeletionTimestamp != nil, conditions)
+		}
 	}
+	calm.end(b)
 }
 
 // conditionsOf tells the conditions that are not True, which is what one asks about.
@@ -95,7 +100,25 @@ func conditionsOf(conditions []metav1.Condition) string {
 			fmt.Fprintf(&b, " %s=%s(%s: %s)", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-	return cmp.Or(b.String(), " all conditions True")
+	return cmp.Or(b.String(), allTrue)
+}
+
+const allTrue = " all conditions True"
+
+// few lets the first ones be told, and counts the rest.
+type few struct{ seen int }
+
+const mostCalm = 25
+
+func (f *few) tell() bool {
+	f.seen++
+	return f.seen <= mostCalm
+}
+
+func (f *few) end(b *strings.Builder) {
+	if f.seen > mostCalm {
+		fmt.Fprintf(b, "    and %d more with which all is well\n", f.seen-mostCalm)
+	}
 }
 
 func (l *Lab) tellNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
@@ -106,14 +129,19 @@ func (l *Lab) tellNodes(ctx context.Context, b *strings.Builder) (joined map[str
 		return joined
 	}
 	fmt.Fprintf(b, "\nnodes:\n")
+	var calm few
 	for _, n := range nodes.Items {
 		joined[n.Spec.ProviderID] = true
+		if ready(&n) && n.DeletionTimestamp == nil && len(n.Spec.Taints) == 0 && !calm.tell() {
+			continue
+		}
 		var taints []string
 		for _, t := range n.Spec.Taints {
 			taints = append(taints, t.ToString())
 		}
 		fmt.Fprintf(b, "    %s %s ready=%t deleted=%t taints=%v\n", n.Name, n.Spec.ProviderID, ready(&n), n.DeletionTimestamp != nil, taints)
 	}
+	calm.end(b)
 	return joined
 }
 
@@ -126,13 +154,18 @@ func ready(n *corev1.Node) bool {
 // tellInstances tells what instances printed that live and are no node.
 func (l *Lab) tellInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
+	var calm, consoles few
 	for _, i := range l.Instances() {
+		if i.Alive() && joined[providerID(i)] && !calm.tell() {
+			continue
+		}
 		fmt.Fprintf(b, "    %s %s %s %s %s %s\n", i.ID, i.State, i.Type, i.Zone, i.RoleARN, i.Tags[karpenterv1.LabelNodePool])
-		if !i.Alive() || joined[providerID(i)] {
+		if !i.Alive() || joined[providerID(i)] || !consoles.tell() {
 			continue
 		}
 		fmt.Fprintf(b, "      its console ends:\n        %s\n", strings.Join(lastLines(l.Console(i.ID), 12), "\n        "))
 	}
+	calm.end(b)
 }
 
 func (l *Lab) tellEvents(ctx context.Context, b *strings.Builder) {

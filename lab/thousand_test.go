@@ -1,0 +1,211 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestThousandNodes: ten thousand pods wait when the controller starts, in an account with the limits of calls that every
+// account begins with. A thousand nodes are wanted at one moment, bought, not one more, all of them join, and EC2 refuses
+// almost none of the calls. (Were the controller there before the pods, kube-scheduler would set the pace: it must have
+// found no place for a pod before anybody buys one, and finds that of some hundred a second here.)
+func TestThousandNodes(t *testing.T) {
+	nodes := 1_000
+	if text := os.Getenv("LAB_NODES"); text != "" { // to try with fewer
+		var err error
+		if nodes, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods := 10 * nodes
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // etcd and a thousand kubelets are in this process; memory is cheaper than cores
+	l := own(t, lab.Options{Cluster: "thousand", Throttle: world.EC2Throttle(), TokenCache: 10 * time.Minute})
+	hush(t, l)
+	name := namespaced(t, l)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+	)
+	within(t, l, time.Minute, "a service account", func(ctx context.Context) (bool, error) {
+		_, err := l.Kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, err
+	})
+	crowd := follow(t, l, name)
+	// Of 1930m that pods can have, two DaemonSets take 150m: ten pods fit, and never eleven, whoever comes first.
+	pour(t, l, name, pods, "177m", "128Mi")
+	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods), func(s census) bool { return s.placeless == pods })
+	c := control(t, l)
+	crowd.wait(t, l, 12*time.Minute, fmt.Sprintf("%d pods to run on %d nodes", pods, nodes), func(s census) bool {
+		return s == census{pods: pods, running: pods, hosts: nodes, nodes: nodes, ready: nodes}
+	})
+	judgeCalls(t, l)
+	claims, wanted := claimsOf(t, l, name)
+	all := bought(l, name)
+	for _, i := range all {
+		if !wanted["aws:///"+i.Zone+"/"+i.ID] {
+			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
+		}
+	}
+	if len(all) != nodes || len(claims) != nodes {
+		t.Errorf("%d instances were bought for %d claims, want %d for %d", len(all), len(claims), nodes, nodes)
+	}
+	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
+}
+
+// hush forbids kube-scheduler its events: two for each pod, which nobody reads here, would be a fifth of all writes.
+func hush(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	roles := l.Kube.RbacV1().ClusterRoles()
+	role, err := roles.Get(t.Context(), "system:kube-scheduler", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "events") })
+	if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pour makes alike pods from many goroutines at once. They belong to nobody: a controller of theirs would cost the API
+// server as many events as pods.
+func pour(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
+	t.Helper()
+	template := corev1.PodSpec{
+		NodeSelector: map[string]string{"test": name},
+		Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
+		}}},
+	}
+	next, makers := atomic.Int64{}, sync.WaitGroup{}
+	for range 32 {
+		makers.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%05d", i)}, Spec: template}
+				if _, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	makers.Wait()
+}
+
+// crowd is the pods of a namespace and the nodes of the pool of its name, as a watch shows them: to list ten thousand over
+// and over would take the time that is measured.
+type crowd struct {
+	name  string
+	pods  corelisters.PodLister
+	nodes corelisters.NodeLister
+	begun time.Time
+}
+
+// census counts a crowd.
+type census struct {
+	pods, placeless, running int // placeless: kube-scheduler has found no place for it
+	hosts                    int // nodes that pods run on
+	nodes, ready             int
+}
+
+func follow(t *testing.T, l *lab.Lab, name string) *crowd {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(l.Kube, 0)
+	c := &crowd{name: name, pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), begun: time.Now()}
+	factory.Start(t.Context().Done())
+	for kind, ok := range factory.WaitForCacheSync(t.Context().Done()) {
+		if !ok {
+			t.Fatalf("cannot watch %s", kind)
+		}
+	}
+	return c
+}
+
+// wait waits until ok, and tells every half minute how far it is.
+func (c *crowd) wait(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(census) bool) {
+	t.Helper()
+	told, counted, s := time.Now(), time.Time{}, census{}
+	within(t, l, limit, what, func(context.Context) (bool, error) {
+		if time.Since(counted) > time.Second { // to count is work, too
+			var err error
+			if s, err = c.count(); err != nil {
+				return false, err
+			}
+			counted = time.Now()
+		}
+		if ok(s) {
+			return true, nil
+		}
+		if time.Since(told) >= 30*time.Second {
+			told = time.Now()
+			t.Logf("after %3.0f s: %+v; %d bought", time.Since(c.begun).Seconds(), s, len(bought(l, c.name)))
+		}
+		return false, fmt.Errorf("%+v", s)
+	})
+	t.Logf("%s: after %.1f s", what, time.Since(c.begun).Seconds())
+}
+
+func (c *crowd) count() (census, error) {
+	pods, err := c.pods.Pods(c.name).List(labels.Everything())
+	if err != nil {
+		return census{}, err
+	}
+	nodes, err := c.nodes.List(labels.SelectorFromSet(labels.Set{karpenterv1.LabelNodePool: c.name}))
+	s, hosts := census{pods: len(pods), nodes: len(nodes)}, map[string]bool{}
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodRunning {
+			s.running++
+			hosts[p.Spec.NodeName] = true
+		}
+		if p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+		}) {
+			s.placeless++
+		}
+	}
+	s.hosts = len(hosts)
+	for _, n := range nodes {
+		if isReady(n) {
+			s.ready++
+		}
+	}
+	return s, err
+}
+
+// isReady says whether pods can come to a node: it is Ready and nothing keeps them away.
+func isReady(n *corev1.Node) bool {
+	return len(n.Spec.Taints) == 0 && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// judgeCalls demands that of each kind of call to AWS not one in a hundred was refused as one too many.
+func judgeCalls(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	made, refused := l.Emulator.Calls(), l.Emulator.Throttled()
+	for _, action := range slices.Sorted(maps.Keys(made)) {
+		t.Logf("%-40s %6d calls, %d refused", action, made[action], refused[action])
+		if 100*refused[action] > made[action] {
+			t.Errorf("%s: %d of %d calls were refused, more than one in a hundred", action, refused[action], made[action])
+		}
+	}
+}
