@@ -73,7 +73,7 @@ func (c *cloudController) start(ctx context.Context) error {
 		<-ctx.Done()
 		c.queue.ShutDown()
 	}()
-	for range 8 {
+	for range 32 { // who waits for the API server, not for a core
 		go c.work(ctx)
 	}
 	return nil

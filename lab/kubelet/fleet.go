@@ -27,8 +27,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is how many pods are looked after at once, over all nodes.
-const workers = 16
+// workers is how many pods are looked after at once, over all nodes. They wait for the API server most of the time, and a
+// thousand nodes become ready no faster than the pods of their DaemonSets do.
+const workers = 64
 
 // Fleet is all the kubelets of one lab. They share what would weigh on the
 // machine a thousand times: one watch of pods and one connection to the API
