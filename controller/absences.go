@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// absences remember since when this process has not seen the Node of a claim that had one. Its methods may be called at
-// the same time; the zero value remembers nothing.
+// absences remember since when this process has not seen the Node of a claim that had one, or something else that is
+// missing. Its methods may be called at the same time; the zero value remembers nothing.
 type absences struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// note says whether the claim's Node is missing at now, and returns since when it is; zero if it is not.
+// note says whether it is missing at now, and returns since when it is; zero if it is not.
 func (a *absences) note(claim types.UID, missing bool, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

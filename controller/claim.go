@@ -78,6 +78,7 @@ type Claims struct {
 	attempts attempts
 	newest   newest
 	absences absences
+	leaving  absences // since when the Node of a claim is being deleted
 	failures Backoff
 }
 

@@ -169,6 +169,7 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 	c.attempts.forget(claim.UID)
 	c.Offers.Over(claim)
 	c.absences.note(claim.UID, false, now)
+	c.leaving.note(claim.UID, false, now)
 	c.Replacements.forget(claim.UID)
 	c.Ledger.Forget(claim.UID)
 	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()

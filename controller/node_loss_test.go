@@ -167,7 +167,8 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 	}
 }
 
-// TestClocksApart: by the API server's clock it is five minutes earlier or later than by ours. Pods get nodes all the same.
+// TestClocksApart: by the API server's clock it is five minutes earlier or later than by ours and AWS's. Pods get nodes all the
+// same, and nodes that are deleted go as soon as ever.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]time.Duration{
@@ -176,13 +177,21 @@ func TestClocksApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			r.server = server
-			r.readyNode(t)
+			r.server, r.ahead = server, -server
+			node := r.readyNode(t)
 			if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
 				t.Fatal(err)
 			}
 			if claims, instances := r.claims(t), r.instances(); len(claims) != 1 || claims[0].DeletionTimestamp != nil || len(instances) != 1 {
 				t.Errorf("%d claims, %d instances\n%s", len(claims), len(instances), r.log)
+			}
+			if err := r.api.Delete(t.Context(), &node); err != nil {
+				t.Fatal(err)
+			}
+			begun := r.ahead
+			r.finish(t)
+			if took := r.ahead - begun; len(r.claims(t))+len(r.instances()) > 0 || took > time.Minute {
+				t.Errorf("left after %s: %d claims, %d instances\n%s", took, len(r.claims(t)), len(r.instances()), r.log)
 			}
 		})
 	}

@@ -61,6 +61,8 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		v.seen.Node.Strays = len(v.strays)
 	}
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
+	// By our clock, not the API server's: where that is ahead, a closed node would be watched for as long before it counts as empty.
+	v.seen.Node.Deleted = c.leaving.note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
 	v.seen.Node.Lost = c.absences.note(claim.UID, isLost, now)
 	switch {
