@@ -1,0 +1,72 @@
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// TestStaticPool keeps a pool of two nodes that nothing runs on, replaces one that somebody deletes, and follows kubectl scale.
+func TestStaticPool(t *testing.T) {
+	l := shared(t)
+	name := namespaced(t, l)
+	t.Cleanup(func() { theController.now.Kill() }) // it has settings that no other test wants
+	restart(t, l, "FEATURE_GATES=StaticCapacity=true")
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "replicas: 2\n  limits: {nodes: 3}", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+	)
+	ready := func(want int) {
+		t.Helper()
+		within(t, l, 90*time.Second, fmt.Sprintf("%d nodes", want), func(ctx context.Context) (bool, error) {
+			var nodes corev1.NodeList
+			err := l.Client.List(ctx, &nodes, client.MatchingLabels{"test": name, karpenterv1.LabelInitialized: "true"})
+			left, err2 := remains(ctx, l, name)
+			all := &karpenterv1.NodePool{}
+			err3 := l.Client.Get(ctx, client.ObjectKey{Name: name}, all)
+			return len(nodes.Items) == want && (want > 0 || len(left) == 0) && all.Status.Nodes == int64(want), errors.Join(err, err2, err3)
+		})
+	}
+	ready(2)
+	var nodes corev1.NodeList
+	if err := l.Client.List(t.Context(), &nodes, client.MatchingLabels{"test": name}); err != nil || len(nodes.Items) != 2 {
+		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
+	}
+	lost := nodes.Items[0].Name
+	if err := l.Client.Delete(t.Context(), &nodes.Items[0]); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, time.Minute, "the deleted node to be gone", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKey{Name: lost}, &corev1.Node{})
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	ready(2)
+	for _, size := range []int32{1, 0} {
+		resize(t, l, name, size)
+		ready(int(size))
+	}
+	nothingLeft(t, l, name)
+}
+
+// resize does what kubectl scale nodepool does.
+func resize(t *testing.T, l *lab.Lab, name string, size int32) {
+	t.Helper()
+	p, scale := &karpenterv1.NodePool{}, &autoscalingv1.Scale{}
+	p.Name = name
+	if err := l.Client.SubResource("scale").Get(t.Context(), p, scale); err != nil {
+		t.Fatal(err)
+	}
+	scale.Spec.Replicas = size
+	if err := l.Client.SubResource("scale").Update(t.Context(), p, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+}
