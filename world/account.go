@@ -43,9 +43,10 @@ type Region struct {
 	imageOrder   []string
 	templates    map[string]*Template // by id
 	fleets       map[string]fleet     // by client token
-	machines     map[string]*machine  // by id
-	machineOrder []string             // ids as launched
-	runTokens    map[string]run       // by client token
+	asked        []Asked
+	machines     map[string]*machine // by id
+	machineOrder []string            // ids as launched
+	runTokens    map[string]run      // by client token
 	parameters   map[string]*Parameter
 	queues       map[string]*Queue // by name
 	clusters     map[string]*Cluster

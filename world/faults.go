@@ -50,7 +50,7 @@ type level struct {
 	at     time.Time
 }
 
-// Answer is an error that some calls get. The call is not carried out.
+// Answer is an error that some calls get. The call is not carried out, unless it says so.
 type Answer struct {
 	Call  string // a pattern: "ec2:CreateFleet", "ec2:*", "*"
 	Skip  int    // so many calls are let through first
@@ -61,6 +61,7 @@ type Answer struct {
 	Code    string // "InternalError"; empty with Garbage
 	Message string
 	Garbage string // answer with this text instead, as a broken proxy would
+	Late    bool   // the call is carried out all the same: only its answer is lost
 
 	seen, spoilt int
 }
@@ -159,6 +160,9 @@ func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 	l.tokens--
 	return true
 }
+
+// Spoilt returns how many calls have had this error.
+func (a *Answer) Spoilt() int { return a.spoilt }
 
 // applies counts a call and says whether it is spoilt.
 func (a *Answer) applies() bool {

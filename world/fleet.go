@@ -76,6 +76,19 @@ type FleetError struct {
 	Message string
 }
 
+// Asked is one call of CreateFleet that came as far as looking for what there is, the repetition of another one or not.
+type Asked struct {
+	At     time.Time
+	Tags   map[string]string // of the instances that it asked for
+	Bought int               // instances
+}
+
+// askedKept is how many calls a region remembers.
+const askedKept = 10_000
+
+// Asked returns the calls for fleets, oldest first: the last 10,000.
+func (r *Region) Asked() []Asked { return slices.Clone(r.asked) }
+
 // Limits of one request, as in life.
 const (
 	maxFleetCapacity = 10_000
@@ -102,6 +115,18 @@ type choice struct {
 // CreateFleet buys instances: for each, the first choice in the order of the
 // strategy that can be had. Choices that fail are reported once each.
 func (r *Region) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
+	f, err := r.createFleet(now, q)
+	if err == nil {
+		call := Asked{At: now, Tags: maps.Clone(q.Tags["instance"])}
+		for _, l := range f.Launched {
+			call.Bought += len(l.Instances)
+		}
+		r.asked = append(r.asked[max(0, len(r.asked)-askedKept+1):], call)
+	}
+	return f, err
+}
+
+func (r *Region) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := r.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {
 			return Fleet{}, mismatch()
