@@ -27,6 +27,7 @@ const (
 func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	a := c.attempts.of(v.claim.UID)
 	if a.request == nil {
+		a.clean = a.clean || a.asked.IsZero() && c.Ledger.IsOwn(v.claim.UID)
 		request, err := c.Offers.Request(v.claim, v.class, a.number, now)
 		if errors.Is(err, errNoMarket) {
 			a.notBefore = now.Add(marketPoll) // nothing is wrong: this process has just begun

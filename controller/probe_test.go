@@ -105,6 +105,9 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	if probes := asked() - first; probes != 3 {
 		t.Errorf("%d calls in ten minutes after the first %d, want 3: a probe each 3 minutes\n%s", probes, first, r.log)
 	}
+	if n := r.Calls()["ec2:DescribeInstances"]; n > 0 {
+		t.Errorf("%d looks for instances of claims that nothing can have been bought for", n)
+	}
 	r.drip()
 	if n := len(r.instances()); n > 0 || r.events.has("Pod/FailedScheduling", string(packing.NoCapacity)) == "" {
 		t.Errorf("%d instances; events %v", n, r.events.told)

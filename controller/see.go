@@ -41,8 +41,9 @@ func (v view) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleLook is how long EC2 may not show an instance that it just sold.
-const settleLook = 30 * time.Second
+// settleLook is how long EC2 may not show an instance that it just sold: half a minute, and what the clocks of both sides
+// and the whole seconds of conditions may take off.
+const settleLook = 45 * time.Second
 
 // see reads all that decides what happens to the claim next.
 func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (view, error) {
@@ -227,13 +228,17 @@ func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
 	m := &v.seen.Machine
 	id, ok := ec2.ParseProviderID(v.claim.Status.ProviderID)
 	if !ok {
+		a := c.attempts.of(v.claim.UID)
+		if a.clean {
+			m.State = lifecycle.MachineAbsent // there is nothing to look for
+			return nil
+		}
 		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
 			return err
 		}
 		// None is found. That is sure only if we never asked for one, or EC2 has had time to show it. A launch may
 		// have begun before the claim was deleted, and ended long after.
-		a := c.attempts.of(v.claim.UID)
-		if !a.clean && (now.Sub(v.claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook) {
+		if now.Sub(v.claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook {
 			m.State = lifecycle.MachineUnknown
 		}
 		return nil

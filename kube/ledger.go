@@ -36,13 +36,14 @@ type entry struct {
 	claim *karpv1.NodeClaim // as the API server answered; never altered
 	made  time.Time
 	seen  uint64 // the last read in which the cache held it; 0: none has yet
+	own   bool   // this process has made it
 }
 
 // Record notes a claim that was made at now.
 func (l *Ledger) Record(now time.Time, claim *karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(claim.UID, entry{claim: claim, made: now})
+	l.put(claim.UID, entry{claim: claim, made: now, own: true})
 }
 
 func (l *Ledger) put(uid types.UID, e entry) {
@@ -50,6 +51,13 @@ func (l *Ledger) put(uid types.UID, e entry) {
 		l.entries = map[types.UID]entry{}
 	}
 	l.entries[uid] = e
+}
+
+// IsOwn reports whether the claim is on its way and this process has made it: no other can have bought anything for it.
+func (l *Ledger) IsOwn(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[uid].own
 }
 
 // Forget drops a claim: it is known to be gone.
@@ -89,7 +97,7 @@ func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overd
 	l.reads++
 	for _, c := range claims {
 		if awaitedBy(c).at(now) {
-			l.put(c.UID, entry{claim: c, made: c.CreationTimestamp.Time, seen: l.reads})
+			l.put(c.UID, entry{claim: c, made: c.CreationTimestamp.Time, seen: l.reads, own: l.entries[c.UID].own})
 		} else {
 			delete(l.entries, c.UID)
 		}
