@@ -34,13 +34,25 @@ func (h *Holds) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool
 // JoinFailed notes at now that a machine of the pool, wanted at wanted, has not joined in time. If another has joined in the
 // meantime, then it is that machine's trouble and not the pool's.
 func (h *Holds) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	h.mu.Lock()
-	last := h.joined[pool]
-	h.mu.Unlock()
-	if last.After(wanted) {
+	if h.hasJoined(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
+}
+
+// Died is JoinFailed for a machine that EC2 ended before it had joined. It has cost little, so that the next is bought soon.
+func (h *Holds) Died(now, wanted time.Time, pool, cause string) (time.Time, bool) {
+	if h.hasJoined(wanted, pool) {
+		return time.Time{}, false
+	}
+	return fail(&h.joins, holdLaunchFirst, holdJoinMost, now, pool, cause)
+}
+
+// hasJoined reports whether a machine of the pool has joined since.
+func (h *Holds) hasJoined(since time.Time, pool string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.joined[pool].After(since)
 }
 
 func fail(b *Backoff, first, most time.Duration, now time.Time, pool, cause string) (time.Time, bool) {

@@ -316,7 +316,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Registrations: registrations, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Tell: r.events, Metrics: m, Log: log},
-		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Metrics: m, Log: log},
+		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Tell: r.events, Metrics: m, Log: log},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -35,6 +36,8 @@ type Sweeper struct {
 	Machines machines
 	Objects  objectWriter
 	Batch    *Batch
+	Holds    *Holds
+	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
 
@@ -91,7 +94,7 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 		errs = append(errs, s.terminate(ctx, i))
 	}
 	for _, c := range out.claims {
-		errs = append(errs, s.drop(ctx, c))
+		errs = append(errs, s.drop(ctx, c, now))
 	}
 	errs = append(errs, s.reserved(ctx, now, in.instances, in.claims), s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
 	return errors.Join(errs...)
@@ -153,7 +156,8 @@ func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 }
 
 // drop deletes a claim whose machine is gone, after asking EC2 about that one machine.
-func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim) error {
+func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
+	why := "EC2 does not know it"
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
 		instance, err := s.Machines.Instance(ctx, id)
 		if err != nil && !fault.Is(err, fault.Gone) {
@@ -162,16 +166,31 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim) error {
 		if err == nil && !instance.State.Ended() {
 			return nil
 		}
+		if instance.StateReason != "" {
+			why = instance.StateReason
+		}
 	}
 	if err := s.Objects.Delete(ctx, claim); err != nil {
 		return err
 	}
 	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
-	loss{claim, lifecycle.ReasonMachineGone, displaced(ctx, s.Cluster, claim, time.Now())}.count(s.Metrics)
+	loss{claim, lifecycle.ReasonMachineGone, displaced(ctx, s.Cluster, claim, now)}.count(s.Metrics)
+	s.tellGone(claim, why, now)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
-		"reason", lifecycle.ReasonMachineGone, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
+		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
 	return nil
+}
+
+// tellGone says why a claim lost its machine. A pool whose machines end before they join waits a little before it buys the
+// next, and longer each time: what ends them, a key that they may not use perhaps, may go on.
+func (s *Sweeper) tellGone(claim *karpv1.NodeClaim, why string, now time.Time) {
+	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
+		s.Tell.Tell(claim, kube.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
+		return
+	}
+	s.Holds.Died(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool], "the last, "+claim.Status.ProviderID+", ended: "+why)
+	s.Tell.Tell(claim, kube.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
 // templates removes launch templates that no launch has used for a while. One that is needed again is made again.

@@ -192,7 +192,7 @@ func wire(p parts) controller.Loops {
 		},
 		Sweeper: &controller.Sweeper{
 			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
-			Metrics: p.metrics, Log: p.log,
+			Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 	}
 	if !p.settings.IsolatedVPC {
