@@ -25,7 +25,6 @@ var beyond = map[string]string{
 
 // implied are permissions that no call of ours is named after.
 var implied = map[string]string{
-	"ec2:CreateTags":         "what is made is tagged as it is made",
 	"iam:PassRole":           "an instance profile is filled, and instances get it",
 	"iam:TagInstanceProfile": "a profile is tagged as it is made",
 	"sqs:DeleteMessage":      "messages are deleted in batches",

@@ -23,6 +23,8 @@ import (
 type fleet interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 	SweepTemplates(ctx context.Context, keep func(ec2.Template) bool) (int, error)
+	LateTags(i ec2.Instance, claim, node string) map[string]string
+	Tag(ctx context.Context, i ec2.Instance, proof ec2.Proof, tags map[string]string) error
 }
 
 // Sweeper removes what has lost its counterpart: instances without claims, claims without instances, launch templates
@@ -96,7 +98,8 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	for _, c := range out.claims {
 		errs = append(errs, s.drop(ctx, c, now))
 	}
-	errs = append(errs, s.reserved(ctx, now, in.instances, in.claims), s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
+	errs = append(errs, s.reserved(ctx, now, in.instances, in.claims), s.tag(ctx, in.instances, in.claims),
+		s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
 	return errors.Join(errs...)
 }
 

@@ -60,7 +60,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-func TestMayEnd(t *testing.T) {
+func TestMayChange(t *testing.T) {
 	t.Parallel()
 	d := &Door{cluster: Cluster{Name: "prod", UID: "1111"}}
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestMayEnd(t *testing.T) {
 		"a stranger's":         {Foreign, Carried, false},
 		"nobody looked":        {"", Carried, false},
 	} {
-		if err := d.mayEnd(Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
+		if err := d.mayChange("TerminateInstances", Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -36,7 +36,7 @@ func (d *Door) Terminate(ctx context.Context, id string, proof Proof) error {
 	if err != nil {
 		return fmt.Errorf("terminate instance %s: %w", id, err)
 	}
-	if err := d.mayEnd(instance, proof); err != nil {
+	if err := d.mayChange("TerminateInstances", instance, proof); err != nil {
 		return err
 	}
 	if instance.State.Ended() {
@@ -52,9 +52,9 @@ func (d *Door) Terminate(ctx context.Context, id string, proof Proof) error {
 	return nil
 }
 
-// mayEnd returns the reason why the instance must not be terminated by us, or nil.
-func (d *Door) mayEnd(i Instance, proof Proof) error {
-	const op, reason = "TerminateInstances", "NotOurs"
+// mayChange returns the reason why the instance must not be terminated or tagged by us, or nil.
+func (d *Door) mayChange(op string, i Instance, proof Proof) error {
+	const reason = "NotOurs"
 	switch {
 	case i.Owner == Ours, i.Owner == Legacy && proof == Carried:
 		return nil

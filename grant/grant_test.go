@@ -214,6 +214,12 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:CreateTags", instance, with(made, launch, "CreateVolume"), false, false},
 		{"ec2:CreateTags", instance, made, false, false}, // what is there already
 		{"ec2:CreateTags", instance, maps.Collect(chain(made, theirs)), false, false},
+		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", "Name"), true, true},
+		{"ec2:CreateTags", instance, with(without(ours, resourceTag+tagUID), "aws:TagKeys", "Name"), true, true}, // Karpenter's
+		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", tagUID), false, false},
+		{"ec2:CreateTags", instance, with(with(ours, "aws:TagKeys", tagName), requestTag+tagName, "other"), false, false},
+		{"ec2:CreateTags", instance, with(theirs, "aws:TagKeys", "Name"), false, false},
+		{"ec2:CreateTags", instance, with(namesake, "aws:TagKeys", "Name"), false, true},
 		{"iam:CreateInstanceProfile", profile, made, true, true},
 		{"iam:TagInstanceProfile", profile, made, true, true},
 		{"iam:CreateInstanceProfile", foreign, made, false, false},

@@ -7,6 +7,7 @@ const (
 	tagCluster   = "kubernetes.io/cluster/" // + name = "owned"
 	tagName      = "eks:eks-cluster-name"
 	tagNodePool  = "karpenter.sh/nodepool"
+	tagNodeClaim = "karpenter.sh/nodeclaim"
 	tagNodeClass = "karpenter.k8s.aws/ec2nodeclass"
 	tagRegion    = "topology.kubernetes.io/region"
 	tagUID       = "joiner.sh/cluster-uid"
@@ -51,10 +52,21 @@ func (s Scope) launch() []Statement {
 			Resource: made, Condition: s.marked(requestTag),
 		},
 		{
-			Why:    "Tagging while making takes a permission of its own. Nothing can be tagged that is there already.",
+			Why:    "Tagging while making takes a permission of its own.",
 			Sid:    "TagWhatIsMade",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
 			Resource: made, Condition: tagging,
+		},
+		{
+			Why:    "An instance whose Node has joined is named after it. No other tags of what is there already can be changed.",
+			Sid:    "NameOwnInstances",
+			Effect: allow, Action: []string{"ec2:CreateTags"},
+			Resource: s.ec2("instance"), Condition: Conditions{
+				"StringEquals":              {resourceTag + tagCluster + s.Cluster: {"owned"}},
+				"StringLike":                {resourceTag + tagNodePool: {"*"}},
+				"StringEqualsIfExists":      {requestTag + tagName: {s.Cluster}},
+				"ForAllValues:StringEquals": {"aws:TagKeys": {"Name", tagName, tagNodeClaim}},
+			},
 		},
 		{
 			Why:    "Nodes are given back. Those that Karpenter bought, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.",
@@ -76,7 +88,7 @@ func (s Scope) launch() []Statement {
 		out = append(out, Statement{
 			Why:    "What carries the UID of another cluster belongs to that cluster, be its name the same. This statement is there only where the UID was given.",
 			Sid:    "LeaveNamesakesAlone",
-			Effect: deny, Action: []string{"ec2:TerminateInstances"},
+			Effect: deny, Action: []string{"ec2:CreateTags", "ec2:TerminateInstances"},
 			Resource: s.ec2("instance"), Condition: Conditions{
 				"StringNotEquals": {resourceTag + tagUID: {s.UID}},
 				"Null":            {resourceTag + tagUID: {"false"}},
