@@ -140,15 +140,16 @@ func (m *Measured) pass(ctx context.Context, now time.Time) error {
 	m.work.Lock()
 	defer m.work.Unlock()
 	if !m.isLoaded {
-		m.replay(ctx, now)
 		kept, err := m.Store.Read(ctx)
+		m.take(kept)
+		// After the store: a Node that was promised what was measured says nothing new, which shows only beside it.
+		m.replay(ctx, now)
 		if kept == nil {
 			return err
 		}
 		if err != nil {
 			m.Log.Warn("left out what cannot be read of what nodes turned out to have", "error", err.Error())
 		}
-		m.take(kept)
 		m.isLoaded = true
 	}
 	m.mu.Lock()
