@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -95,6 +96,7 @@ type poolSeen struct {
 	held     string // why launches wait; empty if they do not
 	isAnew   bool   // it, or its node class, is another than the one that launches are known of
 	launches lifecycle.Outcomes
+	joined   time.Time // when the last of its claims became a node; zero if none has
 }
 
 func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
@@ -111,7 +113,6 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 		p.Registrations.forget(pool.UID)
 		p.Holds.Anew(pool.Name)
 	}
-	seen.launches = p.Registrations.of(pool)
 	_, seen.held = p.Holds.Held(time.Now(), pool.Name)
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -131,12 +132,19 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 		}
 	}
 	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
+	if seen.isAnew {
+		seen.joined = time.Time{} // it says nothing of the pool as it is
+	}
+	seen.launches = p.Registrations.recall(pool, seen.joined)
 	return seen, nil
 }
 
 // count adds one claim to what the pool holds: as its Node reports it, before that as the claim expects it.
 func (p *Pools) count(ctx context.Context, claim *karpv1.NodeClaim, seen *poolSeen) error {
 	seen.nodes++
+	if c, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && c.Status == metav1.ConditionTrue && c.LastTransitionTime.After(seen.joined) {
+		seen.joined = c.LastTransitionTime.Time
+	}
 	nodes, err := p.Cluster.NodesOf(ctx, claim.Status.ProviderID)
 	if err != nil {
 		return err

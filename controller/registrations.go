@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,22 @@ func (r *Registrations) of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	if c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse {
 		known = lifecycle.OutcomesOf(c.Status == metav1.ConditionTrue)
 	}
+	r.put(pool.UID, known)
+	return known
+}
+
+// recall is of, for a pool whose last claim became a node at joined. Of a pool whose condition says nothing yet, a node
+// that has joined since says it: a process before us saw that and ended before it had written it down.
+func (r *Registrations) recall(pool *karpv1.NodePool, joined time.Time) lifecycle.Outcomes {
+	known := r.of(pool)
+	n, _ := known.Count()
+	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	if r == nil || n > 0 || !ok || !joined.After(c.LastTransitionTime.Time) {
+		return known
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known = lifecycle.OutcomesOf(true)
 	r.put(pool.UID, known)
 	return known
 }

@@ -72,6 +72,23 @@ func TestPoolSaysHowItsLaunchesWent(t *testing.T) {
 	}
 }
 
+// TestPoolHearsOfLaunchesBeforeACrash: a node has joined, and the process ends before the pool says so.
+func TestPoolHearsOfLaunchesBeforeACrash(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.ahead += time.Minute
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	r.start(t)
+	if c := r.healthy(t); c.Status != metav1.ConditionTrue {
+		t.Fatalf("the next process: %+v\n%s", c, r.log)
+	}
+}
+
 // TestLaunchesThatDoNotJoinCount: the timeout of a registration is a failure of its pool.
 func TestLaunchesThatDoNotJoinCount(t *testing.T) {
 	t.Parallel()
