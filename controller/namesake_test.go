@@ -93,7 +93,7 @@ type neighbour struct {
 // moveIn starts the loops, all that there are.
 func (n *neighbour) moveIn(t *testing.T) {
 	t.Helper()
-	n.wire, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{left: unlimited}
+	n.wire, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{}
 	n.serveKubernetes(t)
 	n.start(t)
 	n.heeding(t)

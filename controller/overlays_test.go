@@ -239,7 +239,7 @@ func (r *rig) change(t *testing.T, name string, change func(*karpv1alpha1.NodeOv
 		t.Fatal(err)
 	}
 	change(&overlay)
-	if err := r.api.Update(context.WithValue(t.Context(), outsider{}, true), &overlay); err != nil {
+	if err := r.api.Update(t.Context(), &overlay); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,7 +32,7 @@ func replaced(t *testing.T, crashAfter int) int {
 	r.age(t, old, tooOld)
 	r.fuse.set(crashAfter)
 	r.succeed(t, old)
-	writes := r.fuse.writes
+	writes := r.fuse.writes()
 	if r.isDead() {
 		r.restart(t)
 		r.succeed(t, old)
@@ -105,7 +105,7 @@ func recruited(t *testing.T, crashAfter int) int {
 	if n := len(r.estate.Region.Instances()); n != 2 {
 		t.Errorf("%d instances were bought in all, want 2\n%s", n, r.log)
 	}
-	return r.fuse.writes
+	return r.fuse.writes()
 }
 
 // fill runs the loops until the pool has so many nodes that are ready and no other, or the process is dead.

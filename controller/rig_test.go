@@ -3,7 +3,6 @@ package controller
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -60,58 +59,46 @@ type rig struct {
 	uid    string // of the cluster
 	url    string
 	wire   http.RoundTripper // to AWS; nil: by loopback
-	fuse   *fuse
-	server time.Duration // how much later than that it is by the API server's clock
-	ahead  time.Duration // how much later than the clock says it is, in AWS and for the loops that are told the time
+	fuse   *fuse             // of the process that runs now
+	server time.Duration     // how much later than that it is by the API server's clock
+	ahead  time.Duration     // how much later than the clock says it is, in AWS and for the loops that are told the time
 }
-
-// errCrashed is the answer to every write after a crash.
-var errCrashed = errors.New("the process is dead")
-
-// fuse lets so many writes through, to either side, and none after that.
-type fuse struct {
-	mu     sync.Mutex
-	left   int
-	writes int
-}
-
-func (f *fuse) burn() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.writes++
-	if f.left == 0 {
-		return errCrashed
-	}
-	f.left--
-	return nil
-}
-
-func (f *fuse) set(left int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.left, f.writes = left, 0
-}
-
-// outsider marks the writes that are not the controller's.
-type outsider struct{}
-
-func (r *rig) burn(ctx context.Context) error {
-	if ctx.Value(outsider{}) != nil {
-		return nil
-	}
-	return r.fuse.burn()
-}
-
-const unlimited = 1 << 30
 
 // newRig serves a region that sells the named types, with a node class and a pool that want them, and no pods.
 func newRig(t testing.TB, instanceTypes ...string) *rig {
 	t.Helper()
-	r := &rig{uid: testUID, events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{left: unlimited}}
-	r.furnish(t, instanceTypes)
-	r.serveAWS(t)
-	r.serveKubernetes(t)
+	r := makeRig(t, instanceTypes)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		serve := func() error {
+			r.ServeHTTP(w, q)
+			return nil
+		}
+		name, isWrite := r.nameOf(q, body)
+		switch {
+		case err != nil:
+		case isWrite:
+			err = r.fuse.write(name, serve)
+		default:
+			err = serve()
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // the connection breaks, as it does when a process dies
+		}
+	}))
+	t.Cleanup(srv.Close)
+	r.url = srv.URL
 	r.start(t)
+	return r
+}
+
+// makeRig is newRig without loops, and without a way to AWS.
+func makeRig(t testing.TB, instanceTypes []string) *rig {
+	t.Helper()
+	r := &rig{uid: testUID, events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{}}
+	r.furnish(t, instanceTypes)
+	r.serveKubernetes(t)
 	return r
 }
 
@@ -156,36 +143,6 @@ func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 	r.Server = &emulator.Server{World: w, Now: r.now}
 }
 
-func (r *rig) serveAWS(t testing.TB) {
-	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		body, err := io.ReadAll(q.Body)
-		if err == nil && isWrite(q, body) {
-			err = r.fuse.burn()
-		}
-		if err != nil {
-			panic(http.ErrAbortHandler) // the connection breaks, as it does when a process dies
-		}
-		q.Body = io.NopCloser(bytes.NewReader(body))
-		r.ServeHTTP(w, q)
-	}))
-	t.Cleanup(srv.Close)
-	r.url = srv.URL
-}
-
-// isWrite reports whether a call changes something in AWS.
-func isWrite(q *http.Request, body []byte) bool {
-	if strings.HasPrefix(q.Header.Get("X-Amz-Target"), "AmazonSQS.Delete") {
-		return true
-	}
-	for _, verb := range []string{"Create", "Delete", "Terminate", "Add", "Remove"} {
-		if bytes.Contains(body, []byte("Action="+verb)) {
-			return true
-		}
-	}
-	return false
-}
-
 func (r *rig) serveKubernetes(t testing.TB) {
 	t.Helper()
 	scheme, err := kube.Scheme()
@@ -195,7 +152,7 @@ func (r *rig) serveKubernetes(t testing.TB) {
 	build := fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
 		WithObjects(testClass(), testPool()).
-		WithInterceptorFuncs(r.intercept())
+		WithInterceptorFuncs(r.bear())
 	if err := kube.Index(t.Context(), indexer{build}); err != nil {
 		t.Fatal(err)
 	}
@@ -210,45 +167,18 @@ func (i indexer) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// intercept gives new objects what a real API server gives them, and breaks when the fuse is burnt.
-func (r *rig) intercept() interceptor.Funcs {
+// bear gives new objects what a real API server gives them.
+func (r *rig) bear() interceptor.Funcs {
 	born := 0
 	var mu sync.Mutex
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := r.burn(ctx); err != nil {
-				return err
-			}
 			mu.Lock()
 			defer mu.Unlock()
 			born++
 			o.SetUID(types.UID(fmt.Sprintf("uid-%d", born)))
 			o.SetCreationTimestamp(metav1.NewTime(r.now().Add(r.server).Truncate(time.Second)))
 			return c.Create(ctx, o, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := r.burn(ctx); err != nil {
-				return err
-			}
-			return c.Patch(ctx, o, p, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := r.burn(ctx); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object, opts ...client.SubResourceCreateOption) error {
-			if err := r.burn(ctx); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Create(ctx, o, x, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := r.burn(ctx); err != nil {
-				return err
-			}
-			return c.Delete(ctx, o, opts...)
 		},
 	}
 }
@@ -288,9 +218,9 @@ func (r *rig) start(t testing.TB) {
 }
 
 func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *price.Door, nets *network.Door, imgs *ami.Door, table catalog.Table) {
-	ledger := &kube.Ledger{}
+	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
 	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
-	writer := &kube.Writer{Client: r.api, Ledger: ledger, ClusterUID: r.uid}
+	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
 	batch := NewBatch(time.Second, 10*time.Second)
 	holds, unhelped, departures, registrations := &Holds{}, &Unhelped{}, &Departures{}, &Registrations{}
 	shortages := &ec2.Shortages{}
@@ -298,7 +228,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	market := &Market{Region: testRegion, EC2: door, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
 		Options: MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
-	market.Measured = &Measured{Store: kube.MeasuredStore{Live: r.api, Writer: r.api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
+	market.Measured = &Measured{Store: kube.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
 	offers := &Offers{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
 	r.Loops = Loops{
@@ -405,7 +335,7 @@ func (r *rig) pending(t *testing.T, name, cpu, memory string) {
 
 func (r *rig) create(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := r.api.Create(context.WithValue(t.Context(), outsider{}, true), o); err != nil {
+	if err := r.api.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 }
