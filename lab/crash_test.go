@@ -1,0 +1,195 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// fullCrash names the environment variable that `make crash` sets: then the controller is killed until the end, and not
+// only while it launches.
+const fullCrash = "CRASH_FULL"
+
+// TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write that it makes, to the API server or
+// to AWS, before it has an answer: no process lives longer than one write. A node is launched, joins and becomes ready,
+// its Node is deleted, EC2 takes its successor back, nobody wants the pod any more, pool and class are deleted. After each
+// of that there is exactly what there should be, and never was one instance more bought.
+func TestKilledAfterEveryWrite(t *testing.T) {
+	l := shared(t)
+	name := namespaced(t, l)
+	s := newSuccession(t, l, name)
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		strings.ReplaceAll(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
+		deployment(name, "web", 1, "250m", "256Mi", "test: "+name),
+	)
+	s.until("the pod to run on a node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 1) })
+	s.has("iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile", "patch ec2nodeclasses", "create nodeclaims",
+		"ec2:CreateLaunchTemplate", "ec2:CreateFleet", "patch nodeclaims/status", "patch nodes")
+	if os.Getenv(fullCrash) == "" {
+		s.gate.leaveOpen()
+	}
+
+	claims, _ := claimsOf(t, l, name)
+	if err := l.Kube.CoreV1().Nodes().Delete(t.Context(), claims[0].Status.NodeName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("another node in place of the one that was deleted", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 2) })
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		for _, i := range w.Region(l.Account, l.Region).Instances() {
+			if i.Alive() && i.Tags[karpenterv1.LabelNodePool] == name && !w.Interrupt(now, i.ID) {
+				t.Errorf("%s is no spot instance", i.ID)
+			}
+		}
+	})
+	s.until("another node in place of the one that EC2 took back", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 3) })
+	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	s.until("the last node to leave", func(ctx context.Context) (bool, error) {
+		left, err := remains(ctx, l, name)
+		return len(left) == 0, err
+	})
+	s.delete(&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	s.until("templates and profiles to go with their class, and all messages to be read", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &awsv1.EC2NodeClass{})
+		left := leftovers(l, name)
+		return client.IgnoreNotFound(err) == nil && err != nil && len(left) == 0 && s.messages() == 0, nil
+	})
+	if n := len(bought(l, name)); n != 3 {
+		t.Errorf("%d instances were bought, want 3", n)
+	}
+	if os.Getenv(fullCrash) != "" {
+		s.has("create pods/eviction", "ec2:TerminateInstances", "sqs:DeleteMessageBatch", "delete nodeclaims",
+			"iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile")
+	}
+	t.Logf("killed after each of %d writes:\n%s", len(s.gate.writes()), strings.Join(s.gate.writes(), "\n"))
+}
+
+// succession is controllers, one after the other.
+type succession struct {
+	t        *testing.T
+	lab      *lab.Lab
+	name     string // of pool, class, namespace and queue
+	gate     *gate
+	settings []string
+}
+
+// newSuccession starts the first controller, which heeds a queue.
+func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
+	t.Helper()
+	s := &succession{t: t, lab: l, name: name, gate: newGate(t, l)}
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		region := w.Region(l.Account, l.Region)
+		if _, err := region.CreateQueue(now, name, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+			t.Fatal(err)
+		}
+		region.EventQueues = []string{name}
+	})
+	t.Cleanup(func() {
+		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(l.Account, l.Region).EventQueues = nil })
+		theController.now.Kill() // it goes through a gate that is no more
+	})
+	s.settings = append(s.gate.settings, "INTERRUPTION_QUEUE="+name, "BATCH_IDLE_DURATION=100ms", "BATCH_MAX_DURATION=1s")
+	restart(t, l, s.settings...)
+	return s
+}
+
+// Deadlines of a scene, and how many writes all of them may take together: a controller that does again and again what
+// it cannot remember would never come to an end.
+const (
+	crashScene = 6 * time.Minute
+	mostWrites = 200
+)
+
+// until waits until ok, and kills each controller that the gate has closed behind.
+func (s *succession) until(what string, ok func(context.Context) (bool, error)) {
+	s.t.Helper()
+	begun, before := time.Now(), len(s.gate.writes())
+	within(s.t, s.lab, crashScene, what, func(ctx context.Context) (bool, error) {
+		select {
+		case <-s.gate.closed:
+			theController.now.Kill()
+			s.gate.open()
+			if len(s.gate.writes()) > mostWrites {
+				s.t.Fatalf("no end after %d writes, the last of them %v", len(s.gate.writes()), s.gate.writes()[mostWrites-20:])
+			}
+			restart(s.t, s.lab, s.settings...)
+			return false, nil
+		default:
+			return ok(ctx)
+		}
+	})
+	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(begun).Seconds(), len(s.gate.writes())-before)
+}
+
+// isWhole reports whether the pod runs on one whole node, the only one, and the last of so many instances.
+func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
+	all := bought(s.lab, s.name)
+	if len(all) > instances {
+		s.t.Fatalf("%d instances were bought, want %d\n%s", len(all), instances, s.lab.Evidence(ctx))
+	}
+	alive := slices.DeleteFunc(slices.Clone(all), func(i world.Instance) bool { return !i.Alive() })
+	claims, machines := claimsOf(s.t, s.lab, s.name)
+	if len(claims) != 1 || len(alive) != 1 || len(all) != instances || !machines["aws:///"+alive[0].Zone+"/"+alive[0].ID] {
+		return false, fmt.Errorf("%d claims, %d of %d instances alive", len(claims), len(alive), len(all))
+	}
+	var nodes corev1.NodeList
+	if err := s.lab.Client.List(ctx, &nodes, client.MatchingLabels{karpenterv1.LabelNodePool: s.name}); err != nil || len(nodes.Items) != 1 {
+		return false, fmt.Errorf("%d nodes, %w", len(nodes.Items), err)
+	}
+	var pods corev1.PodList
+	if err := s.lab.Client.List(ctx, &pods, client.InNamespace(s.name)); err != nil || len(pods.Items) != 1 {
+		return false, fmt.Errorf("%d pods, %w", len(pods.Items), err)
+	}
+	claim, node, pod := claims[0], nodes.Items[0], pods.Items[0]
+	isReady := slices.ContainsFunc(claim.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == karpenterv1.ConditionReady && c.Status == metav1.ConditionTrue
+	})
+	isOpen := !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "karpenter.sh/") })
+	return isReady && isOpen && claim.DeletionTimestamp == nil && node.DeletionTimestamp == nil &&
+		slices.Contains(claim.Finalizers, karpenterv1.FinalizerTermination) && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
+		pod.Status.Phase == corev1.PodRunning && pod.Spec.NodeName == node.Name, nil
+}
+
+// has fails the test if the controller was not killed after each of these writes.
+func (s *succession) has(writes ...string) {
+	s.t.Helper()
+	for _, name := range writes {
+		if !slices.Contains(s.gate.writes(), name) {
+			s.t.Errorf("nobody was killed after %s; only after %v", name, s.gate.writes())
+		}
+	}
+}
+
+func (s *succession) delete(objects ...client.Object) {
+	s.t.Helper()
+	for _, o := range objects {
+		if err := s.lab.Client.Delete(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// messages returns how many the queue holds, hidden ones too.
+func (s *succession) messages() int {
+	n := 0
+	s.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		if q, err := w.Region(s.lab.Account, s.lab.Region).Queue(s.name); err == nil {
+			visible, hidden := q.Count(now)
+			n = visible + hidden
+		}
+	})
+	return n
+}
