@@ -15,6 +15,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/lab/component"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -79,13 +80,16 @@ func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
 	return nil
 }
 
-// AddNodeRole makes a role that nodes can have, and that nothing lets into the cluster.
+// AddNodeRole makes a role that nodes can have, and the controller may give them, and that nothing lets into the cluster.
 func (l *Lab) AddNodeRole(name string) error {
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		err = addRole(now, w.Account(l.Account), name, "ec2.amazonaws.com")
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return l.permit(func(s *grant.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
 func addRole(now time.Time, account *world.Account, name, trusts string) error {

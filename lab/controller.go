@@ -70,7 +70,7 @@ func moduleRoot() (string, error) {
 }
 
 // RunController starts `joiner controller` from the program at path, as the
-// account's controller role and with more settings as NAME=value, and returns
+// account's controller role, under the policies of package grant, and with more settings as NAME=value, and returns
 // once it is healthy.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	metrics, err := freePort()
@@ -79,6 +79,9 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	}
 	probes, err := freePort()
 	if err != nil {
+		return nil, err
+	}
+	if err := l.permitSettings(settings); err != nil {
 		return nil, err
 	}
 	env, err := l.controllerEnv()

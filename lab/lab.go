@@ -113,8 +113,9 @@ type Lab struct {
 	auth   *awsAuth
 	boots  *machines
 
-	ownCalls atomic.Int64 // to AWS
-	ahead    atomic.Int64 // by how much AWS's clock is, a time.Duration
+	ownCalls    atomic.Int64 // to AWS
+	ahead       atomic.Int64 // by how much AWS's clock is, a time.Duration
+	permissions permissions  // of the controller
 }
 
 // Start starts a lab and returns once its cluster is ready. What it has started
@@ -177,6 +178,9 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	if err := l.makeClient(); err != nil {
+		return err
+	}
+	if err := l.permitController(ctx); err != nil {
 		return err
 	}
 	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod); err != nil {

@@ -40,6 +40,10 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if theLab.lab != nil {
+		isWhole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
+		if problems := permissionProblems(theLab.lab); isWhole && code == 0 && problems > 0 {
+			code = 1
+		}
 		theLab.lab.Close()
 	}
 	os.Exit(code)
@@ -114,4 +118,33 @@ func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(
 // nameOf makes a name for objects of this test.
 func nameOf(t *testing.T) string {
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
+}
+
+// unused are the permissions of the controller that no test in the lab makes use of, and why it has them.
+var unused = map[string]string{
+	"ec2:DescribeCapacityReservations": "no EC2NodeClass of these tests selects reservations; the rig of package controller has such classes",
+}
+
+// permissionProblems compares what the controller was allowed, by all tests together, with what its policies allow, and returns how many
+// permissions nobody needed: of some of the tests that says nothing. What the policies do not allow the emulated IAM has refused, so that
+// a test has failed already.
+func permissionProblems(l *lab.Lab) int {
+	allowed, err := l.Allowed()
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	problems, used := 0, l.Emulator.Permissions(lab.ControllerRole)
+	for _, action := range allowed {
+		switch reason := unused[action]; {
+		case used[action] == 0 && reason == "":
+			fmt.Printf("the controller is allowed %s, and no test made use of it: after all tests, take it out of package grant, or say why in unused\n", action)
+			problems++
+		case used[action] > 0 && reason != "":
+			fmt.Printf("%s is used, although unused says that it is not: %s\n", action, reason)
+			problems++
+		}
+	}
+	fmt.Printf("the controller used %d permissions of %d\n", len(used), len(allowed))
+	return problems
 }

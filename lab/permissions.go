@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// permissions is what the controller's role is allowed: the policies that users attach to it, see package grant.
+type permissions struct {
+	mu    sync.Mutex
+	scope grant.Scope
+}
+
+// permitController attaches the policies to the controller's role, once the cluster's UID is known. From then on the emulated
+// IAM refuses what they do not allow.
+func (l *Lab) permitController(ctx context.Context) error {
+	namespace, err := l.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read the cluster's UID: %w", err)
+	}
+	return l.permit(func(s *grant.Scope) {
+		s.Account, s.Region, s.Cluster, s.UID = l.Account, l.Region, l.Cluster, string(namespace.UID)
+		s.NodeRoles = append(s.NodeRoles, NodeRole)
+	})
+}
+
+// permit changes what the controller's policies are about.
+func (l *Lab) permit(change func(*grant.Scope)) error {
+	l.permissions.mu.Lock()
+	defer l.permissions.mu.Unlock()
+	change(&l.permissions.scope)
+	if l.permissions.scope.UID == "" {
+		return nil // the cluster is not up yet
+	}
+	policies, err := grant.Policies(l.permissions.scope)
+	if err != nil {
+		return err
+	}
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		for _, p := range policies {
+			if err = attach(w.Account(l.Account), now, p); err != nil {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("give role %s its policies: %w", ControllerRole, err)
+	}
+	return nil
+}
+
+// attach makes a policy, in place of an older one of its name, and attaches it to the controller's role.
+func attach(account *world.Account, now time.Time, p grant.Policy) error {
+	text, err := p.JSON()
+	if err != nil {
+		return err
+	}
+	role, err := account.Role(ControllerRole)
+	if err != nil {
+		return err
+	}
+	name := ControllerRole + "-" + p.Name
+	old := slices.IndexFunc(role.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/"+name) })
+	if old >= 0 {
+		if err := account.DetachPolicy(ControllerRole, role.Policies[old]); err != nil {
+			return err
+		}
+		if err := account.DeletePolicy(role.Policies[old]); err != nil {
+			return err
+		}
+	}
+	made, err := account.CreatePolicy(now, world.Policy{Name: name, Document: string(text)})
+	if err != nil {
+		return err
+	}
+	return account.AttachPolicy(ControllerRole, made.ARN)
+}
+
+// permitSettings allows what a controller's settings need: its interruption queue.
+func (l *Lab) permitSettings(settings []string) error {
+	for _, s := range settings {
+		if queue, ok := strings.CutPrefix(s, "INTERRUPTION_QUEUE="); ok {
+			return l.permit(func(s *grant.Scope) { s.Queue = queue })
+		}
+	}
+	return nil
+}
+
+// Allowed returns the actions that the controller's policies allow, sorted.
+func (l *Lab) Allowed() ([]string, error) {
+	l.permissions.mu.Lock()
+	defer l.permissions.mu.Unlock()
+	policies, err := grant.Policies(l.permissions.scope)
+	if err != nil {
+		return nil, err
+	}
+	return grant.Actions(policies), nil
+}
