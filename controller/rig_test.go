@@ -140,7 +140,8 @@ func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 		t.Fatal(err)
 	}
 	r.estate = estate
-	r.Server = &emulator.Server{World: w, Now: r.now}
+	r.Server = &emulator.Server{World: w, Now: r.now, Assume: controllerRole}
+	r.govern(t, w)
 }
 
 func (r *rig) serveKubernetes(t testing.TB) {

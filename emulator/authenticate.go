@@ -41,6 +41,10 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	if !known && (s.Strict || sig.presigned || sig.token != "") {
 		return world.Identity{}, invalidToken(c.service)
 	}
+	if !known && s.Assume != "" {
+		account := accountOf(sig.accessKey)
+		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:aws:sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
+	}
 	if !known {
 		return world.Root(accountOf(sig.accessKey)), nil
 	}

@@ -34,6 +34,10 @@ type Server struct {
 	// key spells, if it is 12 digits, else of DefaultAccount.
 	Strict bool
 
+	// Assume is the name of the role, in their account, that callers of an unknown key have instead of being the
+	// administrator: they need not sign, and are judged by the role's policies. Empty: none.
+	Assume string
+
 	codec    codec
 	once     sync.Once
 	services map[string]service // by name in signatures: "ec2"
