@@ -21,6 +21,7 @@ func nodeMatters() predicate.Predicate {
 		}
 		return isReady(old) != isReady(node) || ailmentOf(old) != ailmentOf(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
 			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
+			old.Labels[karpv1.LabelExcludeFromLoadBalancers] != node.Labels[karpv1.LabelExcludeFromLoadBalancers] ||
 			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||
 			!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable)
 	}}

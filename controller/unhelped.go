@@ -87,8 +87,8 @@ func (u *Unhelped) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time)
 	isHeld := map[string]bool{}
 	for _, pod := range pods {
 		v, ok := u.pods[pod.ID()]
-		if !ok {
-			continue
+		if !ok || pod.Node != "" {
+			continue // or it still runs on a node that leaves, and waits for nothing yet
 		}
 		if pod.Created.After(v.bought) {
 			delete(u.pods, pod.ID())

@@ -162,3 +162,19 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		t.Errorf("told:\n%s", said)
 	}
 }
+
+// TestPodsThatStillRunAreHelped: the pods of a node that leaves are where they were; what was bought for them has not failed.
+func TestPodsThatStillRunAreHelped(t *testing.T) {
+	t.Parallel()
+	u, now := &Unhelped{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	pod := cluster.Pod{Namespace: "ns", Name: "web", Created: now, Node: "leaving"}
+	for n := range 5 {
+		now = now.Add(time.Minute)
+		u.Ready(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: "c", CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{kube.AnnotationPods: "ns/web"},
+		}}, now)
+		if planned, held := u.Sort([]cluster.Pod{pod}, nil, now.Add(20*time.Second)); len(planned) != 1 || len(held) != 0 {
+			t.Fatalf("after node %d the pod is held", n+1)
+		}
+	}
+}
