@@ -172,14 +172,26 @@ func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Dur
 // test's name.
 func nothingLeft(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	t.Helper()
-	ctx := t.Context()
-	begun := time.Now()
+	leave(t, l, name)
 	if len(pools) == 0 {
 		pools = []string{name}
 	}
-	if err := l.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	allGone(t, l, pools...)
+}
+
+// leave deletes a test's workloads.
+func leave(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	if err := l.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// allGone is nothingLeft for workloads that are deleted already.
+func allGone(t *testing.T, l *lab.Lab, pools ...string) {
+	t.Helper()
+	ctx := t.Context()
+	begun := time.Now()
 	for _, pool := range pools {
 		within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
 			left, err := remains(ctx, l, pool)
