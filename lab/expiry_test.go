@@ -1,0 +1,84 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// TestExpiry lets a node become too old in the real cluster: another is bought for its pods and ready before it is told to go, no
+// pod is asked to leave before that, a PodDisruptionBudget holds while they do, and in the end all of them run again.
+func TestExpiry(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	name := namespaced(t, l)
+	const life = 40 * time.Second
+	manifest := pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
+	apply(t, l,
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		strings.Replace(manifest, "nodeClassRef:", "expireAfter: "+life.String()+"\n      nodeClassRef:", 1),
+		deployment(name, "web", 3, "250m", "256Mi", "test: "+name),
+		fmt.Sprintf(`
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: %s}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
+---
+`, name))
+	allRun(t, l, name, 3, life-5*time.Second)
+	claims, _ := claimsOf(t, l, name)
+	if len(claims) != 1 {
+		t.Fatalf("%d claims for three small pods", len(claims))
+	}
+	old := claims[0]
+	p := &karpenterv1.NodePool{}
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil {
+		t.Fatal(err)
+	}
+	before := p.DeepCopy()
+	p.Spec.Template.Spec.ExpireAfter = karpenterv1.After(720 * time.Hour) // of the next nodes; what is there keeps its age
+	if err := l.Client.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	history := watchHistory(t, l, name, old)
+
+	due := old.CreationTimestamp.Add(life)
+	within(t, l, life+time.Minute, "the old claim to be deleted", func(ctx context.Context) (bool, error) {
+		claim := &karpenterv1.NodeClaim{}
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&old), claim)
+		if claim.DeletionTimestamp != nil {
+			old = *claim
+		}
+		return old.DeletionTimestamp != nil, client.IgnoreNotFound(err)
+	})
+	if old.DeletionTimestamp.Time.Before(due) {
+		t.Errorf("it goes at %s, which is before its time, %s", old.DeletionTimestamp, due)
+	}
+	t.Logf("it was told to go %.0f s after it had expired", old.DeletionTimestamp.Sub(due).Seconds())
+	claims, _ = claimsOf(t, l, name)
+	i := slices.IndexFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.Name != old.Name })
+	if i < 0 {
+		t.Fatalf("it goes and there is no other\n%s", l.Evidence(context.Background()))
+	}
+	ready, _ := claims[i].StatusConditions().Find(karpenterv1.ConditionInitialized)
+	if ready.Status != "True" || ready.LastTransitionTime.After(old.DeletionTimestamp.Time) {
+		t.Errorf("it goes at %s, and its replacement is not ready: %+v", old.DeletionTimestamp, ready)
+	}
+	within(t, l, time.Minute, "the old node to be gone", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&old), &karpenterv1.NodeClaim{})
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	allRun(t, l, name, 3, time.Minute)
+	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
+	if happened := history(); !slices.Equal(happened, want) {
+		t.Errorf("happened: %v\nwant:     %v", happened, want)
+	}
+	nothingLeft(t, l, name)
+}
