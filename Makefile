@@ -38,8 +38,8 @@ e2e: bin/joiner bin/lab ## the tests in the lab: a real control plane, an emulat
 	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: soak
-soak: bin/joiner bin/lab ## the lab tests that take long: 500 drains under PodDisruptionBudgets
-	@LAB_DRAINS=500 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^TestDrains$$' -v .
+soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains under PodDisruptionBudgets, 1,000 nodes for 10,000 pods
+	@LAB_DRAINS=500 LAB_NODES=1000 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes)$$' -v .
 
 .PHONY: race
 race: ## what decisions do side by side, under the race detector (needs a C compiler)

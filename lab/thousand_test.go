@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,18 +24,15 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
+// usualNodes is how many nodes every run of the tests has; make soak has a thousand, with ten thousand pods.
+const usualNodes = 100
+
 // TestThousandNodes: ten thousand pods wait when the controller starts, in an account with the limits of calls that every
 // account begins with. A thousand nodes are wanted at one moment, bought, not one more, all of them join, and EC2 refuses
 // almost none of the calls. (Were the controller there before the pods, kube-scheduler would set the pace: it must have
 // found no place for a pod before anybody buys one, and finds that of some hundred a second here.)
 func TestThousandNodes(t *testing.T) {
-	nodes := 1_000
-	if text := os.Getenv("LAB_NODES"); text != "" { // to try with fewer
-		var err error
-		if nodes, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	nodes := int(numberFrom(t, "LAB_NODES", usualNodes))
 	pods := 10 * nodes
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // etcd and a thousand kubelets are in this process; memory is cheaper than cores
 	l := own(t, lab.Options{Cluster: "thousand", Throttle: world.EC2Throttle(), TokenCache: 10 * time.Minute})
