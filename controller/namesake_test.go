@@ -47,7 +47,7 @@ func TestNamesakes(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		for _, n := range both {
-			if n.bought < 100 || n.interrupted < 20 {
+			if n.bought < 40 || n.interrupted < 15 {
 				t.Errorf("%s: only %d instances bought and %d interrupted: too quiet to prove anything", n.uid, n.bought, n.interrupted)
 			}
 			if said := n.log.String(); !strings.Contains(said, "another cluster has our name") || !strings.Contains(said, n.other) {
@@ -85,8 +85,8 @@ func (s inProcess) RoundTrip(q *http.Request) (*http.Response, error) {
 type neighbour struct {
 	*rig
 	other               string // UID of the other one
-	minutes             int
-	pods                int // ever made
+	minutes, stirred    int    // the last, and that of the last change that it had to heed
+	pods                int    // ever made
 	bought, interrupted int
 }
 
@@ -154,19 +154,30 @@ func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 func (n *neighbour) minute(t *testing.T, minute int, dice *rand.Rand) {
 	t.Helper()
 	n.minutes = minute
-	if dice.IntN(5) < 2 && len(n.all(t)) < 6 {
+	before := n.pods + n.interrupted
+	if dice.IntN(6) == 0 && len(n.all(t)) < 6 {
 		n.pending(t, fmt.Sprintf("web-%d", n.pods), fmt.Sprintf("%dm", 300+dice.IntN(1500)), "512Mi")
 		n.pods++
 	}
-	if dice.IntN(4) == 0 {
+	if dice.IntN(7) == 0 {
 		n.stop(t, dice)
+		n.stirred = minute
 	}
 	if alive := n.alive(); len(alive) > 0 && dice.IntN(20) == 0 {
 		n.Do(func(w *world.World, now time.Time) { w.Interrupt(now, alive[dice.IntN(len(alive))]) })
 		n.interrupted++
 	}
+	if n.pods+n.interrupted > before {
+		n.stirred = minute
+	}
 	if minute%10 == 0 {
 		n.classes(t)
+	}
+	if minute-n.stirred > 2 && minute%5 > 0 { // nothing goes on
+		n.read(t)
+		n.depart(t)
+		n.sweep(t)
+		return
 	}
 	n.loops(t)
 }
@@ -190,6 +201,11 @@ func (n *neighbour) loops(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.visit(t)
+	n.sweep(t)
+}
+
+func (n *neighbour) sweep(t *testing.T) {
+	t.Helper()
 	if err := n.Sweeper.pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
