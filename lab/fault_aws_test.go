@@ -169,7 +169,7 @@ func (f faulty) staleReads(t *testing.T, settings []string) karpenterv1.NodeClai
 	f.scale(t, 8)
 	within(t, f.lab, 30*time.Second, "some of eight instances to be bought", func(context.Context) (bool, error) { return len(bought(f.lab, f.name)) >= 3, nil })
 	restart(t, f.lab, settings...)
-	within(t, f.lab, 30*time.Second, "a machine to be written down", func(context.Context) (bool, error) {
+	within(t, f.lab, 2*time.Minute, "a machine to be written down", func(context.Context) (bool, error) {
 		_, machines := claimsOf(t, f.lab, f.name)
 		return len(machines) > 0, nil
 	})
