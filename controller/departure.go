@@ -80,11 +80,13 @@ type departing struct {
 	removed map[types.UID]bool // the cache may show them for a moment still
 }
 
-// How often marked claims are looked at: while there are some, and otherwise. A plan takes some tenths of a second; one
+// How often marked claims are looked at: while there are some, and otherwise; and how long after one was marked the
+// cache may not show it yet. A plan takes some tenths of a second; one
 // that was asked for before the informers knew of the node is asked for again.
 const (
 	departEvery = 100 * time.Millisecond
 	departRest  = 30 * time.Second
+	departWatch = 5 * time.Second
 	hurryEvery  = time.Second
 )
 
@@ -93,17 +95,19 @@ const departMost = 10 * time.Second
 
 // seeOff takes marked claims away until ctx ends.
 func (i *Interruption) seeOff(ctx context.Context) {
+	var woken time.Time
 	for ctx.Err() == nil {
 		left, err := i.departPass(ctx)
 		i.pause(ctx, "departures", "cannot take interrupted nodes away", err)
 		wait := departRest
-		if left > 0 || err != nil {
+		if left > 0 || err != nil || time.Since(woken) < departWatch {
 			wait = departEvery
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-i.wake:
+			woken = time.Now()
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -621,4 +622,47 @@ func BenchmarkMessages(b *testing.B) {
 		r.drainQueue(b)
 	}
 	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// behind is a cache that shows the first lists of claims without their annotations, as one that lags behind does.
+type behind struct {
+	client.Reader
+	lists atomic.Int32
+}
+
+func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := b.Reader.List(ctx, list, opts...)
+	if claims, ok := list.(*karpv1.NodeClaimList); ok && b.lists.Add(1) <= 3 {
+		for n := range claims.Items {
+			claims.Items[n].Annotations = nil
+		}
+	}
+	return err
+}
+
+// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is taken away although the cache is behind.
+func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium", "m5.large")
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	ctx, stop := context.WithCancel(t.Context())
+	r.Interruption.wake = make(chan struct{}, 1) // as Start does
+	r.read(t)
+	r.Interruption.Cache = &behind{Reader: r.api}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Interruption.seeOff(ctx)
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(20 * time.Second)
+	for !isDisruptedNode(r.nodes(t)[0]) && time.Now().Before(deadline) {
+		<-tick.C
+	}
+	stop()
+	<-ended
+	if !isDisruptedNode(r.nodes(t)[0]) {
+		t.Errorf("the node is not closed 20 s after the notice\n%s", r.log)
+	}
 }
