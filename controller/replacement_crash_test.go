@@ -12,14 +12,21 @@ import (
 // old one goes.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
-	writes := replaced(t, unlimited)
+	afterEachWrite(t, replaced)
+}
+
+// afterEachWrite plays once without a crash, and then once for each of its writes. play crashes after so many, and returns
+// how many there were.
+func afterEachWrite(t *testing.T, play func(t *testing.T, crashAfter int) int) {
+	t.Helper()
+	writes := play(t, unlimited)
 	if writes < 12 {
-		t.Fatalf("only %d writes from one node to the next", writes)
+		t.Fatalf("only %d writes in all", writes)
 	}
 	for n := range writes {
 		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
 			t.Parallel()
-			replaced(t, n)
+			play(t, n)
 		})
 	}
 }
@@ -71,16 +78,7 @@ func (r *rig) succeed(t *testing.T, old string) {
 // loses one of them. However it dies, the pool ends with as many as it asks for.
 func TestCrashWhileRecruiting(t *testing.T) {
 	t.Parallel()
-	writes := recruited(t, unlimited)
-	if writes < 12 {
-		t.Fatalf("only %d writes for two nodes", writes)
-	}
-	for n := range writes {
-		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
-			t.Parallel()
-			recruited(t, n)
-		})
-	}
+	afterEachWrite(t, recruited)
 }
 
 // recruited leads a static pool to two nodes and then to one; the process dies after so many writes. It returns how many there were.
