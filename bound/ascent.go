@@ -45,7 +45,7 @@ type ascent struct {
 	busy  []bool     // by kind: some pods lean there
 	near  [][]option // by class: the options that are not far from the cheapest
 	cost  []float64  // of each option of the class that is looked at
-	lent  []lent     // to the options where its pods lean
+	lent  []lent     // by option where its pods lean
 	value float64    // of the best worths
 	worth []float64
 	payer []int32 // by class: where it paid least, the last time that all options were looked at
@@ -57,10 +57,10 @@ type four [4]float64
 // fours is so many amounts in fours.
 func fours(n int) int { return (n + 3) / 4 }
 
-// lent is a weight of an option.
+// lent is an option, by its index, and its weight.
 type lent struct {
-	option
 	weight float64
+	at     int32
 }
 
 // slot is slots of a kind for a group, or for large pods.
@@ -360,12 +360,16 @@ func (a *ascent) rowsOf(i int) (rates, loads []four) {
 // look notes in costs what a pod of the class pays at each option, and returns the least and where that is.
 func (a *ascent) look(c int, options []option, costs []float64) (least float64, at int) {
 	ask, takes := a.asks[c], a.takes[c]
-	least = math.Inf(1)
-	for i, o := range options {
-		rates, sum := a.rates[int(o.kind)*len(ask):][:len(ask)], 0.0
-		for q := range ask {
-			x, y := &rates[q], &ask[q]
-			sum += x[0]*y[0] + x[1]*y[1] + x[2]*y[2] + x[3]*y[3]
+	first, rest := ask[0], ask[1:] // mostly there is no rest, and this is where most of the time goes
+	least, costs = math.Inf(1), costs[:len(options)]
+	for i := range options {
+		o := &options[i]
+		at0 := int(o.kind) * len(ask)
+		x := &a.rates[at0]
+		sum := (x[0]*first[0] + x[1]*first[1]) + (x[2]*first[2] + x[3]*first[3])
+		for q := range rest {
+			x, y := &a.rates[at0+1+q], &rest[q]
+			sum += (x[0]*y[0] + x[1]*y[1]) + (x[2]*y[2] + x[3]*y[3])
 		}
 		if o.from < o.to {
 			slots := a.slots[o.kind]
@@ -387,34 +391,30 @@ const far = 16
 // lean spreads the pods over their options, most of them where they pay
 // least, as (1-x/16)^16 has it, which is nearly e^-x.
 func (a *ascent) lean(c int, options []option, least, softness float64) {
-	ask := a.asks[c]
 	span := max(least*softness*far, 1e-12)
-	scale, total, limit := 1/span, 0.0, least+span
-	a.lent = a.lent[:0]
-	for i, cost := range a.cost {
-		if cost >= limit {
-			continue
-		}
-		p := 1 - (cost-least)*scale
+	lent := a.within(least + span)
+	scale, total := 1/span, 0.0
+	for i := range lent {
+		p := 1 - (a.cost[lent[i].at]-least)*scale
 		p *= p
 		p *= p
 		p *= p
 		p *= p
+		lent[i].weight = p
 		total += p
-		a.lent = append(a.lent, lent{options[i], p})
 	}
 	each := a.pods[c] / total
-	for i := range a.lent {
-		o := &a.lent[i]
-		pods := o.weight * each
+	ask := a.asks[c]
+	first, rest := &ask[0], ask[1:] // see look
+	for _, l := range lent {
+		o, pods := &options[l.at], l.weight*each
 		a.busy[o.kind] = true
-		loads := a.loads[int(o.kind)*len(ask):][:len(ask)]
-		for q := range ask {
-			x, y := &loads[q], &ask[q]
-			x[0] += pods * y[0]
-			x[1] += pods * y[1]
-			x[2] += pods * y[2]
-			x[3] += pods * y[3]
+		at := int(o.kind) * len(ask)
+		x := &a.loads[at]
+		x[0], x[1], x[2], x[3] = x[0]+pods*first[0], x[1]+pods*first[1], x[2]+pods*first[2], x[3]+pods*first[3]
+		for q := range rest {
+			x, y := &a.loads[at+1+q], &rest[q]
+			x[0], x[1], x[2], x[3] = x[0]+pods*y[0], x[1]+pods*y[1], x[2]+pods*y[2], x[3]+pods*y[3]
 		}
 		if o.from < o.to {
 			slots := a.slots[o.kind]
@@ -423,6 +423,20 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 			}
 		}
 	}
+}
+
+// within returns the options that cost less than limit, by their index. Which do is as good as random: so nothing is
+// jumped over, what costs more is only written over by the next.
+func (a *ascent) within(limit float64) []lent {
+	a.lent = slices.Grow(a.lent[:0], len(a.cost)+1)[:len(a.cost)+1]
+	n := 0
+	for i, cost := range a.cost {
+		a.lent[n].at = int32(i)
+		if cost < limit {
+			n++
+		}
+	}
+	return a.lent[:n]
 }
 
 // narrow keeps the options that cost no more than limit for the next rounds.

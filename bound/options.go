@@ -11,13 +11,24 @@ func (a *ascent) findOptions() {
 	resources := len(a.classes[0].ask)
 	byGroup := make([][]int32, len(a.problem.Caps)) // by kind: the slot, plus one
 	large := make([]int32, len(a.kinds)*resources*largest)
+	all := 0
+	for c := range a.classes {
+		all += len(a.holders[c])
+	}
+	cells := make([]option, all)
+	rooms := make([][]float64, len(a.kinds)) // nil where another kind will do
+	for i := range a.kinds {
+		if k := &a.kinds[i]; k.lead {
+			rooms[i] = k.room
+		}
+	}
 	var takes []taken
 	for c := range a.classes {
 		takes = takes[:0]
-		a.options[c] = make([]option, 0, len(a.holders[c]))
+		a.options[c], cells = cells[:0:len(a.holders[c])], cells[len(a.holders[c]):]
 		for _, i := range a.holders[c] {
-			k := &a.kinds[i]
-			if !k.lead {
+			room := rooms[i]
+			if room == nil {
 				continue
 			}
 			o := option{kind: int32(i), from: int32(len(takes))}
@@ -28,11 +39,11 @@ func (a *ascent) findOptions() {
 				takes = append(takes, a.take(i, &byGroup[g][i], a.problem.Caps[g], 1))
 			}
 			for r, ask := range a.classes[c].ask {
-				if (largest+1)*ask <= k.room[r] {
+				if (largest+1)*ask <= room[r] {
 					continue // it takes no slots
 				}
 				for n := 1; n <= largest; n++ {
-					if taken := math.Ceil(float64(n+1)*ask/k.room[r]) - 1; taken > 0 {
+					if taken := math.Ceil(float64(n+1)*ask/room[r]) - 1; taken > 0 {
 						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(taken)))
 					}
 				}
@@ -40,7 +51,9 @@ func (a *ascent) findOptions() {
 			o.to = int32(len(takes))
 			a.options[c] = append(a.options[c], o)
 		}
-		a.takes[c] = slices.Clone(takes)
+		if len(takes) > 0 {
+			a.takes[c] = slices.Clone(takes)
+		}
 	}
 }
 

@@ -190,14 +190,18 @@ func (p *part) stock() {
 	p.kinds = p.undominated(sets)
 	fork.Each(len(p.kinds), func(i int) {
 		k := &p.kinds[i]
+		in := make([]bool, len(p.problem.Sets))
+		n := 0
 		for _, s := range sets[k.offers[0]] {
-			for _, c := range bySet[s] {
-				if k.holds(&p.classes[c]) {
-					k.classes = append(k.classes, c)
-				}
+			in[s] = true
+			n += len(bySet[s])
+		}
+		k.classes = make([]int, 0, n)
+		for c := range p.classes {
+			if in[p.classes[c].set] && k.holds(&p.classes[c]) {
+				k.classes = append(k.classes, c)
 			}
 		}
-		slices.Sort(k.classes)
 	})
 	p.drop()
 	p.findLeads(sets)
@@ -211,38 +215,45 @@ func (p *part) drop() {
 		k := &p.kinds[i]
 		for _, c := range k.classes {
 			found[c]++
-			free[c] = free[c] || k.price <= 0
+		}
+		if k.price > 0 {
+			continue
+		}
+		for _, c := range k.classes {
+			free[c] = true
 		}
 	}
 	number := make([]int, len(p.classes)) // after dropping, or -1
-	var kept []class
+	kept, held := p.classes[:0], 0
 	for i, c := range p.classes {
 		number[i] = -1
 		if found[i] > 0 && !free[i] {
-			number[i] = len(kept)
-			kept = append(kept, c)
-			p.holders = append(p.holders, make([]int, 0, found[i]))
+			number[i], kept, held = len(kept), append(kept, c), held+found[i]
 		}
 	}
+	cells := make([]int, held) // of all holders
+	for i := range number {
+		if number[i] >= 0 {
+			p.holders, cells = append(p.holders, cells[:0:found[i]]), cells[found[i]:]
+		}
+	}
+	all := len(kept) == len(p.classes)
 	p.classes = kept
-	var kinds []kind
-	for _, k := range p.kinds {
-		classes := k.classes[:0]
-		for _, c := range k.classes {
-			if number[c] >= 0 {
-				classes = append(classes, number[c])
+	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return k.price <= 0 })
+	for i := range p.kinds {
+		if k := &p.kinds[i]; !all {
+			k.classes = slices.DeleteFunc(k.classes, func(c int) bool { return number[c] < 0 })
+			for n, c := range k.classes {
+				k.classes[n] = number[c]
 			}
 		}
-		k.classes = classes
-		if k.price <= 0 || len(classes) == 0 {
-			continue
-		}
-		for _, c := range classes {
-			p.holders[c] = append(p.holders[c], len(kinds))
-		}
-		kinds = append(kinds, k)
 	}
-	p.kinds = kinds
+	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return len(k.classes) == 0 })
+	for i := range p.kinds {
+		for _, c := range p.kinds[i].classes {
+			p.holders[c] = append(p.holders[c], i)
+		}
+	}
 }
 
 // undominated returns the offers for which no other in all their sets has as
