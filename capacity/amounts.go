@@ -161,6 +161,12 @@ func magnitude(x int64) uint64 {
 	return uint64(x)
 }
 
+// IsNegative reports whether some amount is below 0.
+func (a Amounts) IsNegative() bool {
+	return a.CPU < 0 || a.Memory < 0 || a.EphemeralStorage < 0 || a.Pods < 0 ||
+		slices.ContainsFunc(a.Extended, func(e Extended) bool { return e.Value < 0 })
+}
+
 // Floor returns a with every negative amount raised to 0.
 func (a Amounts) Floor() Amounts { return a.Max(Amounts{}) }
 

@@ -84,20 +84,18 @@ type allowedType struct {
 // is left, it notes the requirement, in the order of their keys, at which that happened.
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
-	known := map[catalog.Offering]string{} // by place: what refuses it
+	var places places
+	var refused []string // by place: what refuses it
 	for _, t := range types {
 		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
 		byType := p.refusal(t.Labels, isOfferingKey)
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			place := *o
-			place.Price, place.Available = 0, false
-			byOffering, ok := known[place]
-			if !ok {
-				byOffering = p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) })
-				known[place] = byOffering
+			n := places.number(o)
+			if n == len(refused) {
+				refused = append(refused, p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) }))
 			}
-			if first := firstKey(byType, byOffering); first != "" {
+			if first := firstKey(byType, refused[n]); first != "" {
 				p.Emptied = max(p.Emptied, first)
 				continue
 			}
@@ -109,6 +107,31 @@ func (p *Pool) filter(types []*catalog.Type) []allowedType {
 		}
 	}
 	return out
+}
+
+// places are offerings that differ in more than price and whether they are to be had, in the order in which they came.
+// Types mostly list the same ones in the same order, so the next is looked for after the last.
+type places struct {
+	all  []catalog.Offering
+	last int
+}
+
+// number returns the number of the offering's place; a new one has the highest.
+func (p *places) number(o *catalog.Offering) int {
+	place := *o
+	place.Price, place.Available = 0, false
+	for i := range p.all {
+		at := p.last + 1 + i
+		if at >= len(p.all) {
+			at -= len(p.all)
+		}
+		if p.all[at] == place {
+			p.last = at
+			return at
+		}
+	}
+	p.all, p.last = append(p.all, place), len(p.all)
+	return p.last
 }
 
 // firstKey returns the key that comes first by name; the empty one is none.

@@ -102,7 +102,7 @@ func (st *Stock) shapeOf(m *Model, daemons []*cluster.Daemon, have bitmap.Set) S
 			}
 		}
 	}
-	s.Broken = !left.Floor().Equal(left)
+	s.Broken = left.IsNegative()
 	return s
 }
 

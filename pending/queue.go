@@ -70,24 +70,62 @@ func New(s cluster.Snapshot) *Queue {
 		wanted = append(wanted, topology.Wanted{Pod: p, Nodes: sig})
 	}
 	q.Book = topology.NewBook(wanted, residentsOf(s))
+	of := make([]int, len(wanted)) // by pod: its class
+	var counts []int
 	for i, p := range wanted {
+		if i > 0 && q.alike(wanted[i-1:i+1], q.Book.Of[i-1:i+1]) {
+			of[i] = of[i-1]
+			counts[of[i]]++
+			continue
+		}
 		profile := q.Book.Of[i]
 		key = classKey(key[:0], p.Nodes, profile, p.Pod)
 		c, ok := classes[string(key)]
 		if !ok {
 			c = len(q.Classes)
 			classes[string(key)] = c
-			q.Classes = append(q.Classes, Class{
+			q.Classes, counts = append(q.Classes, Class{
 				Sig: p.Nodes, Profile: profile, Ask: q.Dims.Of(p.Requests), Amounts: p.Requests,
 				Ports: p.HostPorts, Priority: p.Priority,
-			})
+			}), append(counts, 0)
 		}
-		q.Classes[c].Pods = append(q.Classes[c].Pods, p.Pod)
+		of[i] = c
+		counts[c]++
 	}
-	slices.SortStableFunc(q.Classes, func(a, b Class) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), b.Amounts.Compare(a.Amounts))
-	})
+	pods := make([]*cluster.Pod, len(wanted))
+	for c, n := range counts {
+		q.Classes[c].Pods, pods = pods[:0:n], pods[n:]
+	}
+	for i, c := range of {
+		q.Classes[c].Pods = append(q.Classes[c].Pods, wanted[i].Pod)
+	}
+	q.sort()
 	return q
+}
+
+// alike reports whether two pods are certainly of one class; it is enough that pods of one workload, which
+// mostly come one after the other, are seen to be.
+func (q *Queue) alike(pods []topology.Wanted, profiles []int) bool {
+	a, b := pods[0].Pod, pods[1].Pod
+	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
+		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
+}
+
+// sort sorts the classes by priority, then the larger first.
+func (q *Queue) sort() {
+	order := make([]int, len(q.Classes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		x, y := &q.Classes[a], &q.Classes[b]
+		return cmp.Or(cmp.Compare(y.Priority, x.Priority), y.Amounts.Compare(x.Amounts), a-b)
+	})
+	sorted := make([]Class, len(order))
+	for i, c := range order {
+		sorted[i] = q.Classes[c]
+	}
+	q.Classes = sorted
 }
 
 // Spreads reports whether some pods keep to the domains of the label.
