@@ -2,13 +2,15 @@ package packing
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fork"
 	"github.com/joiner-sh/joiner/keys"
@@ -30,13 +32,17 @@ func (w *work) plan() Plan {
 
 	machines := w.ordered()
 	pods := w.deal(machines, next)
-	names := map[string]int{}
+	names, labels := map[string]int{}, map[*offers.Variant]constraint.Labels{}
 	p.Machines = make([]Machine, 0, w.bought())
 	for i := range machines {
-		m := w.describe(&machines[i])
+		v := w.st.VariantOf(machines[i].offer)
+		if labels[v] == nil {
+			labels[v] = v.AtLaunch()
+		}
+		m := w.describe(&machines[i], labels[v])
 		for n := range machines[i].copies {
 			names[m.Pool]++
-			m.Name = fmt.Sprintf("%s-%d", m.Pool, names[m.Pool])
+			m.Name = m.Pool + "-" + strconv.Itoa(names[m.Pool])
 			m.Pods = pods[i][n]
 			p.Price += m.Price()
 			p.Machines = append(p.Machines, m)
@@ -119,9 +125,9 @@ func (w *work) listings() []*listing {
 
 // ordered returns the machines with their choices, the cheapest first.
 func (w *work) ordered() []listed {
-	for _, m := range w.machines {
-		slices.SortFunc(m.takes, func(a, b take) int { return cmp.Compare(a.class, b.class) })
-	}
+	fork.Each(len(w.machines), func(i int) {
+		slices.SortFunc(w.machines[i].takes, func(a, b take) int { return a.class - b.class })
+	})
 	out := make([]listed, len(w.machines))
 	for i, s := range w.listings() {
 		out[i] = listed{machine: w.machines[i], listing: s}
@@ -157,13 +163,32 @@ func (w *work) deal(machines []listed, next []int) [][][]string {
 	fork.Each(len(machines), func(i int) {
 		m := &machines[i]
 		out[i] = make([][]string, m.copies)
+		var parts [][]string
 		for n := range m.copies {
+			parts = parts[:0]
 			for k, t := range m.takes {
-				out[i][n] = append(out[i][n], hands[t.class][first[i][k]+n].pods...)
+				parts = append(parts, hands[t.class][first[i][k]+n].pods)
 			}
-			slices.Sort(out[i][n])
+			out[i][n] = inOrder(parts)
 		}
 	})
+	return out
+}
+
+// inOrder returns all texts of the parts, sorted. Each part is, mostly, and no two of them overlap.
+func inOrder(parts [][]string) []string {
+	total := 0
+	for _, p := range parts {
+		total += len(p)
+	}
+	slices.SortFunc(parts, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	out := make([]string, 0, total)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	if !slices.IsSorted(out) {
+		slices.Sort(out)
+	}
 	return out
 }
 
@@ -175,19 +200,20 @@ type hand struct {
 
 // dealClass deals the pods of the class from that one on.
 func (w *work) dealClass(c int, hands []hand, next int) {
-	class := &w.q.classes[c]
-	pods, open := class.Pods[next:], make([]*hand, len(hands))
+	unit, total := w.q.classes[c].unit, 0
+	for i := range hands {
+		total += hands[i].want * unit
+	}
+	pods, cells, open := idsOf(w.q.classes[c].Pods[next:next+total]), make([]string, total), make([]*hand, len(hands))
 	for i := range hands {
 		open[i] = &hands[i]
-		hands[i].pods = make([]string, 0, hands[i].want*class.unit)
+		n := hands[i].want * unit
+		hands[i].pods, cells = cells[:0:n], cells[n:]
 	}
 	for len(open) > 0 {
 		kept := open[:0]
 		for _, h := range open {
-			for _, pod := range pods[:class.unit] {
-				h.pods = append(h.pods, pod.ID())
-			}
-			pods = pods[class.unit:]
+			h.pods, pods = append(h.pods, pods[:unit]...), pods[unit:]
 			if h.want--; h.want > 0 {
 				kept = append(kept, h)
 			}
@@ -196,14 +222,34 @@ func (w *work) dealClass(c int, hands []hand, next int) {
 	}
 }
 
-// describe returns what all copies of the machine have in common.
-func (w *work) describe(o *listed) Machine {
-	v := w.st.VariantOf(o.offer)
-	p := w.st.Pools[v.Pool]
+// idsOf returns the IDs of the pods, cut from one text.
+func idsOf(pods []*cluster.Pod) []string {
+	var text strings.Builder
+	size := 0
+	for _, p := range pods {
+		size += len(p.Namespace) + 1 + len(p.Name)
+	}
+	text.Grow(size)
+	for _, p := range pods {
+		text.WriteString(p.Namespace)
+		text.WriteByte('/')
+		text.WriteString(p.Name)
+	}
+	out, rest := make([]string, len(pods)), text.String()
+	for i, p := range pods {
+		n := len(p.Namespace) + 1 + len(p.Name)
+		out[i], rest = rest[:n], rest[n:]
+	}
+	return out
+}
+
+// describe returns what all copies of the machine have in common; machines of one variant share the labels.
+func (w *work) describe(o *listed, labels constraint.Labels) Machine {
+	p := w.st.PoolOf(o.offer)
 	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
-		Labels:    v.AtLaunch(),
+		Labels:    labels,
 		Requests:  w.requests(o),
 		Offerings: o.offerings, Requirements: o.requirements, Relaxed: o.relaxed,
 	}

@@ -25,25 +25,32 @@ func (w *work) shelve(classes []int) *shelf {
 	w.know()
 	s := &shelf{}
 	if len(classes) <= mostOwn {
-		for _, c := range classes {
-			s.rows = append(s.rows, []int{c})
+		s.rows = make([][]int, len(classes))
+		for i := range classes {
+			s.rows[i] = classes[i : i+1 : i+1]
 		}
 		return s
 	}
-	rows := map[string]int{}
-	var key []byte
-	for _, c := range classes {
-		key = w.q.classes[c].direction(key[:0], w.st.Dims)
-		row, ok := rows[string(key)]
-		if !ok {
-			row = len(s.rows)
-			rows[string(key)] = row
-			s.rows = append(s.rows, nil)
+	number := slices.Repeat([]int{-1}, len(w.facts.directions)) // by direction: its row
+	of, sizes := make([]int, len(classes)), []int(nil)          // by class its row, by row its classes
+	for i, c := range classes {
+		d := w.facts.direction[c]
+		if number[d] < 0 {
+			number[d], sizes = len(sizes), append(sizes, 0)
 		}
-		s.rows[row] = append(s.rows[row], c)
+		of[i] = number[d]
+		sizes[of[i]]++
+	}
+	all := make([]int, len(classes))
+	s.rows = make([][]int, len(sizes))
+	for r, n := range sizes {
+		s.rows[r], all = all[:0:n], all[n:]
+	}
+	for i, c := range classes {
+		s.rows[of[i]] = append(s.rows[of[i]], c)
 	}
 	for _, row := range s.rows {
-		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(w.q.classes[b].bulk, w.q.classes[a].bulk) })
+		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(w.facts.bulk[b], w.facts.bulk[a]) })
 	}
 	return s
 }
@@ -102,6 +109,9 @@ type facts struct {
 	ports []bool
 	base  []int // by group about hosts: the whole class that alone has to do with it, or -1
 	rules []rules
+
+	direction  []int          // by class: the number of the proportion of what it asks for
+	directions map[string]int // their numbers
 }
 
 // four is amounts of four resources; most pods ask for no more.
@@ -125,6 +135,10 @@ const (
 // know notes the facts about the classes that have come since.
 func (w *work) know() {
 	w.facts.fours = (len(w.st.Dims) + 3) / 4
+	if w.facts.directions == nil {
+		w.facts.directions = map[string]int{}
+	}
+	var key []byte
 	for c := len(w.facts.bulk); c < len(w.q.classes); c++ {
 		class := &w.q.classes[c]
 		for q := range w.facts.fours {
@@ -139,6 +153,13 @@ func (w *work) know() {
 		w.facts.bulk, w.facts.ports = append(w.facts.bulk, class.bulk), append(w.facts.ports, len(class.Ports) > 0)
 		w.facts.share = append(w.facts.share, max(1, (w.q.classes[class.base].all+3)/4))
 		w.facts.rules = append(w.facts.rules, w.rulesOf(class))
+		key = class.direction(key[:0], w.st.Dims)
+		n, ok := w.facts.directions[string(key)]
+		if !ok {
+			n = len(w.facts.directions)
+			w.facts.directions[string(key)] = n
+		}
+		w.facts.direction = append(w.facts.direction, n)
 		for _, m := range class.members {
 			w.facts.rules[m.class] = ruled // bundles bring more of it
 		}
@@ -201,10 +222,17 @@ func fits(parts, room []four) float64 {
 	fits := 1e9
 	for q := range parts {
 		x, y := &parts[q], &room[q]
-		for i := range x {
-			if n := x[i] * y[i]; n < fits {
-				fits = n
-			}
+		if n := x[0] * y[0]; n < fits {
+			fits = n
+		}
+		if n := x[1] * y[1]; n < fits {
+			fits = n
+		}
+		if n := x[2] * y[2]; n < fits {
+			fits = n
+		}
+		if n := x[3] * y[3]; n < fits {
+			fits = n
 		}
 	}
 	if fits < 1-1e-9 {
