@@ -13,8 +13,8 @@ import (
 
 // Patience says how long and how often things are tried.
 type Patience struct {
-	Ours      time.Duration // as long are our runs repeated
-	OursRuns  int           // but no more often than this
+	Ours      time.Duration // as long are our runs repeated, before those of upstream and after them
+	OursRuns  int           // but no more often than this, each time
 	Theirs    time.Duration // one run of upstream takes no longer
 	TheirRuns int           // complete runs of upstream: the best price counts
 	Slow      time.Duration // a run that takes this long is not repeated
@@ -44,23 +44,27 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 		return row, fmt.Errorf("build %s: %w", w.Name, err)
 	}
 	row.Pods = c.Pending
-	stop, err := p.watch(w.Name)
-	if err != nil {
+	ours := &ours{patience: p, c: c, check: check, row: &row}
+	if err := ours.run(); err != nil {
 		return row, err
 	}
-	snapshot := p.ours(&row, c, check, stop)
-	if w.OursOnly {
-		return row, nil
-	}
-	if w.Smaller != nil {
-		if c, err = w.Smaller(); err != nil {
-			return row, fmt.Errorf("build the smaller %s: %w", w.Name, err)
+	if !w.OursOnly {
+		snapshot := ours.snapshot
+		if w.Smaller != nil {
+			if c, err = w.Smaller(); err != nil {
+				return row, fmt.Errorf("build the smaller %s: %w", w.Name, err)
+			}
+			snapshot = c.Objects.Snapshot(c.View())
 		}
-		snapshot = c.Objects.Snapshot(c.View())
+		t := theirs{patience: p, c: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
+		row.Theirs = t.out
+		if err := t.run(); err != nil {
+			return row, err
+		}
+		ours.repeat() // the machine may have been slower, or faster, since
 	}
-	t := theirs{patience: p, c: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
-	row.Theirs = t.out
-	return row, t.run()
+	ours.judge()
+	return row, nil
 }
 
 func (p Patience) watch(name string) (func(), error) {
@@ -70,33 +74,58 @@ func (p Patience) watch(name string) (func(), error) {
 	return p.Watch(name)
 }
 
-// ours makes our plans, calls ready when they are made, and returns what they were made for.
-func (p Patience) ours(row *Row, c workload.Case, check Check, ready func()) cluster.Snapshot {
-	o := &row.Ours
-	o.Pods = c.Pending
-	var snapshot cluster.Snapshot
-	o.Prepare = measure(func() { snapshot = c.Objects.Snapshot(c.View()) }).Seconds
-	var plan packing.Plan
-	solve := func() { plan = packing.Solve(snapshot, c.Market, packing.Usual) }
+// ours is our side of a workload.
+type ours struct {
+	patience Patience
+	c        workload.Case
+	check    Check
+	row      *Row
 
-	cold := measure(solve) // its time counts only where there is no other
-	var samples []Sample
-	for spent := cold.Seconds; len(samples) < p.OursRuns && spent < p.Ours.Seconds(); {
-		s := again(solve)
-		samples = append(samples, s)
+	snapshot cluster.Snapshot
+	plan     packing.Plan
+	cold     Sample
+	samples  []Sample
+}
+
+// run makes the first plan, and then some more.
+func (o *ours) run() error {
+	out := &o.row.Ours
+	out.Pods = o.c.Pending
+	stop, err := o.patience.watch(o.row.Workload.Name)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	out.Prepare = measure(func() { o.snapshot = o.c.Objects.Snapshot(o.c.View()) }).Seconds
+	o.cold = measure(o.solve)
+	o.repeat()
+	return nil
+}
+
+func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.c.Market, packing.Usual) }
+
+// repeat makes more plans, as long and as often as patience lasts.
+func (o *ours) repeat() {
+	spent := o.cold.Seconds
+	for n := 0; n < o.patience.OursRuns && spent < o.patience.Ours.Seconds(); n++ {
+		s := again(o.solve)
+		o.samples = append(o.samples, s)
 		spent += s.Seconds
 	}
-	ready()
-	o.Sample, o.Runs = cold, 1
-	if len(samples) > 0 {
-		o.Sample, o.Runs = median(samples), len(samples)
-		o.Before, o.Peak = cold.Before, cold.Peak
+}
+
+// judge writes down what the runs took, and what the plan is. The time of the first counts only where there is no other.
+func (o *ours) judge() {
+	out := &o.row.Ours
+	out.Sample, out.Runs = o.cold, 1
+	if len(o.samples) > 0 {
+		out.Sample, out.Runs = median(o.samples), len(o.samples)
+		out.Before, out.Peak = o.cold.Before, o.cold.Peak
 	}
-	o.read(plan)
-	o.judge(check, snapshot, c.Market, plan)
-	row.Classes = plan.Classes
-	row.Bound, row.Hopeless, row.Loose = boundOf(snapshot, c.Market, plan)
-	return snapshot
+	out.read(o.plan)
+	out.judge(o.check, o.snapshot, o.c.Market, o.plan)
+	o.row.Classes = o.plan.Classes
+	o.row.Bound, o.row.Hopeless, o.row.Loose = boundOf(o.snapshot, o.c.Market, o.plan)
 }
 
 // judge notes what the checker says.
