@@ -125,7 +125,7 @@ func (o *ours) judge() {
 	out.read(o.plan)
 	out.judge(o.check, o.snapshot, o.c.Market, o.plan)
 	o.row.Classes = o.plan.Classes
-	o.row.Bound, o.row.Hopeless, o.row.Loose = boundOf(o.snapshot, o.c.Market, o.plan)
+	o.row.Bound, o.row.Hopeless, o.row.Loose = boundOf(o.row.Workload.Kind, o.snapshot, o.c.Market, o.plan)
 }
 
 // judge notes what the checker says.

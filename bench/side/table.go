@@ -106,9 +106,6 @@ func (r *Row) notes() []string {
 	if r.Loose != "" {
 		say("the bound is that %s", r.Loose)
 	}
-	if r.Workload.Kind == workload.Wishing {
-		say("the bound leaves wishes out, which both plans meet as far as they can be met, so it is no limit here")
-	}
 	if r.Hopeless > 0 {
 		say("%s could be nowhere, whatever is bought", plural(r.Hopeless, "pod"))
 	}

@@ -32,7 +32,7 @@ type Kind int
 const (
 	Free        Kind = iota // pods without constraints among each other: within 3 % of the bound
 	Constrained             // with spread, affinity or anti-affinity: within 8 %
-	Wishing                 // with wishes that cost money, which no bound knows of
+	Wishing                 // with wishes about hosts that cost money: within 8 % of plans that meet them
 )
 
 // Workload is one row of the benchmark.
@@ -63,13 +63,11 @@ type Aim struct {
 	Bytes   uint64  // peak of the process, at most
 }
 
-// MostGap is how far above the bound a plan may be, in percent; 0 if that says nothing.
+// MostGap is how far above the bound a plan may be, in percent.
 func (k Kind) MostGap() float64 {
 	switch k {
-	case Constrained:
+	case Constrained, Wishing:
 		return 8
-	case Wishing:
-		return 0
 	}
 	return 3
 }
