@@ -1,8 +1,10 @@
 package interruption
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,22 +57,35 @@ func reader(e event) func(json.RawMessage, *Notice) error {
 	if e.Version != "0" && e.Version != "" {
 		return nil
 	}
-	switch e.Source + "/" + e.DetailType {
-	case "aws.ec2/EC2 Spot Instance Interruption Warning":
-		return instance(SpotInterrupted)
-	case "aws.ec2/EC2 Instance Rebalance Recommendation":
-		return instance(RebalanceRecommended)
-	case "aws.ec2/EC2 Capacity Reservation Instance Interruption Warning",
-		"aws.ec2/EC2 Interruptible Capacity Reservation Instance Interruption Warning": // the user guide has this one
-		return instance(ReservationInterrupted)
-	case "aws.ec2/EC2 Instance State-change Notification":
-		return readState
-	case "aws.ec2/Capacity Block Reservation Expiration Warning":
-		return readBlock
-	case "aws.health/AWS Health Event":
-		return readHealth
+	return readers()[Event{Source: e.Source, DetailType: e.DetailType}]
+}
+
+// Event is a kind of event, in EventBridge's words.
+type Event struct {
+	Source     string // "aws.ec2"
+	DetailType string // "EC2 Instance State-change Notification"
+}
+
+// Events are the events that Parse understands, sorted: rules of EventBridge send these to the queue, and need send no others.
+func Events() []Event {
+	return slices.SortedFunc(maps.Keys(readers()), func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.DetailType, b.DetailType))
+	})
+}
+
+// readers are what reads the details of each event.
+func readers() map[Event]func(json.RawMessage, *Notice) error {
+	const ec2 = "aws.ec2"
+	return map[Event]func(json.RawMessage, *Notice) error{
+		{ec2, "EC2 Spot Instance Interruption Warning"}:                 instance(SpotInterrupted),
+		{ec2, "EC2 Instance Rebalance Recommendation"}:                  instance(RebalanceRecommended),
+		{ec2, "EC2 Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
+		// The user guide has this one.
+		{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
+		{ec2, "EC2 Instance State-change Notification"}:                               readState,
+		{ec2, "Capacity Block Reservation Expiration Warning"}:                        readBlock,
+		{"aws.health", "AWS Health Event"}:                                            readHealth,
 	}
-	return nil
 }
 
 // ofInstance are the details of events about one instance.
