@@ -35,30 +35,35 @@ func (s Scope) launch() []Statement {
 	out := []Statement{
 		{
 			Why:    "An instance is made of an image in a subnet with security groups, which belong to others; being used does not change them. RunInstances is what CreateFleet does in our name, and is asked about by a dry run.",
+			Worst:  "A launch can name any image, subnet and security group of the region that the account may use; what is launched still needs the cluster's tags and gets a node role at most.",
 			Sid:    "UseWhatOthersMade",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:RunInstances"},
 			Resource: s.ec2("capacity-reservation", "image", "placement-group", "security-group", "snapshot", "subnet"),
 		},
 		{
 			Why:    "Instances are launched from the controller's own launch templates only.",
+			Worst:  "Instances cost money, up to the account's quotas.",
 			Sid:    "UseOwnLaunchTemplates",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:RunInstances"},
 			Resource: s.ec2("launch-template"), Condition: s.marked(resourceTag),
 		},
 		{
 			Why:    "Whatever is made carries the cluster's tags from its first moment.",
+			Worst:  "Instances of any type and number that the account's quotas allow. They run any user data, so whoever has this can do what nodes can do.",
 			Sid:    "MakeWhatIsTagged",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:RunInstances"},
 			Resource: made, Condition: s.marked(requestTag),
 		},
 		{
 			Why:    "Tagging while making takes a permission of its own.",
+			Worst:  "What is made anew carries more tags than the cluster's, of any value. Nothing that is there already is tagged.",
 			Sid:    "TagWhatIsMade",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
 			Resource: made, Condition: tagging,
 		},
 		{
 			Why:    "An instance whose Node has joined is named after it. No other tags of what is there already can be changed.",
+			Worst:  "An instance of the cluster has a wrong Name or NodeClaim.",
 			Sid:    "NameOwnInstances",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
 			Resource: s.ec2("instance"), Condition: Conditions{
@@ -70,6 +75,7 @@ func (s Scope) launch() []Statement {
 		},
 		{
 			Why:    "Nodes are given back. Those that Karpenter bought, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.",
+			Worst:  "All nodes that were bought for the cluster end at once, and without LeaveNamesakesAlone those of a cluster of the same name. No other instance of the account does.",
 			Sid:    "EndOwnInstances",
 			Effect: allow, Action: []string{"ec2:TerminateInstances"},
 			Resource: s.ec2("instance"), Condition: Conditions{
@@ -79,6 +85,7 @@ func (s Scope) launch() []Statement {
 		},
 		{
 			Why:    "Launch templates that nothing uses any more are deleted.",
+			Worst:  "Launches that use the template fail; the controller makes it anew.",
 			Sid:    "DeleteOwnLaunchTemplates",
 			Effect: allow, Action: []string{"ec2:DeleteLaunchTemplate"},
 			Resource: s.ec2("launch-template"), Condition: s.marked(resourceTag),
@@ -87,6 +94,7 @@ func (s Scope) launch() []Statement {
 	if s.UID != anyUID {
 		out = append(out, Statement{
 			Why:    "What carries the UID of another cluster belongs to that cluster, be its name the same. This statement is there only where the UID was given.",
+			Worst:  "Nothing: it only takes away.",
 			Sid:    "LeaveNamesakesAlone",
 			Effect: deny, Action: []string{"ec2:CreateTags", "ec2:TerminateInstances"},
 			Resource: s.ec2("instance"), Condition: Conditions{
@@ -113,25 +121,24 @@ func (s Scope) profiles() []Statement {
 	for _, role := range s.NodeRoles {
 		roles = append(roles, s.arn("iam", "", s.Account, "role/"+strings.TrimPrefix(role, "/")))
 	}
-	services := []string{"ec2.amazonaws.com"}
-	if s.Partition == "aws-cn" {
-		services = append(services, "ec2.amazonaws.com.cn")
-	}
 	return []Statement{
 		{
-			Why:    "Nodes get these roles, and no others.",
+			Why:    "Nodes get these roles, and no others. EC2 goes by another name in China.",
+			Worst:  "Instances do what these roles allow. Give a node role what nodes need, and pods roles of their own.",
 			Sid:    "PassNodeRoles",
 			Effect: allow, Action: []string{"iam:PassRole"}, Resource: roles,
-			Condition: Conditions{"StringEquals": {"iam:PassedToService": services}},
+			Condition: Conditions{"StringEquals": {"iam:PassedToService": {"ec2.amazonaws.com", "ec2.amazonaws.com.cn"}}},
 		},
 		{
 			Why:    "An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own. Tagging while making takes a permission of its own.",
+			Worst:  "The account's quota of instance profiles is used up.",
 			Sid:    "MakeInstanceProfiles",
 			Effect: allow, Action: []string{"iam:CreateInstanceProfile", "iam:TagInstanceProfile"}, Resource: own,
 			Condition: marked(requestTag),
 		},
 		{
 			Why:    "The role goes into the profile; a profile that nothing uses any more is emptied and deleted.",
+			Worst:  "New nodes of the cluster have no role and do not join, until the controller has mended the profile.",
 			Sid:    "ChangeOwnInstanceProfiles",
 			Effect: allow, Action: []string{"iam:AddRoleToInstanceProfile", "iam:DeleteInstanceProfile", "iam:RemoveRoleFromInstanceProfile"},
 			Resource: own, Condition: marked(resourceTag),
@@ -148,6 +155,7 @@ func (s Scope) reading() []Statement {
 	return []Statement{
 		{
 			Why:    "Types, zones, prices of spot, images, networks, reservations, and what the cluster has in the region. EC2 cannot restrict these by resource.",
+			Worst:  "Whoever has this sees the region's instances, images and networks, with their tags; neither user data nor disks.",
 			Sid:    "ReadRegion",
 			Effect: allow,
 			Action: []string{
@@ -159,26 +167,31 @@ func (s Scope) reading() []Statement {
 		},
 		{
 			Why:    "AWS publishes the ids of its images there. Own parameters that EC2NodeClasses name have to be added.",
+			Worst:  "What these parameters say is read: AWS publishes its own to everybody. Name none of your own that holds a secret.",
 			Sid:    "ReadImageParameters",
 			Effect: allow, Action: []string{"ssm:GetParameter"}, Resource: parameters,
 		},
 		{
 			Why:    "On-demand prices. The Price List has no resources.",
+			Worst:  "Nothing: prices are public.",
 			Sid:    "ReadPrices",
 			Effect: allow, Action: []string{"pricing:GetProducts"}, Resource: []string{"*"},
 		},
 		{
 			Why:    "The API server's address, the version, the VPC and the range of services' addresses.",
+			Worst:  "The API server's address and the cluster's settings are known. This is no access to Kubernetes.",
 			Sid:    "ReadCluster",
 			Effect: allow, Action: []string{"eks:DescribeCluster"}, Resource: []string{s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)},
 		},
 		{
 			Why:    "Whether the profile that an EC2NodeClass names is there and has a role; IAM looks for what is not there by its name alone.",
+			Worst:  "Whoever knows a profile's name knows the name of its role.",
 			Sid:    "ReadInstanceProfiles",
 			Effect: allow, Action: []string{"iam:GetInstanceProfile"}, Resource: []string{s.arn("iam", "", s.Account, "instance-profile/*")},
 		},
 		{
 			Why:    "Profiles that were left behind are found by the cluster's path.",
+			Worst:  "The names of the account's instance profiles and of their roles are known.",
 			Sid:    "ListInstanceProfiles",
 			Effect: allow, Action: []string{"iam:ListInstanceProfiles"}, Resource: []string{"*"},
 		},
@@ -189,6 +202,7 @@ func (s Scope) reading() []Statement {
 func (s Scope) interruption() []Statement {
 	return []Statement{{
 		Why:    "Notices are read and deleted when they have been heeded. sqs:DeleteMessage stands for batches, too.",
+		Worst:  "Notices are lost: machines that AWS takes away end without having been emptied.",
 		Sid:    "HeedInterruptions",
 		Effect: allow, Action: []string{"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"},
 		Resource: []string{s.arn("sqs", s.Region, s.Account, s.Queue)},
