@@ -1,0 +1,424 @@
+# The cluster.
+
+variable "create" {
+  description = "Whether anything is made at all."
+  type        = bool
+  default     = true
+}
+
+variable "cluster_name" {
+  description = "Name of the EKS cluster."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$", var.cluster_name))
+    error_message = "The name of an EKS cluster has 1 to 100 letters, digits, hyphens and underscores."
+  }
+}
+
+variable "cluster_uid" {
+  description = "UID of the cluster's kube-system namespace. With it IAM keeps apart two clusters of one name in one account and region; without it only the controller does."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.cluster_uid == null || can(regex("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", var.cluster_uid))
+    error_message = "Want a UID such as 11111111-2222-3333-4444-555555555555: kubectl get namespace kube-system -o jsonpath={.metadata.uid}"
+  }
+}
+
+variable "cluster_ip_family" {
+  description = "IP family of the cluster, ipv4 or ipv6. With ipv6 a policy AmazonEKS_CNI_IPv6_Policy must exist in the account."
+  type        = string
+  default     = "ipv4"
+
+  validation {
+    condition     = contains(["ipv4", "ipv6"], var.cluster_ip_family)
+    error_message = "Want ipv4 or ipv6."
+  }
+}
+
+variable "region" {
+  description = "Region of the cluster. By default that of the provider."
+  type        = string
+  default     = null
+}
+
+variable "tags" {
+  description = "Tags for whatever is made."
+  type        = map(string)
+  default     = {}
+}
+
+# The controller's role.
+
+variable "create_iam_role" {
+  description = "Whether the controller's role is made."
+  type        = bool
+  default     = true
+}
+
+variable "iam_role_name" {
+  description = "Name of the controller's role."
+  type        = string
+  default     = "KarpenterController"
+}
+
+variable "iam_role_use_name_prefix" {
+  description = "Whether iam_role_name is only the beginning of the name."
+  type        = bool
+  default     = true
+}
+
+variable "iam_role_path" {
+  description = "Path of the controller's role."
+  type        = string
+  default     = "/"
+}
+
+variable "iam_role_description" {
+  description = "Description of the controller's role."
+  type        = string
+  default     = "Joiner controller"
+}
+
+variable "iam_role_max_session_duration" {
+  description = "The longest session of the controller's role, in seconds, from 3600 to 43200."
+  type        = number
+  default     = null
+}
+
+variable "iam_role_permissions_boundary_arn" {
+  description = "ARN of a policy that bounds the controller's role."
+  type        = string
+  default     = null
+}
+
+variable "iam_role_tags" {
+  description = "More tags for the controller's role."
+  type        = map(string)
+  default     = {}
+}
+
+variable "iam_role_policies" {
+  description = "More policies for the controller's role: a name of your choice to the ARN."
+  type        = map(string)
+  default     = {}
+}
+
+variable "iam_policy_name" {
+  description = "Beginning of the names of the controller's policies."
+  type        = string
+  default     = "KarpenterController"
+}
+
+variable "iam_policy_use_name_prefix" {
+  description = "Whether something random ends the names of the policies."
+  type        = bool
+  default     = true
+}
+
+variable "iam_policy_path" {
+  description = "Path of the controller's policies."
+  type        = string
+  default     = "/"
+}
+
+variable "iam_policy_description" {
+  description = "Description of the controller's policies."
+  type        = string
+  default     = "Joiner controller policy"
+}
+
+variable "ami_id_ssm_parameter_arns" {
+  description = "ARNs of own Systems Manager parameters that EC2NodeClasses select images by."
+  type        = list(string)
+  default     = []
+}
+
+# How pods get the role.
+
+variable "namespace" {
+  description = "Namespace that Joiner is installed in."
+  type        = string
+  default     = "kube-system"
+}
+
+variable "service_account" {
+  description = "Service account of Joiner's pods."
+  type        = string
+  default     = "joiner"
+}
+
+variable "enable_pod_identity" {
+  description = "Whether the role trusts EKS Pod Identity."
+  type        = bool
+  default     = true
+}
+
+variable "create_pod_identity_association" {
+  description = "Whether Pod Identity gives the role to the service account. Needs the add-on eks-pod-identity-agent; does not work on Fargate."
+  type        = bool
+  default     = true
+}
+
+variable "enable_irsa" {
+  description = "Whether the role trusts the service account by the cluster's OIDC provider. The only way on Fargate."
+  type        = bool
+  default     = false
+}
+
+variable "irsa_oidc_provider_arn" {
+  description = "ARN of the cluster's OIDC provider, for enable_irsa."
+  type        = string
+  default     = ""
+}
+
+variable "irsa_namespace_service_accounts" {
+  description = "Service accounts that may have the role, as namespace:name. By default the one of namespace and service_account."
+  type        = list(string)
+  default     = null
+}
+
+variable "irsa_assume_role_condition_test" {
+  description = "How the service account is compared: StringEquals or StringLike."
+  type        = string
+  default     = "StringEquals"
+
+  validation {
+    condition     = contains(["StringEquals", "StringLike"], var.irsa_assume_role_condition_test)
+    error_message = "Want StringEquals or StringLike."
+  }
+}
+
+# The interruption queue.
+
+variable "enable_spot_termination" {
+  description = "Whether a queue and event rules are made, by which AWS says that it will take a machine away: spot, but also health, reservations and stops."
+  type        = bool
+  default     = true
+}
+
+variable "queue_name" {
+  description = "Name of the queue. By default Karpenter-<cluster_name>. With enable_spot_termination = false, one that is there already."
+  type        = string
+  default     = null
+}
+
+variable "queue_managed_sse_enabled" {
+  description = "Whether SQS encrypts messages with keys of its own, where queue_kms_master_key_id is not set."
+  type        = bool
+  default     = true
+}
+
+variable "queue_kms_master_key_id" {
+  description = "KMS key that encrypts messages. The key's policy must allow events.amazonaws.com and the controller's role to use it."
+  type        = string
+  default     = null
+}
+
+variable "queue_kms_data_key_reuse_period_seconds" {
+  description = "How long SQS uses a data key before it asks KMS again, in seconds."
+  type        = number
+  default     = null
+}
+
+variable "rule_name_prefix" {
+  description = "Beginning of the names of the event rules."
+  type        = string
+  default     = "Karpenter"
+}
+
+# The nodes' role.
+
+variable "create_node_iam_role" {
+  description = "Whether the role of nodes is made."
+  type        = bool
+  default     = true
+}
+
+variable "node_iam_role_arn" {
+  description = "ARN of the role of nodes, where create_node_iam_role is false."
+  type        = string
+  default     = null
+}
+
+variable "additional_node_iam_role_arns" {
+  description = "ARNs of more roles that EC2NodeClasses may name."
+  type        = list(string)
+  default     = []
+}
+
+variable "node_iam_role_name" {
+  description = "Name of the role of nodes. By default Karpenter-<cluster_name>."
+  type        = string
+  default     = null
+}
+
+variable "node_iam_role_use_name_prefix" {
+  description = "Whether node_iam_role_name is only the beginning of the name."
+  type        = bool
+  default     = true
+}
+
+variable "node_iam_role_path" {
+  description = "Path of the role of nodes."
+  type        = string
+  default     = "/"
+}
+
+variable "node_iam_role_description" {
+  description = "Description of the role of nodes."
+  type        = string
+  default     = null
+}
+
+variable "node_iam_role_max_session_duration" {
+  description = "The longest session of the role of nodes, in seconds, from 3600 to 43200."
+  type        = number
+  default     = null
+}
+
+variable "node_iam_role_permissions_boundary" {
+  description = "ARN of a policy that bounds the role of nodes."
+  type        = string
+  default     = null
+}
+
+variable "node_iam_role_attach_cni_policy" {
+  description = "Whether nodes may do what the VPC CNI needs. Without it, give aws-node a role of its own, or nodes do not become ready."
+  type        = bool
+  default     = true
+}
+
+variable "node_iam_role_additional_policies" {
+  description = "More policies for the role of nodes: a name of your choice to the ARN."
+  type        = map(string)
+  default     = {}
+}
+
+variable "node_iam_role_tags" {
+  description = "More tags for the role of nodes."
+  type        = map(string)
+  default     = {}
+}
+
+variable "create_access_entry" {
+  description = "Whether an access entry lets nodes join. Not where the role has one already, nor where the cluster's authentication mode is CONFIG_MAP: see output aws_auth_roles."
+  type        = bool
+  default     = true
+}
+
+variable "access_entry_type" {
+  description = "Type of the nodes' access entry: EC2_LINUX or EC2_WINDOWS."
+  type        = string
+  default     = "EC2_LINUX"
+
+  validation {
+    condition     = contains(["EC2_LINUX", "EC2_WINDOWS"], var.access_entry_type)
+    error_message = "Nodes have EC2_LINUX or EC2_WINDOWS. Fargate's role gets an entry of its own: create_fargate_access_entry."
+  }
+}
+
+variable "create_instance_profile" {
+  description = "Whether an instance profile is made, for EC2NodeClasses that name one in spec.instanceProfile."
+  type        = bool
+  default     = false
+}
+
+# Fargate.
+
+variable "create_fargate_profile" {
+  description = "Whether a Fargate profile runs Joiner's pods."
+  type        = bool
+  default     = false
+}
+
+variable "fargate_profile_name" {
+  description = "Name of the Fargate profile."
+  type        = string
+  default     = "joiner"
+}
+
+variable "fargate_subnet_ids" {
+  description = "Private subnets for the pods. They need a way to ECR, STS, EC2, EKS, SSM and SQS."
+  type        = list(string)
+  default     = []
+}
+
+variable "fargate_selectors" {
+  description = "Which pods the profile runs. By default those in namespace with the label app.kubernetes.io/name: joiner."
+  type = list(object({
+    namespace = string
+    labels    = optional(map(string))
+  }))
+  default = null
+}
+
+variable "create_fargate_iam_role" {
+  description = "Whether the pod execution role is made."
+  type        = bool
+  default     = true
+}
+
+variable "fargate_iam_role_arn" {
+  description = "ARN of the pod execution role, where create_fargate_iam_role is false. Not the role of nodes."
+  type        = string
+  default     = null
+}
+
+variable "fargate_iam_role_name" {
+  description = "Name of the pod execution role."
+  type        = string
+  default     = "JoinerFargate"
+}
+
+variable "fargate_iam_role_use_name_prefix" {
+  description = "Whether fargate_iam_role_name is only the beginning of the name."
+  type        = bool
+  default     = true
+}
+
+variable "fargate_iam_role_permissions_boundary" {
+  description = "ARN of a policy that bounds the pod execution role."
+  type        = string
+  default     = null
+}
+
+variable "create_fargate_access_entry" {
+  description = "Whether the pod execution role gets an access entry FARGATE_LINUX. Not where it has one already, nor where the authentication mode is CONFIG_MAP."
+  type        = bool
+  default     = true
+}
+
+# The chart.
+
+variable "create_helm_release" {
+  description = "Whether the chart is installed. The helm provider must know the cluster."
+  type        = bool
+  default     = false
+}
+
+variable "helm_chart" {
+  description = "The chart: a folder, a file or a name. By default the chart that this module comes with."
+  type        = string
+  default     = null
+}
+
+variable "helm_repository" {
+  description = "Where the chart is, if helm_chart is a name."
+  type        = string
+  default     = null
+}
+
+variable "helm_version" {
+  description = "Version of the chart, if it comes from a repository."
+  type        = string
+  default     = null
+}
+
+variable "helm_values" {
+  description = "More values, as YAML; the later win, and they win over what this module sets. Lists are replaced, not joined: that is Helm's way."
+  type        = list(string)
+  default     = []
+}

@@ -1,0 +1,23 @@
+module github.com/joiner-sh/joiner/hack/deploy
+
+go 1.26.6
+
+require (
+	github.com/hashicorp/hcl/v2 v2.25.0
+	github.com/joiner-sh/joiner v0.0.0-00010101000000-000000000000
+	github.com/zclconf/go-cty v1.19.0
+	github.com/zclconf/go-cty-yaml v1.2.0
+)
+
+require (
+	github.com/agext/levenshtein v1.2.1 // indirect
+	github.com/apparentlymart/go-textseg/v15 v15.0.0 // indirect
+	github.com/apparentlymart/go-textseg/v17 v17.0.1 // indirect
+	github.com/mitchellh/go-wordwrap v1.0.1 // indirect
+	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/tools v0.49.0 // indirect
+)
+
+replace github.com/joiner-sh/joiner => ../../

@@ -1,0 +1,214 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// Module is one folder of Terraform, as written.
+type Module struct {
+	Folder    string
+	Variables map[string]*Variable
+	Outputs   map[string]*Output
+	Locals    map[string]hcl.Expression
+	Resources map[string]*hclsyntax.Block // by "aws_iam_role.node", data sources by "data.aws_region.current"
+	Calls     map[string]*hclsyntax.Block // module blocks by name
+	Others    []*hclsyntax.Block          // terraform, provider, moved
+}
+
+// Variable is an input.
+type Variable struct {
+	Name, Description string
+	Type              cty.Type
+	TypeText          string // as written
+	Default           *cty.Value
+	DefaultText       string // as written; empty: the variable must be set
+
+	defaults   *typeexpr.Defaults
+	validation []*hclsyntax.Block
+}
+
+// Output is a result.
+type Output struct {
+	Name, Description string
+	Value             hcl.Expression
+}
+
+// Read reads the .tf files of a folder.
+func Read(folder string) (*Module, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.tf"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("read module %s: there is no .tf file (%w)", folder, errors.Join(err))
+	}
+	m := &Module{
+		Folder: folder, Variables: map[string]*Variable{}, Outputs: map[string]*Output{}, Locals: map[string]hcl.Expression{},
+		Resources: map[string]*hclsyntax.Block{}, Calls: map[string]*hclsyntax.Block{},
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file) //nolint:gosec // the file is one of the folder's own
+		if err != nil {
+			return nil, fmt.Errorf("read module %s: %w", folder, err)
+		}
+		f, diags := hclsyntax.ParseConfig(text, file, hcl.InitialPos)
+		if diags.HasErrors() {
+			return nil, fmt.Errorf("read module %s: %w", folder, diags)
+		}
+		for _, block := range f.Body.(*hclsyntax.Body).Blocks {
+			if err := m.add(block, text); err != nil {
+				return nil, fmt.Errorf("read module %s: %s: %w", folder, block.TypeRange, err)
+			}
+		}
+	}
+	return m, nil
+}
+
+// add takes one block of the highest level.
+func (m *Module) add(block *hclsyntax.Block, text []byte) error {
+	labels := strings.Join(block.Labels, ".")
+	switch block.Type {
+	case "variable":
+		v, err := readVariable(block, text)
+		if err != nil {
+			return err
+		}
+		return once(m.Variables, labels, v)
+	case "output":
+		o := &Output{Name: labels, Description: constant(block.Body, "description"), Value: block.Body.Attributes["value"].Expr}
+		return once(m.Outputs, labels, o)
+	case "locals":
+		for name, attribute := range block.Body.Attributes {
+			if err := once(m.Locals, name, hcl.Expression(attribute.Expr)); err != nil {
+				return err
+			}
+		}
+	case "resource":
+		return once(m.Resources, labels, block)
+	case "data":
+		return once(m.Resources, "data."+labels, block)
+	case "module":
+		return once(m.Calls, labels, block)
+	case "terraform", "provider", "moved":
+		m.Others = append(m.Others, block)
+	default:
+		return fmt.Errorf("a block %q is not understood here", block.Type)
+	}
+	return nil
+}
+
+func once[V any](into map[string]V, name string, value V) error {
+	if _, ok := into[name]; ok {
+		return fmt.Errorf("%s is there twice", name)
+	}
+	into[name] = value
+	return nil
+}
+
+func readVariable(block *hclsyntax.Block, text []byte) (*Variable, error) {
+	v := &Variable{Name: block.Labels[0], Description: constant(block.Body, "description"), Type: cty.DynamicPseudoType}
+	if a := block.Body.Attributes["type"]; a != nil {
+		typ, defaults, diags := typeexpr.TypeConstraintWithDefaults(a.Expr)
+		if diags.HasErrors() {
+			return nil, diags
+		}
+		v.Type, v.defaults, v.TypeText = typ, defaults, string(a.Expr.Range().SliceBytes(text))
+	}
+	if a := block.Body.Attributes["default"]; a != nil {
+		value, diags := a.Expr.Value(nil)
+		if diags.HasErrors() {
+			return nil, diags
+		}
+		value, err := v.converted(value)
+		if err != nil {
+			return nil, err
+		}
+		v.Default, v.DefaultText = &value, string(a.Expr.Range().SliceBytes(text))
+	}
+	for _, b := range block.Body.Blocks {
+		if b.Type != "validation" {
+			return nil, fmt.Errorf("variable %s has a block %q", v.Name, b.Type)
+		}
+		v.validation = append(v.validation, b)
+	}
+	return v, nil
+}
+
+// converted makes a value the variable's type, with the defaults of optional attributes.
+func (v *Variable) converted(value cty.Value) (cty.Value, error) {
+	if v.defaults != nil && !value.IsNull() {
+		value = v.defaults.Apply(value)
+	}
+	value, err := convert.Convert(value, v.Type)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("variable %s: %w", v.Name, err)
+	}
+	return value, nil
+}
+
+// constant is an attribute's text; empty if it has none.
+func constant(body *hclsyntax.Body, name string) string {
+	a := body.Attributes[name]
+	if a == nil {
+		return ""
+	}
+	value, diags := a.Expr.Value(nil)
+	if diags.HasErrors() || value.Type() != cty.String {
+		return ""
+	}
+	return value.AsString()
+}
+
+// Used are the variables that the module does something with, sorted.
+func (m *Module) Used() []string {
+	var out []string
+	note := func(e hcl.Expression) {
+		for _, t := range e.Variables() {
+			if attribute, ok := second(t); ok && t.RootName() == "var" {
+				out = append(out, attribute)
+			}
+		}
+	}
+	for _, e := range m.Locals {
+		note(e)
+	}
+	for _, o := range m.Outputs {
+		note(o.Value)
+	}
+	var walk func(*hclsyntax.Body)
+	walk = func(b *hclsyntax.Body) {
+		for _, a := range b.Attributes {
+			note(a.Expr)
+		}
+		for _, inner := range b.Blocks {
+			walk(inner.Body)
+		}
+	}
+	for _, blocks := range []map[string]*hclsyntax.Block{m.Resources, m.Calls} {
+		for _, b := range blocks {
+			walk(b.Body)
+		}
+	}
+	for _, b := range m.Others {
+		walk(b.Body)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// second is the name after the first of a.b.c.
+func second(t hcl.Traversal) (string, bool) {
+	if len(t) < 2 {
+		return "", false
+	}
+	a, ok := t[1].(hcl.TraverseAttr)
+	return a.Name, ok
+}

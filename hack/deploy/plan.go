@@ -1,0 +1,310 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// Inputs are what a plan is made of, beside the module.
+type Inputs struct {
+	Variables map[string]cty.Value
+	Data      map[string]cty.Value // what data sources answer, by type: "aws_region"
+	Modules   map[string]cty.Value // outputs of modules of others, by the name of the call
+}
+
+// Plan is what a module would make.
+type Plan struct {
+	Resources map[string]cty.Value // by address: aws_iam_role.node[0], aws_iam_policy.controller["launch"], module.joiner.…
+	Outputs   map[string]cty.Value
+	Moved     map[string]string   // address before → address now, without instance keys
+	After     map[string][]string // resource → what it waits for by depends_on
+}
+
+// NewPlan plans a module.
+func NewPlan(m *Module, in Inputs) (*Plan, error) {
+	p := &planner{
+		m: m, in: in, vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, made: map[string]cty.Value{}, busy: map[string]bool{},
+		plan: &Plan{Resources: map[string]cty.Value{}, Outputs: map[string]cty.Value{}, Moved: map[string]string{}, After: map[string][]string{}},
+	}
+	if err := p.variables(); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Locals)) {
+		if err := p.local(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
+		if err := p.resource(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Calls)) {
+		if err := p.call(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
+		value, err := p.eval(m.Outputs[name].Value, nil)
+		if err != nil {
+			return nil, fmt.Errorf("output %s: %w", name, err)
+		}
+		p.plan.Outputs[name] = value
+	}
+	return p.plan, p.others()
+}
+
+// planner finds values when they are asked for, each once.
+type planner struct {
+	m      *Module
+	in     Inputs
+	vars   map[string]cty.Value
+	locals map[string]cty.Value
+	made   map[string]cty.Value // resources, data sources and modules, all instances in one
+	busy   map[string]bool      // what is being found, for circles
+	plan   *Plan
+}
+
+// variables takes what was set, fills in defaults and asks the validations.
+func (p *planner) variables() error {
+	for name := range p.in.Variables {
+		if p.m.Variables[name] == nil {
+			return fmt.Errorf("unsupported argument: module %s has no variable %q", p.m.Folder, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.m.Variables)) {
+		v := p.m.Variables[name]
+		value, ok := p.in.Variables[name]
+		switch {
+		case ok:
+			var err error
+			if value, err = v.converted(value); err != nil {
+				return err
+			}
+		case v.Default != nil:
+			value = *v.Default
+		default:
+			return fmt.Errorf("missing required argument: %s", name)
+		}
+		p.vars[name] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.m.Variables)) {
+		for _, b := range p.m.Variables[name].validation {
+			if err := p.ask(b, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ask is a validation or a precondition: its error_message, if it does not hold.
+func (p *planner) ask(b *hclsyntax.Block, extra map[string]cty.Value) error {
+	holds, err := p.eval(b.Body.Attributes["condition"].Expr, extra)
+	if err != nil {
+		return err
+	}
+	if holds.True() {
+		return nil
+	}
+	message, err := p.eval(b.Body.Attributes["error_message"].Expr, extra)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %s", b.TypeRange, message.AsString())
+}
+
+// eval finds an expression's value, and first whatever it refers to. extra are names that hold only here: each, selector.
+func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value, error) {
+	for _, t := range e.Variables() {
+		if _, ok := extra[t.RootName()]; ok {
+			continue
+		}
+		if err := p.refer(t); err != nil {
+			return cty.NilVal, err
+		}
+	}
+	variables := map[string]cty.Value{
+		"var": cty.ObjectVal(p.vars), "local": cty.ObjectVal(p.locals),
+		"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(p.m.Folder)}),
+	}
+	groups := map[string]map[string]cty.Value{}
+	data := map[string]map[string]cty.Value{}
+	for address, value := range p.made {
+		parts := strings.Split(address, ".")
+		into := groups
+		if parts[0] == "data" {
+			into, parts = data, parts[1:]
+		}
+		if into[parts[0]] == nil {
+			into[parts[0]] = map[string]cty.Value{}
+		}
+		into[parts[0]][parts[1]] = value
+	}
+	for typ, named := range groups {
+		variables[typ] = cty.ObjectVal(named)
+	}
+	types := map[string]cty.Value{}
+	for typ, named := range data {
+		types[typ] = cty.ObjectVal(named)
+	}
+	variables["data"] = cty.ObjectVal(types)
+	maps.Copy(variables, extra)
+	value, diags := e.Value(&hcl.EvalContext{Variables: variables, Functions: functions()})
+	if diags.HasErrors() {
+		return cty.NilVal, diags
+	}
+	return value, nil
+}
+
+// refer finds what a reference is about, so that it can be evaluated.
+func (p *planner) refer(t hcl.Traversal) error {
+	name, _ := second(t)
+	switch root := t.RootName(); root {
+	case "var":
+		if _, ok := p.vars[name]; !ok {
+			return fmt.Errorf("%s: there is no variable %q", t.SourceRange(), name)
+		}
+		return nil
+	case "path":
+		return nil
+	case "local":
+		return p.local(name)
+	case "module":
+		return p.call(name)
+	case "data":
+		third, ok := t[2].(hcl.TraverseAttr)
+		if !ok {
+			return fmt.Errorf("%s: no data source is named", t.SourceRange())
+		}
+		return p.resource("data." + name + "." + third.Name)
+	default:
+		if p.m.Resources[root+"."+name] == nil {
+			return fmt.Errorf("%s: there is no resource %s.%s", t.SourceRange(), root, name)
+		}
+		return p.resource(root + "." + name)
+	}
+}
+
+// finding guards against circles; what it returns ends the finding.
+func (p *planner) finding(what string) (func(), error) {
+	if p.busy[what] {
+		return nil, fmt.Errorf("cycle: %s refers to itself", what)
+	}
+	p.busy[what] = true
+	return func() { delete(p.busy, what) }, nil
+}
+
+func (p *planner) local(name string) error {
+	if _, ok := p.locals[name]; ok {
+		return nil
+	}
+	e, ok := p.m.Locals[name]
+	if !ok {
+		return fmt.Errorf("there is no local %q", name)
+	}
+	done, err := p.finding("local." + name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	value, err := p.eval(e, nil)
+	if err != nil {
+		return fmt.Errorf("local %s: %w", name, err)
+	}
+	p.locals[name] = value
+	return nil
+}
+
+// call plans a module that lies beside this one; those of others are given.
+func (p *planner) call(name string) error {
+	if _, ok := p.made["module."+name]; ok {
+		return nil
+	}
+	block := p.m.Calls[name]
+	if block == nil {
+		return fmt.Errorf("there is no module %q", name)
+	}
+	done, err := p.finding("module." + name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	arguments := map[string]cty.Value{}
+	for _, a := range block.Body.Attributes {
+		if slices.Contains([]string{"source", "version", "providers", "depends_on", "count", "for_each"}, a.Name) {
+			continue
+		}
+		if arguments[a.Name], err = p.eval(a.Expr, nil); err != nil {
+			return fmt.Errorf("module %s: %w", name, err)
+		}
+	}
+	source := constant(block.Body, "source")
+	if !strings.HasPrefix(source, ".") {
+		outputs, ok := p.in.Modules[name]
+		if !ok {
+			return fmt.Errorf("module %s: nobody says what %s gives", name, source)
+		}
+		p.made["module."+name] = outputs
+		return nil
+	}
+	m, err := Read(filepath.Join(p.m.Folder, source))
+	if err != nil {
+		return err
+	}
+	plan, err := NewPlan(m, Inputs{Variables: arguments, Data: p.in.Data})
+	if err != nil {
+		return fmt.Errorf("module %s: %w", name, err)
+	}
+	for address, value := range plan.Resources {
+		p.plan.Resources["module."+name+"."+address] = value
+	}
+	p.made["module."+name] = cty.ObjectVal(plan.Outputs)
+	return nil
+}
+
+// others evaluates providers and notes what has moved.
+func (p *planner) others() error {
+	for _, b := range p.m.Others {
+		switch b.Type {
+		case "provider":
+			if _, err := p.body(b.Body, nil); err != nil {
+				return fmt.Errorf("provider %s: %w", b.Labels[0], err)
+			}
+		case "moved":
+			from, to := traversal(b.Body.Attributes["from"].Expr), traversal(b.Body.Attributes["to"].Expr)
+			if p.m.Resources[to] == nil || p.m.Resources[from] != nil {
+				return fmt.Errorf("moved: %s must be there, and %s must not", to, from)
+			}
+			p.plan.Moved[from] = to
+		}
+	}
+	return nil
+}
+
+// traversal writes a reference as it stands there.
+func traversal(e hcl.Expression) string {
+	t, diags := hcl.AbsTraversalForExpr(e)
+	if diags.HasErrors() {
+		return ""
+	}
+	name, _ := second(t)
+	return t.RootName() + "." + name
+}
+
+// asText is a key of for_each.
+func asText(v cty.Value) (string, error) {
+	v, err := convert.Convert(v, cty.String)
+	if err != nil {
+		return "", err
+	}
+	return v.AsString(), nil
+}

@@ -1,0 +1,342 @@
+package deploy
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"github.com/joiner-sh/joiner/grant"
+)
+
+const (
+	joiner = "../../deploy/terraform/joiner"
+	uid    = "11111111-2222-3333-4444-555555555555"
+)
+
+// aws is what data sources answer in the tests' account.
+func aws() map[string]cty.Value {
+	object := func(pairs ...string) cty.Value {
+		m := map[string]cty.Value{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i]] = cty.StringVal(pairs[i+1])
+		}
+		return cty.ObjectVal(m)
+	}
+	return map[string]cty.Value{
+		"aws_caller_identity": object("account_id", account),
+		"aws_partition":       object("partition", "aws", "dns_suffix", "amazonaws.com"),
+		"aws_region":          object("region", "us-east-1"),
+	}
+}
+
+// settings are variables in Go: texts, truths, lists and maps of texts.
+type settings map[string]any
+
+func (s settings) values(t *testing.T) map[string]cty.Value {
+	t.Helper()
+	out := map[string]cty.Value{}
+	for name, v := range s {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		typ, err := ctyjson.ImpliedType(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[name], err = ctyjson.Unmarshal(text, typ); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// planned plans the module for a cluster "demo" with more settings.
+func planned(t *testing.T, s settings) *Plan {
+	t.Helper()
+	p, err := tryPlan(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func tryPlan(t *testing.T, s settings) (*Plan, error) {
+	t.Helper()
+	m, err := Read(joiner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := settings{"cluster_name": "demo"}
+	maps.Copy(all, s)
+	return NewPlan(m, Inputs{Variables: all.values(t), Data: aws()})
+}
+
+// properties are those of a resource, as JSON would have them; JSON in texts is read.
+func (p *Plan) properties(t *testing.T, address string) map[string]any {
+	t.Helper()
+	v, ok := p.Resources[address]
+	if !ok {
+		t.Fatalf("the plan has no %s: %v", address, slices.Sorted(maps.Keys(p.Resources)))
+	}
+	return plain(t, v).(map[string]any)
+}
+
+func plain(t *testing.T, v cty.Value) any {
+	t.Helper()
+	text, err := ctyjson.SimpleJSONValue{Value: v}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return unfold(out)
+}
+
+// unfold reads texts that are JSON.
+func unfold(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			v[name] = unfold(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = unfold(inner)
+		}
+	case string:
+		var inner map[string]any
+		if strings.HasPrefix(v, "{") && json.Unmarshal([]byte(v), &inner) == nil {
+			return unfold(inner)
+		}
+	}
+	return v
+}
+
+// same compares what was planned with JSON.
+func same(t *testing.T, what string, got any, want string) {
+	t.Helper()
+	var wanted any
+	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	g, _ := json.MarshalIndent(got, "", "  ")
+	w, _ := json.MarshalIndent(wanted, "", "  ")
+	if string(g) != string(w) {
+		t.Errorf("%s is\n%s\nwant\n%s", what, g, w)
+	}
+}
+
+// TestPolicies: the policies of a plan are those that package grant writes for the same cluster, byte for byte but for white space.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	scope := grant.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
+	known := scope
+	known.UID = uid
+	own := known
+	own.NodeRoles, own.Queue, own.Parameters = []string{"path/mine", "other"}, "notices", []string{"images/mine"}
+	for name, c := range map[string]struct {
+		set   settings
+		scope grant.Scope
+	}{
+		"nothing set": {nil, scope},
+		"UID":         {settings{"cluster_uid": uid}, known},
+		"roles of nodes": {settings{
+			"cluster_uid": uid, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::" + account + ":role/path/mine", "queue_name": "notices",
+			"additional_node_iam_role_arns": []string{"arn:aws:iam::" + account + ":role/other"},
+			"ami_id_ssm_parameter_arns":     []string{"arn:aws:ssm:us-east-1:" + account + ":parameter/images/mine"},
+		}, own},
+	} {
+		p := planned(t, c.set)
+		policies, err := grant.Policies(c.scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, policy := range policies {
+			want, err := policy.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, name+": policy "+policy.Name, p.properties(t, `aws_iam_policy.controller["`+policy.Name+`"]`)["policy"], string(want))
+			attached := p.properties(t, `aws_iam_role_policy_attachment.controller["`+policy.Name+`"]`)
+			if attached["role"] != "KarpenterController-2026" || !strings.Contains(attached["policy_arn"].(string), policy.Name) {
+				t.Errorf("%s: policy %s is attached so: %v", name, policy.Name, attached)
+			}
+		}
+	}
+	if p := planned(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 || has(p, `aws_iam_policy.controller["interruption"]`) {
+		t.Error("there is no queue, and a policy for it")
+	}
+}
+
+// TestTrust: who may have the controller's role, by each way of giving it.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	const provider = "arn:aws:iam::" + account + ":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"
+	trust := func(s settings) any {
+		return planned(t, s).properties(t, "aws_iam_role.controller[0]")["assume_role_policy"]
+	}
+	same(t, "Pod Identity", trust(nil), `{"Version": "2012-10-17", "Statement": [{
+		"Sid": "PodIdentity", "Effect": "Allow", "Action": ["sts:AssumeRole", "sts:TagSession"], "Principal": {"Service": "pods.eks.amazonaws.com"},
+		"Condition": {"StringEquals": {
+			"aws:RequestTag/eks-cluster-arn": "arn:aws:eks:us-east-1:111122223333:cluster/demo",
+			"aws:RequestTag/kubernetes-namespace": "kube-system", "aws:RequestTag/kubernetes-service-account": "joiner"}}}]}`)
+	irsa := settings{"enable_pod_identity": false, "create_pod_identity_association": false, "enable_irsa": true, "irsa_oidc_provider_arn": provider}
+	same(t, "IRSA", trust(irsa), `{"Version": "2012-10-17", "Statement": [{
+		"Sid": "ServiceAccount", "Effect": "Allow", "Action": ["sts:AssumeRoleWithWebIdentity"], "Principal": {"Federated": "`+provider+`"},
+		"Condition": {"StringEquals": {
+			"oidc.eks.us-east-1.amazonaws.com/id/ABC:aud": "sts.amazonaws.com",
+			"oidc.eks.us-east-1.amazonaws.com/id/ABC:sub": ["system:serviceaccount:kube-system:joiner"]}}}]}`)
+	values := plain(t, planned(t, irsa).Outputs["chart_values"]).(string)
+	for _, want := range []string{`"eks.amazonaws.com/role-arn": "arn:aws:iam::` + account + `:role/KarpenterController-2026"`, `"AWS_REGION"`, `"dnsPolicy": "Default"`} {
+		if !strings.Contains(values, want) {
+			t.Errorf("the chart's values lack %s:\n%s", want, values)
+		}
+	}
+}
+
+// TestFargate: the profile's pods can run, because the role that Fargate has is known to the cluster before the profile is there.
+func TestFargate(t *testing.T) {
+	t.Parallel()
+	fargate := settings{
+		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"}, "enable_irsa": true, "create_pod_identity_association": false,
+		"irsa_oidc_provider_arn": "arn:aws:iam::" + account + ":oidc-provider/issuer", "create_helm_release": true,
+	}
+	p := planned(t, fargate)
+	role := p.properties(t, "aws_iam_role.fargate[0]")
+	same(t, "trust", role["assume_role_policy"], `{"Version": "2012-10-17", "Statement": [{"Sid": "FargatePods", "Effect": "Allow", "Action": "sts:AssumeRole",
+		"Principal": {"Service": "eks-fargate-pods.amazonaws.com"},
+		"Condition": {"ArnLike": {"aws:SourceArn": "arn:aws:eks:us-east-1:111122223333:fargateprofile/demo/*"}}}]}`)
+	entry, profile := p.properties(t, "aws_eks_access_entry.fargate[0]"), p.properties(t, "aws_eks_fargate_profile.this[0]")
+	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != role["arn"] || profile["pod_execution_role_arn"] != role["arn"] {
+		t.Errorf("role %v, entry %v, profile %v", role["arn"], entry, profile)
+	}
+	if role["arn"] == p.properties(t, "aws_iam_role.node[0]")["arn"] {
+		t.Error("Fargate has the role of nodes")
+	}
+	same(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}}]`)
+	if !slices.Contains(p.After["aws_eks_fargate_profile.this"], "aws_eks_access_entry.fargate") {
+		t.Error("the profile does not wait for the entry")
+	}
+	if !slices.Contains(p.After["helm_release.joiner"], "aws_eks_fargate_profile.this") {
+		t.Error("the pods do not wait for the profile")
+	}
+	for name, c := range map[string]struct {
+		change settings
+		want   string
+	}{
+		"Pod Identity": {settings{"create_pod_identity_association": true}, "there is no Pod Identity"},
+		"no IRSA":      {settings{"enable_irsa": false}, "there is no Pod Identity"},
+		"no provider":  {settings{"irsa_oidc_provider_arn": ""}, "irsa_oidc_provider_arn must be"},
+		"no subnets":   {settings{"fargate_subnet_ids": []string{}}, "fargate_subnet_ids"},
+		"no role":      {settings{"create_fargate_iam_role": false, "create_fargate_access_entry": false}, "fargate_iam_role_arn must say"},
+	} {
+		all := maps.Clone(fargate)
+		maps.Copy(all, c.change)
+		if _, err := tryPlan(t, all); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestTakesThePlace: with the source changed and nothing else, what Karpenter's submodule has made stays, by the same addresses and names.
+func TestTakesThePlace(t *testing.T) {
+	t.Parallel()
+	p := planned(t, nil)
+	for address, named := range map[string]map[string]string{
+		"aws_iam_role.controller[0]":   {"name_prefix": "KarpenterController-"},
+		"aws_iam_role.node[0]":         {"name_prefix": "Karpenter-demo-"},
+		"aws_sqs_queue.this[0]":        {"name": "Karpenter-demo"},
+		"aws_sqs_queue_policy.this[0]": {},
+		"aws_eks_access_entry.node[0]": {"type": "EC2_LINUX", "cluster_name": "demo"},
+		`aws_iam_role_policy_attachment.node["AmazonEKSWorkerNodePolicy"]`:          {"policy_arn": "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"},
+		`aws_iam_role_policy_attachment.node["AmazonEC2ContainerRegistryPullOnly"]`: {"policy_arn": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly"},
+		`aws_iam_role_policy_attachment.node["AmazonEKS_CNI_Policy"]`:               {"policy_arn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"},
+		`aws_cloudwatch_event_rule.this["health_event"]`:                            {"name_prefix": "KarpenterHealthEvent-"},
+		`aws_cloudwatch_event_rule.this["spot_interrupt"]`:                          {"name_prefix": "KarpenterSpotInterrupt-"},
+		`aws_cloudwatch_event_rule.this["instance_rebalance"]`:                      {"name_prefix": "KarpenterInstanceRebalance-"},
+		`aws_cloudwatch_event_rule.this["instance_state_change"]`:                   {"name_prefix": "KarpenterInstanceStateChange-"},
+		`aws_cloudwatch_event_target.this["spot_interrupt"]`:                        {"target_id": "KarpenterInterruptionQueueTarget"},
+		"aws_eks_pod_identity_association.controller[0]":                            {"cluster_name": "demo", "namespace": "kube-system"},
+	} {
+		got := p.properties(t, address)
+		for property, want := range named {
+			if got[property] != want {
+				t.Errorf("%s: %s is %v, want %s: it would be replaced", address, property, got[property], want)
+			}
+		}
+	}
+	if p.Moved["aws_eks_pod_identity_association.karpenter"] != "aws_eks_pod_identity_association.controller" {
+		t.Errorf("moved: %v", p.Moved)
+	}
+	m, err := Read(joiner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(`access_entry_type ami_id_ssm_parameter_arns cluster_ip_family cluster_name create create_access_entry create_iam_role
+		create_instance_profile create_node_iam_role create_pod_identity_association enable_irsa enable_pod_identity enable_spot_termination iam_policy_description
+		iam_policy_name iam_policy_path iam_policy_use_name_prefix iam_role_description iam_role_max_session_duration iam_role_name iam_role_path
+		iam_role_permissions_boundary_arn iam_role_policies iam_role_tags iam_role_use_name_prefix irsa_assume_role_condition_test
+		irsa_namespace_service_accounts irsa_oidc_provider_arn namespace node_iam_role_additional_policies node_iam_role_arn node_iam_role_attach_cni_policy
+		node_iam_role_description node_iam_role_max_session_duration node_iam_role_name node_iam_role_path node_iam_role_permissions_boundary
+		node_iam_role_tags node_iam_role_use_name_prefix queue_kms_data_key_reuse_period_seconds queue_kms_master_key_id queue_managed_sse_enabled
+		queue_name region rule_name_prefix service_account tags`) {
+		if m.Variables[name] == nil {
+			t.Errorf("there is no variable %s, which Karpenter's submodule has", name)
+		}
+	}
+	for _, name := range strings.Fields(`event_rules iam_role_arn iam_role_name iam_role_unique_id instance_profile_arn instance_profile_id instance_profile_name
+		instance_profile_unique namespace node_access_entry_arn node_iam_role_arn node_iam_role_name node_iam_role_unique_id queue_arn queue_name queue_url
+		service_account`) {
+		if m.Outputs[name] == nil {
+			t.Errorf("there is no output %s, which Karpenter's submodule has", name)
+		}
+	}
+}
+
+// TestSettings: what is switched off is not made, wrong values are refused with the fix.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	if p := planned(t, settings{"create": false}); len(p.Resources) > 0 {
+		t.Errorf("create = false makes %v", slices.Sorted(maps.Keys(p.Resources)))
+	}
+	p := planned(t, settings{"create_access_entry": false, "node_iam_role_path": "/nodes/", "access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6"})
+	same(t, "aws_auth_roles", plain(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
+		"rolearn": "arn:aws:iam::111122223333:role/Karpenter-demo-2026", "username": "system:node:{{EC2PrivateDNSName}}"}]`)
+	if has(p, "aws_eks_access_entry.node[0]") || !has(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
+		t.Error("an access entry was made, or IPv6 was not heeded")
+	}
+	profile := settings{"create_instance_profile": true, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/mine"}
+	if got := planned(t, profile).properties(t, "aws_iam_instance_profile.this[0]")["role"]; got != "mine" {
+		t.Errorf("the instance profile has role %v", got)
+	}
+	for name, c := range map[string]struct {
+		set  settings
+		want string
+	}{
+		"cluster name": {settings{"cluster_name": "a b"}, "1 to 100 letters"},
+		"UID":          {settings{"cluster_uid": "demo"}, "kubectl get namespace kube-system"},
+		"IP family":    {settings{"cluster_ip_family": "IPv4"}, "ipv4 or ipv6"},
+		"entry type":   {settings{"access_entry_type": "FARGATE_LINUX"}, "create_fargate_access_entry"},
+		"node role":    {settings{"create_node_iam_role": false, "create_access_entry": false}, "node_iam_role_arn must say"},
+		"nobody":       {settings{"enable_pod_identity": false, "create_pod_identity_association": false}, "Nobody could use"},
+		"in vain":      {settings{"enable_pod_identity": false, "enable_irsa": true, "irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/x"}, "is of no use"},
+		"a typo":       {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
+	} {
+		if _, err := tryPlan(t, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func has(p *Plan, address string) bool {
+	_, ok := p.Resources[address]
+	return ok
+}
