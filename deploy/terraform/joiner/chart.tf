@@ -29,6 +29,7 @@ resource "helm_release" "joiner" {
   chart      = coalesce(var.helm_chart, "${path.module}/../../charts/joiner")
   repository = var.helm_repository
   version    = var.helm_version
+  timeout    = var.helm_timeout
 
   values = concat([yamlencode(local.chart_values)], var.helm_values)
 

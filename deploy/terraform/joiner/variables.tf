@@ -417,6 +417,12 @@ variable "helm_version" {
   default     = null
 }
 
+variable "helm_timeout" {
+  description = "How long the installation waits for pods to be ready, in seconds: nodes or Fargate may still be on their way."
+  type        = number
+  default     = 600
+}
+
 variable "helm_values" {
   description = "More values, as YAML; the later win, and they win over what this module sets. Lists are replaced, not joined: that is Helm's way."
   type        = list(string)
