@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"encoding/base64"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
@@ -14,18 +15,26 @@ import (
 // functions are Terraform's, those that our modules use; another one has to be added here.
 func functions() map[string]function.Function {
 	return map[string]function.Function{
+		"base64decode": function.New(&function.Spec{
+			Params: []function.Parameter{{Name: "text", Type: cty.String}},
+			Type:   function.StaticReturnType(cty.String),
+			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+				plain, err := base64.StdEncoding.DecodeString(args[0].AsString())
+				return cty.StringVal(string(plain)), err
+			},
+		}),
 		"can":        tryfunc.CanFunc,
 		"coalesce":   coalesce(),
 		"compact":    stdlib.CompactFunc,
 		"concat":     stdlib.ConcatFunc,
 		"contains":   stdlib.ContainsFunc,
 		"jsonencode": stdlib.JSONEncodeFunc,
+		"join":       stdlib.JoinFunc,
 		"keys":       stdlib.KeysFunc,
 		"length":     stdlib.LengthFunc,
 		"merge":      stdlib.MergeFunc,
 		"regex":      stdlib.RegexFunc,
 		"reverse":    stdlib.ReverseListFunc,
-		"slice":      stdlib.SliceFunc,
 		"split":      stdlib.SplitFunc,
 		"strcontains": text("strcontains", func(s, part string) cty.Value {
 			return cty.BoolVal(strings.Contains(s, part))

@@ -27,8 +27,13 @@ func schemas() map[string]schema {
 			computed: map[string]string{"arn": "arn:aws:events:us-east-1:" + account + ":rule/{name}"},
 		},
 		"aws_cloudwatch_event_target": {required: "rule arn", optional: "region target_id event_bus_name input input_path role_arn"},
+		"aws_ec2_tag":                 {required: "key resource_id value", optional: "region"},
 		"aws_eks_access_entry": {
 			required: "cluster_name principal_arn", optional: "region kubernetes_groups tags type user_name", computed: map[string]string{"access_entry_arn": entry},
+		},
+		"aws_eks_addon": {
+			required: "addon_name cluster_name",
+			optional: "region addon_version configuration_values pod_identity_association preserve resolve_conflicts_on_create resolve_conflicts_on_update service_account_role_arn tags",
 		},
 		"aws_eks_fargate_profile": {
 			required: "cluster_name fargate_profile_name pod_execution_role_arn selector subnet_ids", optional: "region tags timeouts",
@@ -59,7 +64,6 @@ func schemas() map[string]schema {
 			required: "name chart",
 			optional: "atomic create_namespace description max_history namespace repository skip_crds timeout upgrade_install values version wait set set_list set_sensitive",
 		},
-		"kubernetes_manifest": {required: "manifest", optional: "field_manager wait computed_fields"},
 	}
 }
 

@@ -1,0 +1,219 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// noValue is AWS::NoValue: the property is not there.
+type noValue struct{}
+
+// attributes are what can be asked of a type by GetAtt, and what Ref gives: {name} is the resource's name in the template.
+func attributes() map[string]map[string]string {
+	arn := func(service, kind string) string {
+		region := "us-east-1"
+		if service == "iam" {
+			region = ""
+		}
+		return "arn:aws:" + service + ":" + region + ":" + account + ":" + kind + "/{name}"
+	}
+	return map[string]map[string]string{
+		"AWS::EKS::AccessEntry":            {"Ref": "{name}", "AccessEntryArn": arn("eks", "access-entry")},
+		"AWS::EKS::FargateProfile":         {"Ref": "{name}", "Arn": arn("eks", "fargateprofile")},
+		"AWS::EKS::PodIdentityAssociation": {"Ref": "{name}"},
+		"AWS::Events::Rule":                {"Ref": "{name}", "Arn": arn("events", "rule")},
+		"AWS::IAM::ManagedPolicy":          {"Ref": arn("iam", "policy")},
+		"AWS::IAM::Role":                   {"Ref": "{name}", "Arn": arn("iam", "role")},
+		"AWS::SQS::Queue":                  {"Ref": "https://{name}", "Arn": "arn:aws:sqs:us-east-1:" + account + ":{name}", "QueueName": "{name}"},
+		"AWS::SQS::QueuePolicy":            {"Ref": "{name}"},
+	}
+}
+
+// pseudo are the parameters that CloudFormation brings.
+func pseudo() map[string]any {
+	return map[string]any{
+		"AWS::Partition": "aws", "AWS::AccountId": account, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com", "AWS::StackName": "joiner",
+		"AWS::NoValue": noValue{},
+	}
+}
+
+// condition is a named condition's truth.
+func (s *Stack) condition(name string) (bool, error) {
+	c, ok := s.t.Conditions[name]
+	if !ok {
+		return false, fmt.Errorf("there is no condition %s", name)
+	}
+	s.used[name] = true
+	return s.truth(c)
+}
+
+// truth judges an expression of conditions.
+func (s *Stack) truth(v any) (bool, error) {
+	name, argument, ok := intrinsic(v)
+	if !ok {
+		return false, fmt.Errorf("%v is no condition", v)
+	}
+	switch list, _ := argument.([]any); name {
+	case "Condition":
+		return s.condition(argument.(string))
+	case "Fn::Equals":
+		a, err := s.fill(list[0])
+		b, err2 := s.fill(list[1])
+		return a == b, errors.Join(err, err2)
+	case "Fn::Not":
+		b, err := s.truth(list[0])
+		return !b, err
+	case "Fn::And":
+		for _, inner := range list {
+			if b, err := s.truth(inner); err != nil || !b {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("%s is not understood among conditions", name)
+}
+
+// intrinsic takes {"Fn::Sub": …} apart.
+func intrinsic(v any) (name string, argument any, ok bool) {
+	object, _ := v.(map[string]any)
+	if len(object) != 1 {
+		return "", nil, false
+	}
+	for name, argument := range object {
+		if name == "Ref" || name == "Condition" || strings.HasPrefix(name, "Fn::") {
+			if _, nested := argument.(map[string]any); name == "Condition" && nested {
+				return "", nil, false // of a policy
+			}
+			return name, argument, true
+		}
+	}
+	return "", nil, false
+}
+
+// fill evaluates what a property says.
+func (s *Stack) fill(v any) (any, error) {
+	if name, argument, ok := intrinsic(v); ok {
+		return s.call(name, argument)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, inner := range v {
+			filled, err := s.fill(inner)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if filled != (any)(noValue{}) {
+				out[name] = filled
+			}
+		}
+		return out, nil
+	case []any:
+		var out []any
+		for _, inner := range v {
+			filled, err := s.fill(inner)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, filled)
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+func (s *Stack) call(name string, argument any) (any, error) {
+	list, _ := argument.([]any)
+	switch name {
+	case "Ref":
+		return s.ref(argument.(string))
+	case "Fn::GetAtt":
+		return s.attribute(list[0].(string), list[1].(string))
+	case "Fn::If":
+		holds, err := s.condition(list[0].(string))
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			return s.fill(list[1])
+		}
+		return s.fill(list[2])
+	case "Fn::Join":
+		filled, err := s.fill(list[1])
+		if err != nil {
+			return nil, err
+		}
+		var texts []string
+		for _, item := range filled.([]any) {
+			texts = append(texts, fmt.Sprint(item))
+		}
+		return strings.Join(texts, list[0].(string)), nil
+	case "Fn::Sub":
+		if len(list) == 2 {
+			return s.sub(list[0].(string), list[1].(map[string]any))
+		}
+		return s.sub(argument.(string), nil)
+	}
+	return nil, fmt.Errorf("%s is not understood", name)
+}
+
+// ref is a parameter's value or what a resource goes by.
+func (s *Stack) ref(name string) (any, error) {
+	if v, ok := pseudo()[name]; ok {
+		return v, nil
+	}
+	if v, ok := s.parameters[name]; ok {
+		s.used[name] = true
+		return v, nil
+	}
+	return s.attribute(name, "Ref")
+}
+
+// attribute asks a resource, which must be there.
+func (s *Stack) attribute(resource, attribute string) (any, error) {
+	there, err := s.there(resource)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("%s is referred to and not made", resource)
+	}
+	pattern, ok := attributes()[s.t.Resources[resource].Type][attribute]
+	if !ok {
+		return nil, fmt.Errorf("%s, a %s, has no %s", resource, s.t.Resources[resource].Type, attribute)
+	}
+	return strings.ReplaceAll(pattern, "{name}", resource), nil
+}
+
+var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
+
+// sub fills ${…} in. All that is said to stand for something must be used.
+func (s *Stack) sub(text string, given map[string]any) (string, error) {
+	var errs []error
+	left := map[string]bool{}
+	for name := range given {
+		left[name] = true
+	}
+	out := placeholder.ReplaceAllStringFunc(text, func(match string) string {
+		name := match[2 : len(match)-1]
+		v, err := any(nil), error(nil)
+		switch resource, attribute, dotted := strings.Cut(name, "."); {
+		case given[name] != nil:
+			delete(left, name)
+			v, err = s.fill(given[name])
+		case dotted:
+			v, err = s.attribute(resource, attribute)
+		default:
+			v, err = s.ref(name)
+		}
+		errs = append(errs, err)
+		return fmt.Sprint(v)
+	})
+	for name := range left {
+		errs = append(errs, fmt.Errorf("%s is said in vain", name))
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,256 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Template is a CloudFormation template, as written; intrinsic functions are objects with their long names: {"Fn::If": […]}.
+type Template struct {
+	Parameters map[string]parameter      `yaml:"Parameters"`
+	Rules      map[string]map[string]any `yaml:"-"`
+	Conditions map[string]any            `yaml:"-"`
+	Resources  map[string]templated      `yaml:"-"`
+	Outputs    map[string]map[string]any `yaml:"-"`
+
+	whole map[string]any
+}
+
+type parameter struct {
+	Type           string   `yaml:"Type"`
+	Default        *string  `yaml:"Default"`
+	Description    string   `yaml:"Description"`
+	AllowedValues  []string `yaml:"AllowedValues"`
+	AllowedPattern string   `yaml:"AllowedPattern"`
+	Constraint     string   `yaml:"ConstraintDescription"`
+}
+
+// templated is a resource.
+type templated struct {
+	Type, Condition string
+	Properties      map[string]any
+}
+
+// ReadTemplate reads a template.
+func ReadTemplate(file string) (*Template, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the caller's own file
+	if err != nil {
+		return nil, fmt.Errorf("read template: %w", err)
+	}
+	t := &Template{}
+	var root yaml.Node
+	if err := errors.Join(yaml.Unmarshal(text, t), yaml.Unmarshal(text, &root)); err != nil {
+		return nil, fmt.Errorf("read template %s: %w", file, err)
+	}
+	whole, err := value(root.Content[0])
+	if err != nil {
+		return nil, fmt.Errorf("read template %s: %w", file, err)
+	}
+	t.whole = whole.(map[string]any)
+	t.Conditions, _ = t.whole["Conditions"].(map[string]any)
+	t.Rules, t.Outputs = objects(t.whole["Rules"]), objects(t.whole["Outputs"])
+	t.Resources = map[string]templated{}
+	for name, r := range objects(t.whole["Resources"]) {
+		one := templated{}
+		one.Type, _ = r["Type"].(string)
+		one.Condition, _ = r["Condition"].(string)
+		one.Properties, _ = r["Properties"].(map[string]any)
+		t.Resources[name] = one
+	}
+	return t, nil
+}
+
+func objects(v any) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	all, _ := v.(map[string]any)
+	for name, one := range all {
+		out[name], _ = one.(map[string]any)
+	}
+	return out
+}
+
+// value makes plain values of YAML, and long names of short ones: !Ref X is {"Ref": "X"}.
+func value(n *yaml.Node) (any, error) {
+	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") {
+		bare := *n
+		bare.Tag = ""
+		if bare.Kind == yaml.ScalarNode {
+			bare.Tag = "!!str"
+		}
+		inner, err := value(&bare)
+		if err != nil {
+			return nil, err
+		}
+		switch name {
+		case "Ref", "Condition":
+			return map[string]any{name: inner}, nil
+		case "GetAtt":
+			resource, attribute, _ := strings.Cut(inner.(string), ".")
+			return map[string]any{"Fn::GetAtt": []any{resource, attribute}}, nil
+		}
+		return map[string]any{"Fn::" + name: inner}, nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for i := 0; i < len(n.Content); i += 2 {
+			v, err := value(n.Content[i+1])
+			if err != nil {
+				return nil, err
+			}
+			out[n.Content[i].Value] = v
+		}
+		return out, nil
+	case yaml.SequenceNode:
+		out := []any{}
+		for _, c := range n.Content {
+			v, err := value(c)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, nil
+	case yaml.ScalarNode:
+		var out any
+		err := n.Decode(&out)
+		return out, err
+	}
+	return nil, fmt.Errorf("line %d: an alias is not understood here", n.Line)
+}
+
+// Stack is what a template would make.
+type Stack struct {
+	Resources map[string]templated
+	Outputs   map[string]any
+
+	t          *Template
+	parameters map[string]any
+	used       map[string]bool // parameters and conditions
+}
+
+// NewStack fills a template in. Texts are given for parameters, lists with commas.
+func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
+	s := &Stack{t: t, parameters: map[string]any{}, Resources: map[string]templated{}, Outputs: map[string]any{}, used: map[string]bool{}}
+	if err := s.take(parameters); err != nil {
+		return nil, err
+	}
+	if err := s.assert(); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Resources)) {
+		r := t.Resources[name]
+		there, err := s.there(name)
+		if err != nil || !there {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		properties, err := s.fill(r.Properties)
+		if err != nil {
+			return nil, fmt.Errorf("resource %s: %w", name, err)
+		}
+		r.Properties, _ = properties.(map[string]any)
+		s.Resources[name] = r
+	}
+	for name, o := range t.Outputs {
+		if condition, ok := o["Condition"].(string); ok {
+			if holds, err := s.condition(condition); err != nil || !holds {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		v, err := s.fill(o["Value"])
+		if err != nil {
+			return nil, fmt.Errorf("output %s: %w", name, err)
+		}
+		s.Outputs[name] = v
+	}
+	return s, nil
+}
+
+// take checks parameters against what the template says of them.
+func (s *Stack) take(given map[string]string) error {
+	for name := range given {
+		if _, ok := s.t.Parameters[name]; !ok {
+			return fmt.Errorf("parameter %s does not exist in the template", name)
+		}
+	}
+	for name, p := range s.t.Parameters {
+		text, ok := given[name]
+		switch {
+		case !ok && p.Default == nil:
+			return fmt.Errorf("parameter %s must have a value", name)
+		case !ok:
+			text = *p.Default
+		}
+		if p.AllowedPattern != "" {
+			pattern, err := regexp.Compile("^(?:" + p.AllowedPattern + ")$")
+			if err != nil {
+				return fmt.Errorf("parameter %s: %w", name, err)
+			}
+			if !pattern.MatchString(text) {
+				return fmt.Errorf("parameter %s: %s", name, p.Constraint)
+			}
+		}
+		if len(p.AllowedValues) > 0 && !slices.Contains(p.AllowedValues, text) {
+			return fmt.Errorf("parameter %s must be one of %v", name, p.AllowedValues)
+		}
+		s.parameters[name] = text
+		if p.Type == "CommaDelimitedList" {
+			var list []any
+			for _, item := range strings.Split(text, ",") {
+				list = append(list, strings.TrimSpace(item))
+			}
+			s.parameters[name] = list
+		}
+	}
+	return nil
+}
+
+// assert asks the rules.
+func (s *Stack) assert() error {
+	for name, rule := range s.t.Rules {
+		applies, err := s.truth(rule["RuleCondition"])
+		if err != nil || !applies {
+			if err != nil {
+				return fmt.Errorf("rule %s: %w", name, err)
+			}
+			continue
+		}
+		assertions, _ := rule["Assertions"].([]any)
+		for _, a := range assertions {
+			a := a.(map[string]any)
+			holds, err := s.truth(a["Assert"])
+			if err != nil {
+				return fmt.Errorf("rule %s: %w", name, err)
+			}
+			if !holds {
+				return fmt.Errorf("rule %s: %s", name, a["AssertDescription"])
+			}
+		}
+	}
+	return nil
+}
+
+// there says whether the stack has a resource.
+func (s *Stack) there(name string) (bool, error) {
+	r, ok := s.t.Resources[name]
+	if !ok {
+		return false, fmt.Errorf("there is no resource %s", name)
+	}
+	if r.Condition == "" {
+		return true, nil
+	}
+	return s.condition(r.Condition)
+}
