@@ -61,6 +61,12 @@ crash: bin/joiner bin/lab ## kill -9 at every single write in a node's life, in 
 conformance: ## our CRDs against Karpenter's
 	@hack/step 'conformance' go -C bench test ./...
 
+.PHONY: deploy
+deploy: ## what is under deploy/: Terraform and CloudFormation planned, policies, event rules and examples judged
+	@hack/step 'deploy' go -C hack/deploy test ./...
+	@command -v terraform >/dev/null || { echo "terraform is not installed: its fmt is left out"; exit 0; }; \
+		hack/step 'terraform fmt' terraform fmt -check -recursive deploy/terraform
+
 .PHONY: lint
 lint: ## gofmt, vet, linters
 	@hack/step 'gofmt' bash -c 'out=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$out" ] || { echo "gofmt -w these:" $$out; exit 1; }'
@@ -79,3 +85,4 @@ check: ## what CI runs: generated files fresh, lint, conformance, all tests, rac
 	@$(MAKE) race
 	@$(MAKE) lint
 	@$(MAKE) conformance
+	@$(MAKE) deploy
