@@ -44,7 +44,7 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
 	flags.StringVar(&p.scope.Cluster, "cluster-name", "", "the `NAME` of the EKS cluster")
 	flags.StringVar(&p.scope.Account, "account", "", "the `ID` of the AWS account, 12 digits")
 	flags.StringVar(&p.scope.Region, "region", "", "the `REGION` of the cluster")
-	flags.StringVar(&p.scope.Partition, "partition", "aws", "the `PARTITION`: aws, aws-cn or aws-us-gov")
+	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default that of the region)")
 	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
 	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
 	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default that of the cluster)")

@@ -43,10 +43,10 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	}
 	if !known && s.Assume != "" {
 		account := accountOf(sig.accessKey)
-		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:aws:sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
+		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:" + world.Partition(c.regionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
 	}
 	if !known {
-		return world.Root(accountOf(sig.accessKey)), nil
+		return world.Root(accountOf(sig.accessKey), c.regionID), nil
 	}
 	if session.Token != sig.token || !w.Stands(session) {
 		return world.Identity{}, invalidToken(c.service)

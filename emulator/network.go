@@ -166,7 +166,7 @@ func describeSubnets(c *call, in *describeSubnetsIn) (describeSubnetsOut, error)
 		},
 		write: func(s *world.Subnet) subnet {
 			return subnet{
-				SubnetId: s.ID, SubnetArn: "arn:aws:ec2:" + c.regionID + ":" + c.caller.Account + ":subnet/" + s.ID, State: "available",
+				SubnetId: s.ID, SubnetArn: c.region.ARN("ec2", c.caller.Account, "subnet/"+s.ID), State: "available",
 				VpcId: s.VPCID, OwnerId: c.caller.Account, CidrBlock: s.CIDR.String(), AvailableIpAddressCount: int64(s.Free),
 				AvailabilityZone: s.Zone.Name, AvailabilityZoneId: s.Zone.ID, MapPublicIpOnLaunch: s.Public, Ipv6CidrBlocks: ipv6Blocks(s.ID, s.IPv6), Tags: tagList(s.Tags),
 			}

@@ -102,10 +102,10 @@ func (c *call) resource(in any) string {
 		if strings.HasPrefix(in.Name, "/aws/") {
 			account = ""
 		}
-		return "arn:aws:ssm:" + c.regionID + ":" + account + ":parameter/" + strings.TrimPrefix(in.Name, "/")
+		return c.region.ARN("ssm", account, "parameter/"+strings.TrimPrefix(in.Name, "/"))
 	}
 	if c.service == "eks" && len(c.path) > 0 {
-		return "arn:aws:eks:" + c.regionID + ":" + c.caller.Account + ":cluster/" + c.path[0]
+		return c.region.ARN("eks", c.caller.Account, "cluster/"+c.path[0])
 	}
 	return "*"
 }
@@ -129,7 +129,7 @@ func (c *call) wantedOfQueue(in any) []permit.Request {
 	}
 	r := permit.Request{Action: strings.TrimSuffix(c.name(), "Batch"), Resource: "*"}
 	if queue != "" {
-		r.Resource = "arn:aws:sqs:" + c.regionID + ":" + c.caller.Account + ":" + queue
+		r.Resource = c.region.ARN("sqs", c.caller.Account, queue)
 	}
 	return []permit.Request{r}
 }
@@ -172,7 +172,7 @@ func (c *call) wantedOfProfile(p world.Profile, add map[string]string) []permit.
 	keys.Tags("aws:ResourceTag/", p.Tags)
 	keys.Tags("iam:ResourceTag/", p.Tags)
 	keys.Tags("aws:RequestTag/", add)
-	arn := or(p.ARN, "arn:aws:iam::"+c.caller.Account+":instance-profile"+or(p.Path, "/")+p.Name)
+	arn := or(p.ARN, "arn:"+world.Partition(c.regionID)+":iam::"+c.caller.Account+":instance-profile"+or(p.Path, "/")+p.Name)
 	return []permit.Request{{Action: c.name(), Resource: arn, Keys: keys}}
 }
 

@@ -81,13 +81,21 @@ func describeRegions(c *call, in *regionsIn) (regionsOut, error) {
 		return regionsOut{}, err
 	}
 	names, err = sieve(names, in.Filters, func(n string) filterable {
-		return filterable{values: map[string][]string{"region-name": {n}, "opt-in-status": {"opt-in-not-required"}, "endpoint": {"ec2." + n + ".amazonaws.com"}}}
+		return filterable{values: map[string][]string{"region-name": {n}, "opt-in-status": {"opt-in-not-required"}, "endpoint": {endpointOf(n)}}}
 	})
 	out := regionsOut{Regions: []region{}}
 	for _, n := range names {
-		out.Regions = append(out.Regions, region{RegionName: n, RegionEndpoint: "ec2." + n + ".amazonaws.com", OptInStatus: "opt-in-not-required"})
+		out.Regions = append(out.Regions, region{RegionName: n, RegionEndpoint: endpointOf(n), OptInStatus: "opt-in-not-required"})
 	}
 	return out, err
+}
+
+// endpointOf is where EC2 answers for a region.
+func endpointOf(region string) string {
+	if world.Partition(region) == "aws-cn" {
+		return "ec2." + region + ".amazonaws.com.cn"
+	}
+	return "ec2." + region + ".amazonaws.com"
 }
 
 type createTagsIn struct {

@@ -73,7 +73,7 @@ func reservationFilters(r *world.CapacityReservation) filterable {
 func (c *call) capacityReservation(r *world.CapacityReservation) capacityReservation {
 	out := capacityReservation{
 		CapacityReservationId: r.ID, OwnerId: r.Owner, InstanceType: r.Type, InstancePlatform: "Linux/UNIX",
-		CapacityReservationArn: "arn:aws:ec2:" + c.regionID + ":" + r.Owner + ":capacity-reservation/" + r.ID,
+		CapacityReservationArn: c.region.ARN("ec2", r.Owner, "capacity-reservation/"+r.ID),
 		AvailabilityZone:       r.Zone.Name, AvailabilityZoneId: r.Zone.ID, Tenancy: "default",
 		TotalInstanceCount: int64(r.Total), AvailableInstanceCount: int64(c.region.Unused(r)),
 		State: r.State, StartDate: r.CreatedAt, CreateDate: r.CreatedAt, EndDateType: "unlimited",

@@ -80,7 +80,7 @@ func (s *Server) admit(r *http.Request, c *call) (*world.Answer, error) {
 		return nil, &world.Error{Code: "AuthFailure", Message: "Credential should be scoped to a valid region.", Status: 401}
 	}
 	if c.caller.Account == "" {
-		c.caller = world.Root(DefaultAccount)
+		c.caller = world.Root(DefaultAccount, c.regionID)
 	}
 	c.region = c.world.Region(c.caller.Account, c.regionID)
 	fate := world.Call{Account: c.caller.Account, Region: c.regionID, Name: c.name(), Role: c.caller.Role}

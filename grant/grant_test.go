@@ -295,6 +295,14 @@ func TestScopeIsChecked(t *testing.T) {
 			t.Errorf("%+v is accepted", s)
 		}
 	}
+	for region, want := range map[string]string{
+		"eu-west-1": "aws", "cn-north-1": "aws-cn", "us-gov-east-1": "aws-us-gov", "us-iso-east-1": "aws-iso", "us-isob-east-1": "aws-iso-b",
+	} {
+		s, err := Scope{Account: "1", Region: region, Cluster: "c"}.complete()
+		if err != nil || s.Partition != want {
+			t.Errorf("the partition of %s is %q, want %q: %v", region, s.Partition, want, err)
+		}
+	}
 	cn := demo
 	cn.Partition, cn.NodeRoles, cn.Parameters, cn.Queue = "aws-cn", []string{"/path/node"}, []string{"/own/image"}, "notices"
 	for _, want := range []string{

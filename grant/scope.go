@@ -13,7 +13,7 @@ import (
 
 // Scope is whom the policies are for.
 type Scope struct {
-	Partition string // "aws", "aws-cn", "aws-us-gov"; empty: aws
+	Partition string // "aws", "aws-cn", "aws-us-gov"; empty: that of the region
 	Account   string // 12 digits
 	Region    string
 	Cluster   string // name of the EKS cluster
@@ -47,7 +47,7 @@ func (s Scope) complete() (Scope, error) {
 		}
 	}
 	if s.Partition == "" {
-		s.Partition = "aws"
+		s.Partition = partitionOf(s.Region)
 	}
 	if s.UID == "" {
 		s.UID = anyUID
@@ -59,6 +59,19 @@ func (s Scope) complete() (Scope, error) {
 		s.Queue = s.Cluster
 	}
 	return s, nil
+}
+
+// partitionOf returns the part of AWS that a region belongs to.
+func partitionOf(region string) string {
+	for prefix, partition := range map[string]string{
+		"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b", "us-isof-": "aws-iso-f",
+		"eu-isoe-": "aws-iso-e", "eusc-": "aws-eusc",
+	} {
+		if strings.HasPrefix(region, prefix) {
+			return partition
+		}
+	}
+	return "aws"
 }
 
 // arn writes an ARN of the scope's partition.

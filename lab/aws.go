@@ -101,7 +101,7 @@ func addRole(now time.Time, account *world.Account, name, trusts string) error {
 		return nil
 	}
 	for _, policy := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {
-		if err := account.AttachPolicy(name, "arn:aws:iam::aws:policy/"+policy); err != nil {
+		if err := account.AttachPolicy(name, "arn:"+account.Partition()+":iam::aws:policy/"+policy); err != nil {
 			return fmt.Errorf("attach policy to role %s: %w", name, err)
 		}
 	}
@@ -120,7 +120,7 @@ func (l *Lab) registerCluster(issuer string) error {
 			Name: l.Cluster, Version: kubernetesMinor(), Endpoint: l.plane.URL,
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
 			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,
-			RoleARN: "arn:aws:iam::" + l.Account + ":role/eksClusterRole",
+			RoleARN: l.RoleARN("eksClusterRole"),
 			VPCID:   l.Estate.VPC.ID, SubnetIDs: subnets, GroupID: l.Estate.ClusterGroup.ID,
 		})
 	})
@@ -131,7 +131,9 @@ func (l *Lab) registerCluster(issuer string) error {
 }
 
 // RoleARN returns the ARN of a role of the lab's account.
-func (l *Lab) RoleARN(name string) string { return "arn:aws:iam::" + l.Account + ":role/" + name }
+func (l *Lab) RoleARN(name string) string {
+	return "arn:" + world.Partition(l.Region) + ":iam::" + l.Account + ":role/" + name
+}
 
 // kubernetesMinor is the control plane's version as EKS writes it: "1.36".
 func kubernetesMinor() string {

@@ -9,11 +9,12 @@ import (
 type Account struct {
 	ID string // 12 digits
 
-	world    *World
-	regions  map[string]*Region
-	roles    map[string]*Role
-	profiles map[string]*Profile
-	policies map[string]*Policy // its own, by ARN
+	world     *World
+	partition string // "aws-cn"; empty until the first of its regions is used
+	regions   map[string]*Region
+	roles     map[string]*Role
+	profiles  map[string]*Profile
+	policies  map[string]*Policy // its own, by ARN
 }
 
 // Region is one region of an account.
@@ -77,7 +78,18 @@ func (a *Account) Regions() []string { return slices.Sorted(maps.Keys(a.regions)
 // world returns the world the region is in.
 func (r *Region) world() *World { return r.Account.world }
 
+// Partition returns the part of AWS that the account is of: that of the first region it uses, "aws" until then.
+func (a *Account) Partition() string { return or(a.partition, "aws") }
+
+// arn returns an ARN of what has no region: arn("iam", "role/node").
+func (a *Account) arn(service, resource string) string {
+	return "arn:" + a.Partition() + ":" + service + "::" + a.ID + ":" + resource
+}
+
 // arn returns an ARN of this region: arn("eks", "cluster/demo").
-func (r *Region) arn(service, resource string) string {
-	return "arn:" + partition(r.Name) + ":" + service + ":" + r.Name + ":" + r.Account.ID + ":" + resource
+func (r *Region) arn(service, resource string) string { return r.ARN(service, r.Account.ID, resource) }
+
+// ARN returns an ARN of this region; the account may be another one than the region's, and empty for what is AWS's own.
+func (r *Region) ARN(service, account, resource string) string {
+	return "arn:" + Partition(r.Name) + ":" + service + ":" + r.Name + ":" + account + ":" + resource
 }

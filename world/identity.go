@@ -27,9 +27,9 @@ type Session struct {
 // sessionLife is how long the keys of an instance are good for, as in life.
 const sessionLife = 6 * time.Hour
 
-// Root returns the identity of an account's owner, who may do everything.
-func Root(account string) Identity {
-	return Identity{Account: account, ARN: "arn:aws:iam::" + account + ":root", UserID: account}
+// Root returns the identity of an account's owner, who may do everything, as it calls from a region.
+func Root(account, region string) Identity {
+	return Identity{Account: account, ARN: "arn:" + Partition(region) + ":iam::" + account + ":root", UserID: account}
 }
 
 // CreateUser makes a user with one access key, which signs requests.
@@ -39,7 +39,7 @@ func (a *Account) CreateUser(name string) Session {
 	return w.issue(Session{
 		AccessKey: "AKIA" + w.letters("key", 16),
 		SecretKey: w.hex("secret", 40),
-		Identity:  Identity{Account: a.ID, ARN: "arn:aws:iam::" + a.ID + ":user/" + name, UserID: id},
+		Identity:  Identity{Account: a.ID, ARN: a.arn("iam", "user/"+name), UserID: id},
 	})
 }
 
@@ -47,7 +47,7 @@ func (a *Account) CreateUser(name string) Session {
 func (a *Account) AssumeRole(now time.Time, role, session string, life time.Duration) (Session, error) {
 	r := a.roles[role]
 	if r == nil {
-		return Session{}, refuseWith(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: arn:aws:iam::%s:role/%s", a.ID, role)
+		return Session{}, refuseWith(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s", a.arn("iam", "role/"+role))
 	}
 	w := a.world
 	return w.issue(Session{
@@ -57,7 +57,7 @@ func (a *Account) AssumeRole(now time.Time, role, session string, life time.Dura
 		Expires:   now.Add(life),
 		Identity: Identity{
 			Account: a.ID, Role: role,
-			ARN:    "arn:aws:sts::" + a.ID + ":assumed-role/" + role + "/" + session,
+			ARN:    a.arn("sts", "assumed-role/"+role+"/"+session),
 			UserID: r.ID + ":" + session,
 		},
 	}), nil

@@ -36,7 +36,7 @@ func (r *Region) PutParameter(now time.Time, p Parameter, overwrite bool) (int64
 	if strings.HasPrefix(p.Name, "/aws/") {
 		owner = ""
 	}
-	p.ARN = "arn:" + partition(r.Name) + ":ssm:" + r.Name + ":" + owner + ":parameter/" + strings.TrimPrefix(p.Name, "/")
+	p.ARN = r.ARN("ssm", owner, "parameter/"+strings.TrimPrefix(p.Name, "/"))
 	r.parameters[p.Name] = &p
 	return p.Version, nil
 }

@@ -144,7 +144,7 @@ func (r *Region) resourceKeys(id string) permit.Keys {
 // ResourceARN is the ARN of a thing of EC2. Those of images and snapshots name no account.
 func (r *Region) ResourceARN(kind, id string) string {
 	if kind == "image" || kind == "snapshot" {
-		return "arn:" + partition(r.Name) + ":ec2:" + r.Name + "::" + kind + "/" + id
+		return r.ARN("ec2", "", kind+"/"+id)
 	}
 	return r.arn("ec2", kind+"/"+id)
 }

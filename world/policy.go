@@ -30,7 +30,7 @@ func (a *Account) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 	if p.Path == "" {
 		p.Path = "/"
 	}
-	p.ARN = "arn:aws:iam::" + a.ID + ":policy" + p.Path + p.Name
+	p.ARN = a.arn("iam", "policy"+p.Path+p.Name)
 	if a.policies[p.ARN] != nil {
 		return Policy{}, refuseWith(409, "EntityAlreadyExists", "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
 	}

@@ -19,7 +19,7 @@ func (a *Account) CreateProfile(now time.Time, p Profile) (Profile, error) {
 		p.Path = "/"
 	}
 	p.ID = "AIPA" + a.world.letters("profile", 17)
-	p.ARN = "arn:aws:iam::" + a.ID + ":instance-profile" + p.Path + p.Name
+	p.ARN = a.arn("iam", "instance-profile"+p.Path+p.Name)
 	p.CreatedAt = now
 	p.Tags = maps.Clone(p.Tags)
 	p.Role = ""

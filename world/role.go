@@ -41,7 +41,7 @@ func (a *Account) CreateRole(now time.Time, role Role) (Role, error) {
 		role.Path = "/"
 	}
 	role.ID = "AROA" + a.world.letters("role", 17)
-	role.ARN = "arn:aws:iam::" + a.ID + ":role" + role.Path + role.Name
+	role.ARN = a.arn("iam", "role"+role.Path+role.Name)
 	role.CreatedAt = now
 	role.Tags = maps.Clone(role.Tags)
 	if a.roles == nil {

@@ -66,6 +66,9 @@ func (w *World) Region(account, name string) *Region {
 	if a.regions == nil {
 		a.regions = map[string]*Region{}
 	}
+	if a.partition == "" {
+		a.partition = Partition(name)
+	}
 	r := newRegion(a, name)
 	a.regions[name] = r
 	return r

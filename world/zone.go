@@ -60,8 +60,8 @@ func direction(word string) string {
 	return word[:1]
 }
 
-// partition returns the part of AWS that a region belongs to.
-func partition(region string) string {
+// Partition returns the part of AWS that a region belongs to: "aws", "aws-cn" or "aws-us-gov".
+func Partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
 		return "aws-cn"
