@@ -141,7 +141,7 @@ func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error)
 	if deadline, ok := ctx.Deadline(); ok && now.Add(turn).After(deadline) {
 		b.giveBack(action)
 		return 0, &fault.Error{Op: action, Kind: fault.Throttled, Reason: "RequestLimitExceeded",
-			Message: "so many calls are waiting that this one would be made in " + turn.Round(time.Second).String() + " only",
+			Message: "so many calls are waiting that this one would not be made in time",
 			Hint:    "ask AWS for a higher limit of EC2 API calls, and set --ec2-api-limits (EC2_API_LIMITS)"}
 	}
 	timer := time.NewTimer(turn)

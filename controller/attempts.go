@@ -20,6 +20,7 @@ type attempt struct {
 	clean bool
 
 	asked     time.Time // when EC2 answered last, or failed to; zero: it was not asked
+	answered  time.Time // when it first answered, or last said that it gets too many calls; zero: never
 	shortage  bool
 	notBefore time.Time
 	doubt     time.Time // since when EC2 says that the number was used with other contents; zero: it does not

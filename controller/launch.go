@@ -45,6 +45,9 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	launch, err := c.Buyer.Launch(ctx, *a.request)
 	c.observe("Create", begun, err)
 	a.asked = c.Now.now()
+	if a.answered.IsZero() || fault.Is(err, fault.Throttled) {
+		a.answered = a.asked // it had no turn before
+	}
 	c.attempts.set(v.claim.UID, a)
 	c.Offers.Short(c.Now.now(), launch.Short)
 	for _, s := range launch.Short {
@@ -57,6 +60,8 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.now())
 	case ctx.Err() != nil:
+		a.notBefore = a.asked // it has had its turn
+		c.attempts.set(v.claim.UID, a)
 		return nil, ctx.Err()
 	case fault.Is(err, fault.InDoubt):
 		return c.resolveDoubt(ctx, v, a, err, c.Now.now())
@@ -82,7 +87,7 @@ func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause erro
 	case now.Sub(a.doubt) < doubtFor:
 		a.notBefore = now.Add(doubtPoll)
 	default:
-		a = attempt{number: a.number + 1, clean: true, tries: a.tries, asked: a.asked}
+		a = attempt{number: a.number + 1, clean: true, tries: a.tries, asked: a.asked, answered: a.answered}
 	}
 	c.attempts.set(v.claim.UID, a)
 	return v.claim, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,6 +32,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/budget"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
@@ -59,6 +61,7 @@ type rig struct {
 	uid    string // of the cluster
 	url    string
 	wire   http.RoundTripper // to AWS; nil: by loopback
+	budget *budget.Budget    // of calls to EC2; nil: as many as one likes
 	fuse   *fuse             // of the process that runs now
 	server time.Duration     // how much later than that it is by the API server's clock
 	ahead  time.Duration     // how much later than the clock says it is, in AWS and for the loops that are told the time
@@ -187,6 +190,9 @@ func (r *rig) bear() interceptor.Funcs {
 func (r *rig) cfg() aws.Config {
 	cfg := aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	if r.budget != nil {
+		cfg.APIOptions = []func(*middleware.Stack) error{r.budget.Keep}
+	}
 	if r.wire != nil {
 		cfg.HTTPClient = &http.Client{Transport: r.wire}
 	}

@@ -104,6 +104,9 @@ func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 		Registered:  conditions.IsTrue(karpv1.ConditionRegistered),
 		Initialized: conditions.IsTrue(karpv1.ConditionInitialized),
 	}
+	if launched, ok := conditions.Find(karpv1.ConditionLaunched); ok && launched.Status == "True" {
+		out.Bought = launched.LastTransitionTime.Time
+	}
 	if claim.DeletionTimestamp != nil {
 		out.Deleted = claim.DeletionTimestamp.Time
 	}
@@ -202,9 +205,9 @@ func (c *Claims) seeLaunch(ctx context.Context, v *view, now time.Time) error {
 		v.class, s.NodeClass = class, classSeen(class)
 	}
 	a := c.attempts.of(v.claim.UID)
-	s.Shortage, s.NotBefore, s.Untried = a.shortage, a.notBefore, a.asked.IsZero() && a.tries == 0
-	if now.Sub(s.Created) < lifecycle.LaunchTimeout {
-		return nil // asking again for the same launch finds what was bought
+	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
+	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.claim.UID) {
+		return nil // asking again for the same launch finds what was bought; or nobody has asked at all
 	}
 	return c.seeBought(ctx, v)
 }

@@ -54,7 +54,7 @@ func wanted(seen Seen, now time.Time) Step {
 	if reason := wantedNoMore(c, now); reason != "" {
 		return step.delete(reason)
 	}
-	giveUp := earliest(c.Created.Add(LaunchTimeout), expiry(c))
+	giveUp := earliest(c.launchBy(), expiry(c))
 	if c.NodeClass == NodeClassUnknown {
 		return step.wait(WaitNodeClass, giveUp)
 	}
@@ -71,7 +71,7 @@ func wantedNoMore(c Claim, now time.Time) string {
 		return ReasonShortage
 	case c.NodeClass == NodeClassNotReady, c.NodeClass == NodeClassMissing:
 		return ReasonNodeClassNotReady
-	case isPast(c.Created.Add(LaunchTimeout), now) && !c.mayBeTried(now):
+	case isPast(c.launchBy(), now) && !c.isDue(now):
 		return ReasonLaunchTimeout
 	case c.Expired(now):
 		return ReasonExpired
@@ -79,10 +79,14 @@ func wantedNoMore(c Claim, now time.Time) string {
 	return ""
 }
 
-// mayBeTried reports whether the claim has had no chance yet and has one now. However old it looks, it gets that: a claim
-// is as old as the API server's clock and ours say together, and if ours is five minutes ahead no claim is ever young.
-func (c Claim) mayBeTried(now time.Time) bool {
-	return c.Untried && c.NodeClass == NodeClassReady && !c.NotBefore.After(now)
+// launchBy is when the claim is given up that has no machine yet.
+func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
+
+// isDue reports whether the claim's next launch may be made now, and could have been made in time: that it was not is the
+// doing of those before it in line. However old the claim looks, it gets that launch. Its first is always one: a claim is
+// as old as the API server's clock and ours say together, and if ours is five minutes ahead no claim is ever young.
+func (c Claim) isDue(now time.Time) bool {
+	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
 
 func bought(seen Seen, now time.Time) Step {
@@ -94,7 +98,7 @@ func bought(seen Seen, now time.Time) Step {
 		// Also after the timeout: a node that has joined at last is worth more than a new one.
 		return step.to(Register)
 	}
-	giveUp := seen.Claim.Created.Add(RegistrationTimeout)
+	giveUp := latest(seen.Claim.Created, seen.Claim.Bought).Add(RegistrationTimeout)
 	if isPast(giveUp, now) {
 		return step.delete(ReasonRegistrationTimeout)
 	}
@@ -189,6 +193,14 @@ func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 // earliest returns the earlier of two times; a zero time is later than any.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a

@@ -35,6 +35,7 @@ func axes() []axis {
 		{"claim", []way{
 			{"wanted", func(s *Seen) {}},
 			{"launched", func(s *Seen) { s.Claim.Launched = true }},
+			{"launched-late", func(s *Seen) { s.Claim.Launched, s.Claim.Bought = true, ago(minute) }},
 			{"registered", func(s *Seen) { s.Claim.Launched, s.Claim.Registered = true, true }},
 			{"initialized", func(s *Seen) { s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized = true, true, true }},
 			{"unlabelled", func(s *Seen) {
@@ -88,8 +89,17 @@ func axes() []axis {
 			{"class-bad", func(s *Seen) { s.Claim.NodeClass = NodeClassNotReady }},
 			{"class-gone", func(s *Seen) { s.Claim.NodeClass = NodeClassMissing }},
 			{"shortage", func(s *Seen) { s.Claim.NodeClass, s.Claim.Shortage = NodeClassReady, true }},
-			{"untried", func(s *Seen) { s.Claim.NodeClass, s.Claim.Untried = NodeClassReady, true }},
+			{"answered", func(s *Seen) { s.Claim.NodeClass, s.Claim.Answered = NodeClassReady, ago(minute) }},
 			{"backoff", func(s *Seen) { s.Claim.NodeClass, s.Claim.NotBefore = NodeClassReady, now.Add(10*time.Second) }},
+			{"backoff-late", func(s *Seen) {
+				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(minute), now.Add(10*time.Second)
+			}},
+			{"in-line", func(s *Seen) {
+				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(5*minute)
+			}},
+			{"too-late", func(s *Seen) {
+				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(minute/2)
+			}},
 		}},
 		{"machine", []way{
 			{"unknown", func(s *Seen) { s.Machine.State = MachineUnknown }},
@@ -211,7 +221,9 @@ func broken(seen Seen, step Step) string {
 		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
 		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
 		{"nothing is bought for a claim that leaves", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
-		{"nothing is bought after the timeout", step.Action != Launch || c.Untried || now.Sub(c.Created) < LaunchTimeout},
+		{"nothing is bought after the timeout, but what was due before it", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
+			now.Sub(c.Answered) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.Answered).Add(LaunchTimeout))},
+		{"what EC2 had its time for is given up", step.Phase != Wanted || step.Action != Wait || !isPast(latest(c.Created, c.Answered).Add(LaunchTimeout), now)},
 		{"nothing is bought with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
 		{"only our running machine is ended", step.Action != Terminate || ours},
 		{"no live claim loses its machine", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
@@ -221,6 +233,7 @@ func broken(seen Seen, step Step) string {
 		{"pods leave before the machine ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
 		{"a Node is closed before it is emptied", step.Action != Evict || n.Cordoned},
 		{"volumes hold the machine", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
+		{"a machine has its time to join", step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.Bought)) >= RegistrationTimeout},
 		{"a node that has joined is not given up", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
 		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
 		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},

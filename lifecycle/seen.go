@@ -7,10 +7,14 @@ package lifecycle
 
 import "time"
 
-// The times after which a claim that got nowhere is given up, measured from its creation, and the pauses of the way
-// down. The first two equal Karpenter's, so that alerts keep their meaning.
+// The times after which a claim that got nowhere is given up, and the pauses of the way down. The first two equal
+// Karpenter's, so that alerts keep their meaning.
 const (
-	LaunchTimeout       = 5 * time.Minute
+	// LaunchTimeout is how long EC2 may answer without a machine. It is measured from the claim's creation, and not before
+	// EC2 has first answered: a claim that waits in line for a call it may make costs nothing, and another one in its place
+	// would wait behind all others.
+	LaunchTimeout = 5 * time.Minute
+	// RegistrationTimeout is how long a machine may take to join, from when it was bought.
 	RegistrationTimeout = 15 * time.Minute
 
 	// LostTimeout is how long a Node that had joined may be missing. A kubelet that starts anew makes its Node again.
@@ -52,15 +56,18 @@ type Claim struct {
 	// Replacement is how far the replacement of a claim that has expired has come.
 	Replacement Replacement
 
-	Launched    bool // the provider id is written on it
+	Launched bool // the provider id is written on it
+	// Bought is when that was; zero if nothing says so, which is as good as Created.
+	Bought      time.Time
 	Registered  bool
 	Initialized bool
 
 	NodeClass NodeClass
 	// Shortage: EC2 was asked and had none of what the claim accepts.
 	Shortage bool
-	// Untried: EC2 was not asked yet, as far as this process knows.
-	Untried bool
+	// Answered is when EC2 first answered to its launch, or last said that it gets too many calls; zero: not yet, as far as
+	// this process knows.
+	Answered time.Time
 	// NotBefore is the earliest time of the next attempt to launch after one that failed; zero: now.
 	NotBefore time.Time
 }
