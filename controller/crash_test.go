@@ -76,8 +76,9 @@ func script() []scene {
 			return s.class(s.t).StatusConditions().IsReady() && s.pool(s.t).StatusConditions().IsReady()
 		}},
 		{"a pod waits for a node", func(s *stage) { s.wanted = 1 }, func(s *stage) bool { return s.isCalm() }},
-		{"its Node is deleted", func(s *stage) {
+		{"its Node is deleted, and the launch template of all nodes", func(s *stage) {
 			s.old = s.claims(s.t)[0].Name
+			s.sweepTemplates()
 			s.check(s.api.Delete(s.t.Context(), &s.nodes(s.t)[0]))
 		}, func(s *stage) bool { return s.isCalm() }},
 		{"EC2 takes the next one back", func(s *stage) {

@@ -99,6 +99,12 @@ func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error)
 	case class.DeletionTimestamp != nil:
 		return n.finalize(ctx, class)
 	}
+	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
+		// Before anything is made for it: a class that is deleted in between would leave that behind.
+		if class, err = n.Objects.PatchClass(ctx, class, holdClass); err != nil {
+			return time.Time{}, err
+		}
+	}
 	// 1. read
 	found := n.look(ctx, class)
 	found.trialErr = n.try(ctx, class, found, time.Now())
@@ -106,9 +112,6 @@ func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error)
 	wasReady := class.StatusConditions().IsReady()
 	now := time.Now()
 	written, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
-		if !slices.Contains(c.Finalizers, awsv1.FinalizerTermination) {
-			c.Finalizers = append(slices.Clone(c.Finalizers), awsv1.FinalizerTermination)
-		}
 		found.write(c, now)
 	})
 	if err != nil {
@@ -123,6 +126,10 @@ func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error)
 		return now.Add(min(pause, n.Refresh)), nil
 	}
 	return now.Add(n.Refresh), nil
+}
+
+func holdClass(class *awsv1.EC2NodeClass) {
+	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
 }
 
 func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {

@@ -77,6 +77,19 @@ func (s *stage) clean() {
 	}
 }
 
+// sweepTemplates deletes the launch templates of nodes, as somebody may who takes them for unused.
+func (s *stage) sweepTemplates() {
+	s.Do(func(*world.World, time.Time) {
+		for _, template := range s.estate.Region.Templates() {
+			if template.Tags["karpenter.sh/nodepool"] == "" {
+				continue // of trials
+			}
+			_, err := s.estate.Region.DeleteTemplate(template.ID, "")
+			s.check(err)
+		}
+	})
+}
+
 // replicate makes the pods that are missing, as a ReplicaSet does.
 func (s *stage) replicate() {
 	for n := len(s.pods()); n < s.wanted; n++ {

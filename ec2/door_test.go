@@ -449,6 +449,33 @@ func TestEventualConsistency(t *testing.T) {
 	}
 }
 
+// TestSweptTemplate: a launch whose template is gone makes it again. A process that takes over after that, and asks as the
+// first one did at first, is given the same instance.
+func TestSweptTemplate(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "uid-1")
+	if _, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0))); err != nil {
+		t.Fatal(err)
+	}
+	s.alter(func(region *world.Region, _ *world.World) {
+		for _, template := range region.Templates() {
+			if _, err := region.DeleteTemplate(template.ID, ""); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r := s.request("apps-2", s.choice("m5.large", 0))
+	launch, err := d.Launch(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.door(t, "uid-1").Launch(t.Context(), r)
+	if err != nil || next.Instance.ID != launch.Instance.ID || len(s.living()) != 2 {
+		t.Errorf("the next process got %s, %v, of %d instances; want %s of 2", next.Instance.ID, err, len(s.living()), launch.Instance.ID)
+	}
+}
+
 // TestPages: more instances than one page has, all of them seen once.
 func TestPages(t *testing.T) {
 	t.Parallel()

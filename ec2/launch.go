@@ -85,11 +85,12 @@ func (d *Door) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err
 	}
-	launch, err := d.launch(ctx, r, "")
+	launch, err := d.launch(ctx, r)
 	if e := fault.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		// Somebody deleted it since we made it, or EC2 does not show it yet.
+		// Somebody deleted it since we made it, or EC2 does not show it yet. The token stays: EC2 remembers those of calls that
+		// it has carried out, and who asks after us, not knowing of the second call, must be given what that one has bought.
 		d.forget(r)
-		return d.launch(ctx, r, "-again")
+		return d.launch(ctx, r)
 	}
 	return launch, err
 }
@@ -122,8 +123,8 @@ func (r LaunchRequest) check() error {
 }
 
 // token makes a repeated call one call. EC2 takes up to 64 ASCII characters.
-func (r LaunchRequest) token(suffix string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d%s", r.ClaimUID, r.Attempt, suffix))
+func (r LaunchRequest) token() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", r.ClaimUID, r.Attempt))
 	return hex.EncodeToString(sum[:])[:48]
 }
 
@@ -145,8 +146,8 @@ func (r LaunchRequest) blueprint(g Group) Blueprint {
 	return g.Blueprint
 }
 
-func (d *Door) launch(ctx context.Context, r LaunchRequest, suffix string) (Launch, error) {
-	in, err := d.fleet(ctx, r, suffix)
+func (d *Door) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
+	in, err := d.fleet(ctx, r)
 	if err != nil {
 		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
 	}
@@ -162,11 +163,11 @@ func (d *Door) launch(ctx context.Context, r LaunchRequest, suffix string) (Laun
 }
 
 // fleet writes the request, making the launch templates that it needs.
-func (d *Door) fleet(ctx context.Context, r LaunchRequest, suffix string) (*awsec2.CreateFleetInput, error) {
+func (d *Door) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
 	tags := toTags(d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim))
 	in := &awsec2.CreateFleetInput{
 		Type:        awstypes.FleetTypeInstant,
-		ClientToken: aws.String(r.token(suffix)),
+		ClientToken: aws.String(r.token()),
 		Context:     text(r.Context),
 		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity:       aws.Int32(1),
