@@ -20,15 +20,25 @@ import (
 type addressBook struct {
 	byInstance    map[string]*karpv1.NodeClaim
 	byReservation map[string][]*karpv1.NodeClaim
+	reservations  map[string]bool // ids of those that node classes have found
 }
 
-// book reads which claim has which machine.
+// book reads which claim has which machine, and which reservations there are.
 func (i *Interruption) book(ctx context.Context) (addressBook, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return addressBook{}, fmt.Errorf("list nodeclaims: %w", err)
 	}
-	b := addressBook{byInstance: map[string]*karpv1.NodeClaim{}, byReservation: map[string][]*karpv1.NodeClaim{}}
+	var classes awsv1.EC2NodeClassList
+	if err := i.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return addressBook{}, fmt.Errorf("list node classes: %w", err)
+	}
+	b := addressBook{byInstance: map[string]*karpv1.NodeClaim{}, byReservation: map[string][]*karpv1.NodeClaim{}, reservations: map[string]bool{}}
+	for n := range classes.Items {
+		for _, r := range classes.Items[n].Status.CapacityReservations {
+			b.reservations[r.ID] = true
+		}
+	}
 	for n := range list.Items {
 		c := &list.Items[n]
 		if !i.isOurs(c) {
@@ -86,8 +96,8 @@ func (i *Interruption) heed(ctx context.Context, claim *karpv1.NodeClaim, l *let
 		return false, err
 	}
 	known, _ := markOf(claim)
-	if n.Kind == interruption.SpotInterrupted && known != n.Kind {
-		i.noteShortage(claim, now)
+	if known != n.Kind {
+		i.noteShortage(claim, n.Kind, now)
 	}
 	isRepeated := known != "" && (known.IsEnd() || !n.Kind.IsEnd()) // or one of several signs of the same end
 	if n.Kind == interruption.RebalanceRecommended || isRepeated {
@@ -142,14 +152,37 @@ func (i *Interruption) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (b
 	return instance.State != ec2.Running && instance.State != ec2.Pending, err
 }
 
-// noteShortage remembers that EC2 takes back what it has sold here: it has none to sell.
-func (i *Interruption) noteShortage(claim *karpv1.NodeClaim, now time.Time) {
+// noteShortage remembers that EC2 takes back what it has sold here: it has none to sell. The next plan, which is made for
+// the pods of this very machine, must not want the same again.
+func (i *Interruption) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
+	switch kind {
+	case interruption.ReservationInterrupted, interruption.BlockExpiring:
+		i.noteEnding(claim.Labels[awsv1.LabelCapacityReservationID], kind, now)
+		return
+	case interruption.SpotInterrupted:
+	default:
+		return
+	}
 	s := ec2.Short{
 		CapacityType: claim.Labels[karpv1.LabelCapacityType], InstanceType: claim.Labels[corev1.LabelInstanceTypeStable],
 		Zone: claim.Labels[corev1.LabelTopologyZone], Reason: "SpotInterrupted",
 	}
 	if s.CapacityType == karpv1.CapacityTypeSpot && s.InstanceType != "" && s.Zone != "" {
 		i.Shortages.Note(now, s)
+	}
+}
+
+// noteEnding remembers that a capacity reservation, if it is one, ends or is taken back. EC2 shows it as it was for a while.
+func (i *Interruption) noteEnding(reservation string, kind interruption.Kind, now time.Time) {
+	if reservation != "" {
+		i.Shortages.Note(now, ec2.Short{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
+	}
+}
+
+// endingReasons are why reservations that end are short, by the notices that say so.
+func endingReasons() map[interruption.Kind]string {
+	return map[interruption.Kind]string{
+		interruption.ReservationInterrupted: "CapacityReservationInterrupted", interruption.BlockExpiring: "CapacityBlockExpiring",
 	}
 }
 

@@ -161,8 +161,12 @@ func (i *Interruption) pass(ctx context.Context, messages []interruption.Message
 		return err
 	}
 	var plain, doubted []*letter
+	now := i.Now.now()
 	for _, l := range letters {
 		book.address(l)
+		if book.reservations[l.notice.Reservation] {
+			i.noteEnding(l.notice.Reservation, l.notice.Kind, now) // also when nothing of ours runs in it yet
+		}
 		if l.isDoubtful() {
 			doubted = append(doubted, l)
 		} else {
