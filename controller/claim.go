@@ -112,6 +112,7 @@ func (c *Claims) read(ctx context.Context, name string) (*karpv1.NodeClaim, erro
 	if err != nil {
 		return nil, err
 	}
+	c.Replacements.lose(claim)
 	return c.newest.of(claim), nil
 }
 

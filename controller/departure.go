@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -39,39 +37,6 @@ func markOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 		since = time.Time{}
 	}
 	return interruption.Kind(kind), since
-}
-
-// Departures remember which claims the last plan knew to be leaving: the places that their pods need have been asked
-// for. Its methods may be called at the same time. The zero value knows none, and nil remembers none.
-type Departures struct {
-	mu    sync.Mutex
-	known map[string]bool
-}
-
-// planned notes that a plan for the snapshot was carried out.
-func (d *Departures) planned(s cluster.Snapshot) {
-	if d == nil {
-		return
-	}
-	known := map[string]bool{}
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Leaving && n.Claim != "" {
-			known[n.Claim] = true
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known = known
-}
-
-// provided reports whether the places that the claim's pods need were asked for.
-func (d *Departures) provided(claim string) bool {
-	if d == nil {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.known[claim]
 }
 
 // departing is what the second half of Interruption remembers between two rounds.

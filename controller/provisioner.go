@@ -88,6 +88,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	// 1. read
 	begun := p.Now.now()
+	number := p.Departures.begin()
 	market := p.Market.Market(begun)
 	if market == nil {
 		p.say("EC2 has not said yet what there is to buy")
@@ -102,7 +103,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	snapshot.Pools = p.held(snapshot.Pools, begun)
 	p.Metrics.Nodes.Count.Set(float64(len(snapshot.Nodes)))
 	if len(snapshot.Pods) == 0 {
-		p.Departures.planned(snapshot)
+		p.Departures.planned(number, snapshot)
 		p.forget()
 		if p.Ledger.Len() > 0 {
 			return recheck // pods count as placed until kube-scheduler has had its time
@@ -123,7 +124,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	// 3. act
 	created := p.Claims.CreateClaims(ctx, plan.Machines)
 	if !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil }) {
-		p.Departures.planned(snapshot)
+		p.Departures.planned(number, snapshot)
 	}
 
 	// 4. tell

@@ -87,10 +87,13 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 		r.hurry(claim, now)
 		return lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}, nil
 	}
-	isReady, err := r.isReady(ctx, pods)
+	found, err := r.find(ctx, pods)
 	state := lifecycle.ReplacementAsked
-	if isReady {
+	switch found {
+	case placesReady:
 		state = lifecycle.ReplacementReady
+	case placesLost:
+		r.hurry(claim, now)
 	}
 	return lifecycle.Replacement{State: state, Since: since}, err
 }
@@ -174,30 +177,54 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 	return out, nil
 }
 
-// isReady reports whether no claim that was made for one of the pods is still on its way. A pod that got a place on a node
-// that is there, or none at all, has none to wait for.
-func (r *Replacements) isReady(ctx context.Context, pods map[string]bool) (bool, error) {
+// places is how far those are that pods were to have.
+type places int
+
+const (
+	placesComing places = iota // or not known
+	placesReady
+	placesLost // the next plan has to find others
+)
+
+// find says how far the places for the pods are: a claim that was made for one of them may be on its way, or may have
+// failed since. A pod that got a place on a node that is there, or none at all, has none to wait for.
+func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list nodeclaims: %w", err)
-	}
-	isFor := func(claim *karpv1.NodeClaim) bool {
-		return slices.ContainsFunc(kube.PodsOf(claim), func(id string) bool { return pods[id] })
+		return placesComing, fmt.Errorf("list nodeclaims: %w", err)
 	}
 	known := map[types.UID]bool{}
+	isComing := false
 	for i := range list.Items {
 		c := &list.Items[i]
 		known[c.UID] = true
-		if c.DeletionTimestamp == nil && !c.StatusConditions().IsTrue(karpv1.ConditionInitialized) && isFor(c) {
-			return false, nil
+		switch {
+		case !isFor(c, pods) || c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
+		case isBroken(c):
+			r.Departures.lose(c)
+		default:
+			isComing = true
 		}
 	}
 	for _, c := range r.Ledger.Claims() {
-		if !known[c.UID] && isFor(c) {
-			return false, nil // the cache does not show it yet
+		if !known[c.UID] && isFor(c, pods) {
+			isComing = true // the cache does not show it yet
 		}
 	}
-	return true, nil
+	switch {
+	case r.Departures.isLost(pods, known):
+		return placesLost, nil
+	case isComing:
+		return placesComing, nil
+	}
+	return placesReady, nil
+}
+
+// lose tells of a claim that ends before it is a node, as the cache shows it.
+func (r *Replacements) lose(claim *karpv1.NodeClaim) {
+	if r != nil && isBroken(claim) {
+		r.Departures.lose(claim)
+	}
 }
 
 // turn says whether the claim may be replaced now, or has to wait.
