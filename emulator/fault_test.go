@@ -180,7 +180,8 @@ func TestBoots(t *testing.T) {
 			t.Error("the wrong instance is silent")
 		}
 		w.Lose(now, ids[3])
-		w.Impair(now, ids[2], true)
+		w.Impair(now, ids[2], world.InstanceCheck)
+		w.Schedule(now, ids[2], "system-reboot", "a new host", now.Add(30*time.Second))
 	})
 	b.pass(time.Minute)
 	if got := states(); got != "running terminated running terminated" {
@@ -190,7 +191,11 @@ func TestBoots(t *testing.T) {
 		Filters: []types.Filter{{Name: aws.String("instance-status.status"), Values: []string{"impaired"}}},
 	})
 	if err != nil || len(sick.InstanceStatuses) != 1 || *sick.InstanceStatuses[0].InstanceId != ids[2] {
-		t.Errorf("impaired: %+v, %v", sick, err)
+		t.Fatalf("impaired: %+v, %v", sick, err)
+	}
+	if s := sick.InstanceStatuses[0]; s.SystemStatus.Status != types.SummaryStatusOk || s.InstanceStatus.Details[0].ImpairedSince == nil ||
+		len(s.Events) != 1 || *s.Events[0].Description != "[Completed] a new host" || s.Events[0].NotBefore == nil {
+		t.Errorf("its status: %+v", s)
 	}
 }
 

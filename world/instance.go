@@ -56,7 +56,11 @@ type Instance struct {
 	ClientToken   string
 	TemplateID    string // of the launch template; empty without one
 	TemplateName  string
-	Impaired      bool // its status checks fail
+
+	// InstanceFails and SystemFails are since when its status checks fail: whether it answers, and whether its host does.
+	// Zero: they pass.
+	InstanceFails, SystemFails time.Time
+	Scheduled                  []Event // what EC2 will do to it, or has done, oldest first
 
 	// CapacityReservationID is the capacity reservation that it runs in, empty if in none; ReservationWish is what its
 	// launch said about that. Market is MarketBlock or MarketInterruptible; empty: on demand or spot.

@@ -13,6 +13,7 @@ const (
 	spotReclaim  = "Server.SpotInstanceTermination"
 	hostLost     = "Server.InternalError"
 	blockEnded   = "Server.CapacityBlockTermination" // the words are ours: EC2's documentation has none
+	retired      = "Server.ScheduledStop"
 )
 
 // reason returns a reason in EC2's words.
@@ -22,6 +23,7 @@ func reason(code string) Reason {
 		spotReclaim:  "Spot instance termination",
 		hostLost:     "Internal error",
 		blockEnded:   "Capacity block ended",
+		retired:      "Stopped due to a scheduled retirement",
 	}
 	return Reason{Code: code, Message: code + ": " + words[code]}
 }
@@ -194,16 +196,6 @@ func (w *World) Lose(now time.Time, id string) bool {
 		return false
 	}
 	m.region.end(now, m, reason(hostLost))
-	return true
-}
-
-// Impair makes the status checks of an instance fail, or pass again.
-func (w *World) Impair(now time.Time, id string, impaired bool) bool {
-	m := w.machine(id)
-	if m == nil {
-		return false
-	}
-	m.change(now, func(i *Instance) { i.Impaired = impaired })
 	return true
 }
 
