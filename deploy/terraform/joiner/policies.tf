@@ -234,13 +234,14 @@ locals {
     reading = {
       Version = "2012-10-17"
       Statement = [
-        # Types, zones, prices of spot, images, networks, reservations, and what the cluster has in the region. EC2 cannot restrict these by resource.
+        # Types, zones, prices of spot, images, networks, reservations, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.
         {
           Sid    = "ReadRegion"
           Effect = "Allow"
           Action = [
             "ec2:DescribeCapacityReservations",
             "ec2:DescribeImages",
+            "ec2:DescribeInstanceStatus",
             "ec2:DescribeInstanceTypeOfferings",
             "ec2:DescribeInstanceTypes",
             "ec2:DescribeInstances",
