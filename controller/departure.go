@@ -181,7 +181,7 @@ func (i *Interruption) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim
 	}
 	d.nodes = nodes
 	switch {
-	case d.kind.IsEnd(), len(nodes) == 0, now.Sub(since) >= departMost:
+	case d.kind.IsEnd(), d.kind.IsBroken(), len(nodes) == 0, now.Sub(since) >= departMost:
 		d.action = departNow
 	case slices.ContainsFunc(nodes, isOpen):
 		d.action = departTaint
@@ -227,6 +227,9 @@ func isPassing(err error) bool {
 // remove deletes the claim, so that its node drains.
 func (i *Interruption) remove(ctx context.Context, d departure, now time.Time) error {
 	claim, err := i.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) {
+		if d.kind.IsBroken() {
+			setDeadline(c, now)
+		}
 		reason, _ := toldOf(interruption.Notice{Kind: d.kind})
 		if reason == "" {
 			reason = kube.ReasonTerminatingOnInterruption
@@ -244,7 +247,7 @@ func (i *Interruption) remove(ctx context.Context, d departure, now time.Time) e
 	if len(d.nodes) == 0 {
 		i.Ledger.Forget(claim.UID) // the pods that it was made for have no place any more
 	}
-	if d.kind.IsEnd() || len(d.nodes) == 0 {
+	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
 		i.Batch.Hurry(string(claim.UID))
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]

@@ -99,9 +99,8 @@ func (i *Interruption) heed(ctx context.Context, claim *karpv1.NodeClaim, l *let
 	if known != n.Kind {
 		i.noteShortage(claim, n.Kind, now)
 	}
-	isRepeated := known != "" && (known.IsEnd() || !n.Kind.IsEnd()) // or one of several signs of the same end
-	if n.Kind == interruption.RebalanceRecommended || isRepeated {
-		return true, nil
+	if n.Kind == interruption.RebalanceRecommended || !n.Kind.Outranks(known) {
+		return true, nil // it is repeated, or one of several signs of the same end
 	}
 	err := i.mark(ctx, claim, n, now)
 	return err == nil, err
@@ -203,6 +202,12 @@ func toldOf(n interruption.Notice) (kube.Reason, string) {
 		return kube.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
 	case interruption.BlockExpiring:
 		return kube.ReasonReservationInterrupted, "The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
+	case interruption.InstanceImpaired:
+		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
+	case interruption.SystemImpaired:
+		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance's host fails"
+	case interruption.EventScheduled:
+		return kube.ReasonInstanceUnhealthy, "EC2 has scheduled a reboot, a stop or the retirement of the instance"
 	}
 	return "", ""
 }

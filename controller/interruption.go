@@ -29,13 +29,15 @@ type queue interface {
 // Interruption heeds what AWS says it will do to our machines. One part reads the queue and marks the claims of machines
 // that will end; the mark is on the claim, so what was read is not lost with this process, and read again it changes
 // nothing. The second takes marked claims away: see departure.go. The third judges the messages that EC2 must be asked
-// about, so that no spot notice waits behind a call that EC2 throttles.
+// about, so that no spot notice waits behind a call that EC2 throttles. The fourth asks EC2 what is wrong with machines: see
+// trouble.go.
 type Interruption struct {
 	Queue      queue         // nil: there is none; what is marked without it is taken away all the same
 	Cache      client.Reader // informers
 	Cluster    nodeReader
 	Objects    objectWriter
 	Machines   machines
+	Troubles   troubles // nil: EC2 is not asked what is wrong with machines
 	Shortages  *ec2.Shortages
 	Departures *Departures // of the Provisioner
 	Ledger     *kube.Ledger
@@ -66,7 +68,7 @@ const mostDoubted = 2000
 // parallelNotices bounds how many claims are marked or deleted at once.
 const parallelNotices = 20
 
-// Start runs the three parts until ctx ends.
+// Start runs the parts until ctx ends.
 func (i *Interruption) Start(ctx context.Context) error {
 	i.wake, i.doubts = make(chan struct{}, 1), make(chan *letter, mostDoubted)
 	var parts sync.WaitGroup
@@ -74,6 +76,9 @@ func (i *Interruption) Start(ctx context.Context) error {
 	if i.Queue != nil {
 		parts.Go(func() { i.listen(ctx) })
 		parts.Go(func() { i.askAround(ctx) })
+	}
+	if i.Troubles != nil {
+		parts.Go(func() { i.examineAll(ctx) })
 	}
 	parts.Wait()
 	return nil

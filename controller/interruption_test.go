@@ -36,9 +36,19 @@ func (r *rig) heeding(t testing.TB) {
 	r.Provisioner.Departures = departures
 	r.Interruption = &Interruption{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
-		Machines: r.Claims.Machines, Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
+		Machines: r.Claims.Machines, Troubles: r.troubles(t), Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
 		Batch: r.Claims.Batch, ClusterUID: r.uid, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
+}
+
+// troubles is the door to EC2, as one that says what is wrong with instances.
+func (r *rig) troubles(t testing.TB) troubles {
+	t.Helper()
+	door, ok := r.Claims.Machines.(troubles)
+	if !ok {
+		t.Fatal("the rig's doors have changed")
+	}
+	return door
 }
 
 // announced lets EventBridge send to the queue from now on.

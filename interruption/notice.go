@@ -5,7 +5,8 @@ import "time"
 // Kind is what a notice says, with the name that Karpenter's metrics give it.
 type Kind string
 
-// The kinds. All but BlockExpiring and Health's are about one instance.
+// The kinds. All but BlockExpiring and Health's are about one instance. InstanceImpaired, SystemImpaired and
+// EventScheduled come in no message: EC2 tells who asks.
 const (
 	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
 	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance is more likely than others to be interrupted
@@ -14,6 +15,9 @@ const (
 	InstanceTerminated     Kind = "instance_terminated"              // or about to be
 	ReservationInterrupted Kind = "capacity_reservation_interrupted" // the reservation's owner takes the instance back in two minutes
 	BlockExpiring          Kind = "capacity_block_expiring"          // the capacity block's instances end from ten minutes on
+	InstanceImpaired       Kind = "instance_status"                  // EC2's status check of the instance fails
+	SystemImpaired         Kind = "system_status"                    // that of its host does
+	EventScheduled         Kind = "event_status"                     // EC2 will reboot, stop or retire the instance
 	NoOp                   Kind = "no_op"                            // nothing that anybody has to act on
 )
 
@@ -21,12 +25,32 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		SpotInterrupted, RebalanceRecommended, ScheduledChange, InstanceStopped, InstanceTerminated,
-		ReservationInterrupted, BlockExpiring, NoOp,
+		ReservationInterrupted, BlockExpiring, InstanceImpaired, SystemImpaired, EventScheduled, NoOp,
 	}
 }
 
 // IsEnd reports whether the machine is on its way out already, so that nothing can be gained by waiting.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
+
+// IsBroken reports whether the machine does not do its work any more, so that its pods are deleted by force.
+func (k Kind) IsBroken() bool { return k == InstanceImpaired || k == SystemImpaired }
+
+// Outranks reports whether a notice of this kind says more than one of the other kind has said already; an empty kind has
+// said nothing.
+func (k Kind) Outranks(known Kind) bool {
+	rank := func(k Kind) int {
+		switch {
+		case k == "":
+			return 0
+		case k.IsEnd():
+			return 3
+		case k.IsBroken():
+			return 2
+		}
+		return 1
+	}
+	return rank(k) > rank(known)
+}
 
 // Notice is a message that could be read.
 type Notice struct {

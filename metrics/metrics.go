@@ -85,7 +85,8 @@ type AWS struct {
 type Interruptions struct {
 	Received      *prometheus.CounterVec // message_type
 	Deleted       prometheus.Counter
-	QueueDuration prometheus.Histogram // seconds from a message being sent to its being deleted
+	QueueDuration prometheus.Histogram   // seconds from a message being sent to its being deleted
+	Failing       *prometheus.CounterVec // category: instance_status, system_status, event_status
 	// Dropped counts messages that were deleted unheeded, by cause: too_large, unreadable, no_subject, unknown_kind. Not Karpenter's.
 	Dropped *prometheus.CounterVec
 	// Left counts messages that were put back because they are not about our instances, by owner: namesake, nobody, ours
@@ -207,6 +208,7 @@ func (r *maker) interruptions() Interruptions {
 		Received:      r.counters("karpenter_interruption_received_messages_total", "Messages received from the interruption queue.", "message_type"),
 		Deleted:       r.counter("karpenter_interruption_deleted_messages_total", "Messages deleted from the interruption queue."),
 		QueueDuration: r.histogram("karpenter_interruption_message_queue_duration_seconds", "From the sending of a message to its deletion.", durations()),
+		Failing:       r.counters("karpenter_interruption_instance_status_unhealthy_total", "Nodes taken away for what EC2's status checks and scheduled events say of their instances.", "category"),
 		Dropped:       r.counters("joiner_interruption_dropped_messages_total", "Messages that were deleted unheeded.", "cause"),
 		Left:          r.counters("joiner_interruption_left_messages_total", "Messages that were put back, not being about instances of NodeClaims here.", "owner"),
 	}

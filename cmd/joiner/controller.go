@@ -213,7 +213,7 @@ func wire(p parts) controller.Loops {
 		loops.NodeClasses.Reservations = p.away.ec2
 	}
 	loops.Interruption = &controller.Interruption{
-		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Shortages: shortages,
+		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Troubles: p.away.ec2, Shortages: shortages,
 		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
 	}
 	if p.away.queue != nil {
