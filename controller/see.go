@@ -56,6 +56,9 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 	s := &v.seen.Claim
 	if s.Deleted.IsZero() {
 		v.nodes, v.strays = withoutStrays(v.nodes)
+		if v.nodes, err = c.genuine(ctx, claim, v.nodes); err != nil {
+			return v, err
+		}
 	}
 	if len(v.nodes) > 0 {
 		v.seen.Node = nodeSeen(claim, v.nodes)
