@@ -13,7 +13,10 @@ func TestEvents(t *testing.T) {
 	const detail = `{"instance-id":"` + one + `","state":"stopped","capacity-reservation-id":"cr-0123456789abcdef0","service":"EC2",
 "eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"` + one + `"}]}`
 	events := interruption.Events()
-	seen := map[interruption.Kind]bool{interruption.NoOp: true, interruption.InstanceTerminated: true} // which is a state-change too
+	seen := map[interruption.Kind]bool{
+		interruption.NoOp: true, interruption.InstanceTerminated: true, // which is a state-change too
+		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true, // which EC2 is asked for
+	}
 	for _, e := range events {
 		n, err := interruption.Parse(envelope(e.Source, e.DetailType, detail))
 		if err != nil || n.Kind == interruption.NoOp {
