@@ -2,7 +2,9 @@ package grant
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,7 +12,7 @@ import (
 // cloudformation is the scope of the template: its pseudo parameters, parameters, and what each policy substitutes.
 var cloudformation = Scope{
 	Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}", Cluster: "${ClusterName}", UID: "${UID}",
-	NodeRoles: []string{roleMark}, Queue: "${Queue.QueueName}", Parameters: []string{parameterMark},
+	NodeRoles: []string{roleMark}, Queue: "${NoticeQueue}", Parameters: []string{parameterMark},
 }
 
 // Where the policies stand in the template.
@@ -21,6 +23,7 @@ const (
 
 // substitutes are what stands for a part of a policy, and its value in YAML: parts that are there only sometimes.
 var substitutes = map[string]string{
+	"NoticeQueue":   `!If [NamesQueue, !Ref QueueName, !Ref ClusterName]`,
 	"UID":           `!If [KnowsUID, !Ref ClusterUID, "*"]`,
 	"NodeRoles":     `!If [MakesNodeRole, !GetAtt NodeRole.Arn, !Join ['","', !Ref NodeRoleArns]]`,
 	"OwnParameters": `!If [HasParameters, !Sub [',"${All}"', {All: !Join ['","', !Ref ImageParameterArns]}], ""]`,
@@ -53,7 +56,7 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 	always, sometimes := split(p.Statements, conditional)
 	fmt.Fprintf(b, "  %sPolicy:\n    Type: AWS::IAM::ManagedPolicy\n", strings.ToUpper(p.Name[:1])+p.Name[1:])
 	if p.Name == "interruption" {
-		b.WriteString("    Condition: MakesQueue\n")
+		b.WriteString("    Condition: UsesQueue\n")
 	}
 	fmt.Fprintf(b, "    Properties:\n      Description: !Sub \"Joiner in cluster ${ClusterName}: %s\"\n      Roles: [!Ref ControllerRole]\n", p.Name)
 	for _, s := range p.Statements {
@@ -67,7 +70,7 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 		body = body[:cut] + "\n              ${WithUID}" + body[cut:]
 	}
 	var more strings.Builder
-	for _, name := range []string{"NodeRoles", "OwnParameters", "UID"} {
+	for _, name := range slices.Sorted(maps.Keys(substitutes)) {
 		if strings.Contains(body, "${"+name+"}") {
 			fmt.Fprintf(&more, "            %s: %s\n", name, substitutes[name])
 		}

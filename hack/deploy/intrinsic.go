@@ -65,13 +65,13 @@ func (s *Stack) truth(v any) (bool, error) {
 	case "Fn::Not":
 		b, err := s.truth(list[0])
 		return !b, err
-	case "Fn::And":
+	case "Fn::And", "Fn::Or":
 		for _, inner := range list {
-			if b, err := s.truth(inner); err != nil || !b {
-				return false, err
+			if b, err := s.truth(inner); err != nil || b == (name == "Fn::Or") {
+				return b, err
 			}
 		}
-		return true, nil
+		return name == "Fn::And", nil
 	}
 	return false, fmt.Errorf("%s is not understood among conditions", name)
 }

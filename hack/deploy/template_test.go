@@ -37,18 +37,21 @@ func tryStack(t *testing.T, more map[string]string) (*Stack, error) {
 // TestTemplatePolicies: as a stack, the policies are those that package grant writes for the same cluster.
 func TestTemplatePolicies(t *testing.T) {
 	t.Parallel()
-	scope := grant.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}, Queue: "Queue"}
+	scope := grant.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}}
 	known := scope
 	known.UID = uid
 	own := known
 	own.NodeRoles, own.Parameters = []string{"path/mine", "other"}, []string{"images/mine", "images/yours"}
+	others := known
+	others.Queue = "notices"
 	role, parameter := "arn:aws:iam::"+account+":role/", "arn:aws:ssm:us-east-1:"+account+":parameter/"
 	for name, c := range map[string]struct {
 		set   map[string]string
 		scope grant.Scope
 	}{
-		"nothing set": {nil, scope},
-		"UID":         {map[string]string{"ClusterUID": uid}, known},
+		"nothing set":           {nil, scope},
+		"UID":                   {map[string]string{"ClusterUID": uid}, known},
+		"a queue that is there": {map[string]string{"ClusterUID": uid, "InterruptionQueue": "false", "QueueName": "notices"}, others},
 		"lists": {map[string]string{
 			"ClusterUID": uid, "NodeRoleArns": role + "path/mine," + role + "other", "ImageParameterArns": parameter + "images/mine," + parameter + "images/yours",
 		}, own},
