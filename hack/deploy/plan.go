@@ -26,6 +26,8 @@ type Plan struct {
 	Outputs   map[string]cty.Value
 	Moved     map[string]string   // address before → address now, without instance keys
 	After     map[string][]string // resource → what it waits for by depends_on
+
+	by *planner
 }
 
 // NewPlan plans a module.
@@ -34,6 +36,7 @@ func NewPlan(m *Module, in Inputs) (*Plan, error) {
 		m: m, in: in, vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, made: map[string]cty.Value{}, busy: map[string]bool{},
 		plan: &Plan{Resources: map[string]cty.Value{}, Outputs: map[string]cty.Value{}, Moved: map[string]string{}, After: map[string][]string{}},
 	}
+	p.plan.by = p
 	if err := p.variables(); err != nil {
 		return nil, err
 	}
