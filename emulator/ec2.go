@@ -38,6 +38,8 @@ func ec2Actions() map[string]action {
 		"DescribeRegions":                op(describeRegions),
 		"DescribeCapacityReservations":   op(describeCapacityReservations),
 		"DescribePlacementGroups":        op(describePlacementGroups),
+		"CreatePlacementGroup":           op(createPlacementGroup),
+		"DeletePlacementGroup":           op(deletePlacementGroup),
 		"CreateTags":                     op(createTags),
 		"DeleteTags":                     op(deleteTags),
 		"DescribeTags":                   op(describeTags),

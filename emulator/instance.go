@@ -88,6 +88,8 @@ type placement struct {
 	AvailabilityZone   string
 	AvailabilityZoneId string
 	GroupName          string `aws:",,always"`
+	GroupId            string
+	PartitionNumber    int64
 	Tenancy            string
 }
 
@@ -189,7 +191,10 @@ func (c *call) instance(i world.Instance, names map[string]string) instance {
 	out := instance{
 		InstanceId: i.ID, ImageId: i.ImageID, InstanceState: stateOf(i.State),
 		PrivateDnsName: i.PrivateDNSName, InstanceType: i.Type, LaunchTime: i.LaunchedAt,
-		Placement:  placement{AvailabilityZone: i.Zone, AvailabilityZoneId: i.ZoneID, Tenancy: "default"},
+		Placement: placement{
+			AvailabilityZone: i.Zone, AvailabilityZoneId: i.ZoneID, Tenancy: i.Tenancy,
+			GroupName: i.PlacementGroupName, GroupId: i.PlacementGroupID, PartitionNumber: int64(i.Partition),
+		},
 		Monitoring: monitoring{State: "disabled"}, SubnetId: i.SubnetID, VpcId: i.VPCID,
 		PrivateIpAddress: i.PrivateIP, IpAddress: i.PublicIP, Ipv6Address: i.IPv6, SourceDestCheck: true,
 		Groups: groupRefs(i.SecurityGroupIDs, names), Architecture: i.Architecture,

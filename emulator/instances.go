@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,6 +87,7 @@ func instanceFilters(i world.Instance) filterable {
 		"client-token": {i.ClientToken}, "reservation-id": {i.ReservationID}, "owner-id": {i.Account},
 		"iam-instance-profile.arn": {i.ProfileARN}, "instance.group-id": i.SecurityGroupIDs, "group-id": i.SecurityGroupIDs,
 		"spot-instance-request-id": {i.SpotRequestID}, "launch-time": {i.LaunchedAt.Format(timeFormat)},
+		"placement-group-name": {i.PlacementGroupName}, "placement-partition-number": {strconv.Itoa(i.Partition)}, "tenancy": {i.Tenancy},
 		"state-reason-code": {i.StateReason.Code}, "root-device-type": {"ebs"}, "virtualization-type": {"hvm"},
 	}}
 }

@@ -192,21 +192,3 @@ func describeTags(c *call, in *listIn) (describeTagsOut, error) {
 	})
 	return describeTagsOut{Tags: found, NextToken: next}, err
 }
-
-type placementGroupsIn struct {
-	GroupNames []string `aws:"GroupName"`
-	GroupIds   []string `aws:"GroupId"`
-	Filters    []filter `aws:"Filter"`
-}
-
-type placementGroupsOut struct {
-	PlacementGroups []none `aws:"PlacementGroupSet"`
-}
-
-// describePlacementGroups lists placement groups, of which there are none.
-func describePlacementGroups(_ *call, in *placementGroupsIn) (placementGroupsOut, error) {
-	if unknown := append(in.GroupNames, in.GroupIds...); len(unknown) > 0 {
-		return placementGroupsOut{}, &world.Error{Code: "InvalidPlacementGroup.Unknown", Message: "The Placement Group '" + unknown[0] + "' is unknown."}
-	}
-	return placementGroupsOut{PlacementGroups: []none{}}, nil
-}

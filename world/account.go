@@ -40,6 +40,7 @@ type Region struct {
 	routeTables  []*RouteTable
 	endpoints    []*Endpoint
 	reserved     []*CapacityReservation // oldest first
+	placements   []*PlacementGroup      // oldest first
 	images       map[string]*Image
 	imageOrder   []string
 	templates    map[string]*Template // by id

@@ -68,6 +68,13 @@ type Instance struct {
 	ReservationWish       ReservationOptions
 	Market                string
 
+	// PlacementGroupID and PlacementGroupName are those of the placement group that it is in, empty if in none; Partition
+	// counts from 1, and is 0 where the group has none. Tenancy is TenancyDefault or TenancyDedicated.
+	PlacementGroupID   string
+	PlacementGroupName string
+	Partition          int
+	Tenancy            string
+
 	Metadata MetadataOptions
 }
 

@@ -46,6 +46,9 @@ func (r *Region) prepare(now time.Time, w want) (birth, error) {
 	}
 	b.zone = b.subnet.Zone
 	b.offering = Offering{Type: w.data.InstanceType, Zone: b.zone.Name, Spot: w.spot}
+	if b.placement, err = r.wantedPlacement(w.data, b.stock); err != nil {
+		return birth{}, err
+	}
 	if b.target, err = r.checkReservation(w); err != nil {
 		return birth{}, err
 	}
@@ -63,15 +66,15 @@ func (r *Region) prepare(now time.Time, w want) (birth, error) {
 	if b.profile, err = r.wantedProfile(now, w.data.Profile); err != nil {
 		return birth{}, err
 	}
-	if err = b.checkVolumes(); err != nil {
-		return birth{}, err
-	}
-	return b, refusePlacement(w.data)
+	return b, b.checkVolumes()
 }
 
 // admit refuses a launch for which there is no quota, address or capacity.
 func (r *Region) admit(b birth) error {
 	o := b.offering
+	if err := r.admitPlacement(b); err != nil {
+		return err
+	}
 	reservation, ok := r.reservationFor(b)
 	if !ok {
 		return refuseFull()
@@ -215,12 +218,4 @@ func (r *Region) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error)
 		return nil, refuse("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)
 	}
 	return p, nil
-}
-
-// refusePlacement refuses placement groups, of which this world has none.
-func refusePlacement(d TemplateData) error {
-	if p := d.Placement; p != nil && (p.GroupName != "" || p.GroupID != "") {
-		return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName+p.GroupID)
-	}
-	return nil
 }

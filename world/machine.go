@@ -45,6 +45,7 @@ type birth struct {
 	token       string
 	reservation string               // of instances of one call
 	target      *CapacityReservation // that the launch names; nil: none
+	placement   *PlacementGroup      // that the launch names; nil: none
 }
 
 // start launches an instance that everything allows.
@@ -85,6 +86,7 @@ func (r *Region) start(now time.Time, b birth) Instance {
 		i.Tags["aws:ec2:fleet-id"] = b.fleetID
 	}
 	r.reserve(&i, b)
+	r.place(&i, b)
 	i.Interfaces = b.interfaces(w, i)
 	if six := i.Interfaces[0].IPv6; len(six) > 0 {
 		i.IPv6 = six[0]

@@ -98,12 +98,25 @@ func (r *Region) launchPermits(t *Template, d TemplateData, tags Tagging, spot b
 		}
 	}
 	if p := d.Placement; p != nil {
-		out = append(out, r.using(runInstances, "placement-group", p.GroupName+p.GroupID)...)
+		out = append(out, r.placing(p)...)
 	}
 	if s := d.Reservation; s != nil && s.Target != nil {
 		out = append(out, r.using(runInstances, "capacity-reservation", s.Target.ID)...)
 	}
 	return append(out, r.passing(d.Profile)...)
+}
+
+// placing asks about a placement group, whose ARN has its name.
+func (r *Region) placing(p *Placement) []permit.Request {
+	name := or(p.GroupID, p.GroupName)
+	if name == "" {
+		return nil
+	}
+	keys := permit.Keys{}
+	if g := r.PlacementGroup(name); g != nil {
+		name, keys = g.Name, r.resourceKeys(g.ID)
+	}
+	return []permit.Request{{Action: runInstances, Resource: r.ResourceARN("placement-group", name), Keys: keys}}
 }
 
 // making asks about things of some kinds that do not exist yet, and about tagging them.

@@ -87,6 +87,9 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, c := range r.reserved {
 		add("capacity-reservation", c.ID, c.Tags)
 	}
+	for _, g := range r.placements {
+		add("placement-group", g.ID, g.Tags)
+	}
 	for _, v := range r.vpcs {
 		add("vpc", v.ID, v.Tags)
 	}
@@ -122,6 +125,10 @@ func (r *Region) tagsOf(id string) *map[string]string {
 		if c := r.CapacityReservation(id); c != nil {
 			return &c.Tags
 		}
+	case "pg":
+		if g := r.PlacementGroup(id); g != nil {
+			return &g.Tags
+		}
 	case "sg":
 		if g := r.SecurityGroup(id); g != nil {
 			return &g.Tags
@@ -146,7 +153,7 @@ func (r *Region) tagsOf(id string) *map[string]string {
 func kindOf(id string) string {
 	prefix, _, _ := strings.Cut(id, "-")
 	kind := map[string]string{
-		"i": "instance", "ami": "image", "lt": "launch-template", "sg": "security-group", "rtb": "route-table",
+		"i": "instance", "ami": "image", "lt": "launch-template", "sg": "security-group", "rtb": "route-table", "pg": "placement-group",
 	}[prefix]
 	return or(kind, prefix)
 }

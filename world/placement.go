@@ -1,0 +1,193 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// PlacementGroup says how the instances that are launched into it lie to each other.
+type PlacementGroup struct {
+	ID         string // "pg-0…"
+	Name       string // one group of the region has it
+	Strategy   string // ClusterGroup, SpreadGroup or PartitionGroup
+	Partitions int    // 1 to 7, of a PartitionGroup; 0: 2
+	State      string // "available", "pending", "deleting" or "deleted"; a test may set it
+	Tags       map[string]string
+}
+
+// The strategies of placement groups, and the state of one that can be used.
+const (
+	ClusterGroup   = "cluster"   // close together, in one zone
+	SpreadGroup    = "spread"    // each on hardware of its own
+	PartitionGroup = "partition" // in partitions that share no hardware
+
+	groupAvailable = "available"
+)
+
+// What EC2 lets a group have: running instances of a spread group per zone, and partitions, of which instances that are
+// dedicated may use fewer.
+const (
+	maxSpread              = 7
+	maxPartitions          = 7
+	maxDedicatedPartitions = 2
+	usualPartitions        = 2
+)
+
+// CreatePlacementGroup makes a placement group.
+func (r *Region) CreatePlacementGroup(_ time.Time, q PlacementGroup) (*PlacementGroup, error) {
+	switch {
+	case q.Name == "":
+		return nil, refuse("MissingParameter", "The request must contain the parameter GroupName")
+	case r.PlacementGroup(q.Name) != nil:
+		return nil, refuse("InvalidPlacementGroup.Duplicate", "The Placement Group '%s' already exists.", q.Name)
+	case !slices.Contains([]string{ClusterGroup, SpreadGroup, PartitionGroup}, q.Strategy):
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter strategy is invalid.", q.Strategy)
+	case q.Strategy != PartitionGroup && q.Partitions != 0:
+		return nil, refuse("InvalidParameterCombination", "The parameter partitionCount cannot be used with the strategy '%s'.", q.Strategy)
+	case q.Partitions < 0 || q.Partitions > maxPartitions:
+		return nil, refuse("InvalidParameterValue", "Value (%d) for parameter partitionCount is invalid.", q.Partitions)
+	}
+	if q.Strategy == PartitionGroup && q.Partitions == 0 {
+		q.Partitions = usualPartitions
+	}
+	q.ID, q.State, q.Tags = r.world().NewID("pg"), or(q.State, groupAvailable), maps.Clone(q.Tags)
+	r.placements = append(r.placements, &q)
+	return &q, nil
+}
+
+// DeletePlacementGroup removes a group that nothing runs in.
+func (r *Region) DeletePlacementGroup(name string) error {
+	g := r.PlacementGroup(name)
+	if g == nil {
+		return refuseGroup(name)
+	}
+	if len(r.placed(g)) > 0 {
+		return refuse("InvalidPlacementGroup.InUse", "The Placement Group '%s' is in use and may not be deleted.", name)
+	}
+	r.placements = slices.DeleteFunc(r.placements, func(known *PlacementGroup) bool { return known == g })
+	return nil
+}
+
+// PlacementGroups returns those of the region, oldest first. Their states may be set to play a fault.
+func (r *Region) PlacementGroups() []*PlacementGroup { return slices.Clone(r.placements) }
+
+// PlacementGroup returns one by name or by id; nil if there is none.
+func (r *Region) PlacementGroup(nameOrID string) *PlacementGroup {
+	i := slices.IndexFunc(r.placements, func(g *PlacementGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
+	if i < 0 || nameOrID == "" {
+		return nil
+	}
+	return r.placements[i]
+}
+
+// placed returns the machines in a group that cost money, oldest first.
+func (r *Region) placed(g *PlacementGroup) []*machine {
+	var out []*machine
+	for _, id := range r.machineOrder {
+		if m := r.machines[id]; m.now.PlacementGroupID == g.ID && m.now.Alive() {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// wantedPlacement finds the group that a launch names, and refuses what cannot be in it whatever there is to have; nil if it
+// names none.
+func (r *Region) wantedPlacement(d TemplateData, s *Stock) (*PlacementGroup, error) {
+	p := d.Placement
+	if p == nil {
+		return nil, nil
+	}
+	if p.GroupName == "" && p.GroupID == "" {
+		if p.Partition != nil {
+			return nil, refuse("InvalidParameterCombination", "The parameter PartitionNumber needs the parameter GroupName or GroupId.")
+		}
+		return nil, nil
+	}
+	if p.GroupName != "" && p.GroupID != "" {
+		return nil, refuse("InvalidParameterCombination", "The parameters GroupName and GroupId cannot be used together.")
+	}
+	g := r.PlacementGroup(or(p.GroupID, p.GroupName))
+	if g == nil || g.State != groupAvailable {
+		return nil, refuseGroup(p.GroupName + p.GroupID)
+	}
+	if !slices.Contains(s.Facts.PlacementStrategies, g.Strategy) {
+		return nil, refuse("InvalidParameterCombination", "The '%s' placement group strategy is not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", g.Strategy, s.Facts.Name)
+	}
+	return g, g.checkPartition(p)
+}
+
+// checkPartition refuses a partition that the group does not have, or not for such instances.
+func (g *PlacementGroup) checkPartition(p *Placement) error {
+	dedicated := p.Tenancy == TenancyDedicated
+	switch {
+	case g.Strategy != PartitionGroup && p.Partition != nil:
+		return refuse("InvalidParameterCombination", "The parameter PartitionNumber cannot be used with a placement group of the strategy '%s'.", g.Strategy)
+	case g.Strategy == PartitionGroup && dedicated && g.Partitions > maxDedicatedPartitions:
+		return refuse("InvalidParameterCombination", "A partition placement group with Dedicated Instances can have a maximum of %d partitions.", maxDedicatedPartitions)
+	case p.Partition != nil && (*p.Partition < 1 || *p.Partition > int64(g.Partitions)):
+		return refuse("InvalidParameterValue", "Value (%d) for parameter PartitionNumber is invalid. The placement group '%s' has %d partitions.", *p.Partition, g.Name, g.Partitions)
+	}
+	return nil
+}
+
+// admitPlacement refuses a launch for which its group has no place left now.
+func (r *Region) admitPlacement(b birth) error {
+	if b.placement == nil {
+		return nil
+	}
+	inside, here := r.placed(b.placement), 0
+	for _, m := range inside {
+		if m.now.Zone == b.zone.Name {
+			here++
+		}
+	}
+	switch b.placement.Strategy {
+	case SpreadGroup:
+		if here >= maxSpread {
+			return refuse("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", b.zone.Name, maxSpread)
+		}
+	case ClusterGroup:
+		if len(inside) > here {
+			return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s) for the placement group '%s', whose instances are in %s.",
+				b.offering.Type, b.zone.Name, b.placement.Name, inside[0].now.Zone)
+		}
+	}
+	return nil
+}
+
+// place writes on a new instance where it lies. EC2 spreads over partitions evenly what names none.
+func (r *Region) place(i *Instance, b birth) {
+	i.Tenancy = TenancyDefault
+	if p := b.data.Placement; p != nil {
+		i.Tenancy = or(p.Tenancy, TenancyDefault)
+	}
+	g := b.placement
+	if g == nil {
+		return
+	}
+	i.PlacementGroupID, i.PlacementGroupName = g.ID, g.Name
+	if g.Strategy != PartitionGroup {
+		return
+	}
+	if n := b.data.Placement.Partition; n != nil {
+		i.Partition = int(*n)
+		return
+	}
+	held := make([]int, g.Partitions)
+	for _, m := range r.placed(g) {
+		held[m.now.Partition-1]++
+	}
+	i.Partition = 1 + slices.Index(held, slices.Min(held))
+}
+
+func refuseGroup(name string) error {
+	return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
+}
+
+// The tenancies that instances can have here.
+const (
+	TenancyDefault   = "default"
+	TenancyDedicated = "dedicated"
+)
