@@ -56,6 +56,9 @@ type Catalog struct {
 	// Pools are the types of those pools for which overlays make them others, by
 	// the pool's name; of the same names in the same order. See Lay.
 	Pools map[string][]Type
+
+	// PlacementGroup is the id of the group that all of it is launched into; empty: into none.
+	PlacementGroup string
 }
 
 // Of returns what a pool can buy.

@@ -24,7 +24,8 @@ const (
 	LabelNetworkBandwidth        = "karpenter.k8s.aws/instance-network-bandwidth" // Mbps
 	LabelHypervisor              = "karpenter.k8s.aws/instance-hypervisor"
 	LabelEncryptionInTransit     = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
-	LabelTenancy                 = "karpenter.k8s.aws/instance-tenancy"
+	LabelTenancy                 = "karpenter.k8s.aws/instance-tenancy"    // TenancyDefault or TenancyDedicated
+	LabelPlacementGroup          = "karpenter.k8s.aws/placement-group-id"  // only of nodes in one
 	LabelLocalNVMe               = "karpenter.k8s.aws/instance-local-nvme" // decimal GB
 	LabelGPUName                 = "karpenter.k8s.aws/instance-gpu-name"
 	LabelGPUManufacturer         = "karpenter.k8s.aws/instance-gpu-manufacturer"
@@ -33,6 +34,16 @@ const (
 	LabelAcceleratorName         = "karpenter.k8s.aws/instance-accelerator-name"
 	LabelAcceleratorManufacturer = "karpenter.k8s.aws/instance-accelerator-manufacturer"
 	LabelAcceleratorCount        = "karpenter.k8s.aws/instance-accelerator-count"
+)
+
+// LabelPartition is the partition, counted from 1, of a node in a placement group that has them. No type or offering defines
+// it: whoever launches chooses.
+const LabelPartition = "karpenter.k8s.aws/placement-group-partition"
+
+// The tenancies, as values of LabelTenancy.
+const (
+	TenancyDefault   = "default"
+	TenancyDedicated = "dedicated" // on hardware of one's own
 )
 
 // labels returns what every node of the type carries. A fact that is Unknown
@@ -48,8 +59,9 @@ func labels(f Facts, s Settings, region string) constraint.Labels {
 		LabelHypervisor:          f.Hypervisor,
 		LabelEncryptionInTransit: strconv.FormatBool(f.Network.EncryptionInTransit),
 		// Nodes with dedicated tenancy exist; nothing here buys one yet.
-		LabelTenancy: "default",
+		LabelTenancy: TenancyDefault,
 	}
+	set(l, LabelPlacementGroup, s.PlacementGroup)
 	if build := familyOf(s.Family).windowsBuild; build != "" {
 		l[LabelOS], l[LabelWindowsBuild] = "windows", build
 	}

@@ -51,8 +51,16 @@ type Settings struct {
 
 	NestedVirtualization bool
 	ConnectionTracking   bool   // a timeout of the NodeClass's connectionTracking is set
-	PlacementStrategy    string // of the placement group; empty: none
+	PlacementStrategy    string // of the placement group: PlaceCluster, PlaceSpread, PlacePartition; empty: none
+	PlacementGroup       string // its id
 }
+
+// The strategies of placement groups, in EC2's words.
+const (
+	PlaceCluster   = "cluster"   // close together, in one zone
+	PlaceSpread    = "spread"    // each on hardware of its own
+	PlacePartition = "partition" // in partitions that share no hardware
+)
 
 // RAID0 is the instance store policy that makes the local disks the node's ephemeral storage.
 const RAID0 = "RAID0"

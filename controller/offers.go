@@ -101,7 +101,7 @@ func (o *Offers) take(now time.Time, launch, way string, picks []pick) []pick {
 		choices[i] = ec2.Choice{InstanceType: p.kind.Name, Zone: p.offering.Zone}
 	}
 	var out []pick
-	for i, may := range o.Shortages.Take(now, launch, way, choices) {
+	for i, may := range o.Shortages.Take(now, launch, way, "", choices) {
 		if may {
 			out = append(out, picks[i])
 		}

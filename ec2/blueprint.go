@@ -30,6 +30,7 @@ type Blueprint struct {
 	IPPrefixes           int32  // of the first interface: /28 for IPv4, /80 for IPv6
 	IPv6                 bool   // the cluster's addresses are IPv6
 	Tenancy              string // "default" or "dedicated"; empty: default
+	Placement            PlacementRef
 	NestedVirtualization string // "enabled" or "disabled"; empty: the type's default
 	Interfaces           []Interface
 	Tracking             Tracking
@@ -96,9 +97,7 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 			ResourceType: awstypes.ResourceTypeSpotInstancesRequest, Tags: toTags(tags)})
 	}
 	b.reserve(data)
-	if b.Tenancy != "" {
-		data.Placement = &awstypes.LaunchTemplatePlacementRequest{Tenancy: awstypes.Tenancy(b.Tenancy)}
-	}
+	b.place(data)
 	if b.NestedVirtualization != "" {
 		data.CpuOptions = &awstypes.LaunchTemplateCpuOptionsRequest{
 			NestedVirtualization: awstypes.NestedVirtualizationSpecification(b.NestedVirtualization)}

@@ -41,6 +41,8 @@ type Instance struct {
 	CapacityType string // catalog.OnDemand, Spot or Reserved
 	// Reservation is the capacity reservation that it was bought for; zero unless CapacityType is Reserved.
 	Reservation catalog.Reservation
+	Placement   PlacementRef // its partition is not known right after a launch that left it to EC2
+	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
 	ImageID     string
 	State       State
 	// StateReason is EC2's word on why it ended: "Server.SpotInstanceTermination: …".
@@ -177,6 +179,8 @@ func (d *Door) fromInstance(i awstypes.Instance) Instance {
 	}
 	if i.Placement != nil {
 		out.Zone, out.ZoneID = aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.AvailabilityZoneId)
+		out.Placement = PlacementRef{Group: aws.ToString(i.Placement.GroupId), Partition: aws.ToInt32(i.Placement.PartitionNumber)}
+		out.Tenancy = or(string(i.Placement.Tenancy), catalog.TenancyDefault)
 	}
 	if i.IamInstanceProfile != nil {
 		out.Profile = aws.ToString(i.IamInstanceProfile.Arn)

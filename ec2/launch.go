@@ -270,7 +270,7 @@ func (d *Door) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, e
 	for _, e := range out.Errors {
 		f := r.sorted(fault.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
 		errs = append(errs, f)
-		launch.Short = append(launch.Short, r.shortOf(e, f)...)
+		launch.Short = append(launch.Short, r.inGroup(r.shortOf(e, f))...)
 	}
 	for _, i := range out.Instances {
 		if len(i.InstanceIds) == 0 {
@@ -321,7 +321,10 @@ func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) (out Inst
 		Tags:         d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim),
 		Owner:        Ours,
 	}
-	defer func() { out.Reservation = r.reservation(out.Type, out.Zone).capacity() }()
+	defer func() {
+		b := r.blueprintOf(out.Type, out.Zone)
+		out.Reservation, out.Placement, out.Tenancy = b.Reservation.capacity(), b.Placement, or(b.Tenancy, catalog.TenancyDefault)
+	}()
 	if i.LaunchTemplateAndOverrides == nil || i.LaunchTemplateAndOverrides.Overrides == nil {
 		return out
 	}

@@ -31,6 +31,8 @@ type Reservation struct {
 	OwnerID  string
 	Criteria string    // "open" or "targeted"
 	End      time.Time // zero: when its owner cancels it
+	// PlacementGroup is the ARN of the group that its instances must be launched into; empty: into none.
+	PlacementGroup string
 }
 
 // BlockMargin is how long before its end nothing more is launched into a capacity block, and its nodes leave: EC2 warns
@@ -104,6 +106,7 @@ func (t ReservationTerm) filters() []awstypes.Filter {
 
 func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation, bool) {
 	out := Reservation{OwnerID: aws.ToString(r.OwnerId), Criteria: string(r.InstanceMatchCriteria), End: aws.ToTime(r.EndDate)}
+	out.PlacementGroup = aws.ToString(r.PlacementGroupArn)
 	out.ID, out.Type = aws.ToString(r.CapacityReservationId), cmp.Or(string(r.ReservationType), catalog.ReservationDefault)
 	out.InstanceType, out.Zone = aws.ToString(r.InstanceType), aws.ToString(r.AvailabilityZone)
 	out.Interruptible, out.Left = aws.ToBool(r.Interruptible), max(int(aws.ToInt32(r.AvailableInstanceCount)), 0)
@@ -145,16 +148,6 @@ func (r ReservationRef) capacity() catalog.Reservation {
 // RefOf names the reservation for a launch.
 func RefOf(r catalog.Reservation) ReservationRef {
 	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
-}
-
-// reservation is what the request would launch into, of this type in this zone; the zero value if into none.
-func (r LaunchRequest) reservation(instanceType, zone string) ReservationRef {
-	for _, g := range r.Groups {
-		if slices.ContainsFunc(g.Choices, func(c Choice) bool { return c.InstanceType == instanceType && c.Zone == zone }) {
-			return g.Blueprint.Reservation
-		}
-	}
-	return ReservationRef{}
 }
 
 // sorted is an error of the fleet, sorted anew if the reservation is at fault: it has ended since, and is as good as full.

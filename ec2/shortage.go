@@ -21,6 +21,9 @@ type Short struct {
 	Zone         string
 	SubnetID     string // the subnet had no free address; the offering itself is not short
 	Reservation  string // id of the capacity reservation that was full; other offerings of the type are not short
+	// PlacementGroup is the id of the group in which it was short; outside of it nothing is known to be. Without a type,
+	// no more instances fit into the group in this zone.
+	PlacementGroup string
 	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota is one of
 	// the region: the type is short in every zone, and so is all that counts
 	// against the same quota and is no smaller.
@@ -33,7 +36,12 @@ const (
 	reasonSpotQuota = "SpotQuotaExceeded"
 	reasonQuota     = "VCPULimitExceeded"
 	reasonAddresses = "InsufficientFreeAddressesInSubnet"
+
+	reasonSpreadFull  = "SpreadPlacementGroupFull"
+	reasonNoPlacement = "PlacementGroupNotFound"
 )
+
+func isQuota(reason string) bool { return reason == reasonQuota || reason == reasonSpotQuota }
 
 // shortOf returns what an error of CreateFleet says is short. A launch into a capacity reservation says nothing of what
 // can be had elsewhere.
@@ -44,7 +52,7 @@ func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *fault.Error) []Sh
 	}
 	for i, s := range out {
 		if s.SubnetID == "" {
-			out[i].Reservation = r.reservation(s.InstanceType, s.Zone).ID
+			out[i].Reservation = r.blueprintOf(s.InstanceType, s.Zone).Reservation.ID
 		}
 	}
 	return slices.DeleteFunc(out, func(s Short) bool { return s.SubnetID == "" && s.Reservation == "" })
@@ -102,7 +110,7 @@ type Shortages struct {
 	entries map[shortKey]shortage
 }
 
-type shortKey struct{ capacityType, instanceType, zone, subnet, reservation string }
+type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, group string }
 
 type shortage struct {
 	reason string
@@ -155,7 +163,7 @@ func (s *Shortages) Sold(i Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.entries)
-	for _, k := range keysOf(i.Type, i.Zone, i.CapacityType) {
+	for _, k := range keysOf(i.Type, i.Zone, i.CapacityType, i.Placement.Group) {
 		delete(s.entries, k)
 	}
 	if i.SubnetID != "" {
@@ -180,16 +188,16 @@ func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
 }
 
 // Take reports, of each choice, whether a launch that begins at now may ask for it;
-// launch is its name. Of what is short, or was not long ago, it may if nobody else is
+// launch is its name, and group the id of the placement group that it goes into, empty if into none. Of what is short, or was not long ago, it may if nobody else is
 // asking: it is the probe, and others may not until EC2 has answered or the time of
 // the first back-off has passed. See Over.
-func (s *Shortages) Take(now time.Time, launch, capacityType string, choices []Choice) []bool {
+func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]bool, len(choices))
 	taken := map[shortKey]bool{}
 	for i, c := range choices {
-		keys := keysOf(c.InstanceType, c.Zone, capacityType)
+		keys := keysOf(c.InstanceType, c.Zone, capacityType, group)
 		if s.until(now, keys).IsZero() {
 			out[i] = true
 			for _, k := range keys {
@@ -226,12 +234,12 @@ func (s *Shortages) Over(launch string) {
 	}
 }
 
-// Until returns when the back-off of the offering ends, zero if it may be asked for
+// Until returns when the back-off of the offering, outside of placement groups, ends, zero if it may be asked for
 // at now, by a probe perhaps. Quotas count as far as the type itself has met them; see Apply.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.until(now, keysOf(instanceType, zone, capacityType))
+	return s.until(now, keysOf(instanceType, zone, capacityType, ""))
 }
 
 func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
@@ -253,27 +261,27 @@ func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
 }
 
 // Apply returns the catalog with the offerings that are short marked so; c is not
-// altered. In dry zones no subnet has a free address: nothing can be launched there.
+// altered. In dry zones nothing can be launched: no subnet has a free address, say.
 func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.entries) == 0 && len(dry) == 0 {
 		return c
 	}
-	c.Types = s.mark(now, c.Types, dry)
+	c.Types = s.mark(now, c.Types, c.PlacementGroup, dry)
 	own := c.Pools
 	c.Pools = nil
 	for pool, types := range own {
 		if c.Pools == nil {
 			c.Pools = make(map[string][]catalog.Type, len(own))
 		}
-		c.Pools[pool] = s.mark(now, types, dry)
+		c.Pools[pool] = s.mark(now, types, c.PlacementGroup, dry)
 	}
 	return c
 }
 
-// mark returns the types with what is short marked so.
-func (s *Shortages) mark(now time.Time, types []catalog.Type, dry []string) []catalog.Type {
+// mark returns the types with what is short marked so, for launches into the group.
+func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry []string) []catalog.Type {
 	ceilings := s.ceilings(now, types)
 	types = slices.Clone(types)
 	for i := range types {
@@ -281,7 +289,7 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, dry []string) []ca
 		copied := false
 		for j, o := range t.Offerings {
 			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
-				s.isFull(now, o) || !s.until(now, keysOf(t.Name, o.Zone, o.CapacityType)).IsZero()
+				s.isFull(now, o) || !s.until(now, keysOf(t.Name, o.Zone, o.CapacityType, group)).IsZero()
 			if !o.Available || !isShort {
 				continue
 			}
@@ -309,7 +317,7 @@ func (s *Shortages) List(now time.Time) []Known {
 	for k, e := range s.entries {
 		if now.Before(e.until) {
 			short := Short{CapacityType: k.capacityType, InstanceType: k.instanceType, Zone: k.zone, SubnetID: k.subnet,
-				Reservation: k.reservation, Reason: e.reason}
+				Reservation: k.reservation, PlacementGroup: k.group, Reason: e.reason}
 			out = append(out, Known{short, e.since, e.until})
 		} else if !now.Before(e.until.Add(e.wait)) {
 			delete(s.entries, k)
@@ -317,7 +325,7 @@ func (s *Shortages) List(now time.Time) []Known {
 	}
 	slices.SortFunc(out, func(a, b Known) int {
 		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
-			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID), cmp.Compare(a.Reservation, b.Reservation))
+			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID), cmp.Compare(a.Reservation, b.Reservation), cmp.Compare(a.PlacementGroup, b.PlacementGroup))
 	})
 	return out
 }
@@ -328,17 +336,25 @@ func keyOf(s Short) shortKey {
 		return shortKey{subnet: s.SubnetID}
 	case s.Reservation != "":
 		return shortKey{reservation: s.Reservation}
-	case s.Reason == reasonQuota || s.Reason == reasonSpotQuota:
+	case s.PlacementGroup != "":
+		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone, group: s.PlacementGroup}
+	case isQuota(s.Reason):
 		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType} // whatever the zone
 	}
 	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
 }
 
-// keysOf returns the keys of all that an offering needs: itself, its quota, its way of paying.
-func keysOf(instanceType, zone, capacityType string) []shortKey {
-	return []shortKey{
+// keysOf returns the keys of all that an offering needs: itself, its quota, its way of paying, and in a placement group
+// a place for it, and for any.
+func keysOf(instanceType, zone, capacityType, group string) []shortKey {
+	out := []shortKey{
 		{capacityType: capacityType, instanceType: instanceType, zone: zone},
 		{capacityType: capacityType, instanceType: instanceType},
 		{capacityType: capacityType},
 	}
+	if group != "" {
+		out = append(out, shortKey{capacityType: capacityType, instanceType: instanceType, zone: zone, group: group},
+			shortKey{zone: zone, group: group})
+	}
+	return out
 }

@@ -64,7 +64,7 @@ func TestProbes(t *testing.T) {
 	one := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
 	var s Shortages
 	take := func(minute int) bool {
-		return s.Take(at(minute), "launch", catalog.Spot, []Choice{{InstanceType: "m5.large", Zone: "a"}})[0]
+		return s.Take(at(minute), "launch", catalog.Spot, "", []Choice{{InstanceType: "m5.large", Zone: "a"}})[0]
 	}
 	c := catalog.Catalog{Types: []catalog.Type{{Name: "m5.large", Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}}}}
 	for _, step := range []struct {
@@ -115,7 +115,7 @@ func TestProbeThatLearnedNothing(t *testing.T) {
 	s.Note(now, Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"})
 	for i, after := range []time.Duration{FirstBackoff, FirstBackoff + time.Second, 2*FirstBackoff - time.Second} {
 		for try, want := range []bool{true, false} {
-			if got := s.Take(now.Add(after), fmt.Sprint(i, try), catalog.Spot, choice)[0]; got != want {
+			if got := s.Take(now.Add(after), fmt.Sprint(i, try), catalog.Spot, "", choice)[0]; got != want {
 				t.Errorf("%s later: launch %d may ask: %t, want %t", after, try, got, want)
 			}
 			if !want {
@@ -125,7 +125,7 @@ func TestProbeThatLearnedNothing(t *testing.T) {
 		s.Over(fmt.Sprint(i, 0))
 	}
 	late := now.Add(2 * FirstBackoff)
-	if !s.Take(late, "a", catalog.Spot, choice)[0] || !s.Take(late, "b", catalog.Spot, choice)[0] {
+	if !s.Take(late, "a", catalog.Spot, "", choice)[0] || !s.Take(late, "b", catalog.Spot, "", choice)[0] {
 		t.Error("a shortage of long ago still counts")
 	}
 	if known := s.List(late); len(known) > 0 {
@@ -151,11 +151,11 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 			after time.Duration
 			want  bool
 		}{{90 * time.Second, false}, {2 * time.Minute, true}, {2*time.Minute + time.Second, false}} {
-			if got := s.Take(now.Add(step.after), "launch", catalog.Spot, choices); slices.Contains(got, !step.want) {
+			if got := s.Take(now.Add(step.after), "launch", catalog.Spot, "", choices); slices.Contains(got, !step.want) {
 				t.Errorf("%s: after %s a launch may ask for %v of its choices, want %t of each", name, step.after, got, step.want)
 			}
 		}
-		if got := s.Take(now.Add(3*time.Minute), "launch", catalog.OnDemand, choices); slices.Contains(got, false) {
+		if got := s.Take(now.Add(3*time.Minute), "launch", catalog.OnDemand, "", choices); slices.Contains(got, false) {
 			t.Errorf("%s: on demand: %v", name, got)
 		}
 	}

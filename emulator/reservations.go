@@ -38,6 +38,7 @@ type capacityReservation struct {
 	CreateDate             time.Time
 	ReservationType        string
 	Interruptible          bool
+	PlacementGroupArn      string
 	Tags                   []world.Tag `aws:"TagSet"`
 }
 
@@ -78,6 +79,9 @@ func (c *call) capacityReservation(r *world.CapacityReservation) capacityReserva
 		TotalInstanceCount: int64(r.Total), AvailableInstanceCount: int64(c.region.Unused(r)),
 		State: r.State, StartDate: r.CreatedAt, CreateDate: r.CreatedAt, EndDateType: "unlimited",
 		InstanceMatchCriteria: r.Criteria, ReservationType: r.Kind, Interruptible: r.Interruptible, Tags: tagList(r.Tags),
+	}
+	if r.Group != "" {
+		out.PlacementGroupArn = c.region.ResourceARN("placement-group", r.Group)
 	}
 	if !r.End.IsZero() {
 		out.EndDate, out.EndDateType = &r.End, "limited"

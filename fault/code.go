@@ -176,7 +176,9 @@ func byMessage(code, message string) (verdict, bool) {
 		return verdict{Denied, "AccountPendingVerification", "AWS is still verifying the account for this region; wait up to four hours"}, true
 	case has("architecture", "does not match the architecture"):
 		return verdict{Misconfigured, "ArchitectureMismatch", "select an image for this architecture in spec.amiSelectorTerms, or narrow kubernetes.io/arch in the NodePool"}, true
-	case has("spread placement group"), has("requested configuration is currently not supported"), has("not supported in your requested availability zone"):
+	case has("spread placement group"):
+		return verdict{Shortage, "SpreadPlacementGroupFull", "a spread placement group holds 7 running instances in a zone: add zones, or select another group for some of the nodes"}, true
+	case has("requested configuration is currently not supported"), has("not supported in your requested availability zone"):
 		return verdict{Shortage, "Unsupported", ""}, true
 	case code == "InvalidParameterValue" && has("instance type", "does not support"):
 		return verdict{Shortage, "Unsupported", ""}, true

@@ -16,6 +16,7 @@ type CapacityReservation struct {
 	Criteria      string // "open", which launches use unasked, or "targeted"; empty: open
 	Kind          string // "default" or "capacity-block"; empty: default
 	Interruptible bool   // its owner may take it back at any time
+	Group         string // name of the cluster placement group that its instances are in; empty: in none
 	State         string // "active", "expired" or "cancelled"
 	CreatedAt     time.Time
 	End           time.Time // zero: when it is cancelled
@@ -67,6 +68,9 @@ func (r *Region) Reserve(now time.Time, q CapacityReservation) (*CapacityReserva
 	}
 	if _, err := r.wantedType(q.Type); err != nil {
 		return nil, err
+	}
+	if g := r.PlacementGroup(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
+		return nil, refuseGroup(q.Group)
 	}
 	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = r.world().NewID("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
 	c := &q
@@ -168,7 +172,21 @@ func (r *Region) checkReservation(w want) (*CapacityReservation, error) {
 	if c.market() != market {
 		return nil, refuse("InvalidParameterCombination", "The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
 	}
+	if g := r.groupOf(w.data); g != c.Group {
+		return nil, refuse("InvalidParameterCombination", "The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
+	}
 	return c, nil
+}
+
+// groupOf is the name of the placement group that the data name; empty if they name none that is there.
+func (r *Region) groupOf(d TemplateData) string {
+	if d.Placement == nil {
+		return ""
+	}
+	if g := r.PlacementGroup(or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
+		return g.Name
+	}
+	return ""
 }
 
 // market is the market type that launches into the reservation must have.
@@ -199,7 +217,7 @@ func (r *Region) reservationFor(b birth) (*CapacityReservation, bool) {
 		return b.target, serves(b.target)
 	}
 	for _, c := range r.reserved {
-		if c.Criteria == criteriaOpen && c.market() == "" && serves(c) {
+		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == r.groupOf(b.data) && serves(c) {
 			return c, true
 		}
 	}
