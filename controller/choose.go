@@ -172,7 +172,7 @@ func reservationKeys() [3]string {
 func isOfType(key string) bool {
 	switch key {
 	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
-		catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible:
+		catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible, catalog.LabelPartition:
 		return false
 	case catalog.LabelInstanceType, catalog.LabelArch, catalog.LabelOS, catalog.LabelRegion, corev1.LabelWindowsBuild:
 		return true

@@ -43,6 +43,9 @@ type foundClass struct {
 	reservations   []ec2.Reservation
 	reservationErr error
 
+	placement    ec2.PlacementGroup // the zero value if the class selects none
+	placementErr error
+
 	problem problem
 
 	trialErr error // what EC2 said to a launch that was only tried
@@ -59,7 +62,7 @@ type problem struct{ reason, message string }
 
 // retry returns the first error that a further try may mend, or nil.
 func (f foundClass) retry() error {
-	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr} {
+	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr, f.placementErr} {
 		if err != nil {
 			return err
 		}
@@ -124,12 +127,7 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 }
 
 func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
-	if class.Spec.PlacementGroupSelector != nil {
-		c.SetFalse(now, awsv1.ConditionPlacementGroupReady, awsv1.ReasonPlacementGroupResolutionFailed,
-			"this version cannot launch into placement groups: remove spec.placementGroupSelector")
-	} else {
-		c.SetTrue(now, awsv1.ConditionPlacementGroupReady)
-	}
+	f.writePlacement(c, now)
 	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}
 	switch {
 	case f.problem.reason != "":

@@ -51,8 +51,9 @@ type Market struct {
 	Metrics   *metrics.Metrics
 	Log       *slog.Logger
 
-	failures Backoff
-	reserved reservedBook
+	failures   Backoff
+	reserved   reservedBook
+	placements placementBook
 
 	mu      sync.Mutex
 	offered ec2.Market // empty until EC2 has answered
@@ -206,10 +207,11 @@ func (m *Market) Market(now time.Time) catalog.Market {
 	return out
 }
 
-// Catalog returns what can be bought at now with one class; false as long as EC2 has not said.
+// Catalog returns what can be bought at now with one class; false as long as EC2 has not said, of the types or of the
+// class's placement group.
 func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
 	c, ok := m.catalog(class)
-	if !ok {
+	if _, placed := m.placements.of(class); !ok || !placed {
 		return c.catalog, false
 	}
 	return m.short(class, m.own(class.Name, c.catalog), now), true
@@ -258,7 +260,9 @@ func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
 
 // short returns the catalog of a class with its capacity reservations, and what cannot be had at now marked so.
 func (m *Market) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
-	return m.Shortages.Apply(now, m.reserve(class, c), dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })...)
+	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
+	closed = append(closed, m.placements.closed(now, c.PlacementGroup, zonesOf(class))...)
+	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
 }
 
 // dryZones returns the zones in which every subnet of the class is without free addresses.
@@ -308,10 +312,14 @@ func (m *Market) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 
 // key changes when, and only when, what the class's catalog is made from does.
 func (m *Market) key(class *awsv1.EC2NodeClass) string {
+	group, placed := m.placements.of(class)
+	group.Members = nil
 	found, err := json.Marshal(struct {
-		Zones []catalog.Zone
-		AMIs  []awsv1.AMI
-	}{zonesOf(class), class.Status.AMIs})
+		Zones  []catalog.Zone
+		AMIs   []awsv1.AMI
+		Group  ec2.PlacementGroup
+		Placed bool
+	}{zonesOf(class), class.Status.AMIs, group, placed})
 	if err != nil {
 		return "" // cannot be: both were read from JSON
 	}
@@ -329,7 +337,12 @@ func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	images := imagesOf(class)
 	prices := m.Prices.Book().Prices
 	prices.Assumed = m.assumed
-	out := catalog.Catalog{Region: m.Region}
+	group, placed := m.placements.of(class)
+	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
+	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID}
+	if !placed {
+		return out // which types there are depends on the group, and EC2 has not said
+	}
 	for _, facts := range m.offered.Facts {
 		if catalog.Incompatible(facts, settings) != "" {
 			continue

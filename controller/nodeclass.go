@@ -65,6 +65,7 @@ type NodeClasses struct {
 	Versions  versions
 	// Reservations finds capacity reservations; nil: none count.
 	Reservations reservations
+	Placements   placements
 	Tester       tester // nil: EC2 is not asked about launches before there is one
 	Offers       *Offers
 	VPC          string        // of the cluster; empty if it is not known
@@ -166,6 +167,7 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
 	}
 	f.profile, f.profileErr = n.profile(ctx, class)
+	n.lookPlacement(ctx, class, &f)
 	n.lookReserved(ctx, class, &f)
 	f.problem = n.Offers.problem(class, f.images)
 	return f

@@ -124,11 +124,11 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid deviceName"},
 		},
-		"what this version cannot do": {
+		"no such placement group": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: text("g")}
 			},
-			want: map[string]string{awsv1.ConditionPlacementGroupReady: "False PlacementGroupResolutionFailed this version"},
+			want: map[string]string{awsv1.ConditionPlacementGroupReady: "False PlacementGroupNotFound name g in this region"},
 		},
 		"not allowed to look": {
 			change: func(*awsv1.EC2NodeClass) {},

@@ -71,7 +71,8 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	}
 	way, picks := choose(market.Of(pool), wish{
 		accepted: accepted, requests: kube.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), subnets: subnets})
-	picks = o.take(now, string(claim.UID), way, picks)
+	picks = o.Market.placements.settle(now, market.PlacementGroup, string(claim.UID), picks)
+	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
 			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
@@ -79,6 +80,9 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	groups, err := o.groups(claim, class, way, picks, subnets)
 	if err != nil {
 		return ec2.LaunchRequest{}, fault.Misuse(op, reasonOf(err), "%s", err)
+	}
+	if err := o.place(claim, class, accepted, groups); err != nil {
+		return ec2.LaunchRequest{}, err
 	}
 	request := ec2.LaunchRequest{
 		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
@@ -95,13 +99,13 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 }
 
 // take returns the picks that may be asked for: where EC2 was short not long ago, one launch probes for all.
-func (o *Offers) take(now time.Time, launch, way string, picks []pick) []pick {
+func (o *Offers) take(now time.Time, launch, way, group string, picks []pick) []pick {
 	choices := make([]ec2.Choice, len(picks))
 	for i, p := range picks {
 		choices[i] = ec2.Choice{InstanceType: p.kind.Name, Zone: p.offering.Zone}
 	}
 	var out []pick
-	for i, may := range o.Shortages.Take(now, launch, way, "", choices) {
+	for i, may := range o.Shortages.Take(now, launch, way, group, choices) {
 		if may {
 			out = append(out, picks[i])
 		}
@@ -134,6 +138,7 @@ func (o *Offers) addresses(t catalog.Type) int {
 func (o *Offers) Over(claim *karpv1.NodeClaim) {
 	o.taken.Release(string(claim.UID))
 	o.Shortages.Over(string(claim.UID))
+	o.Market.placements.over(string(claim.UID))
 }
 
 // Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
@@ -230,6 +235,8 @@ func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now,
 func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
 	belied := o.Shortages.Sold(i)
 	o.Shortages.Over(request.ClaimUID)
+	o.Market.placements.take(now, i)
+	o.Market.placements.over(request.ClaimUID)
 	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
 	o.taken.Release(request.ClaimUID)
 	o.taken.Take(now, i.SubnetID, o.addresses(t))
@@ -240,7 +247,7 @@ func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest)
 // Bought returns what a claim of the pool is told about its machine.
 func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
-	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type, awsv1.LabelInstanceTenancy: "default"}}
+	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type, awsv1.LabelInstanceTenancy: cmp.Or(i.Tenancy, catalog.TenancyDefault)}}
 	t, ok := o.Market.Type(class, pool, i.Type)
 	if ok {
 		f.Capacity, f.Allocatable, f.Overlaid = t.Capacity, t.Allocatable, t.Overlaid
@@ -254,6 +261,10 @@ func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 		}
 	}
 	for key, value := range offering.Labels() {
+		f.Labels[key] = value
+	}
+	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another one by now
+	for key, value := range placementLabels(i.Placement) {
 		f.Labels[key] = value
 	}
 	return f

@@ -134,6 +134,7 @@ func (n *NodeClasses) lookReserved(ctx context.Context, class *awsv1.EC2NodeClas
 	}
 	now := time.Now()
 	f.reservations, f.reservationErr = n.Reservations.Reservations(ctx, now, reservationTerms(terms))
+	f.reservations = f.usable(f.reservations)
 	if f.reservationErr == nil && n.Offers.SawReserved(now, f.reservations) {
 		n.Batch.Ask(string(class.UID)) // pods may have waited for them
 	}

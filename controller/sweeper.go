@@ -98,7 +98,7 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	for _, c := range out.claims {
 		errs = append(errs, s.drop(ctx, c, now))
 	}
-	errs = append(errs, s.reserved(ctx, now, in.instances, in.claims), s.tag(ctx, in.instances, in.claims),
+	errs = append(errs, s.reserved(ctx, now, in.instances, in.claims), s.partition(ctx, in.instances, in.claims), s.tag(ctx, in.instances, in.claims),
 		s.templates(ctx, now), s.profiles(ctx, now, in.instances, in.claims))
 	return errors.Join(errs...)
 }

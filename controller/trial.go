@@ -123,8 +123,9 @@ func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now 
 			if err != nil {
 				return ec2.Trial{}, false, fault.Misuse("write user data", reasonOf(err), "%s", err)
 			}
-			return ec2.Trial{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.kind.Name, Subnets: subnets,
-				Blueprint: blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)}, true, nil
+			b := blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
+			b.Placement.Group = market.PlacementGroup
+			return ec2.Trial{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.kind.Name, Subnets: subnets, Blueprint: b}, true, nil
 		}
 	}
 	return ec2.Trial{}, false, nil

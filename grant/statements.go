@@ -154,14 +154,14 @@ func (s Scope) reading() []Statement {
 	}
 	return []Statement{
 		{
-			Why:    "Types, zones, prices of spot, images, networks, reservations, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.",
+			Why:    "Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.",
 			Worst:  "Whoever has this sees the region's instances, images and networks, with their tags; neither user data nor disks.",
 			Sid:    "ReadRegion",
 			Effect: allow,
 			Action: []string{
-				"ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
-				"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory",
-				"ec2:DescribeSubnets",
+				"ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings",
+				"ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribePlacementGroups",
+				"ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets",
 			},
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
 		},

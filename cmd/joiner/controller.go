@@ -180,8 +180,9 @@ func wire(p parts) controller.Loops {
 		NodeClasses: &controller.NodeClasses{
 			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.access,
 			Templates: p.away.ec2, Versions: p.home, Offers: offers, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
-			Refresh: min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
-			Batch:   batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Placements: p.away.ec2,
+			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
+			Batch:      batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &controller.Pools{
 			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Registrations: outcomes, Batch: batch, Metrics: p.metrics, Log: p.log,

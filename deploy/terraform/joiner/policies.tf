@@ -234,7 +234,7 @@ locals {
     reading = {
       Version = "2012-10-17"
       Statement = [
-        # Types, zones, prices of spot, images, networks, reservations, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.
+        # Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.
         {
           Sid    = "ReadRegion"
           Effect = "Allow"
@@ -246,6 +246,7 @@ locals {
             "ec2:DescribeInstanceTypes",
             "ec2:DescribeInstances",
             "ec2:DescribeLaunchTemplates",
+            "ec2:DescribePlacementGroups",
             "ec2:DescribeSecurityGroups",
             "ec2:DescribeSpotPriceHistory",
             "ec2:DescribeSubnets",

@@ -1,0 +1,288 @@
+package controller
+
+import (
+	"context"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// placements finds placement groups.
+type placements interface {
+	PlacementGroup(ctx context.Context, t ec2.PlacementTerm) (ec2.PlacementGroup, error)
+}
+
+// placementBook knows the placement groups that classes select: nothing of them is in a status. It counts what is in them:
+// what EC2 said last, and what was bought since that EC2 may not show yet. The zero value knows none. Its methods may be
+// called at the same time.
+type placementBook struct {
+	mu      sync.Mutex
+	byClass map[string]selectedGroup // by the class's name
+	byID    map[string]*placedGroup
+}
+
+// selectedGroup is what a class selects, and what was found for it.
+type selectedGroup struct {
+	term  ec2.PlacementTerm
+	group ec2.PlacementGroup
+}
+
+// placedGroup is what is in one group.
+type placedGroup struct {
+	strategy string
+	said     map[string]string // zones of instances by id, as EC2 said
+	sold     map[string]placedSale
+	first    firstPlaced
+}
+
+type placedSale struct {
+	zone string
+	at   time.Time
+}
+
+// firstPlaced is a launch that is under way into a cluster group with nothing in it: it decides on the zone for all.
+type firstPlaced struct {
+	launch, zone string
+	at           time.Time
+}
+
+// How long EC2 may take to show an instance that it sold in its group, and how long others wait for the first launch into a
+// cluster group.
+const (
+	placedShown = time.Minute
+	firstHolds  = time.Minute
+)
+
+// placementTerm is how the class selects a placement group; false if it selects none.
+func placementTerm(class *awsv1.EC2NodeClass) (ec2.PlacementTerm, bool) {
+	s := class.Spec.PlacementGroupSelector
+	if s == nil {
+		return ec2.PlacementTerm{}, false
+	}
+	var t ec2.PlacementTerm
+	set(&t.Name, s.Name)
+	set(&t.ID, s.ID)
+	return t, true
+}
+
+// of returns the group of the class, the zero value if it selects none. It is not known, the second result says, until EC2
+// has been asked.
+func (b *placementBook) of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool) {
+	term, selects := placementTerm(class)
+	if !selects {
+		return ec2.PlacementGroup{}, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known, ok := b.byClass[class.Name]
+	return known.group, ok && known.term == term
+}
+
+// saw notes what EC2 says of the group of a class at now, and reports whether there is more room in it than before.
+func (b *placementBook) saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
+	term, selects := placementTerm(class)
+	if !selects {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byClass == nil {
+		b.byClass, b.byID = map[string]selectedGroup{}, map[string]*placedGroup{}
+	}
+	b.byClass[class.Name] = selectedGroup{term, group}
+	g, ok := b.byID[group.ID]
+	if !ok {
+		g = &placedGroup{sold: map[string]placedSale{}}
+		b.byID[group.ID] = g
+	}
+	before := len(g.members(time.Time{})) // with all that was sold, however long ago
+	g.strategy, g.said = group.Strategy, group.Members
+	maps.DeleteFunc(g.sold, func(id string, s placedSale) bool { return g.said[id] != "" || now.Sub(s.at) >= placedShown })
+	return !ok || len(g.members(now)) < before
+}
+
+// members returns the zones of what is in the group, by the instances' ids.
+func (g *placedGroup) members(now time.Time) map[string]string {
+	out := maps.Clone(g.said)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for id, s := range g.sold {
+		if now.Sub(s.at) < placedShown {
+			out[id] = s.zone
+		}
+	}
+	return out
+}
+
+// zone is where the instances of a cluster group must be, empty as long as they may be anywhere.
+func (g *placedGroup) zone(now time.Time) string {
+	members := g.members(now)
+	for _, id := range slices.Sorted(maps.Keys(members)) {
+		return members[id]
+	}
+	if g.first.launch != "" && now.Sub(g.first.at) < firstHolds {
+		return g.first.zone
+	}
+	return ""
+}
+
+// closed returns those of the zones in which nothing can be launched into the group at now.
+func (b *placementBook) closed(now time.Time, group string, zones []catalog.Zone) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.byID[group]
+	if g == nil {
+		return nil
+	}
+	var out []string
+	switch g.strategy {
+	case catalog.PlaceCluster:
+		only := g.zone(now)
+		for _, z := range zones {
+			if only != "" && z.Name != only {
+				out = append(out, z.Name)
+			}
+		}
+	case catalog.PlaceSpread:
+		held := map[string]int{}
+		for _, zone := range g.members(now) {
+			held[zone]++
+		}
+		for _, z := range zones {
+			if held[z.Name] >= ec2.SpreadMost {
+				out = append(out, z.Name)
+			}
+		}
+	}
+	return out
+}
+
+// settle returns the picks that a launch into the group may ask for. The first into an empty cluster group takes the zone
+// of its best pick: asked for in several zones at once, all but one of the launches would be in vain.
+func (b *placementBook) settle(now time.Time, group, launch string, picks []pick) []pick {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.byID[group]
+	if g == nil || g.strategy != catalog.PlaceCluster || len(picks) == 0 {
+		return picks
+	}
+	zone := g.zone(now)
+	if zone == "" {
+		zone = picks[0].offering.Zone
+		g.first = firstPlaced{launch, zone, now}
+	}
+	return slices.DeleteFunc(slices.Clone(picks), func(p pick) bool { return p.offering.Zone != zone })
+}
+
+// over notes that the launch is not under way any more.
+func (b *placementBook) over(launch string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range b.byID {
+		if g.first.launch == launch {
+			g.first = firstPlaced{}
+		}
+	}
+}
+
+// take notes that an instance was bought at now.
+func (b *placementBook) take(now time.Time, i ec2.Instance) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.byID[i.Placement.Group]; g != nil {
+		g.sold[i.ID] = placedSale{i.Zone, now}
+	}
+}
+
+// lookPlacement asks EC2 for the placement group of the class, if it selects one.
+func (n *NodeClasses) lookPlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {
+	term, selects := placementTerm(class)
+	if !selects {
+		return
+	}
+	f.placement, f.placementErr = n.Placements.PlacementGroup(ctx, term)
+	if f.placementErr == nil && n.Offers.Market.placements.saw(time.Now(), class, f.placement) {
+		n.Batch.Ask(string(class.UID)) // pods may have waited for room in it
+	}
+}
+
+// writePlacement says whether there is the placement group that the class selects.
+func (f foundClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
+	const condition = awsv1.ConditionPlacementGroupReady
+	switch e := fault.Of(f.placementErr); {
+	case e == nil:
+		c.SetTrue(now, condition)
+	case e.Kind == fault.Misconfigured || e.Kind == fault.Gone:
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupNotFound, fault.Lasting(f.placementErr))
+	case !c.IsTrue(condition):
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, fault.Lasting(f.placementErr))
+	default:
+		c.SetTrue(now, condition) // what was found earlier stays good: it is retried, and told in the log
+	}
+}
+
+// usable returns those of the reservations that launches of the class can use: instances are in the placement group of their
+// reservation, or both in none. Those of spread and partition groups never run in reservations.
+func (f foundClass) usable(found []ec2.Reservation) []ec2.Reservation {
+	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
+}
+
+// place writes into the groups of a launch for the claim where its instance goes.
+func (o *Offers) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted constraint.Requirements, groups []ec2.Group) error {
+	group, _ := o.Market.placements.of(class)
+	ref, err := placementOf(claim, group, accepted)
+	for i := range groups {
+		groups[i].Blueprint.Placement = ref
+	}
+	return err
+}
+
+// placementLabels are those of a node that was launched there.
+func placementLabels(ref ec2.PlacementRef) constraint.Labels {
+	out := constraint.Labels{}
+	if ref.Group != "" {
+		out[catalog.LabelPlacementGroup] = ref.Group
+	}
+	if ref.Partition > 0 {
+		out[catalog.LabelPartition] = strconv.Itoa(int(ref.Partition))
+	}
+	return out
+}
+
+// placementOf is where a launch for the claim goes. A partition that the claim does not care about is left to EC2, which
+// spreads instances evenly; of several that it accepts it gets one, always the same.
+func placementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted constraint.Requirements) (ec2.PlacementRef, error) {
+	ref := ec2.PlacementRef{Group: group.ID}
+	values, asks := accepted[catalog.LabelPartition]
+	if label := claim.Labels[catalog.LabelPartition]; label != "" {
+		values, asks = constraint.Exactly(constraint.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
+	}
+	if !asks || group.Partitions == 0 && values.Absent {
+		return ref, nil
+	}
+	var some []int32
+	for n := 1; n <= group.Partitions; n++ {
+		if values.Accepts(strconv.Itoa(n)) {
+			some = append(some, int32(n))
+		}
+	}
+	switch {
+	case len(some) == 0:
+		return ref, fault.Misuse("choose partition", "NoSuchPartition", "NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
+			"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
+	case len(some) < group.Partitions:
+		ref.Partition = some[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(some))]
+	}
+	return ref, nil
+}
