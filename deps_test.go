@@ -65,6 +65,7 @@ network:             fault catalog | github.com/aws
 access:              fault | github.com/aws
 price:               fault catalog | github.com/aws
 interruption:        fault | github.com/aws
+shift:               fault | github.com/aws
 
 # What an instance makes of what it is given.
 firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
@@ -73,13 +74,13 @@ firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
 config:
 grant:
 metrics:             | github.com/prometheus
-controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube firstboot fault ec2 ami network access price interruption config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube firstboot fault ec2 ami network access price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world
 cli:                 capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner:          catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner:          catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.
