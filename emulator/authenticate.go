@@ -106,7 +106,7 @@ func expired(c *call) error {
 	switch c.service {
 	case "ec2":
 		return requestExpired()
-	case "ssm", "eks", "pricing":
+	case "ssm", "eks", "pricing", shiftService:
 		return &world.Error{Code: "ExpiredTokenException", Message: says}
 	}
 	return forbidden("ExpiredToken", says)
@@ -130,7 +130,7 @@ func invalidToken(service string) error {
 	switch service {
 	case "ec2":
 		return &world.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
-	case "ssm", "eks", "pricing":
+	case "ssm", "eks", "pricing", shiftService:
 		return &world.Error{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
 	}
 	return forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
@@ -147,7 +147,7 @@ func denial(c *call, what string) error {
 		return forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
 	case "ssm", "pricing":
 		return &world.Error{Code: "AccessDeniedException", Message: what}
-	case "eks":
+	case "eks", shiftService:
 		return forbidden("AccessDeniedException", what)
 	}
 	return forbidden("AccessDenied", what)

@@ -63,6 +63,12 @@ type cluster struct {
 	CertificateAuthority    certificate       `json:"certificateAuthority"`
 	Tags                    map[string]string `json:"tags"`
 	AccessConfig            accessConfig      `json:"accessConfig"`
+	ZonalShiftConfig        zonalShiftConfig  `json:"zonalShiftConfig"`
+}
+
+// zonalShiftConfig says whether a cluster takes part in zonal shifts.
+type zonalShiftConfig struct {
+	Enabled bool `json:"enabled"`
 }
 
 type vpcConfig struct {
@@ -118,6 +124,7 @@ func clusterOf(c *world.Cluster) cluster {
 		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
 		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
 		Tags: fullMap(c.Tags), AccessConfig: accessConfig{AuthenticationMode: c.AuthMode},
+		ZonalShiftConfig: zonalShiftConfig{Enabled: c.ZonalShift},
 	}
 }
 
@@ -218,7 +225,8 @@ func (c *call) names(all []string) ([]string, string, error) {
 }
 
 type updateConfigIn struct {
-	AccessConfig *accessConfig `json:"accessConfig"`
+	AccessConfig     *accessConfig     `json:"accessConfig"`
+	ZonalShiftConfig *zonalShiftConfig `json:"zonalShiftConfig"`
 }
 
 type updateOut struct {
@@ -233,15 +241,22 @@ type update struct {
 	Errors []string `json:"errors"`
 }
 
-// updateClusterConfig changes the authentication mode, which only goes forward:
-// CONFIG_MAP, API_AND_CONFIG_MAP, API.
+// updateClusterConfig changes whether the cluster takes part in zonal shifts, or the authentication mode, which only goes
+// forward: CONFIG_MAP, API_AND_CONFIG_MAP, API.
 func updateClusterConfig(c *call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.region.Cluster(c.path[0])
 	if err != nil {
 		return updateOut{}, err
 	}
+	done := func(kind string) updateOut {
+		return updateOut{Update: update{ID: c.id, Status: "Successful", Type: kind, Params: []string{}, Errors: []string{}}}
+	}
+	if in.ZonalShiftConfig != nil {
+		k.ZonalShift = in.ZonalShiftConfig.Enabled
+		return done("ZonalShiftConfigUpdate"), nil
+	}
 	if in.AccessConfig == nil {
-		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig only."}
+		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig and zonalShiftConfig only."}
 	}
 	steps := []string{world.AuthConfigMap, world.AuthBoth, world.AuthAPI}
 	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)
@@ -249,7 +264,7 @@ func updateClusterConfig(c *call, in *updateConfigIn) (updateOut, error) {
 		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " + k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
 	}
 	k.AuthMode = steps[to]
-	return updateOut{Update: update{ID: c.id, Status: "Successful", Type: "AccessConfigUpdate", Params: []string{}, Errors: []string{}}}, nil
+	return done("AccessConfigUpdate"), nil
 }
 
 func indexOf(list []string, want string) int {

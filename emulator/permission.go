@@ -90,6 +90,8 @@ func (c *call) wanted(in any) []permit.Request {
 		return c.wantedOfIAM(in)
 	case "sqs":
 		return c.wantedOfQueue(in)
+	case shiftService:
+		return c.wantedOfShift(in)
 	}
 	return []permit.Request{{Action: c.name(), Resource: c.resource(in)}}
 }

@@ -27,9 +27,13 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, error) {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		return c, c.readTarget(target, r.Header.Get("Content-Type"))
 	}
-	if c.service == "eks" || c.service == "" && strings.HasPrefix(r.URL.Path, "/clusters") {
+	switch {
+	case c.service == "eks", c.service == "" && strings.HasPrefix(r.URL.Path, "/clusters"):
 		c.service, c.protocol = "eks", restJSON
-		return c, c.readPath(r.Method, r.URL)
+		return c, c.readPath(r.Method, r.URL, eksRoutes())
+	case c.service == shiftService:
+		c.protocol = restJSON
+		return c, c.readPath(r.Method, r.URL, shiftRoutes())
 	}
 	return c, c.readForm(r)
 }
@@ -90,8 +94,8 @@ func serviceOfVersion(version string) string {
 	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
 }
 
-// readPath finds the EKS action of a method and path.
-func (c *call) readPath(method string, u *url.URL) error {
+// readPath finds, among those of the service, the action of a method and path.
+func (c *call) readPath(method string, u *url.URL, routes []restRoute) error {
 	c.form = u.Query()
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	for i, p := range parts {
@@ -101,13 +105,13 @@ func (c *call) readPath(method string, u *url.URL) error {
 		}
 		parts[i] = text
 	}
-	for _, route := range eksRoutes() {
+	for _, route := range routes {
 		if wild, ok := route.match(method, parts); ok {
 			c.action, c.path = route.action, wild
 			return nil
 		}
 	}
-	return &world.Error{Code: "UnknownOperationException", Message: "EKS has no " + method + " " + u.Path + " that this emulator serves.", Status: 404}
+	return &world.Error{Code: "UnknownOperationException", Message: c.service + " has no " + method + " " + u.Path + " that this emulator serves.", Status: 404}
 }
 
 // restRoute is the method and path of an action: "clusters/*/access-entries".

@@ -192,7 +192,7 @@ func spoiltError(c *call, a *world.Answer) error {
 		e.Code, e.Message, e.Status = "RequestThrottled", "Request is throttled.", 403
 	case "ssm", "pricing":
 		e.Code, e.Message, e.Status = "ThrottlingException", "Rate exceeded", 400
-	case "eks":
+	case "eks", shiftService:
 		e.Code, e.Message, e.Status = "ThrottlingException", "Rate exceeded", 429
 	}
 	return e

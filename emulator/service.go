@@ -104,6 +104,7 @@ func (s *Server) build() {
 		{"ssm", "", ssmActions()},
 		{"eks", "", eksActions()},
 		{"pricing", "", pricingActions()},
+		{shiftService, "", shiftActions()},
 	} {
 		s.services[svc.name] = svc
 	}

@@ -52,6 +52,7 @@ type Region struct {
 	parameters   map[string]*Parameter
 	queues       map[string]*Queue // by name
 	clusters     map[string]*Cluster
+	shifts       []*ZonalShift // oldest first
 	buckets      map[string]*level
 	usage        usage
 }

@@ -33,6 +33,7 @@ type Cluster struct {
 	GroupID     string   // the cluster's own security group
 	CreatedAt   time.Time
 	Tags        map[string]string
+	ZonalShift  bool // it takes part in zonal shifts
 
 	entries  map[string]*AccessEntry
 	profiles map[string]*FargateProfile

@@ -1,0 +1,116 @@
+package world
+
+import (
+	"slices"
+	"time"
+)
+
+// ZonalShift moves the traffic of one resource away from one zone.
+type ZonalShift struct {
+	ID        string // a UUID; empty for AWS's own
+	Resource  string // ARN
+	AwayFrom  string // id of the zone: "use1-az1"
+	Comment   string
+	Status    string // ShiftActive, ShiftExpired or ShiftCanceled
+	StartedAt time.Time
+	ExpiresAt time.Time // zero for AWS's own, which end when AWS ends them
+	AWS       bool      // an autoshift: AWS has started it
+}
+
+// The states of zonal shifts, in ARC's words.
+const (
+	ShiftActive   = "ACTIVE"
+	ShiftExpired  = "EXPIRED"
+	ShiftCanceled = "CANCELED"
+)
+
+// maxShift is how long a zonal shift that a user starts may last.
+const maxShift = 3 * 24 * time.Hour
+
+// StartZonalShift moves the traffic of a resource, a cluster that takes part, away from a zone for a while. A resource has one
+// shift of its user at a time.
+func (r *Region) StartZonalShift(now time.Time, q ZonalShift, lasts time.Duration) (*ZonalShift, error) {
+	if err := r.checkShift(q); err != nil {
+		return nil, err
+	}
+	if lasts < time.Minute || lasts > maxShift {
+		return nil, refuse("ValidationException", "The expiration is not between one minute and three days.")
+	}
+	for _, s := range r.ShiftsOf(q.Resource) {
+		if !s.AWS {
+			return nil, refuseWith(409, "ConflictException", "There is an active zonal shift for %s already.", q.Resource)
+		}
+	}
+	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = uuid(r.world().hex("shift", 32)), ShiftActive, false, now, now.Add(lasts)
+	s := &q
+	r.shifts = append(r.shifts, s)
+	r.world().due.enter(q.ExpiresAt, func(time.Time) {
+		if s.Status == ShiftActive {
+			s.Status = ShiftExpired
+		}
+	})
+	return s, nil
+}
+
+// Autoshift moves the traffic of a resource away from a zone as AWS does of its own accord, until EndAutoshift.
+func (r *Region) Autoshift(now time.Time, resource, awayFrom string) error {
+	s := ZonalShift{Resource: resource, AwayFrom: awayFrom, Status: ShiftActive, StartedAt: now, AWS: true}
+	if err := r.checkShift(s); err != nil {
+		return err
+	}
+	r.shifts = append(r.shifts, &s)
+	return nil
+}
+
+// EndAutoshift ends AWS's own shifts of a resource.
+func (r *Region) EndAutoshift(resource string) {
+	for _, s := range r.ShiftsOf(resource) {
+		if s.AWS {
+			s.Status = ShiftCanceled
+		}
+	}
+}
+
+// CancelZonalShift ends a shift early.
+func (r *Region) CancelZonalShift(id string) (*ZonalShift, error) {
+	i := slices.IndexFunc(r.shifts, func(s *ZonalShift) bool { return s.ID == id && id != "" })
+	if i < 0 {
+		return nil, refuseWith(404, "ResourceNotFoundException", "There is no zonal shift with the id %s.", id)
+	}
+	s := r.shifts[i]
+	if s.Status != ShiftActive {
+		return nil, refuseWith(409, "ConflictException", "The zonal shift %s is not active.", id)
+	}
+	s.Status = ShiftCanceled
+	return s, nil
+}
+
+// ShiftsOf returns the active shifts of a resource, oldest first.
+func (r *Region) ShiftsOf(resource string) []*ZonalShift {
+	return slices.DeleteFunc(slices.Clone(r.shifts), func(s *ZonalShift) bool { return s.Resource != resource || s.Status != ShiftActive })
+}
+
+// IsManaged says whether the resource, by its ARN, takes part in zonal shifts.
+func (r *Region) IsManaged(resource string) bool {
+	for _, name := range r.Clusters() {
+		if c := r.clusters[name]; c.ARN == resource {
+			return c.ZonalShift
+		}
+	}
+	return false
+}
+
+func (r *Region) checkShift(s ZonalShift) error {
+	if !r.IsManaged(s.Resource) {
+		return r.RefuseUnmanaged(s.Resource)
+	}
+	if !slices.ContainsFunc(r.zones, func(z Zone) bool { return z.ID == s.AwayFrom }) {
+		return refuse("ValidationException", "The Availability Zone %s is not one of the resource's.", s.AwayFrom)
+	}
+	return nil
+}
+
+// RefuseUnmanaged is the answer about a resource that takes no part in zonal shifts.
+func (r *Region) RefuseUnmanaged(resource string) error {
+	return refuseWith(404, "ResourceNotFoundException", "The resource %s is not registered for zonal shift.", resource)
+}
