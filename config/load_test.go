@@ -163,8 +163,9 @@ func TestWhatIsNotDoneIsSaid(t *testing.T) {
 		want      string
 	}{
 		"queue":                {"", "INTERRUPTION_QUEUE=q", ""},
-		"by flag":              {"--enable-zonal-shift=true", "", "--enable-zonal-shift (ENABLE_ZONAL_SHIFT)"},
-		"switched off":         {"", "ENABLE_ZONAL_SHIFT=false", ""},
+		"by flag":              {"--ignore-dra-requests=false", "", "--ignore-dra-requests (IGNORE_DRA_REQUESTS)"},
+		"switched off":         {"", "IGNORE_DRA_REQUESTS=true", ""},
+		"zonal shift":          {"--enable-zonal-shift=true", "", ""},
 		"gates at default":     {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
 		"a gate switched on":   {"", "FEATURE_GATES=CapacityBuffer=true", "--feature-gates (FEATURE_GATES)"},
 		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true,NodeRepair=true,StaticCapacity=true", ""},

@@ -45,6 +45,9 @@ type Settings struct {
 	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
 	SubnetRefresh, AMIRefresh time.Duration
 
+	// ZonalShift: nothing is launched in zones from which the cluster's traffic is shifted away: package shift.
+	ZonalShift bool
+
 	// DisableDryRun: EC2 is not asked about a launch before there is one.
 	DisableDryRun bool
 	// ShortageBackoff is how long what EC2 was short of is not asked for again after the first time: ec2.Shortages.

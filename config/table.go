@@ -53,6 +53,7 @@ func (c *Settings) table() []setting {
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 
+		{flag: "enable-zonal-shift", fallback: "false", help: "launch nothing in zones that the cluster's traffic is shifted away from (ARC zonal shift)", isBool: true, set: yes(&c.ZonalShift)},
 		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long nothing is asked of EC2 that it was short of; where it goes on being short, one launch probes this often", set: period(&c.ShortageBackoff, time.Second)},
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
@@ -100,7 +101,6 @@ func (c *Settings) check() error {
 // them: they are taken and ignored.
 func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
-		"enable-zonal-shift":                  {"false", "zonal shifts are not followed yet"},
 		"feature-gates":                       {"", "of the gated features these are built: " + builtGates()},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
 		"eks-control-plane":                   {"", ""},
