@@ -63,7 +63,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, door := range []string{"access", "ami", "ec2", "interruption", "network", "price", "cmd/joiner", "controller"} {
+	for _, door := range []string{"access", "ami", "ec2", "interruption", "network", "price", "shift", "cmd/joiner", "controller"} {
 		files, err := filepath.Glob(filepath.Join(door, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("there is nothing in %s: %v", door, err)
@@ -84,6 +84,14 @@ func callsOfDoors(t *testing.T) map[string]string {
 	return out
 }
 
+// prefixOf is what IAM calls a service, by the SDK's name for it.
+func prefixOf(service string) string {
+	if service == "arczonalshift" {
+		return "arc-zonal-shift"
+	}
+	return service
+}
+
 // request is the type of a request: DescribeImagesInput.
 var request = regexp.MustCompile(`^([A-Z]\w+)Input$`)
 
@@ -99,7 +107,7 @@ func callsIn(f *ast.File) []string {
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
-		services[name] = service
+		services[name] = prefixOf(service)
 	}
 	var out []string
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -184,6 +184,12 @@ func (s Scope) reading() []Statement {
 			Effect: allow, Action: []string{"eks:DescribeCluster"}, Resource: []string{s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)},
 		},
 		{
+			Why:    "From which zones the cluster's traffic is shifted away: with --enable-zonal-shift. The action has no resources, and a condition of its own.",
+			Sid:    "ReadZonalShifts",
+			Effect: allow, Action: []string{"arc-zonal-shift:GetManagedResource"}, Resource: []string{"*"},
+			Condition: Conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": {s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)}}},
+		},
+		{
 			Why:    "Whether the profile that an EC2NodeClass names is there and has a role; IAM looks for what is not there by its name alone.",
 			Worst:  "Whoever knows a profile's name knows the name of its role.",
 			Sid:    "ReadInstanceProfiles",
