@@ -53,6 +53,7 @@ type Market struct {
 
 	failures   Backoff
 	reserved   reservedBook
+	shifted    shiftBook
 	placements placementBook
 
 	mu      sync.Mutex
@@ -262,6 +263,7 @@ func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
 func (m *Market) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
 	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
 	closed = append(closed, m.placements.closed(now, c.PlacementGroup, zonesOf(class))...)
+	closed = append(closed, m.shifted.closed(now, zonesOf(class))...)
 	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
 }
 

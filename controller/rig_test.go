@@ -40,6 +40,7 @@ import (
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/price"
+	"github.com/joiner-sh/joiner/shift"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -47,6 +48,8 @@ const (
 	testRegion  = "us-east-1"
 	testCluster = "prod"
 	testUID     = "uid-of-kube-system"
+
+	testClusterARN = "arn:aws:eks:us-east-1:" + emulator.DefaultAccount + ":cluster/" + testCluster
 )
 
 // rig is a make-believe AWS and API server of one test's own, and the loops between them. The loops are driven by hand:
@@ -253,7 +256,8 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Registrations: registrations, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Tell: r.events, Metrics: m, Log: log},
-		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Tell: r.events, Metrics: m, Log: log},
+		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Market: market, Tell: r.events, Metrics: m, Log: log},
+		Shifts:  &ZonalShifts{Door: shift.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}
 }
 

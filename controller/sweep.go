@@ -7,6 +7,7 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
 )
 
@@ -16,6 +17,7 @@ type sweepInput struct {
 	instances []ec2.Instance
 	claims    []*karpv1.NodeClaim
 	nodes     map[string]bool // provider ids of Nodes that are ready
+	shifted   map[string]bool // ids of zones that traffic is shifted away from: EC2 may not show what is there
 	now       time.Time
 }
 
@@ -88,6 +90,9 @@ func (in sweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	for _, c := range in.claims {
 		launched, _ := c.StatusConditions().Find(karpv1.ConditionLaunched)
 		id := c.Status.ProviderID
+		if in.shifted[c.Labels[catalog.LabelZoneID]] {
+			continue
+		}
 		if id == "" || !isServed(c.Spec.NodeClassRef) || alive[id] || in.nodes[id] || c.DeletionTimestamp != nil || in.now.Sub(launched.LastTransitionTime.Time) < claimGrace {
 			continue
 		}

@@ -39,6 +39,7 @@ type Sweeper struct {
 	Objects  objectWriter
 	Batch    *Batch
 	Holds    *Holds
+	Market   *Market // knows from which zones traffic is shifted away; nil: from none
 	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
@@ -79,7 +80,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 
 func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	// 1. read
-	in := sweepInput{now: now}
+	in := sweepInput{now: now, shifted: s.Market.shiftedZones(now)}
 	var err error
 	if in.instances, err = s.Fleet.Instances(ctx); err != nil {
 		return err

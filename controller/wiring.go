@@ -38,6 +38,8 @@ type Loops struct {
 	Statics *Statics
 	// Interruption follows the interruption queue, and takes interrupted nodes away; nil: nobody does.
 	Interruption *Interruption
+	// Shifts follow zonal shifts; nil: nobody does.
+	Shifts *ZonalShifts
 }
 
 // How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
@@ -68,6 +70,9 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	}
 	if l.Interruption != nil {
 		loops = append(loops, l.Interruption.Start)
+	}
+	if l.Shifts != nil {
+		loops = append(loops, l.Shifts.Start)
 	}
 	for _, loop := range loops {
 		if err := m.Add(leading(loop)); err != nil {

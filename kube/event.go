@@ -29,6 +29,8 @@ const (
 
 	// NodePools.
 	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // warning
+	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // warning: nothing is bought in a zone now
+	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"
 
 	// NodeClaims.
 	ReasonLaunched             Reason = "Launched"
@@ -68,7 +70,7 @@ func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	}
@@ -78,7 +80,7 @@ func (r Reason) isWarning() bool {
 // action is what the events API wants besides the reason: what was being done.
 func (r Reason) action() string {
 	switch r {
-	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes:
+	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes, ReasonZonalShiftActive, ReasonZonalShiftCleared:
 		return "Provisioning"
 	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
 		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,

@@ -29,6 +29,7 @@ import (
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/price"
+	"github.com/joiner-sh/joiner/shift"
 )
 
 // away is AWS: the doors to it, and what it says about our cluster.
@@ -36,6 +37,7 @@ type away struct {
 	identity ec2.Cluster
 	join     controller.JoinFacts
 	vpc      string
+	arn      string // of the cluster; empty if EKS does not say
 	table    catalog.Table
 
 	ec2     *ec2.Door
@@ -44,6 +46,7 @@ type away struct {
 	images  *ami.Door
 	prices  *price.Door
 	queue   *interruption.Door // nil without an interruption queue
+	shifts  *shift.Door        // nil unless zonal shifts count
 
 	calls *calls
 }
@@ -74,6 +77,12 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	a.network, a.images = network.New(cfg), ami.New(cfg)
 	if settings.InterruptionQueue != "" {
 		a.queue = interruption.New(cfg, settings.InterruptionQueue)
+	}
+	if settings.ZonalShift {
+		if a.arn == "" {
+			return nil, errors.New("follow zonal shifts: EKS does not say what the cluster's ARN is: allow eks:DescribeCluster, or leave out --enable-zonal-shift (ENABLE_ZONAL_SHIFT)")
+		}
+		a.shifts = shift.New(cfg, a.arn)
 	}
 	a.prices = price.New(price.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
 	return a, nil
@@ -152,6 +161,7 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 			settings.ClusterName, a.identity.Region, h.config.Host)
 	}
 	a.vpc = facts.VPC
+	a.arn = facts.ARN
 	a.join = controller.JoinFacts{
 		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: h.dns, IPv6: facts.IPv6,
 	}

@@ -193,7 +193,7 @@ func wire(p parts) controller.Loops {
 		},
 		Sweeper: &controller.Sweeper{
 			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
-			Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Holds: holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 	}
 	if !p.settings.IsolatedVPC {
@@ -216,6 +216,9 @@ func wire(p parts) controller.Loops {
 	loops.Interruption = &controller.Interruption{
 		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Troubles: p.away.ec2, Shortages: shortages,
 		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
+	}
+	if p.away.shifts != nil {
+		loops.Shifts = &controller.ZonalShifts{Door: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}
 	if p.away.queue != nil {
 		loops.Interruption.Queue = p.away.queue
