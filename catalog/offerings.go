@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Zone is an availability zone, or a local one.
@@ -11,13 +12,18 @@ type Zone struct {
 	ID   string `json:"id"`   // "use1-az1": does not; empty if not known
 }
 
+// IsLocal reports whether it is a local zone, or one of Wavelength, which are named after the region and their city:
+// "us-east-1-bos-1a".
+func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
+
 // Prices are what is known about the prices of one region.
 type Prices struct {
 	OnDemand map[string]Price // by type
 
 	// Spot is the spot price by type and zone name. While it is nil, nothing
 	// is known yet and spot is reckoned at the on-demand price; once it is
-	// there, a type and zone that it lacks cannot be bought as spot.
+	// there, a type and zone that it lacks cannot be bought as spot. Local zones
+	// mostly have no spot: there nothing is reckoned.
 	Spot map[string]map[string]Price
 
 	// Assumed is what types cost, in whatever way, that have no price there: a
@@ -40,18 +46,21 @@ func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 			add(z, OnDemand, cmp.Or(p.OnDemand[f.Name], p.Assumed[f.Name]))
 		}
 		if slices.Contains(f.UsageClasses, Spot) {
-			add(z, Spot, cmp.Or(p.spot(f.Name, z.Name), p.Assumed[f.Name]))
+			add(z, Spot, cmp.Or(p.spot(f.Name, z), p.Assumed[f.Name]))
 		}
 	}
 	slices.SortFunc(out, Offering.Compare)
 	return out
 }
 
-func (p Prices) spot(typ, zone string) Price {
-	if p.Spot == nil {
-		return p.OnDemand[typ]
+func (p Prices) spot(typ string, z Zone) Price {
+	switch {
+	case p.Spot != nil:
+		return p.Spot[typ][z.Name]
+	case z.IsLocal():
+		return 0
 	}
-	return p.Spot[typ][zone]
+	return p.OnDemand[typ]
 }
 
 // Compare orders offerings as in Type: by price, zone, capacity type, reservation.

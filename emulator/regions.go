@@ -40,9 +40,10 @@ func describeAvailabilityZones(c *call, in *zonesIn) (zonesOut, error) {
 		return zonesOut{}, err
 	}
 	found, err = sieve(slices.Clone(found), in.Filters, func(z world.Zone) filterable {
+		written := c.zone(z)
 		return filterable{values: map[string][]string{
 			"zone-name": {z.Name}, "zone-id": {z.ID}, "region-name": {c.regionID}, "state": {"available"},
-			"zone-type": {"availability-zone"}, "opt-in-status": {"opt-in-not-required"}, "group-name": {c.regionID + "-zg-1"},
+			"zone-type": {written.ZoneType}, "opt-in-status": {written.OptInStatus}, "group-name": {written.GroupName},
 		}}
 	})
 	if err != nil {
@@ -50,12 +51,22 @@ func describeAvailabilityZones(c *call, in *zonesIn) (zonesOut, error) {
 	}
 	out := zonesOut{Zones: make([]zone, len(found))}
 	for i, z := range found {
-		out.Zones[i] = zone{
-			OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.regionID, ZoneName: z.Name, ZoneId: z.ID,
-			GroupName: c.regionID + "-zg-1", NetworkBorderGroup: c.regionID, ZoneType: "availability-zone", ZoneState: "available",
-		}
+		out.Zones[i] = c.zone(z)
 	}
 	return out, nil
+}
+
+// zone writes a zone. A local one is opted in to, and is a group of its own.
+func (c *call) zone(z world.Zone) zone {
+	out := zone{
+		OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.regionID, ZoneName: z.Name, ZoneId: z.ID,
+		GroupName: c.regionID + "-zg-1", NetworkBorderGroup: c.regionID, ZoneType: "availability-zone", ZoneState: "available",
+	}
+	if z.IsLocal() {
+		group := strings.TrimRight(z.Name, "abcdef")
+		out.OptInStatus, out.ZoneType, out.GroupName, out.NetworkBorderGroup = "opted-in", "local-zone", group, group
+	}
+	return out
 }
 
 type regionsIn struct {

@@ -85,14 +85,15 @@ func (m *Market) Quote(now time.Time, instanceType, zone string, p catalog.Price
 // SpotPrices returns the prices of a type in a zone that held at some moment of
 // a span of time, oldest first. Until Quote sets another, a type costs about its
 // usual spot price, or 28 to 49 % of the on-demand price if that is not known:
-// how much exactly depends on type and zone alone.
+// how much exactly depends on type and zone alone. In local zones there is spot only
+// where Quote has set a price.
 func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []SpotPrice {
 	s := m.stock[instanceType]
 	if s == nil || !s.Sells(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
 		return nil
 	}
 	history := m.spot[Offering{Type: instanceType, Zone: zone, Spot: true}]
-	if len(history) == 0 || history[0].From.After(start) {
+	if isLocal := (Zone{Name: zone}).IsLocal(); !isLocal && (len(history) == 0 || history[0].From.After(start)) {
 		first := SpotPrice{From: start.Truncate(time.Hour), Price: usualSpotPrice(s, zone)}
 		history = append([]SpotPrice{first}, history...)
 	}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/joiner-sh/joiner/catalog"
@@ -22,6 +23,9 @@ func zonesOf(region string) []Zone {
 
 // Zones returns the zones of the region, by name.
 func (r *Region) Zones() []Zone { return r.zones }
+
+// AddZone gives the account one more zone: a local one that it has opted in to, say. What is sold there, Stock says.
+func (r *Region) AddZone(z Zone) { r.zones = append(slices.Clone(r.zones), z) }
 
 // zone finds a zone by name.
 func (r *Region) zone(name string) (Zone, bool) {
