@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -215,6 +216,62 @@ func TestPartitionGroup(t *testing.T) {
 		if n.Labels[awsv1.LabelPlacementGroupPartition] == "" {
 			t.Errorf("Node %s is labelled with no partition", n.Name)
 		}
+	}
+}
+
+// TestPoolsOfPartitions: pods spread over the partitions that their pool lists, and what a pool is confined to it gets.
+func TestPoolsOfPartitions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values  []string
+		spreads bool
+		want    map[int]int
+	}{
+		"one":    {[]string{"2"}, false, map[int]int{2: 3}},
+		"spread": {[]string{"1", "2", "3"}, true, map[int]int{1: 1, 2: 1, 3: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := placedRig(t, world.PlacementGroup{Strategy: world.PartitionGroup, Partitions: 3}, "m5.large")
+			pool := r.pool(t)
+			pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpv1.Requirement{
+				Key: awsv1.LabelPlacementGroupPartition, Operator: corev1.NodeSelectorOpIn, Values: c.values})
+			if err := r.api.Update(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			r.classes(t)
+			r.alone(t, "web", 3)
+			var pods corev1.PodList
+			if err := r.api.List(t.Context(), &pods); err != nil {
+				t.Fatal(err)
+			}
+			for i := range pods.Items {
+				pod := &pods.Items[i]
+				pod.Labels = map[string]string{"app": "web"}
+				if c.spreads {
+					pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+						MaxSkew: 1, TopologyKey: awsv1.LabelPlacementGroupPartition, WhenUnsatisfiable: corev1.DoNotSchedule,
+						LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels}}}
+				}
+				if err := r.api.Update(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.plan(t)
+			r.work(t)
+			got := map[int]int{}
+			for _, i := range r.instances() {
+				got[i.Partition]++
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("by partition (-want +got):\n%s\n%s", diff, r.log)
+			}
+			for _, claim := range r.claims(t) {
+				if claim.Labels[awsv1.LabelPlacementGroupPartition] == "" {
+					t.Errorf("claim %s has no label with its partition", claim.Name)
+				}
+			}
+		})
 	}
 }
 

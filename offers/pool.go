@@ -192,6 +192,8 @@ func IsCloudKey(key string) bool {
 	case catalog.LabelZone, catalog.LabelZoneID, catalog.LabelRegion, catalog.LabelInstanceType,
 		catalog.LabelArch, catalog.LabelOS, catalog.LabelWindowsBuild, labelHostname:
 		return true
+	case catalog.LabelPartition:
+		return false // a launch into a placement group says in which
 	}
 	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
 }
