@@ -53,8 +53,9 @@ type Catalog struct {
 	Region string
 	Types  []Type // sorted by name
 
-	// Pools are the types of those pools for which overlays make them others, by
-	// the pool's name; of the same names in the same order. See Lay.
+	// Pools are the types of those pools for which they are others, by the pool's
+	// name, sorted like Types: overlays say so (Lay), or they are to be on
+	// hardware of one's own (Type.Dedicated).
 	Pools map[string][]Type
 
 	// PlacementGroup is the id of the group that all of it is launched into; empty: into none.

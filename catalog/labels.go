@@ -58,8 +58,7 @@ func labels(f Facts, s Settings, region string) constraint.Labels {
 		LabelMemory:              number(f.MemoryMiB),
 		LabelHypervisor:          f.Hypervisor,
 		LabelEncryptionInTransit: strconv.FormatBool(f.Network.EncryptionInTransit),
-		// Nodes with dedicated tenancy exist; nothing here buys one yet.
-		LabelTenancy: TenancyDefault,
+		LabelTenancy:             TenancyDefault, // see Type.Dedicated
 	}
 	set(l, LabelPlacementGroup, s.PlacementGroup)
 	if build := familyOf(s.Family).windowsBuild; build != "" {

@@ -56,6 +56,8 @@ type Market struct {
 	shifted    shiftBook
 	placements placementBook
 
+	dedicatedOf map[string]dedicatedTypes // by class and pool
+
 	mu      sync.Mutex
 	offered ec2.Market // empty until EC2 has answered
 	version int        // goes up with each answer of EC2 or the price book
@@ -236,12 +238,17 @@ func (m *Market) overlay(classes map[string]*builtCatalog) {
 	}
 }
 
-// own returns the catalog of a class with the types of the pools for which NodeOverlays make them others.
+// own returns the catalog of a class with the types of the pools for which NodeOverlays make them others, or which are for
+// hardware of one's own.
 func (m *Market) own(class string, c catalog.Catalog) catalog.Catalog {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.laid != nil {
 		c.Pools = m.laid.types[class]
+	}
+	m.mu.Unlock()
+	c, err := m.dedicate(class, c)
+	if err != nil {
+		m.Log.Error("cannot tell which pools want hardware of their own", "error", err.Error())
 	}
 	return c
 }

@@ -199,6 +199,9 @@ func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way 
 			index[k] = i
 			b := blueprint(class, image.ID, way, data, o.Cluster.IPv6)
 			b.Reservation = ec2.RefOf(p.offering.Reservation)
+			if isDedicated(p.kind) {
+				b.Tenancy = catalog.TenancyDedicated
+			}
 			if k.efa > 0 {
 				b.Interfaces = efaInterfaces(k.efa)
 			}
@@ -247,7 +250,7 @@ func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest)
 // Bought returns what a claim of the pool is told about its machine.
 func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
-	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type, awsv1.LabelInstanceTenancy: cmp.Or(i.Tenancy, catalog.TenancyDefault)}}
+	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type}}
 	t, ok := o.Market.Type(class, pool, i.Type)
 	if ok {
 		f.Capacity, f.Allocatable, f.Overlaid = t.Capacity, t.Allocatable, t.Overlaid
@@ -263,6 +266,7 @@ func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	for key, value := range offering.Labels() {
 		f.Labels[key] = value
 	}
+	f.Labels[catalog.LabelTenancy] = cmp.Or(i.Tenancy, catalog.TenancyDefault)
 	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another one by now
 	for key, value := range placementLabels(i.Placement) {
 		f.Labels[key] = value

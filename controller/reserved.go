@@ -109,6 +109,9 @@ func (m *Market) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog.C
 func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.ReservedCapacity) []catalog.Type {
 	out := slices.Clone(types)
 	for i := range out {
+		if isDedicated(out[i]) {
+			continue // what classes select is reserved on shared hardware
+		}
 		if slices.ContainsFunc(known, func(r catalog.ReservedCapacity) bool { return r.InstanceType == out[i].Name }) {
 			out[i] = out[i].WithReserved(zones, known)
 		}

@@ -3,6 +3,7 @@ package world
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -99,6 +100,9 @@ func (r *Region) wantedPlacement(d TemplateData, s *Stock) (*PlacementGroup, err
 	if p == nil {
 		return nil, nil
 	}
+	if err := checkTenancy(p.Tenancy, s); err != nil {
+		return nil, err
+	}
 	if p.GroupName == "" && p.GroupID == "" {
 		if p.Partition != nil {
 			return nil, refuse("InvalidParameterCombination", "The parameter PartitionNumber needs the parameter GroupName or GroupId.")
@@ -116,6 +120,20 @@ func (r *Region) wantedPlacement(d TemplateData, s *Stock) (*PlacementGroup, err
 		return nil, refuse("InvalidParameterCombination", "The '%s' placement group strategy is not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", g.Strategy, s.Facts.Name)
 	}
 	return g, g.checkPartition(p)
+}
+
+// checkTenancy refuses a tenancy that the type cannot have. There are no dedicated hosts here.
+func checkTenancy(tenancy string, s *Stock) error {
+	switch tenancy {
+	case "", TenancyDefault:
+		return nil
+	case TenancyDedicated:
+		if strings.HasPrefix(s.Facts.Name, "t2.") {
+			return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
+		}
+		return nil
+	}
+	return refuse("InvalidParameterValue", "Value (%s) for parameter tenancy is invalid.", tenancy)
 }
 
 // checkPartition refuses a partition that the group does not have, or not for such instances.

@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// dedicatedTypes are the types of one pool on hardware of one's own, and what they were made from.
+type dedicatedTypes struct {
+	from *catalog.Type // the first of the list
+	list []catalog.Type
+}
+
+// wantsDedicated reports whether the pool's nodes must be on hardware of their own. A pool that allows both tenancies gets the
+// usual one, which costs less.
+func wantsDedicated(says constraint.Requirements) bool {
+	tenancy, ok := says[catalog.LabelTenancy]
+	return ok && tenancy.Accepts(catalog.TenancyDedicated) && !tenancy.Accepts(catalog.TenancyDefault)
+}
+
+// dedicate returns the catalog of a class with the types of its pools whose nodes must be on hardware of their own; c is not
+// altered.
+func (m *Market) dedicate(class string, c catalog.Catalog) (catalog.Catalog, error) {
+	var pools karpv1.NodePoolList
+	if err := m.Cache.List(context.Background(), &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return c, fmt.Errorf("list nodepools: %w", err)
+	}
+	own := maps.Clone(c.Pools)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		types := c.Of(pool.Name)
+		if !isServed(ref) || ref.Name != class || len(types) == 0 {
+			continue
+		}
+		if says, ok := saysOf(pool); !ok || !wantsDedicated(says) {
+			continue
+		}
+		if own == nil {
+			own = map[string][]catalog.Type{}
+		}
+		own[pool.Name] = m.dedicated(class+"/"+pool.Name, types)
+	}
+	c.Pools = own
+	return c, nil
+}
+
+// dedicated returns the types on hardware of one's own. They are made anew only when the types are others: it costs as much
+// as a plan. The lock is held.
+func (m *Market) dedicated(key string, types []catalog.Type) []catalog.Type {
+	if known, ok := m.dedicatedOf[key]; ok && known.from == &types[0] {
+		return known.list
+	}
+	made := dedicatedTypes{from: &types[0]}
+	for _, t := range types {
+		if catalog.CanDedicate(t.Name) {
+			made.list = append(made.list, t.Dedicated())
+		}
+	}
+	if m.dedicatedOf == nil {
+		m.dedicatedOf = map[string]dedicatedTypes{}
+	}
+	m.dedicatedOf[key] = made
+	return made.list
+}
+
+// isDedicated reports whether nodes of the type are on hardware of one's own.
+func isDedicated(t catalog.Type) bool {
+	return t.Labels[catalog.LabelTenancy] == catalog.TenancyDedicated
+}

@@ -1,0 +1,120 @@
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// tenancyRig is a rig whose pool requires one of the tenancies.
+func tenancyRig(t *testing.T, tenancies ...string) *rig {
+	t.Helper()
+	r := newRig(t, "t2.large", "m5.large")
+	pool := r.pool(t)
+	pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpv1.Requirement{
+		Key: awsv1.LabelInstanceTenancy, Operator: corev1.NodeSelectorOpIn, Values: tenancies})
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+	return r
+}
+
+// TestTenancy: a pool that requires dedicated hardware gets it, of types that can have it, at its price; one that allows both
+// gets shared hardware.
+func TestTenancy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tenancies     []string
+		want, cheaper string
+	}{
+		"dedicated": {[]string{"dedicated"}, "dedicated", "m5.large"},
+		"both":      {[]string{"default", "dedicated"}, "default", "t2.large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := tenancyRig(t, c.tenancies...)
+			r.alone(t, "web", 1)
+			r.plan(t)
+			r.work(t)
+			bought := r.instances()
+			if len(bought) != 1 || bought[0].Tenancy != c.want || bought[0].Type != c.cheaper {
+				t.Fatalf("bought %+v\n%s", bought, r.log)
+			}
+			claim := r.claims(t)[0]
+			if claim.Labels[awsv1.LabelInstanceTenancy] != c.want {
+				t.Errorf("the claim is labelled %q", claim.Labels[awsv1.LabelInstanceTenancy])
+			}
+			r.join(t)
+			r.work(t)
+			if got := r.nodes(t)[0].Labels[awsv1.LabelInstanceTenancy]; got != c.want {
+				t.Errorf("the Node is labelled %q", got)
+			}
+			market, ok := r.Market.Catalog(r.class(t), r.now())
+			if !ok {
+				t.Fatal("there is no market")
+			}
+			usual, own := onDemandOf(market.Types, "m5.large"), onDemandOf(market.Of("apps"), "m5.large")
+			if isMore := own > usual && own <= usual*11/10; isMore != (c.want == "dedicated") {
+				t.Errorf("m5.large costs the pool %s, usually %s", own, usual)
+			}
+		})
+	}
+}
+
+func onDemandOf(types []catalog.Type, name string) catalog.Price {
+	for _, t := range types {
+		for _, o := range t.Offerings {
+			if t.Name == name && o.CapacityType == catalog.OnDemand {
+				return o.Price
+			}
+		}
+	}
+	return 0
+}
+
+// TestWantsDedicated: only a pool that rules out shared hardware wants its own.
+func TestWantsDedicated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		op     constraint.Operator
+		values []string
+		want   bool
+	}{
+		"in dedicated":    {constraint.In, []string{"dedicated"}, true},
+		"not in default":  {constraint.NotIn, []string{"default"}, true},
+		"in both":         {constraint.In, []string{"default", "dedicated"}, false},
+		"in default":      {constraint.In, []string{"default"}, false},
+		"any":             {constraint.Exists, nil, false},
+		"in neither":      {constraint.In, []string{"host"}, false},
+		"not in the same": {constraint.NotIn, []string{"dedicated"}, false},
+	} {
+		says, wrong := constraint.All(constraint.Requirement{Key: catalog.LabelTenancy, Operator: c.op, Values: c.values})
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		if got := wantsDedicated(says); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestDedicatedType: metal costs no more on hardware of one's own, which it is on anyway, and spot neither; nothing reserved is left.
+func TestDedicatedType(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]catalog.Price{"m5.large": 110, "m5.metal": 100} {
+		in := catalog.Type{Name: name, Labels: constraint.Labels{catalog.LabelTenancy: catalog.TenancyDefault}, Offerings: []catalog.Offering{
+			{Zone: "a", CapacityType: catalog.Reserved, Price: 1, Reservation: catalog.Reservation{ID: "cr-1"}},
+			{Zone: "a", CapacityType: catalog.Spot, Price: 40}, {Zone: "a", CapacityType: catalog.OnDemand, Price: 100}}}
+		out := in.Dedicated()
+		if len(out.Offerings) != 2 || out.Offerings[0].Price != 40 || out.Offerings[1].Price != want || out.Labels[catalog.LabelTenancy] != "dedicated" ||
+			in.Labels[catalog.LabelTenancy] != "default" || in.Offerings[2].Price != 100 {
+			t.Errorf("%s: %+v of %+v", name, out, in)
+		}
+	}
+}
