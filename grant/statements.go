@@ -185,6 +185,7 @@ func (s Scope) reading() []Statement {
 		},
 		{
 			Why:    "From which zones the cluster's traffic is shifted away: with --enable-zonal-shift. The action has no resources, and a condition of its own.",
+			Worst:  "Whoever has this knows when the cluster is shifted away from a zone.",
 			Sid:    "ReadZonalShifts",
 			Effect: allow, Action: []string{"arc-zonal-shift:GetManagedResource"}, Resource: []string{"*"},
 			Condition: Conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": {s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)}}},

@@ -279,6 +279,18 @@ locals {
           Action   = ["eks:DescribeCluster"]
           Resource = ["arn:${local.partition}:eks:${local.region}:${local.account_id}:cluster/${var.cluster_name}"]
         },
+        # From which zones the cluster's traffic is shifted away: with --enable-zonal-shift. The action has no resources, and a condition of its own.
+        {
+          Sid      = "ReadZonalShifts"
+          Effect   = "Allow"
+          Action   = ["arc-zonal-shift:GetManagedResource"]
+          Resource = ["*"]
+          Condition = {
+            StringEquals = {
+              "arc-zonal-shift:ResourceIdentifier" = ["arn:${local.partition}:eks:${local.region}:${local.account_id}:cluster/${var.cluster_name}"]
+            }
+          }
+        },
         # Whether the profile that an EC2NodeClass names is there and has a role; IAM looks for what is not there by its name alone.
         {
           Sid      = "ReadInstanceProfiles"
