@@ -211,8 +211,11 @@ func (n *NodeClasses) lookPlacement(ctx context.Context, class *awsv1.EC2NodeCla
 	if !selects {
 		return
 	}
+	book := &n.Offers.Market.placements
 	f.placement, f.placementErr = n.Placements.PlacementGroup(ctx, term)
-	if f.placementErr == nil && n.Offers.Market.placements.saw(time.Now(), class, f.placement) {
+	if f.placementErr != nil {
+		f.placement, _ = book.of(class) // which reservations are usable hangs on it
+	} else if book.saw(time.Now(), class, f.placement) {
 		n.Batch.Ask(string(class.UID)) // pods may have waited for room in it
 	}
 }
