@@ -100,6 +100,7 @@ func TestRules(t *testing.T) {
 				}
 				if times != want {
 					t.Errorf("%s: %+v with %v is sent %d times, want %d", name, e, detail, times, want)
+					break
 				}
 			}
 			known = slices.DeleteFunc(known, func(k interruption.Event) bool { return k == e })
