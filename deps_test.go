@@ -73,6 +73,7 @@ firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
 # Loops: read, decide, act, tell.
 config:
 grant:
+rights:
 metrics:             | github.com/prometheus
 controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube firstboot fault ec2 ami network access price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
