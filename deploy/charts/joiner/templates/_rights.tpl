@@ -1,0 +1,138 @@
+{{/* Written by go test ./rights -run TestChart -rewrite: change package rights, not this file. */}}
+{{- define "joiner.rights.cluster" }}
+# what may be bought
+- apiGroups: [karpenter.sh]
+  resources: [nodepools]
+  verbs: [list, watch]
+# what is being bought, and is there; get asks the server where a cache may be behind
+- apiGroups: [karpenter.sh]
+  resources: [nodeclaims]
+  verbs: [get, list, watch]
+{{- if .Values.settings.featureGates.nodeOverlay }}
+# what users say of prices and sizes
+- apiGroups: [karpenter.sh]
+  resources: [nodeoverlays]
+  verbs: [list, watch]
+{{- end }}
+# what machines are made of
+- apiGroups: [karpenter.k8s.aws]
+  resources: [ec2nodeclasses]
+  verbs: [list, watch]
+# who needs a place, and where there is one
+- apiGroups: [""]
+  resources: [pods, nodes]
+  verbs: [list, watch]
+# the zones that volumes tie pods to
+- apiGroups: [""]
+  resources: [persistentvolumeclaims, persistentvolumes]
+  verbs: [list, watch]
+# the same, how many volumes a node takes, and which are still attached to one that leaves
+- apiGroups: [storage.k8s.io]
+  resources: [storageclasses, csinodes, volumeattachments]
+  verbs: [list, watch]
+# pod affinity selects namespaces by label
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch]
+# its UID tells this cluster from all others
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+# the pods that come to every new node
+- apiGroups: [apps]
+  resources: [daemonsets]
+  verbs: [list, watch]
+# which pods may leave
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+{{- if .Values.settings.schedulerConfig }}
+# kube-scheduler makes the selectors of its default spreads from them
+- apiGroups: [""]
+  resources: [services, replicationcontrollers]
+  verbs: [list, watch]
+{{- end }}
+{{- if .Values.settings.schedulerConfig }}
+# the same
+- apiGroups: [apps]
+  resources: [replicasets, statefulsets]
+  verbs: [list, watch]
+{{- end }}
+# a claim for each machine
+- apiGroups: [karpenter.sh]
+  resources: [nodeclaims]
+  verbs: [create, patch, delete]
+# the hash by which drift is seen
+- apiGroups: [karpenter.sh]
+  resources: [nodepools]
+  verbs: [patch]
+# how far it is, and what is wrong
+- apiGroups: [karpenter.sh]
+  resources: [nodeclaims/status, nodepools/status]
+  verbs: [patch]
+{{- if .Values.settings.featureGates.nodeOverlay }}
+# whether it counts
+- apiGroups: [karpenter.sh]
+  resources: [nodeoverlays/status]
+  verbs: [patch]
+{{- end }}
+# its finalizer, and the hash by which drift is seen
+- apiGroups: [karpenter.k8s.aws]
+  resources: [ec2nodeclasses]
+  verbs: [patch]
+# what was found for it, and what is wrong
+- apiGroups: [karpenter.k8s.aws]
+  resources: [ec2nodeclasses/status]
+  verbs: [patch]
+# labels and taints of its own nodes; the end of those that leave
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [patch, delete]
+# nodes are emptied under PodDisruptionBudgets
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+# when the grace period of a node is over
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [delete]
+# what happened and why, on the objects that it is about
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- if .Values.crds.apply }}
+# the leader brings the definitions of the API up to date
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [ec2nodeclasses.karpenter.k8s.aws, nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, nodepools.karpenter.sh]
+  verbs: [create, get, patch]
+{{- end }}
+{{- end }}
+{{- define "joiner.rights.own" }}
+# one of the controllers acts
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+# the same
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [karpenter-leader-election]
+  verbs: [get, update]
+# what nodes turned out to have, for the next start
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
+# the same
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [joiner-measured-capacity]
+  verbs: [get, update]
+{{- end }}
+{{- define "joiner.rights.system" }}
+# nodes are told the address of cluster DNS
+- apiGroups: [""]
+  resources: [services]
+  resourceNames: [kube-dns]
+  verbs: [get]
+{{- end }}
