@@ -8,16 +8,20 @@ package crds
 import (
 	_ "embed"
 	"fmt"
+	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// The first two lines write deep copies and what the markers of the types can say; the last adds what they cannot.
+// The first two lines write deep copies and what the markers of the types can say; the third adds what they cannot, the
+// last counts the change.
 //
 //go:generate go tool -modfile=../../hack/tools/go.mod controller-gen object paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1
 //go:generate go tool -modfile=../../hack/tools/go.mod controller-gen crd paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1 output:crd:artifacts:config=.
 //go:generate go run ./gen
+//go:generate go test . -run TestRevision -rewrite
 
 //go:embed karpenter.sh_nodepools.yaml
 var nodePools string
@@ -49,7 +53,7 @@ func Manifests() []Manifest {
 	}
 }
 
-// Definitions are the definitions as objects, by name. The caller owns them.
+// Definitions are the definitions as objects, by name, with KeyRevision. The caller owns them.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	manifests := Manifests()
 	definitions := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(manifests))
@@ -58,6 +62,7 @@ func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		if err := yaml.UnmarshalStrict([]byte(manifest.YAML), definition); err != nil {
 			return nil, fmt.Errorf("read definition %s: %w", manifest.Name, err)
 		}
+		metav1.SetMetaDataAnnotation(&definition.ObjectMeta, KeyRevision, strconv.Itoa(Revision()))
 		definitions = append(definitions, definition)
 	}
 	return definitions, nil

@@ -1,0 +1,53 @@
+package crds
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "add a revision if the definitions have changed")
+
+// TestRevision: definitions that differ have another number, so that a cluster can tell which are newer.
+func TestRevision(t *testing.T) {
+	number, digest := lastRevision()
+	now := digestOf(Manifests())
+	if *rewrite && digest != now {
+		text := revisions + fmt.Sprintf("%d %s\n", number+1, now)
+		if err := os.WriteFile("revisions.txt", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if digest != now {
+		t.Errorf("the definitions are not those of revision %d: go test ./api/crds -run TestRevision -rewrite", number)
+	}
+	want := 1
+	for line := range strings.Lines(revisions) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) != 2 || len(fields[1]) != 64 || fields[0] != strconv.Itoa(want) {
+			t.Errorf("revisions.txt: %q, want number %d and a digest", line, want)
+		}
+		want++
+	}
+}
+
+// TestDefinitionsSayTheirRevision: what is installed can be told apart later.
+func TestDefinitionsSayTheirRevision(t *testing.T) {
+	t.Parallel()
+	definitions, err := Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range definitions {
+		if got := d.Annotations[KeyRevision]; got != strconv.Itoa(Revision()) {
+			t.Errorf("%s says revision %q, want %d", d.Name, got, Revision())
+		}
+	}
+}
