@@ -56,7 +56,7 @@ func Hint(err error) string {
 	case err == nil:
 		return ""
 	case meta.IsNoMatchError(err):
-		return "install the CRDs that come with Joiner (kubectl apply -f deploy/crds)"
+		return "install the definitions of the API: joiner crds apply"
 	case apierrors.IsForbidden(err):
 		// Who is not let through is in the error: the controller's service account, or whoever runs joiner plan.
 		return "give this user that permission; the chart's ClusterRole lists all that the controller needs," +
