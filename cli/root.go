@@ -46,7 +46,7 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 	root.SetOut(&answer{w: s.Out})
 	root.SetErr(s.Err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newPlan(), newCatalog(), newRender(), newVersion(version))
+	root.AddCommand(newPlan(), newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
 	return root
 }

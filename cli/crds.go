@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// crdsPatience is how long all definitions may take.
+const crdsPatience = time.Minute
+
+func newCRDs() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "crds",
+		Short: "Bring the CustomResourceDefinitions of the API up to date",
+		Long: `NodePool, NodeClaim, NodeOverlay and EC2NodeClass are kinds that a cluster must be
+told of. The controller does so itself when it starts to act, unless APPLY_CRDS
+is false; these commands do it by hand. A definition that is newer than this
+program's is never taken back.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newCRDsApply(), newCRDsCheck(), newCRDsPrint(), newCRDsDelete())
+	return cmd
+}
+
+func newCRDsApply() *cobra.Command {
+	var (
+		cluster clusterFlags
+		force   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Apply this program's definitions, where the cluster's are not newer",
+		Long: `Applies the definitions with server-side apply, waits until the API server serves
+them, and says of each what was done. One that somebody else brought is left
+alone if it has fields that this program does not know, unless --force is
+given: objects would lose them. It ends with 1 when such a one was left.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+				d.Force = force
+				seen, err := d.Bring(ctx, kube.Every)
+				if err != nil {
+					return err
+				}
+				return tellDefinitions(cmd.OutOrStdout(), seen, kube.DefinitionSeen.Held)
+			})
+		},
+	}
+	cluster.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&force, "force", false, "take over definitions that have fields which this program does not know")
+	return cmd
+}
+
+func newCRDsCheck() *cobra.Command {
+	var cluster clusterFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say how the cluster's definitions compare with this program's",
+		Long: `Compares, and changes nothing. It ends with 1 when there is something to do:
+a definition is missing, older, or somebody else's.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+				seen, err := d.Look(ctx)
+				if err != nil {
+					return err
+				}
+				return tellDefinitions(cmd.OutOrStdout(), seen, func(s kube.DefinitionSeen) bool {
+					return s.State != kube.DefinitionSame && s.State != kube.DefinitionNewer
+				})
+			})
+		},
+	}
+	cluster.flags(cmd.Flags())
+	return cmd
+}
+
+func newCRDsPrint() *cobra.Command {
+	return &cobra.Command{
+		Use:   "print",
+		Short: "Write this program's definitions as YAML, for tools that apply them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := kube.DefinitionManifests()
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+}
+
+func newCRDsDelete() *cobra.Command {
+	var cluster clusterFlags
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete the definitions, when no object of theirs is left",
+		Long: `For the end, when Joiner is uninstalled: deletes the definitions. It refuses while
+there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+				removed, err := d.Remove(ctx)
+				for _, name := range removed {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: deleted\n", name)
+				}
+				if err == nil && len(removed) == 0 {
+					fmt.Fprintln(cmd.OutOrStdout(), "there are none")
+				}
+				return err
+			})
+		},
+	}
+	cluster.flags(cmd.Flags())
+	return cmd
+}
+
+// withDefinitions does something with the definitions of a cluster.
+func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kube.Definitions) error) error {
+	cfg, err := cluster.config()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
+	defer cancel()
+	definitions, err := kube.NewDefinitions(cfg)
+	if err != nil {
+		return hinted(err)
+	}
+	if err := do(ctx, definitions); err != nil {
+		var found Findings
+		if errors.As(err, &found) {
+			return err
+		}
+		return hinted(err)
+	}
+	return nil
+}
+
+// tellDefinitions prints a line for each, and ends with those that are wrong.
+func tellDefinitions(out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
+	wrong := 0
+	for _, s := range seen {
+		if isWrong(s) {
+			wrong++
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", s.Name, s.Says()); err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
+	}
+	if wrong > 0 {
+		return Findings{wrong}
+	}
+	return nil
+}
