@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 		ClusterName:      "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
 		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
-		LeaderElection: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
+		LeaderElection: true, ApplyCRDs: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || notes != nil {
 		t.Errorf("got %+v, %v, %v\nwant %+v", got, notes, err, want)

@@ -82,6 +82,9 @@ type Settings struct {
 	LeaderElection                              bool
 	LeaderElectionName, LeaderElectionNamespace string
 
+	// ApplyCRDs: the controller that acts brings the CustomResourceDefinitions of the API up to date.
+	ApplyCRDs bool
+
 	// LogLevel is debug, info or error.
 	LogLevel string
 }

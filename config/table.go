@@ -70,6 +70,8 @@ func (c *Settings) table() []setting {
 		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: text(&c.LeaderElectionName)},
 		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: text(&c.LeaderElectionNamespace)},
 
+		{flag: "apply-crds", fallback: "true", help: "bring the CustomResourceDefinitions of the API up to date, and never take a newer one back", isBool: true, set: yes(&c.ApplyCRDs)},
+
 		{flag: "log-level", fallback: "info", help: "debug, info or error", set: oneOf(&c.LogLevel, "debug", "info", "error")},
 	}
 }
