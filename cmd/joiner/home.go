@@ -38,6 +38,7 @@ type home struct {
 	uid       string // of the namespace kube-system
 	dns       string // address of the service kube-dns, empty if there is none
 	discovery *discovery.DiscoveryClient
+	kinds     *kinds // nil: the definitions of the API are somebody else's to bring
 
 	mu      sync.Mutex
 	version string // "1.33"
@@ -63,6 +64,14 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 	})
 	if err != nil {
 		return nil, err
+	}
+	if settings.ApplyCRDs {
+		if h.kinds, err = newKinds(cfg, log); err != nil {
+			return nil, err
+		}
+		if err := insist(ctx, log, "find the kinds of the API", sortKube, h.kinds.complete); err != nil {
+			return nil, err
+		}
 	}
 	scheme, err := kube.Scheme()
 	if err != nil {
@@ -158,6 +167,9 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	if err != nil {
 		return nil, err
 	}
+	if h.kinds != nil {
+		lock.onTake = h.kinds.renew
+	}
 	stop := 20 * time.Second
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
 		Scheme:                              scheme,
@@ -173,6 +185,11 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 		return nil, fmt.Errorf("set up: %w", withHint(err))
 	}
 	lock.tell(m.GetEventRecorder("joiner"))
+	if h.kinds != nil {
+		if err := m.Add(h.kinds); err != nil {
+			return nil, fmt.Errorf("set up: %w", err)
+		}
+	}
 	synced := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()

@@ -25,6 +25,9 @@ type lease struct {
 	resourcelock.Interface
 	log    *slog.Logger
 	holder string // the last that was seen
+
+	// onTake is called when this controller has taken the lease, before it acts; nil: nothing is.
+	onTake func(context.Context)
 }
 
 // leaseTimeout is how long one call about the lease may take: half of the 10 seconds after which a holder that could
@@ -80,19 +83,24 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 
 // Create makes the lease, held by the one that record names.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.wrote(record, l.Interface.Create(ctx, record))
+	return l.wrote(ctx, record, l.Interface.Create(ctx, record))
 }
 
 // Update takes the lease, keeps it or lets it go.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.wrote(record, l.Interface.Update(ctx, record))
+	return l.wrote(ctx, record, l.Interface.Update(ctx, record))
 }
 
-func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) error {
-	if err == nil {
-		l.saw(record.HolderIdentity)
+func (l *lease) wrote(ctx context.Context, record resourcelock.LeaderElectionRecord, err error) error {
+	if err != nil {
+		return err
 	}
-	return err
+	taken := record.HolderIdentity == l.Identity() && l.holder != record.HolderIdentity
+	l.saw(record.HolderIdentity)
+	if taken && l.onTake != nil {
+		l.onTake(ctx)
+	}
+	return nil
 }
 
 func (l *lease) saw(holder string) {

@@ -74,3 +74,22 @@ func TestLeaseTellsItsHolder(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaseIsTakenOnce: what is to be done before a controller acts is done when it takes the lease, each time, and not when it keeps it.
+func TestLeaseIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	var held resourcelock.LeaderElectionRecord
+	taken := 0
+	l := &lease{
+		log: slog.New(slog.DiscardHandler), Interface: record{held: &held, identity: "a"},
+		onTake: func(context.Context) { taken++ },
+	}
+	for i, c := range []struct {
+		holder string
+		want   int
+	}{{"a", 1}, {"a", 1}, {"", 1}, {"a", 2}} {
+		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: c.holder}); err != nil || taken != c.want {
+			t.Errorf("step %d: taken %d times (%v), want %d", i+1, taken, err, c.want)
+		}
+	}
+}
