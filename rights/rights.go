@@ -55,7 +55,7 @@ func Rules() []Rule {
 	return slices.Concat(seen(), done(), brought(), own())
 }
 
-// seen is what the controller watches.
+// seen is what the controller watches. An API server that cannot stream what there is to a watch has it listed first.
 func seen() []Rule {
 	watch := []string{"list", "watch"}
 	return []Rule{
@@ -79,10 +79,9 @@ func seen() []Rule {
 func done() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a claim for each machine"},
-		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash by which drift is seen"},
 		{Group: karpenter, Resources: []string{"nodeclaims/status", "nodepools/status"}, Verbs: []string{"patch"}, Why: "how far it is, and what is wrong"},
 		{Group: karpenter, Resources: []string{"nodeoverlays/status"}, Verbs: []string{"patch"}, When: whenOverlays, Why: "whether it counts"},
-		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: []string{"patch"}, Why: "its finalizer, and the hash by which drift is seen"},
+		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: []string{"patch"}, Why: "its finalizer"},
 		{Group: aws, Resources: []string{"ec2nodeclasses/status"}, Verbs: []string{"patch"}, Why: "what was found for it, and what is wrong"},
 		{Resources: []string{"nodes"}, Verbs: []string{"patch", "delete"}, Why: "labels and taints of its own nodes; the end of those that leave"},
 		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "nodes are emptied under PodDisruptionBudgets"},

@@ -63,10 +63,6 @@
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [create, patch, delete]
-# the hash by which drift is seen
-- apiGroups: [karpenter.sh]
-  resources: [nodepools]
-  verbs: [patch]
 # how far it is, and what is wrong
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims/status, nodepools/status]
@@ -77,7 +73,7 @@
   resources: [nodeoverlays/status]
   verbs: [patch]
 {{- end }}
-# its finalizer, and the hash by which drift is seen
+# its finalizer
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses]
   verbs: [patch]
