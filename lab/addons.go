@@ -54,6 +54,9 @@ func (l *Lab) install(ctx context.Context) error {
 	if err := l.MapRoles(ctx, l.RoleARN(NodeRole)); err != nil {
 		return err
 	}
+	if l.Bare {
+		return nil
+	}
 	return l.installCRDs(ctx)
 }
 

@@ -70,8 +70,8 @@ func moduleRoot() (string, error) {
 }
 
 // RunController starts `joiner controller` from the program at path, as the
-// account's controller role, under the policies of package grant, and with more settings as NAME=value, and returns
-// once it is healthy.
+// account's controller role, under the policies of package grant, as the service account ControllerAccount, with what package
+// rights allows, and with more settings as NAME=value, and returns once it is healthy.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {
@@ -117,7 +117,7 @@ func (l *Lab) controllerEnv() ([]string, error) {
 		return nil, fmt.Errorf("assume the controller's role: %w", err)
 	}
 	env := []string{
-		"KUBECONFIG=" + l.Kubeconfig,
+		"KUBECONFIG=" + l.controllerConfig,
 		"CLUSTER_NAME=" + l.Cluster,
 		"LEADER_ELECTION_NAMESPACE=kube-system",
 	}

@@ -43,6 +43,7 @@ type Options struct {
 	Region   string // empty: us-east-1
 	Cluster  string // name of the EKS cluster; empty: lab
 	AuthMode string // of the cluster; empty: world.AuthBoth
+	Bare     bool   // the definitions of the API are not installed: somebody's program is to bring them
 	IPv6     bool   // services and pods have IPv6 addresses; nodes, as on EKS, have both
 	Pace     Pace   // the zero value: Quick
 
@@ -115,7 +116,9 @@ type Lab struct {
 
 	ownCalls    atomic.Int64 // to AWS
 	ahead       atomic.Int64 // by how much AWS's clock is, a time.Duration
-	permissions permissions  // of the controller
+	permissions permissions  // of the controller, in AWS
+
+	controllerConfig string // path of the kubeconfig of the controller's service account
 }
 
 // Start starts a lab and returns once its cluster is ready. What it has started
@@ -181,6 +184,9 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	if err := l.permitController(ctx); err != nil {
+		return err
+	}
+	if err := l.allowController(ctx); err != nil {
 		return err
 	}
 	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod); err != nil {

@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if theLab.lab != nil {
 		isWhole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
-		if problems := permissionProblems(theLab.lab); isWhole && code == 0 && problems > 0 {
+		noteAsked(theLab.lab, "kube-system", lab.ControllerAccount)
+		if problems := permissionProblems(theLab.lab) + rightsProblems(); isWhole && code == 0 && problems > 0 {
 			code = 1
 		}
 		theLab.lab.Close()
@@ -77,6 +78,7 @@ func own(t *testing.T, o lab.Options) *lab.Lab {
 		t.Fatalf("start a lab: %v", err)
 	}
 	t.Cleanup(l.Close)
+	t.Cleanup(func() { noteAsked(l, "kube-system", lab.ControllerAccount) })
 	return l
 }
 

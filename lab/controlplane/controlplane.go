@@ -246,6 +246,7 @@ func (c *ControlPlane) writeFiles() error {
 		"apiserver.key":        serving.Key,
 		"service-accounts.key": accounts,
 		"scheduler.yaml":       c.schedulerConfig(),
+		"audit.yaml":           auditPolicy(),
 	} {
 		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)

@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/joiner-sh/joiner/rights"
+)
+
+// ControllerAccount is the service account that the controller runs as, in kube-system, unless a chart brings another one.
+const ControllerAccount = "joiner"
+
+// user is what the API server calls a service account.
+func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
+
+// allowController makes the service account that the controller runs as, with the rights of package rights and no others, and
+// writes its kubeconfig.
+func (l *Lab) allowController(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ControllerAccount, Namespace: metav1.NamespaceSystem}}
+	if _, err := l.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make the controller's service account: %w", err)
+	}
+	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}}
+	api := l.Kube.RbacV1()
+	meta := metav1.ObjectMeta{Name: ControllerAccount}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ControllerAccount}
+	if _, err := api.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(rights.Cluster)}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make the controller's role: %w", err)
+	}
+	if _, err := api.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("bind the controller's role: %w", err)
+	}
+	for _, where := range []rights.Where{rights.Own, rights.System} {
+		meta := metav1.ObjectMeta{Name: ControllerAccount + "-" + string(where), Namespace: metav1.NamespaceSystem}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+		if _, err := api.Roles(meta.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: policyRules(where)}, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("make the controller's role: %w", err)
+		}
+		if _, err := api.RoleBindings(meta.Namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("bind the controller's role: %w", err)
+		}
+	}
+	var err error
+	l.controllerConfig, err = l.AccountKubeconfig(ctx, account.Namespace, account.Name)
+	return err
+}
+
+func policyRules(where rights.Where) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, r := range rights.At(where) {
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: r.Resources, ResourceNames: r.Names, Verbs: r.Verbs})
+	}
+	return out
+}
+
+// AccountKubeconfig writes a kubeconfig for a service account, with a token as pods have, and returns its path.
+func (l *Lab) AccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	life := int64(24 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	token, err := l.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", namespace, name, err)
+	}
+	path := filepath.Join(l.Home, namespace+"-"+name+".kubeconfig")
+	err = clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: l.plane.URL, CertificateAuthorityData: l.plane.CA}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"lab": {Token: token.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "lab", Namespace: namespace}},
+		CurrentContext: "lab",
+	}, path)
+	if err != nil {
+		return "", fmt.Errorf("write the kubeconfig of service account %s/%s: %w", namespace, name, err)
+	}
+	return path, nil
+}
+
+// Asked is one kind of request that the controller made of the API server.
+type Asked struct {
+	rights.Request
+	Namespace string // empty: of the cluster, or of all namespaces
+	Refused   bool   // with 403
+	Listed    bool   // package rights allows it: refused all the same, the API server is starting or a role is not bound
+}
+
+// Asked returns what the service account asked of the API server: each kind of request once. The audit log says so.
+func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
+	data, err := os.ReadFile(l.plane.AuditLog())
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	out := map[Asked]int{}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct {
+			Verb      string
+			User      struct{ Username string }
+			ObjectRef *struct {
+				APIGroup, Resource, Subresource, Namespace, Name string
+			}
+			ResponseStatus struct{ Code int }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			continue // the line that is being written
+		}
+		if event.ObjectRef == nil || event.User.Username != user(namespace, account) {
+			continue // discovery, which everybody may read
+		}
+		o := event.ObjectRef
+		asked := Asked{Namespace: o.Namespace, Refused: event.ResponseStatus.Code == 403}
+		asked.Request = rights.Request{Verb: event.Verb, Group: o.APIGroup, Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), Name: o.Name, Where: rights.Cluster}
+		out[asked.brief(namespace)]++
+	}
+	return out, lines.Err()
+}
+
+// brief says where a request was made, and leaves out names that no rule names.
+func (a Asked) brief(own string) Asked {
+	for _, r := range rights.Rules() {
+		for _, where := range []rights.Where{rights.Cluster, rights.Own, rights.System} {
+			there := where == rights.Cluster || where == rights.Own && a.Namespace == own || where == rights.System && a.Namespace == metav1.NamespaceSystem
+			q := a.Request
+			q.Where = where
+			if there && r.Allows(q) {
+				if len(r.Names) == 0 {
+					q.Name = ""
+				}
+				return Asked{Request: q, Refused: a.Refused, Listed: true}
+			}
+		}
+	}
+	return a
+}

@@ -1,0 +1,166 @@
+package lab_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/api/crds"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// TestDefinitionsAreBrought: in a cluster that never heard of NodePools the controller brings the definitions, replaces those that are
+// behind, and leaves those that are ahead.
+func TestDefinitionsAreBrought(t *testing.T) {
+	l := own(t, lab.Options{Bare: true})
+	d := definitionsOf(t, l)
+	first := control(t, l, "DISABLE_LEADER_ELECTION=false")
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+		if got := d.get(name).Annotations[crds.KeyRevision]; got != strconv.Itoa(crds.Revision()) {
+			t.Errorf("definition %s is of revision %q, want %d", name, got, crds.Revision())
+		}
+	}
+	d.cli(0, "nodepools.karpenter.sh: is of revision", "crds", "check")
+	first.Kill()
+
+	// As Karpenter's chart installed it once: without our mark, and without a printer column that came later.
+	const pools = "nodepools.karpenter.sh"
+	columns := len(d.get(pools).Spec.Versions[0].AdditionalPrinterColumns)
+	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) {
+		delete(c.Annotations, crds.KeyRevision)
+		c.Spec.Versions[0].AdditionalPrinterColumns = c.Spec.Versions[0].AdditionalPrinterColumns[:columns-1]
+	})
+	d.cli(1, "was not brought by joiner; it would be taken over", "crds", "check")
+	second := control(t, l, "DISABLE_LEADER_ELECTION=false")
+	d.until("the definition to be taken over", pools, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+		return len(c.Spec.Versions[0].AdditionalPrinterColumns) == columns && c.Annotations[crds.KeyRevision] != ""
+	})
+	second.Kill()
+
+	// A newer program was here, and knows more.
+	newer := crds.Revision() + 5
+	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) {
+		c.Annotations[crds.KeyRevision] = strconv.Itoa(newer)
+		specOf(c).Properties["flux"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	})
+	before := d.get(pools).ResourceVersion
+	third := control(t, l) // without a lease
+	d.said("nodepools.karpenter.sh", "is newer than this program's")
+	d.cli(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
+	if got := d.get(pools).ResourceVersion; got != before {
+		t.Errorf("a newer definition was written: %s, then %s", before, got)
+	}
+	third.Kill()
+
+	// Somebody else's, which knows more: only by force.
+	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) { delete(c.Annotations, crds.KeyRevision) })
+	d.cli(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
+	d.cli(0, "with it went spec.flux", "crds", "apply", "--force")
+	if _, ok := specOf(d.get(pools)).Properties["flux"]; ok {
+		t.Error("the field is still there")
+	}
+
+	apply(t, l, class(l, "kept", "amiSelectorTerms: [{alias: al2023@latest}]"))
+	d.cli(2, "there still are 1 objects (ec2nodeclass kept)", "crds", "delete")
+	d.deleteClass("kept")
+	d.cli(0, "nodeclaims.karpenter.sh: deleted", "crds", "delete")
+	d.cli(1, "is missing; it would be created", "crds", "check")
+	noRefusals(t, l, "kube-system", lab.ControllerAccount)
+}
+
+// definitions changes and reads the definitions of a lab.
+type definitions struct {
+	t      *testing.T
+	l      *lab.Lab
+	client *apiextensions.Clientset
+	path   string // of the program
+}
+
+func definitionsOf(t *testing.T, l *lab.Lab) definitions {
+	t.Helper()
+	client, err := apiextensions.NewForConfig(l.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := lab.BuildJoiner(t.Context(), l.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definitions{t, l, client, path}
+}
+
+func (d definitions) get(name string) *apiextensionsv1.CustomResourceDefinition {
+	d.t.Helper()
+	found, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Get(d.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return found
+}
+
+// change writes a definition as another tool does.
+func (d definitions) change(name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
+	d.t.Helper()
+	found := d.get(name)
+	change(found)
+	if _, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Update(d.t.Context(), found, metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d definitions) until(what, name string, ok func(*apiextensionsv1.CustomResourceDefinition) bool) {
+	d.t.Helper()
+	eventually(d.t, d.l, 30*time.Second, what, func() bool { return ok(d.get(name)) })
+}
+
+// said waits until the controller's log has a line with both texts.
+func (d definitions) said(texts ...string) {
+	d.t.Helper()
+	eventually(d.t, d.l, 30*time.Second, "a line of the log with "+strings.Join(texts, " and "), func() bool {
+		log, err := os.ReadFile(d.l.Logs("joiner"))
+		if err != nil {
+			return false
+		}
+		for line := range strings.Lines(string(log)) {
+			all := true
+			for _, text := range texts {
+				all = all && strings.Contains(line, text)
+			}
+			if all {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// cli runs the program as the administrator, and wants its exit code and a text that it prints.
+func (d definitions) cli(code int, want string, args ...string) {
+	d.t.Helper()
+	cmd := exec.CommandContext(d.t.Context(), d.path, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.l.Kubeconfig)
+	out, err := cmd.CombinedOutput()
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		d.t.Fatal(err)
+	}
+	if got != code || !strings.Contains(string(out), want) {
+		d.t.Errorf("joiner %s: exit %d, want %d and %q\n%s", strings.Join(args, " "), got, code, want, out)
+	}
+}
+
+// specOf is the schema of a definition's spec, of the first field that holds others for NodePools.
+func specOf(c *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
+	return c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+}

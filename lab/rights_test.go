@@ -1,0 +1,123 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/rights"
+)
+
+// asked is what controllers asked of the API servers of all labs, as far as they were noted.
+var asked struct {
+	sync.Mutex
+	all map[lab.Asked]int
+}
+
+// noteAsked notes what the service account asked of a lab's API server.
+func noteAsked(l *lab.Lab, namespace, account string) map[lab.Asked]int {
+	found, err := l.Asked(namespace, account)
+	if err != nil {
+		fmt.Println(err)
+	}
+	asked.Lock()
+	defer asked.Unlock()
+	if asked.all == nil {
+		asked.all = map[lab.Asked]int{}
+	}
+	for a, n := range found {
+		asked.all[a] += n
+	}
+	return found
+}
+
+// noRefusals fails the test if the account lacked a right.
+func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
+	t.Helper()
+	found, err := l.Asked(namespace, account)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("nothing is known of what %s/%s asked for: %v", namespace, account, err)
+	}
+	for a, n := range found {
+		if a.Refused {
+			t.Errorf("%d times the controller was refused: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource, a.Group, a.Name, a.Namespace)
+		}
+	}
+}
+
+// unusedRights are rights that no test in the lab makes use of, and why the controller has them. A text is "verb group/resource".
+var unusedRights = map[string]string{
+	"list karpenter.sh/nodeoverlays":         "no test in the lab has NodeOverlays; the rig of package controller has",
+	"watch karpenter.sh/nodeoverlays":        "the same",
+	"patch karpenter.sh/nodeoverlays/status": "the same",
+	"list /services":                         "no test in the lab has default spreads; those of package kube have",
+	"watch /services":                        "the same",
+	"list /replicationcontrollers":           "the same",
+	"watch /replicationcontrollers":          "the same",
+	"list apps/replicasets":                  "the same",
+	"watch apps/replicasets":                 "the same",
+	"list apps/statefulsets":                 "the same",
+	"watch apps/statefulsets":                "the same",
+	"patch events.k8s.io/events":             "an event that repeats for six minutes is written again as a series",
+}
+
+// rightsProblems compares what controllers asked for, in all tests together, with what package rights allows, and returns how much there is
+// that nobody needs, or that was refused. Of some of the tests it says nothing.
+func rightsProblems() int {
+	asked.Lock()
+	defer asked.Unlock()
+	used, problems := map[string]bool{}, 0
+	for a := range asked.all {
+		if a.Refused && !a.Listed {
+			fmt.Printf("the controller was refused %s %s of group %q in namespace %q: add it to package rights, or do without\n", a.Verb, a.Resource, a.Group, a.Namespace)
+			problems++
+		}
+		used[a.Verb+" "+a.Group+"/"+a.Resource] = true
+	}
+	allowed := map[string]bool{}
+	for _, r := range rights.Rules() {
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				allowed[verb+" "+r.Group+"/"+resource] = true
+			}
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(allowed)) {
+		switch reason := unusedRights[right]; {
+		case strings.HasPrefix(right, "list ") && used["watch "+strings.TrimPrefix(right, "list ")]:
+			// This API server streams what there is to who watches; those before it have it listed first.
+		case !used[right] && reason == "":
+			fmt.Printf("the controller may %s, and no test made use of it: take it out of package rights, or say why in unusedRights\n", right)
+			problems++
+		case used[right] && reason != "" && !strings.HasPrefix(right, "patch events"): // which a slow machine does
+			fmt.Printf("the controller does %s, although unusedRights says that it does not: %s\n", right, reason)
+			problems++
+		}
+	}
+	fmt.Printf("the controller used %d rights of %d\n", len(used), len(allowed))
+	return problems
+}
+
+// eventually is within for what cannot fail.
+func eventually(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	within(t, l, limit, what, func(context.Context) (bool, error) { return ok(), nil })
+}
+
+// deleteClass deletes an EC2NodeClass that no controller looks after any more.
+func (d definitions) deleteClass(name string) {
+	d.t.Helper()
+	object := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := d.l.Client.Delete(d.t.Context(), object); err != nil {
+		d.t.Fatal(err)
+	}
+}
