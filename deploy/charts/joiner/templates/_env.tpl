@@ -39,7 +39,7 @@
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
-{{- if dig "limits" "memory" "" .Values.controller.resources }}
+{{- if dig "limits" "memory" "" (.Values.controller.resources | default dict) }}
 - name: MEMORY_LIMIT
   valueFrom:
     resourceFieldRef:

@@ -52,7 +52,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "joiner.metadata" -}}
 {{- $meta := dict "name" .name "labels" (merge (.labels | default dict | deepCopy) (include "joiner.labels" .root | fromYaml)) -}}
 {{- with .namespace -}}{{- $_ := set $meta "namespace" . -}}{{- end -}}
-{{- with merge (.annotations | default dict | deepCopy) .root.Values.additionalAnnotations -}}
+{{- with merge (.annotations | default dict | deepCopy) (.root.Values.additionalAnnotations | default dict) -}}
 {{- $_ := set $meta "annotations" . -}}
 {{- end -}}
 {{- toYaml $meta -}}
@@ -64,7 +64,7 @@ nodes of their own would wait for its controller for ever. */}}
 {{- $always := list
   (dict "key" "CriticalAddonsOnly" "operator" "Exists")
   (dict "key" "eks.amazonaws.com/compute-type" "operator" "Equal" "value" "fargate" "effect" "NoSchedule") -}}
-{{- concat $always .Values.tolerations | uniq | toYaml -}}
+{{- concat $always (.Values.tolerations | default list) | uniq | toYaml -}}
 {{- end -}}
 
 {{/* A spread without selector is about our own pods, each revision of the Deployment by itself: otherwise the pods of the

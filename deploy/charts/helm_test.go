@@ -1,0 +1,101 @@
+package charts
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the rendered manifests and the README's table anew")
+
+// chart is the folder of the chart, release and namespace where it is installed in these tests.
+const (
+	chart     = "joiner"
+	release   = "joiner"
+	namespace = "joiner"
+)
+
+// helm runs the Helm that HELM_BINARY names. Without it the test is skipped: make chart builds it.
+func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	path := os.Getenv("HELM_BINARY")
+	if path == "" {
+		t.Skip("HELM_BINARY names no Helm: make chart builds one and runs this test")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	home := t.TempDir()
+	cmd.Env = []string{"HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home, "KUBECONFIG=/nowhere"}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// combinations are the values files of testdata, by name.
+func combinations(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.values.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("there are %d values files: %v", len(files), err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		out[strings.TrimSuffix(filepath.Base(file), ".values.yaml")] = file
+	}
+	return out
+}
+
+// TestRendered renders the chart with each values file of testdata, and compares with what is written down there.
+func TestRendered(t *testing.T) {
+	for name, values := range combinations(t) {
+		t.Run(name, func(t *testing.T) {
+			if out, errs, err := helm(t, "lint", "--strict", chart, "-n", namespace, "-f", values); err != nil {
+				t.Errorf("helm lint: %v\n%s%s", err, out, errs)
+			}
+			got, errs, err := helm(t, "template", release, chart, "-n", namespace, "-f", values)
+			if err != nil {
+				t.Fatalf("helm template: %v\n%s", err, errs)
+			}
+			golden := filepath.Join("testdata", name+".golden.yaml")
+			if *rewrite {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil || got != string(want) {
+				t.Errorf("%s is not what the chart renders (%v): make chart REWRITE=1, and read the difference", golden, err)
+			}
+		})
+	}
+}
+
+// TestWrongValues: each file of testdata/wrong is refused, with the words of its first line.
+func TestWrongValues(t *testing.T) {
+	files, err := filepath.Glob("testdata/wrong/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("there are %d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(string(text), "\n")
+			want := strings.TrimPrefix(first, "# ")
+			_, errs, err := helm(t, "template", release, chart, "-f", file)
+			if err == nil || !strings.Contains(errs, want) {
+				t.Errorf("%v, want %q in\n%s", err, want, errs)
+			}
+		})
+	}
+}

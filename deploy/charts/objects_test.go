@@ -1,0 +1,267 @@
+package charts
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/config"
+)
+
+// objects are what a values file is rendered to, by kind. A field that the kind does not have fails the test.
+type objects struct {
+	deployment appsv1.Deployment
+	service    corev1.Service
+	budget     policyv1.PodDisruptionBudget
+	network    *networkingv1.NetworkPolicy
+	account    *corev1.ServiceAccount
+	roles      []rbacv1.ClusterRole // and Roles, which have the same fields
+	bindings   []rbacv1.ClusterRoleBinding
+	monitor    bool
+}
+
+func rendered(t *testing.T, name string) objects {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".golden.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out objects
+	for _, doc := range strings.Split("\n"+string(text), "\n---\n") {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		var to any
+		switch kind.Kind {
+		case "":
+			continue
+		case "Deployment":
+			to = &out.deployment
+		case "Service":
+			to = &out.service
+		case "PodDisruptionBudget":
+			to = &out.budget
+		case "NetworkPolicy":
+			out.network = &networkingv1.NetworkPolicy{}
+			to = out.network
+		case "ServiceAccount":
+			out.account = &corev1.ServiceAccount{}
+			to = out.account
+		case "ClusterRole", "Role":
+			out.roles = append(out.roles, rbacv1.ClusterRole{})
+			to = &out.roles[len(out.roles)-1]
+		case "ClusterRoleBinding", "RoleBinding":
+			out.bindings = append(out.bindings, rbacv1.ClusterRoleBinding{})
+			to = &out.bindings[len(out.bindings)-1]
+		case "ServiceMonitor":
+			out.monitor = true
+			to = &map[string]any{}
+		default:
+			t.Fatalf("nobody looks at the kind %s", kind.Kind)
+		}
+		if err := yaml.UnmarshalStrict([]byte(doc), to); err != nil {
+			t.Errorf("%v in\n%s", err, doc)
+		}
+	}
+	return out
+}
+
+// TestPods: whatever the values, the pods tolerate Fargate, are selected by all that is about them, and may run where the
+// restricted Pod Security Standard is enforced.
+func TestPods(t *testing.T) {
+	t.Parallel()
+	for name := range combinations(t) {
+		o := rendered(t, name)
+		pod := o.deployment.Spec.Template
+		for _, want := range []corev1.Toleration{
+			{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists},
+			{Key: "eks.amazonaws.com/compute-type", Operator: corev1.TolerationOpEqual, Value: "fargate", Effect: corev1.TaintEffectNoSchedule},
+		} {
+			if !slices.Contains(pod.Spec.Tolerations, want) {
+				t.Errorf("%s: %+v is not tolerated", name, want)
+			}
+		}
+		for what, selector := range map[string]map[string]string{
+			"Deployment": o.deployment.Spec.Selector.MatchLabels, "Service": o.service.Spec.Selector, "PodDisruptionBudget": o.budget.Spec.Selector.MatchLabels,
+		} {
+			if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels)) {
+				t.Errorf("%s: the %s selects %v, the pods are %v", name, what, selector, pod.Labels)
+			}
+		}
+		if o.network != nil && !maps.Equal(o.network.Spec.PodSelector.MatchLabels, o.service.Spec.Selector) {
+			t.Errorf("%s: the NetworkPolicy is about %v", name, o.network.Spec.PodSelector.MatchLabels)
+		}
+		for _, s := range pod.Spec.TopologySpreadConstraints {
+			if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels) == 0 {
+				t.Errorf("%s: the spread over %s is about no pods", name, s.TopologyKey)
+			}
+		}
+		checkSecurity(t, name, pod.Spec)
+	}
+}
+
+// checkSecurity holds the controller's container to the restricted Pod Security Standard. The lab has the API server enforce it.
+func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
+	t.Helper()
+	c := pod.Containers[0].SecurityContext
+	switch {
+	case pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0:
+		t.Errorf("%s: the pod may run as root", name)
+	case pod.SecurityContext.SeccompProfile == nil || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
+		t.Errorf("%s: there is no seccomp profile", name)
+	case c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation, c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem:
+		t.Errorf("%s: the container may become more than it is: %+v", name, c)
+	case !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}):
+		t.Errorf("%s: the container keeps capabilities: %+v", name, c.Capabilities)
+	}
+	if name == "everything" && *pod.SecurityContext.RunAsUser != 1000740000 {
+		t.Errorf("the user id that was asked for is not taken: %d", *pod.SecurityContext.RunAsUser)
+	}
+}
+
+// TestPorts: what listens, what is probed and what the Service leads to are the same ports.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	for name := range combinations(t) {
+		o := rendered(t, name)
+		c := o.deployment.Spec.Template.Spec.Containers[0]
+		settings, _, err := config.Load(nil, environment(c))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := map[string]int32{"http-metrics": int32(settings.MetricsPort), "http": int32(settings.ProbePort)}
+		for _, p := range c.Ports {
+			if want[p.Name] != p.ContainerPort {
+				t.Errorf("%s: port %s is %d, the controller's is %d", name, p.Name, p.ContainerPort, want[p.Name])
+			}
+		}
+		for _, p := range o.service.Spec.Ports {
+			if p.TargetPort.StrVal != p.Name || want[p.Name] != p.Port {
+				t.Errorf("%s: the Service's port %s is %d to %s, the controller's is %d", name, p.Name, p.Port, p.TargetPort.String(), want[p.Name])
+			}
+		}
+		if len(c.Ports) != 2 || len(o.service.Spec.Ports) != 2 || c.LivenessProbe.HTTPGet.Port.StrVal != "http" || c.ReadinessProbe.HTTPGet.Port.StrVal != "http" {
+			t.Errorf("%s: metrics and probes are not both reached: %+v", name, c.Ports)
+		}
+	}
+}
+
+// environment is that of a container, of the variables with plain values.
+func environment(c corev1.Container) func(string) (string, bool) {
+	return func(name string) (value string, ok bool) {
+		for _, e := range c.Env { // of two of a name, the kubelet takes the last
+			if e.Name == name && e.ValueFrom == nil {
+				value, ok = e.Value, true
+			}
+		}
+		return value, ok
+	}
+}
+
+// TestSettingsArrive: what a values file says is what the controller reads. A value of Karpenter's that Joiner does not honour is
+// pointed out when it starts, and nothing is by default.
+func TestSettingsArrive(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check func(config.Settings) bool
+		notes []string // of the settings that have no effect
+	}{
+		"defaults": {func(s config.Settings) bool {
+			want, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
+			return err == nil && fmt.Sprint(s) == fmt.Sprint(want)
+		}, nil},
+		"karpenter": {func(s config.Settings) bool {
+			return s.ClusterName == "demo" && s.InterruptionQueue == "demo" && s.NodeRepair && s.ReservedCapacity && s.MemoryOverheadPercent == 0 && s.LogLevel == "debug"
+		}, []string{"--feature-gates", "--ignore-dra-requests"}},
+		"private": {func(s config.Settings) bool {
+			return s.IsolatedVPC && s.EC2Limits["CreateFleet"] == config.Rate{Burst: 100, PerSecond: 20} && s.ClusterEndpoint != ""
+		}, nil},
+		"everything": {func(s config.Settings) bool {
+			return s.NodeOverlays && s.StaticPools && !s.ReservedCapacity && s.ReservedENIs == 1 && s.PreferencePolicy == "Ignore" && s.MinValuesPolicy == "BestEffort" &&
+				s.DisableDryRun && strings.Contains(s.SchedulerConfig, "maxSkew") && s.ClusterCABundle != "" && !s.ApplyCRDs && s.MetricsPort == 9090
+		}, []string{"--aws-feature-gates", "--log-output-paths"}},
+	} {
+		s, notes, err := config.Load(nil, environment(rendered(t, name).deployment.Spec.Template.Spec.Containers[0]))
+		if err != nil || !c.check(s) {
+			t.Errorf("%s: %v, %+v", name, err, s)
+		}
+		var got []string
+		for _, n := range notes {
+			setting, _, _ := strings.Cut(n.Setting, " ")
+			got = append(got, setting)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.notes) {
+			t.Errorf("%s: %v have no effect, want %v", name, got, c.notes)
+		}
+	}
+}
+
+// TestRoles: each role is bound to the account that the pods run as, and none is there for nobody.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	for name := range combinations(t) {
+		o := rendered(t, name)
+		account := o.deployment.Spec.Template.Spec.ServiceAccountName
+		if o.account != nil && o.account.Name != account {
+			t.Errorf("%s: the account is %s, the pods run as %s", name, o.account.Name, account)
+		}
+		bound := map[string]bool{}
+		for _, b := range o.bindings {
+			bound[b.Namespace+"/"+b.RoleRef.Name] = true
+			if len(b.Subjects) != 1 || b.Subjects[0].Name != account || b.Subjects[0].Namespace != namespace {
+				t.Errorf("%s: %s is bound to %v", name, b.RoleRef.Name, b.Subjects)
+			}
+		}
+		for _, r := range o.roles {
+			isForPeople := r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "" || r.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != ""
+			if bound[r.Namespace+"/"+r.Name] == isForPeople || len(r.Rules) == 0 {
+				t.Errorf("%s: role %s/%s is bound: %t, has %d rules", name, r.Namespace, r.Name, !isForPeople, len(r.Rules))
+			}
+		}
+		if (len(o.roles) == 0) != (name == "minimal") || o.monitor != (name == "karpenter" || name == "everything") {
+			t.Errorf("%s: %d roles, a ServiceMonitor: %t", name, len(o.roles), o.monitor)
+		}
+	}
+}
+
+// TestRolesFollowSettings: a right that only a setting needs is there with the setting alone.
+func TestRolesFollowSettings(t *testing.T) {
+	t.Parallel()
+	resources := func(name string) map[string]bool {
+		out := map[string]bool{}
+		for _, r := range rendered(t, name).roles {
+			for _, rule := range r.Rules {
+				for _, resource := range rule.Resources {
+					if !strings.HasSuffix(r.Name, "-admin") && !strings.HasSuffix(r.Name, "-view") && r.Namespace == "" {
+						out[resource] = true
+					}
+				}
+			}
+		}
+		return out
+	}
+	plain, all := resources("defaults"), resources("everything")
+	for resource, isExtra := range map[string]bool{"nodeoverlays": true, "services": true, "statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
+		if plain[resource] == isExtra || !all[resource] {
+			t.Errorf("%s: by default %t, with its setting %t", resource, plain[resource], all[resource])
+		}
+	}
+	if !plain["customresourcedefinitions"] || all["customresourcedefinitions"] {
+		t.Error("the definitions may be written by whoever brings them, and by nobody else")
+	}
+}

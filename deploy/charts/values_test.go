@@ -1,0 +1,231 @@
+package charts
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/config"
+)
+
+// value is one of the chart's values, as values.yaml documents it.
+type value struct {
+	path string // "settings.clusterName"
+	says string
+}
+
+// documented reads the comments of values.yaml: "# -- " and what follows, before the value that it is about.
+func documented(t *testing.T) []value {
+	t.Helper()
+	text, err := os.ReadFile(chart + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := regexp.MustCompile(`^( *)([A-Za-z0-9]+):`)
+	var (
+		out   []value
+		path  []string
+		says  string
+		inDoc bool
+	)
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if comment, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
+			if first, ok := strings.CutPrefix(comment, " -- "); ok {
+				says, inDoc = first, true
+			} else if inDoc {
+				says += comment
+			}
+			continue
+		}
+		inDoc = false
+		m := key.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		path = append(path[:min(len(path), len(m[1])/2)], m[2])
+		if says != "" {
+			out = append(out, value{strings.Join(path, "."), says})
+			says = ""
+		}
+	}
+	return out
+}
+
+// tree is values.yaml as data.
+func tree(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(chart + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := yaml.UnmarshalStrict(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func at(tree map[string]any, path string) (any, bool) {
+	var now any = tree
+	for _, name := range strings.Split(path, ".") {
+		in, _ := now.(map[string]any)
+		next, ok := in[name]
+		if !ok {
+			return nil, false
+		}
+		now = next
+	}
+	return now, true
+}
+
+// leaves lists the paths below which nothing is documented.
+func leaves(tree map[string]any, isDocumented func(string) bool, path string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		here := strings.TrimPrefix(path+"."+name, ".")
+		below, isMap := tree[name].(map[string]any)
+		if isDocumented(here) || !isMap {
+			out = append(out, here)
+			continue
+		}
+		out = append(out, leaves(below, isDocumented, here)...)
+	}
+	return out
+}
+
+// TestValuesAreDocumented: each value has its comment, and each comment its value.
+func TestValuesAreDocumented(t *testing.T) {
+	t.Parallel()
+	all, says := tree(t), map[string]bool{}
+	for _, v := range documented(t) {
+		says[v.path] = true
+		if _, ok := at(all, v.path); !ok || !strings.HasSuffix(v.says, ".") {
+			t.Errorf("values.yaml says of %s %q: want a value and a sentence", v.path, v.says)
+		}
+	}
+	for _, path := range leaves(all, func(p string) bool { return says[p] }, "") {
+		if !says[path] {
+			t.Errorf("values.yaml does not say what %s is", path)
+		}
+	}
+}
+
+// schema is the part of a JSON schema that these tests look at.
+type schema struct {
+	Properties           map[string]schema
+	AdditionalProperties any
+	Type                 any
+}
+
+// TestSchema: the schema has the values of values.yaml and no others, and refuses what it does not know.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(chart + "/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root schema
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	says := map[string]bool{}
+	for _, v := range documented(t) {
+		says[v.path] = true
+	}
+	var compare func(path string, s schema, values map[string]any)
+	compare = func(path string, s schema, values map[string]any) {
+		if s.AdditionalProperties != false {
+			t.Errorf("the schema lets anything into %q", path)
+		}
+		for name, v := range values {
+			here := strings.TrimPrefix(path+"."+name, ".")
+			known, ok := s.Properties[name]
+			if !ok {
+				t.Errorf("the schema does not have %s", here)
+			}
+			if below, isMap := v.(map[string]any); isMap && !says[here] {
+				compare(here, known, below)
+			}
+		}
+		for name := range s.Properties {
+			if _, ok := values[name]; !ok && path+name != "global" { // Helm's own
+				t.Errorf("values.yaml does not have %s.%s", path, name)
+			}
+		}
+	}
+	compare("", root, tree(t))
+}
+
+// unset are settings that no value of the chart is about: controller.env sets them.
+var unset = map[string]string{
+	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; Karpenter's values use controller.env, too",
+	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed", "enable-profiling": "for developers",
+	"disable-leader-election": "with two replicas, never", "leader-election-name": "the role names the lease", "leader-election-namespace": "that of the release",
+}
+
+// TestEverySettingHasAValue, or a reason why not.
+func TestEverySettingHasAValue(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(chart + "/templates/_env.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := regexp.MustCompile(`(?m)^  --([a-z0-9-]+) `).FindAllStringSubmatch(config.Help(), -1)
+	if len(flags) < 20 {
+		t.Fatalf("joiner controller has %d settings", len(flags))
+	}
+	for _, flag := range flags {
+		variable := strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_"))
+		isSet := strings.Contains(string(text), `"`+variable+`"`) || strings.Contains(string(text), "name: "+variable+"\n")
+		if isSet == (unset[flag[1]] != "") {
+			t.Errorf("setting --%s is set by the chart: %t; say why not in unset, or take it out there", flag[1], isSet)
+		}
+	}
+}
+
+// TestReadme holds the table of the chart's README to values.yaml.
+func TestReadme(t *testing.T) {
+	const file, head = chart + "/README.md", "| value | default | |\n|---|---|---|\n"
+	all := tree(t)
+	var table strings.Builder
+	for _, v := range documented(t) {
+		fallback, ok := at(all, v.path)
+		if !ok {
+			t.Fatalf("there is no value %s", v.path)
+		}
+		text, err := json.Marshal(fallback)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := "`" + string(text) + "`"
+		if len(shown) > 60 {
+			shown = "see values.yaml"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, shown, strings.ReplaceAll(v.says, "|", `\|`))
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), head)
+	_, after, end := strings.Cut(rest, "\n\n")
+	if !ok || !end {
+		t.Fatalf("%s has no table of values", file)
+	}
+	want := before + head + table.String() + "\n" + after
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) {
+		t.Errorf("the table of %s is not that of values.yaml: go test ./deploy/charts -run TestReadme -rewrite", file)
+	}
+}
