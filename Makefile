@@ -18,11 +18,13 @@ help: ## this list
 demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
 	@bin/lab demo --joiner bin/joiner $(if $(KEEP),--keep)
 
-.PHONY: bin/joiner bin/lab bin/bench
+.PHONY: bin/joiner bin/lab bin/bench bin/helm
 bin/joiner:
 	@mkdir -p bin && hack/build bin/joiner . ./cmd/joiner
 bin/bench:
 	@mkdir -p bin && hack/build bin/bench bench ./cmd/bench
+bin/helm:
+	@mkdir -p bin && hack/build bin/helm hack/helm helm.sh/helm/v4/cmd/helm
 bin/lab:
 	@mkdir -p bin && hack/build bin/lab lab ./cmd/lab -ldflags '$(LAB_LDFLAGS)'
 
@@ -34,8 +36,8 @@ unit: ## the tests that need no control plane
 	@hack/step 'unit tests' go test ./...
 
 .PHONY: e2e
-e2e: bin/joiner bin/lab ## the tests in the lab: a real control plane, an emulated AWS
-	@JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
+e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, an emulated AWS
+	@HELM_BINARY=$(CURDIR)/bin/helm JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: soak
 soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains under PodDisruptionBudgets, 1,000 nodes for 10,000 pods
@@ -68,6 +70,10 @@ deploy: ## what is under deploy/: Terraform and CloudFormation planned, policies
 	@command -v terraform >/dev/null || { echo "terraform is not installed: its fmt is left out"; exit 0; }; \
 		hack/step 'terraform fmt' terraform fmt -check -recursive deploy/terraform
 
+.PHONY: chart
+chart: bin/helm ## the Helm chart: linted, rendered with each values file of deploy/charts/testdata (REWRITE=1 writes what comes of it)
+	@HELM_BINARY=$(CURDIR)/bin/helm hack/step 'chart' go test ./deploy/charts $(if $(REWRITE),-rewrite)
+
 .PHONY: lint
 lint: ## gofmt, vet, linters
 	@hack/step 'gofmt' bash -c 'out=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$out" ] || { echo "gofmt -w these:" $$out; exit 1; }'
@@ -85,5 +91,6 @@ check: ## what CI runs: generated files fresh, lint, conformance, all tests, rac
 	@$(MAKE) test
 	@$(MAKE) race
 	@$(MAKE) lint
+	@$(MAKE) chart
 	@$(MAKE) conformance
 	@$(MAKE) deploy
