@@ -1,3 +1,4 @@
+// Package charts holds the Helm charts to what they promise; it has tests only.
 package charts
 
 import (
