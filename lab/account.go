@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/rights"
 )
 
-// ControllerAccount is the service account that the controller runs as, in kube-system, unless a chart brings another one.
-const ControllerAccount = "joiner"
+// ControllerAccount is the service account that the controller runs as, in kube-system, and the name of its roles. The chart brings others.
+const ControllerAccount = "lab-controller"
 
 // user is what the API server calls a service account.
 func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }

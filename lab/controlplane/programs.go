@@ -114,7 +114,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: ["system:serviceaccount:kube-system:joiner"]
+  users: ["system:serviceaccount:kube-system:lab-controller", "system:serviceaccount:kube-system:joiner", "system:serviceaccount:kube-system:karpenter"]
 - level: None
   userGroups: ["system:serviceaccounts:kube-system"]
 - level: Metadata

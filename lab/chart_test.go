@@ -1,0 +1,298 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/api/crds"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// helmVariable names the environment variable that says where Helm is; without it the chart is not installed. make e2e sets it.
+const helmVariable = "HELM_BINARY"
+
+// chartHome is the namespace that the chart is installed into.
+const chartHome = "node-buyer"
+
+// installation is a chart that is installed in a lab, and the controllers that its pods would run.
+type installation struct {
+	t    *testing.T
+	l    *lab.Lab
+	d    definitions
+	helm string // program
+	runs []*lab.Controller
+}
+
+// TestChart installs the chart with real Helm into a cluster that knows nothing of Joiner, under the restricted Pod Security Standard,
+// and runs what its pods would: with their environment, their service account, its rights. Pods get nodes; one controller is
+// killed and the other goes on; an upgrade brings newer definitions and touches no node; nothing is left at the end.
+func TestChart(t *testing.T) {
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	l := own(t, lab.Options{Bare: true})
+	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
+	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
+	system := in.systemNodes()
+	in.makeNamespace()
+
+	in.run("install", "joiner", chartFolder(t), "-n", chartHome, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster)
+	in.spread(system)
+	in.start()
+	name := namespaced(t, l)
+	apply(t, l, onePerNode(l, name, 3)...)
+	allRun(t, l, name, 3, time.Minute)
+
+	for i, pods := range []int{4, 5} { // one of the two acted; the other takes the lease when it has run out
+		in.runs[i].Kill()
+		scale(t, l, name, "one-per-node", pods)
+		allRun(t, l, name, pods, time.Minute)
+		in.runs[i] = in.one()
+	}
+	before := bought(l, name)
+
+	// The definitions are those of an earlier version, and so is the Deployment.
+	in.d.change("nodepools.karpenter.sh", func(c *apiextensionsv1.CustomResourceDefinition) {
+		delete(c.Annotations, crds.KeyRevision)
+		c.Spec.Versions[0].AdditionalPrinterColumns = nil
+	})
+	in.run("upgrade", "joiner", in.nextVersion(), "-n", chartHome, "--wait", "--timeout", "90s", "--reuse-values", "--set", "logLevel=debug")
+	in.stop()
+	in.start()
+	in.d.until("the definitions to be brought", "nodepools.karpenter.sh", func(c *apiextensionsv1.CustomResourceDefinition) bool {
+		return c.Annotations[crds.KeyRevision] != "" && len(c.Spec.Versions[0].AdditionalPrinterColumns) > 0
+	})
+	scale(t, l, name, "one-per-node", 6)
+	allRun(t, l, name, 6, time.Minute)
+	for _, i := range before {
+		if now := bought(l, name); !slices.ContainsFunc(now, func(n world.Instance) bool { return n.ID == i.ID && n.Alive() }) {
+			t.Errorf("instance %s did not outlive the upgrade", i.ID)
+		}
+	}
+	eachHasOne(t, l, name, 6)
+
+	nothingLeft(t, l, name)
+	in.stop()
+	in.run("uninstall", "joiner", "-n", chartHome, "--wait", "--timeout", "60s")
+	in.d.cli(0, "nodepools.karpenter.sh: deleted", "crds", "delete")
+	in.nothingOfTheChart()
+	noRefusals(t, l, chartHome, "joiner")
+}
+
+func chartFolder(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../deploy/charts/joiner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs Helm as the cluster's administrator.
+func (in *installation) run(args ...string) {
+	in.t.Helper()
+	home := filepath.Join(in.l.Home, "helm")
+	cmd := exec.CommandContext(in.t.Context(), in.helm, args...)
+	cmd.Env = []string{
+		"KUBECONFIG=" + in.l.Kubeconfig, "HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home,
+		"PATH=" + os.Getenv("PATH"),
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		in.t.Fatalf("helm %s: %v\n%s\n%s", strings.Join(args, " "), err, out, in.l.Evidence(context.Background()))
+	}
+}
+
+// nextVersion is the chart as it may be in the next version.
+func (in *installation) nextVersion() string {
+	in.t.Helper()
+	to := filepath.Join(in.t.TempDir(), "joiner")
+	if err := os.CopyFS(to, os.DirFS(chartFolder(in.t))); err != nil {
+		in.t.Fatal(err)
+	}
+	file := filepath.Join(to, "Chart.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("\nversion: 0."), []byte("\nversion: 99."), 1), 0o600); err != nil {
+		in.t.Fatal(err)
+	}
+	return to
+}
+
+// systemNodes starts two nodes in two zones, as a node group does, and returns their zones.
+func (in *installation) systemNodes() map[string]bool {
+	in.t.Helper()
+	first := launch(in.t, in.l, lab.NodeRole, "group=system")
+	out, err := ec2.NewFromConfig(in.l.AWS()).RunInstances(in.t.Context(), &ec2.RunInstancesInput{
+		ImageId: aws.String(al2023(in.t, in.l)), InstanceType: ec2types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		SubnetId: &in.l.Estate.PrivateSubnets[1].ID, SecurityGroupIds: []string{in.l.Estate.NodeGroup.ID},
+		IamInstanceProfile: &ec2types.IamInstanceProfileSpecification{Name: aws.String(nameOf(in.t) + "-" + lab.NodeRole)},
+		UserData:           aws.String(base64.StdEncoding.EncodeToString([]byte(first.UserData))),
+	})
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	zones := map[string]bool{}
+	for _, i := range in.l.Instances() {
+		if i.ID == first.ID || i.ID == *out.Instances[0].InstanceId {
+			readyNode(in.t, in.l, i)
+			zones[i.Zone] = true
+		}
+	}
+	return zones
+}
+
+// makeNamespace makes the namespace of the chart, where nothing runs that is not restricted.
+func (in *installation) makeNamespace() {
+	in.t.Helper()
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartHome, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	if err := in.l.Client.Create(in.t.Context(), space); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+// spread checks that the pods run in as many zones as there are.
+func (in *installation) spread(zones map[string]bool) {
+	in.t.Helper()
+	var pods corev1.PodList
+	if err := in.l.Client.List(in.t.Context(), &pods, client.InNamespace(chartHome)); err != nil {
+		in.t.Fatal(err)
+	}
+	left := len(zones)
+	for _, p := range pods.Items {
+		var node corev1.Node
+		if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Name: p.Spec.NodeName}, &node); err != nil {
+			in.t.Fatal(err)
+		}
+		if zone := node.Labels[corev1.LabelTopologyZone]; zones[zone] {
+			left--
+			zones[zone] = false
+		}
+	}
+	if len(pods.Items) != 2 || left != 0 {
+		in.t.Errorf("%d pods leave %d zones empty", len(pods.Items), left)
+	}
+}
+
+// start runs two controllers, as many as the Deployment has replicas.
+func (in *installation) start() {
+	in.t.Helper()
+	in.runs = []*lab.Controller{in.one(), in.one()}
+}
+
+// one runs a controller as the pods of the Deployment would.
+func (in *installation) one() *lab.Controller {
+	in.t.Helper()
+	var d appsv1.Deployment
+	if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Namespace: chartHome, Name: "joiner"}, &d); err != nil {
+		in.t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	config, err := in.l.AccountKubeconfig(in.t.Context(), chartHome, pod.ServiceAccountName)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	// In a pod both are found in the service account's folder. Ports are those that this machine has.
+	settings := []string{"KUBECONFIG=" + config, "LEADER_ELECTION_NAMESPACE=" + chartHome}
+	for _, e := range pod.Containers[0].Env {
+		if e.ValueFrom == nil && e.Name != "METRICS_PORT" && e.Name != "HEALTH_PROBE_PORT" {
+			settings = append(settings, e.Name+"="+e.Value)
+		}
+	}
+	if args := pod.Containers[0].Args; !slices.Equal(args, []string{"controller"}) {
+		in.t.Fatalf("the pods run joiner %v", args)
+	}
+	c, err := in.l.RunController(in.t.Context(), in.d.path, settings...)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	in.t.Cleanup(c.Kill)
+	return c
+}
+
+// stop ends the controllers as the kubelet does, so that the lease is let go.
+func (in *installation) stop() {
+	for _, c := range in.runs {
+		c.Interrupt()
+	}
+	for _, c := range in.runs {
+		<-c.Done()
+	}
+}
+
+// nothingOfTheChart checks that the chart has left nothing, but for what the uninstall guide has deleted by name.
+func (in *installation) nothingOfTheChart() {
+	in.t.Helper()
+	ctx := in.t.Context()
+	for _, o := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "joiner-measured-capacity", Namespace: chartHome}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "karpenter-leader-election", Namespace: chartHome}},
+	} {
+		if err := client.IgnoreNotFound(in.l.Client.Delete(ctx, o)); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	everything := []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &policyv1.PodDisruptionBudgetList{},
+		&networkingv1.NetworkPolicyList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &coordinationv1.LeaseList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{},
+	}
+	within(in.t, in.l, 30*time.Second, "the chart to be gone", func(ctx context.Context) (bool, error) {
+		var left []string
+		for _, list := range everything {
+			if err := in.l.Client.List(ctx, list, client.InNamespace(chartHome)); err != nil {
+				return false, err
+			}
+			left = append(left, names(list)...)
+		}
+		mark := client.MatchingLabels{"app.kubernetes.io/name": "joiner"}
+		for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+			if err := in.l.Client.List(ctx, list, mark); err != nil {
+				return false, err
+			}
+			left = append(left, names(list)...)
+		}
+		if len(left) > 0 {
+			return false, fmt.Errorf("there still are %v", left)
+		}
+		return true, nil
+	})
+}
+
+// names lists a list's objects, but for those that every namespace has.
+func names(list client.ObjectList) []string {
+	var out []string
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // which fails for what is no list
+		if object, ok := o.(client.Object); ok && object.GetName() != "kube-root-ca.crt" && object.GetName() != "default" {
+			out = append(out, fmt.Sprintf("%T %s", o, object.GetName()))
+		}
+		return nil
+	})
+	return out
+}
