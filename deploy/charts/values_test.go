@@ -12,7 +12,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-sh/joiner/api/crds"
 	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/rights"
 )
 
 // value is one of the chart's values, as values.yaml documents it.
@@ -188,6 +191,22 @@ func TestEverySettingHasAValue(t *testing.T) {
 		if isSet == (unset[flag[1]] != "") {
 			t.Errorf("setting --%s is set by the chart: %t; say why not in unset, or take it out there", flag[1], isSet)
 		}
+	}
+}
+
+// TestRightsNameWhatIsThere: package rights knows the names of objects that other packages make.
+func TestRightsNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
+	if err != nil || s.LeaderElectionName != rights.LeaseName || kube.MeasuredName != rights.MeasuredName {
+		t.Errorf("the lease is %s, package rights says %s; the ConfigMap is %s, package rights says %s (%v)", s.LeaderElectionName, rights.LeaseName, kube.MeasuredName, rights.MeasuredName, err)
+	}
+	var names []string
+	for _, m := range crds.Manifests() {
+		names = append(names, m.Name)
+	}
+	if !slices.Equal(names, rights.Definitions()) {
+		t.Errorf("the definitions are %v, package rights says %v", names, rights.Definitions())
 	}
 }
 
