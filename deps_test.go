@@ -23,6 +23,7 @@ import (
 const policy = `
 # Values: what the cluster is, and what can be bought.
 keys:
+spelling:
 capacity:
 constraint:          keys
 bitmap:              constraint
@@ -71,7 +72,7 @@ shift:               fault | github.com/aws
 firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
 
 # Loops: read, decide, act, tell.
-config:
+config:              spelling
 grant:
 rights:
 metrics:             | github.com/prometheus
@@ -79,9 +80,9 @@ controller:          capacity catalog cluster constraint packing lifecycle boots
 
 # Tools.
 emulator:            catalog permit world
-cli:                 capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli:                 spelling capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner:          catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner:          spelling catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.
