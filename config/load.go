@@ -18,15 +18,29 @@ type Note struct {
 // ErrHelp is returned when the arguments ask for help.
 var ErrHelp = errors.New("help was asked for")
 
+// FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. A variable
+// that is nobody's, and all but the name of a setting that was not given, is an error that names that setting.
+func FromProcess(args, environ []string) (Settings, []Note, error) {
+	variables := map[string]string{}
+	for _, v := range environ {
+		if name, value, ok := strings.Cut(v, "="); ok {
+			variables[name] = value
+		}
+	}
+	if err := misspelt(args, variables); err != nil {
+		return Settings{}, nil, err
+	}
+	return Load(args, func(name string) (string, bool) {
+		value, ok := variables[name]
+		return value, ok
+	})
+}
+
 // Load reads the settings: a flag wins over its variable, a variable over the default. An empty variable counts as not
 // set. Flags are written --name=value or --name value; those of true-or-false settings may stand alone.
 func Load(args []string, lookup func(variable string) (string, bool)) (Settings, []Note, error) {
 	c := Settings{ReservedCapacity: true}
-	known := map[string]setting{}
-	for _, s := range c.table() {
-		known[s.flag] = s
-	}
-	given, err := parse(args, known)
+	given, err := parse(args, c.byFlag())
 	if err != nil {
 		return Settings{}, nil, err
 	}
@@ -42,6 +56,9 @@ func Load(args []string, lookup func(variable string) (string, bool)) (Settings,
 			continue
 		}
 		if err := s.set(value); err != nil {
+			if strings.HasPrefix(value, "tcp://") && source == s.variable() {
+				err = fmt.Errorf("%w; Kubernetes writes such values for services: set enableServiceLinks: false, or --%s", err, s.flag)
+			}
 			return Settings{}, nil, fmt.Errorf("setting %s is %q: %w", source, value, err)
 		}
 	}
@@ -51,14 +68,45 @@ func Load(args []string, lookup func(variable string) (string, bool)) (Settings,
 	return c, notes(given, lookup), nil
 }
 
+// Setting is how one setting is called, and what it does.
+type Setting struct {
+	Flag     string // without hyphens before it: "batch-max-duration"
+	Variable string // "BATCH_MAX_DURATION"
+	Default  string // as text; empty for none
+	Help     string
+}
+
+// All returns the settings that this version honours, those that belong together side by side.
+func All() []Setting {
+	var c Settings
+	var out []Setting
+	for _, s := range c.table() {
+		out = append(out, Setting{Flag: s.flag, Variable: s.variable(), Default: s.fallback, Help: s.help})
+	}
+	return out
+}
+
+// Unsupported returns the settings of Karpenter's that are taken and not honoured, by flag; Help says what is missing, or is empty
+// where nothing is. Default is the value that asks for nothing that is missing.
+func Unsupported() []Setting {
+	all := unsupported()
+	var out []Setting
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		if _, also := (&Settings{}).byFlag()[flag]; also {
+			continue
+		}
+		out = append(out, Setting{Flag: flag, Variable: setting{flag: flag}.variable(), Default: all[flag].harmless, Help: all[flag].says})
+	}
+	return out
+}
+
 // Help returns one line for each setting.
 func Help() string {
-	var c Settings
 	var b strings.Builder
-	for _, s := range c.table() {
-		fmt.Fprintf(&b, "  --%-28s %s", s.flag, s.help)
-		if s.fallback != "" {
-			fmt.Fprintf(&b, " (default %s)", s.fallback)
+	for _, s := range All() {
+		fmt.Fprintf(&b, "  --%-28s %s", s.Flag, s.Help)
+		if s.Default != "" {
+			fmt.Fprintf(&b, " (default %s)", s.Default)
 		}
 		b.WriteString("\n")
 	}
@@ -78,7 +126,7 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 		s, ok := known[name]
 		_, ignored := unsupported()[name]
 		if !strings.HasPrefix(arg, "-") || !ok && !ignored {
-			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists them", arg, resembling(name, known))
+			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists them", arg, meantFlag(name, known))
 		}
 		switch {
 		case hasValue:
@@ -93,16 +141,6 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 		given[name] = value
 	}
 	return given, nil
-}
-
-// resembling names the setting that was probably meant.
-func resembling(name string, known map[string]setting) string {
-	for _, flag := range slices.Sorted(maps.Keys(known)) {
-		if name != "" && strings.Contains(strings.ReplaceAll(flag, "-", ""), strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")) {
-			return fmt.Sprintf(" (is --%s meant?)", flag)
-		}
-	}
-	return ""
 }
 
 // notes lists what was asked for in vain.

@@ -136,7 +136,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 func TestFeatureGates(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{
-		"NodeOverlay=true": true, "NodeRepair=true, NodeOverlay=true": true, "NodeOverlay=false": false, "ReservedCapacity=true": false, "Odd": false,
+		"NodeOverlay=true": true, "NodeRepair=true, NodeOverlay=true": true, "NodeOverlay=false": false, "ReservedCapacity=true": false, "CapacityBuffer=true": false,
 	} {
 		got, _, err := load("", "FEATURE_GATES="+value)
 		if err != nil || got.NodeOverlays != want {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // setting is one line of the table: how a setting is called, and how a text becomes its value.
@@ -30,11 +32,11 @@ func (s setting) variable() string {
 // table lists the settings that this version honours.
 func (c *Settings) table() []setting {
 	return []setting{
-		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: text(&c.ClusterName)},
+		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: clusterName(&c.ClusterName)},
 		{flag: "cluster-endpoint", help: "URL of the API server as nodes reach it; EKS is asked when empty", set: address(&c.ClusterEndpoint)},
 		{flag: "cluster-ca-bundle", help: "the API server's certificate authority, PEM in base64; EKS is asked when empty", set: encoded(&c.ClusterCABundle)},
 		{flag: "kubeconfig", help: "file with the way to the API server; the pod's service account when empty", set: text(&c.Kubeconfig)},
-		{flag: "aws-region", help: "AWS region; found by the AWS SDK when empty", set: text(&c.Region)},
+		{flag: "aws-region", help: "AWS region; found by the AWS SDK when empty", set: region(&c.Region)},
 
 		{flag: "batch-idle-duration", fallback: "1s", help: "plan when no new pending pod has appeared for this long", set: period(&c.BatchIdle, 0)},
 		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: period(&c.BatchMax, 0)},
@@ -48,8 +50,8 @@ func (c *Settings) table() []setting {
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask the Price List, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
-		{flag: "feature-gates", help: "NAME=true or NAME=false with commas; ReservedCapacity is on by default; built are " + builtGates(), set: gates(c.gates())},
-		{flag: "interruption-queue", help: "name of the SQS queue with EC2's interruption notices; none are heeded when empty", set: text(&c.InterruptionQueue)},
+		{flag: "feature-gates", help: "NAME=true or NAME=false with commas; ReservedCapacity is on by default; built are " + builtGates(), set: gates(c.gates(), c.karpentersGates())},
+		{flag: "interruption-queue", help: "name of the SQS queue with EC2's interruption notices; none are heeded when empty", set: queue(&c.InterruptionQueue)},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
 
@@ -76,9 +78,23 @@ func (c *Settings) table() []setting {
 	}
 }
 
+// byFlag is the table by the names of flags.
+func (c *Settings) byFlag() map[string]setting {
+	out := map[string]setting{}
+	for _, s := range c.table() {
+		out[s.flag] = s
+	}
+	return out
+}
+
 // gates are the feature gates that this version knows.
 func (c *Settings) gates() map[string]*bool {
 	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "StaticCapacity": &c.StaticPools}
+}
+
+// karpentersGates are those of Karpenter's that this version knows and does not have.
+func (c *Settings) karpentersGates() []string {
+	return []string{"CapacityBuffer", "SpotToSpotConsolidation"}
 }
 
 // builtGates names them.
@@ -94,6 +110,10 @@ func (c *Settings) check() error {
 			c.BatchIdle, c.BatchMax)
 	case c.MetricsPort != 0 && c.MetricsPort == c.ProbePort:
 		return fmt.Errorf("--metrics-port (METRICS_PORT) and --health-probe-port (HEALTH_PROBE_PORT) are both %d: give one of them another port", c.ProbePort)
+	}
+	if theirs := regionOf(c.ClusterEndpoint); theirs != "" && c.Region != "" && theirs != c.Region {
+		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of a cluster in %s, and --aws-region (AWS_REGION) is %s: one of them belongs to another cluster",
+			theirs, c.Region)
 	}
 	return nil
 }
@@ -163,7 +183,7 @@ func period(to *time.Duration, least time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
-			return errors.New("want a duration with its unit, for instance 10s or 1m30s")
+			return fmt.Errorf("want a duration with its unit, for instance 10s or 1m30s%s", withUnit(s))
 		}
 		if d < least || d < 0 {
 			return fmt.Errorf("want at least %s", least)
@@ -177,7 +197,7 @@ func count(to *int, least, most int) func(string) error {
 	return func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < least || n > most {
-			return fmt.Errorf("want a whole number from %d to %d", least, most)
+			return fmt.Errorf("want a whole number from %d to %d%s", least, most, wholeNumber(s, least, most))
 		}
 		*to = n
 		return nil
@@ -188,7 +208,7 @@ func bytes(to *int64) func(string) error {
 	return func(s string) error {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < -1 {
-			return errors.New("want a number of bytes, or -1 for no limit")
+			return fmt.Errorf("want a number of bytes, or -1 for no limit%s", inBytes(s))
 		}
 		*to = n
 		return nil
@@ -199,7 +219,7 @@ func share(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f >= 0 && f < 1) {
-			return errors.New("want a fraction of 1, for instance 0.075 for 7.5 %")
+			return fmt.Errorf("want a fraction of 1, for instance 0.075 for 7.5 %%%s", asShare(s))
 		}
 		*to = f
 		return nil
@@ -239,7 +259,7 @@ func yes(to *bool) func(string) error {
 	return func(s string) error {
 		b, err := strconv.ParseBool(s)
 		if err != nil {
-			return errors.New("want true or false")
+			return fmt.Errorf("want true or false%s", spelling.Hint(s, []string{"true", "false"}))
 		}
 		*to = b
 		return nil
@@ -257,19 +277,23 @@ func no(to *bool) func(string) error {
 	}
 }
 
-// gates reads a list of feature gates. Those it does not know are for others to judge, as in Karpenter.
-func gates(to map[string]*bool) func(string) error {
+// gates reads a list of feature gates. Those of Karpenter's that are not built are for notes to tell of; a name that nobody knows is
+// an error, or else a misspelt gate would stay as it was.
+func gates(to map[string]*bool, theirs []string) func(string) error {
+	known := append(slices.Sorted(maps.Keys(to)), theirs...)
 	return func(s string) error {
-		for _, gate := range strings.Split(s, ",") {
+		for _, gate := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
 			name, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-			if to[name] == nil {
-				continue
+			if name != "" && !slices.Contains(known, name) {
+				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, spelling.Hint(name, known), strings.Join(slices.Sorted(slices.Values(known)), ", "))
 			}
 			on, err := strconv.ParseBool(state)
-			if err != nil {
-				return fmt.Errorf("want %s=true or %s=false", name, name)
+			if name != "" && err != nil {
+				return fmt.Errorf("want %s=true or %s=false%s", name, name, spelling.Hint(state, []string{"true", "false"}))
 			}
-			*to[name] = on
+			if to[name] != nil {
+				*to[name] = on
+			}
 		}
 		return nil
 	}
@@ -283,6 +307,6 @@ func oneOf(to *string, words ...string) func(string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("want one of %s", strings.Join(words, ", "))
+		return fmt.Errorf("want one of %s%s", strings.Join(words, ", "), spelling.Hint(s, words))
 	}
 }

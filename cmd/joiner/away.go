@@ -66,7 +66,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 		return nil, err
 	}
 	if err := a.learn(ctx, settings, h, log); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w%s", err, knownRegion(cfg.Region, a.table.Regions()))
 	}
 	if a.ec2, err = ec2.New(cfg, a.identity); err != nil {
 		return nil, err
@@ -159,6 +159,9 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	if !sameAuthority(facts.CA, h.config) {
 		return fmt.Errorf("EKS cluster %q in %s is not the cluster at %s: their certificate authorities differ; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
 			settings.ClusterName, a.identity.Region, h.config.Host)
+	}
+	if err := belongs(settings, facts); err != nil {
+		return err
 	}
 	a.vpc = facts.VPC
 	a.arn = facts.ARN

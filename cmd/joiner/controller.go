@@ -34,7 +34,7 @@ Settings:
 		// The settings are those of Karpenter, in flags and in the environment; package config reads both.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			settings, notes, err := config.Load(args, os.LookupEnv)
+			settings, notes, err := config.FromProcess(args, os.Environ())
 			if errors.Is(err, config.ErrHelp) {
 				return cmd.Help()
 			}

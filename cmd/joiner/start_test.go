@@ -30,6 +30,10 @@ func TestControllerRefusesToStart(t *testing.T) {
 		"no cluster name": {want: "CLUSTER_NAME"},
 		"a bad setting":   {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
 		"an unknown one":  {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
+		"a misspelt variable": {
+			args: []string{"--cluster-name=c"}, env: map[string]string{"INTERUPTION_QUEUE": "q"},
+			want: "there is no variable INTERUPTION_QUEUE: is INTERRUPTION_QUEUE (--interruption-queue) meant?",
+		},
 		"no way to cluster": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"},
 			want: "find the API server: there is no kubeconfig at /nowhere/at/all; set --kubeconfig (KUBECONFIG), ",
@@ -39,7 +43,7 @@ func TestControllerRefusesToStart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"CLUSTER_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"} {
+			for _, variable := range []string{"CLUSTER_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "INTERUPTION_QUEUE"} {
 				t.Setenv(variable, c.env[variable])
 			}
 			var out, errs bytes.Buffer

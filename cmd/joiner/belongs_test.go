@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/config"
+)
+
+// TestBelongs: what was copied from another cluster's installation is found before a node is told of it.
+func TestBelongs(t *testing.T) {
+	t.Parallel()
+	authority := func(name string) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(name)}))
+	}
+	const endpoint = "https://AAAA.gr7.us-east-1.eks.amazonaws.com"
+	facts := access.Facts{Endpoint: endpoint, CA: authority("a")}
+	for name, c := range map[string]struct {
+		settings config.Settings
+		facts    access.Facts
+		want     string // of the error; empty for none
+	}{
+		"nothing given":              {config.Settings{}, facts, ""},
+		"its own":                    {config.Settings{ClusterEndpoint: endpoint, ClusterCABundle: authority("a")}, facts, ""},
+		"its own, written otherwise": {config.Settings{ClusterEndpoint: strings.ToLower(endpoint) + ":443"}, facts, ""},
+		"its own, by the other name": {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
+		"a name of one's own":        {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
+		"EKS does not say":           {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com", ClusterCABundle: authority("b")}, access.Facts{}, ""},
+		"another one's endpoint": {
+			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
+			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": is ` + endpoint + " meant?",
+		},
+		"another one's certificates": {config.Settings{ClusterCABundle: authority("b")}, facts, "CLUSTER_CA_BUNDLE) is not that of EKS cluster"},
+	} {
+		text := ""
+		if err := belongs(c.settings, c.facts); err != nil {
+			text = err.Error()
+		}
+		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) || strings.Contains(text, "\n") {
+			t.Errorf("%s: %q, want one line with %q", name, text, c.want)
+		}
+	}
+}
+
+func TestKnownRegion(t *testing.T) {
+	t.Parallel()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for region, want := range map[string]string{
+		"us-east-1": "", "us-eest-1": "is us-east-1 meant?", "eu-wset-1": "is eu-west-1 meant?", "moon-base-900": "",
+	} {
+		if got := knownRegion(region, table.Regions()); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", region, got, want)
+		}
+	}
+}

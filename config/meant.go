@@ -1,0 +1,137 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/spelling"
+)
+
+// meantFlag names the setting that was probably meant. What stands before the last dot is how a chart groups its values.
+func meantFlag(name string, known map[string]setting) string {
+	if near := spelling.Nearest(name[strings.LastIndex(name, ".")+1:], slices.Collect(maps.Keys(known))); near != "" {
+		return fmt.Sprintf(" (is --%s meant?)", near)
+	}
+	return ""
+}
+
+// withUnit is what a duration without its unit probably means.
+func withUnit(s string) string {
+	if _, err := time.ParseDuration(s + "s"); err == nil {
+		return " (is " + s + "s meant?)"
+	}
+	return ""
+}
+
+// wholeNumber is the number in the range that is nearest to what was given.
+func wholeNumber(s string, least, most int) string {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != f {
+		return ""
+	}
+	return fmt.Sprintf(" (is %.0f meant?)", min(max(f, float64(least)), float64(most)))
+}
+
+// inBytes reads sizes as Kubernetes and people write them: 1Gi, 512MiB, 2 GB.
+func inBytes(s string) string {
+	m := regexp.MustCompile(`(?i)^(\d+)\s*([kmgt])(i?)b?$`).FindStringSubmatch(s)
+	if m == nil {
+		return ""
+	}
+	n, err := strconv.ParseInt(m[1], 10, 32)
+	if err != nil {
+		return ""
+	}
+	unit := int64(1000)
+	if m[3] != "" {
+		unit = 1024
+	}
+	for range strings.Index("kmgt", strings.ToLower(m[2])) + 1 {
+		n *= unit
+	}
+	return fmt.Sprintf(" (is %d meant?)", n)
+}
+
+// asShare is the fraction that a percentage probably means.
+func asShare(s string) string {
+	f, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(s, "%")), 64)
+	if err != nil || !(f > 0 && f < 100) {
+		return ""
+	}
+	return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f/100, 'f', -1, 64))
+}
+
+// clusterName reads the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
+func clusterName(to *string) func(string) error {
+	name := regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+	return func(s string) error {
+		if !name.MatchString(s) {
+			return fmt.Errorf("want the name of an EKS cluster, which has letters, digits, hyphens and underscores%s", lastOf(s, "/", name))
+		}
+		*to = s
+		return nil
+	}
+}
+
+// queue reads the name of an SQS queue: up to 80 letters, digits, hyphens and underscores, and .fifo.
+func queue(to *string) func(string) error {
+	name := regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}(\.fifo)?$`)
+	return func(s string) error {
+		if s != "" && !name.MatchString(s) {
+			return fmt.Errorf("want the name of the queue, not its URL or ARN%s", lastOf(s, "/:", name))
+		}
+		*to = s
+		return nil
+	}
+}
+
+// lastOf is the last part of an ARN, a URL or a path, if that is a name.
+func lastOf(s, separators string, name *regexp.Regexp) string {
+	last := s[strings.LastIndexAny(s, separators)+1:]
+	if last == s || !name.MatchString(last) {
+		return ""
+	}
+	return " (is " + last + " meant?)"
+}
+
+// regionName is what regions look like: us-east-1, us-gov-west-1, eusc-de-east-1.
+var regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d+$`)
+
+// region reads the name of an AWS region. Which there are is not for this package to know.
+func region(to *string) func(string) error {
+	return func(s string) error {
+		switch plain := strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), "abcdefghijklmnopqrstuvwxyz"); {
+		case s == "" || regionName.MatchString(s):
+			*to = s
+			return nil
+		case regionName.MatchString(plain):
+			return fmt.Errorf("want an AWS region, not a zone (is %s meant?)", plain)
+		}
+		return errors.New("want an AWS region, for instance us-east-1")
+	}
+}
+
+// regionOf is the region that stands in an endpoint of EKS, or "" for any other address.
+func regionOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	host := u.Hostname()
+	if !strings.HasSuffix(host, ".amazonaws.com") && !strings.HasSuffix(host, ".amazonaws.com.cn") && !strings.HasSuffix(host, ".api.aws") {
+		return ""
+	}
+	for _, label := range strings.Split(host, ".") {
+		if regionName.MatchString(label) {
+			return label
+		}
+	}
+	return ""
+}

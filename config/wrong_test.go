@@ -1,0 +1,109 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWrongValuesAreNamed: whatever is wrong ends in one line that names it and, where there is one, the right one nearest to it; and
+// nothing of the settings is given out.
+func TestWrongValuesAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args, env string
+		want      string
+	}{
+		"flag misspelt":               {"--cluster-nmae=c", "", `there is no setting "--cluster-nmae=c" (is --cluster-name meant?): joiner controller --help lists them`},
+		"flag of the chart":           {"--settings.batchMaxDuration=3s", "", "(is --batch-max-duration meant?)"},
+		"flag in camel case":          {"--isolatedVPC", "", "(is --isolated-vpc meant?)"},
+		"flag like nothing":           {"--colour=red", "", `there is no setting "--colour=red": `},
+		"variable misspelt":           {"", "INTERUPTION_QUEUE=q", "there is no variable INTERUPTION_QUEUE: is INTERRUPTION_QUEUE (--interruption-queue) meant?"},
+		"variable with hyphens":       {"", "LOG-LEVEL=debug", "there is no variable LOG-LEVEL: is LOG_LEVEL (--log-level) meant?"},
+		"variable in lower case":      {"", "log_level=debug", "there is no variable log_level: is LOG_LEVEL (--log-level) meant?"},
+		"variable of what is unbuilt": {"", "ENABLE_ZONAL_SHIFTS=true", "is ENABLE_ZONAL_SHIFT (--enable-zonal-shift) meant?"},
+		"port misspelt":               {"", "HEALTH_PROB_PORT=9000", "is HEALTH_PROBE_PORT (--health-probe-port) meant?"},
+		"our name before it":          {"", "JOINER_LOG_LEVEL=debug", "there is no variable JOINER_LOG_LEVEL: those of settings have no prefix, write LOG_LEVEL (or --log-level)"},
+		"theirs before it":            {"", "KARPENTER_FEATURE_GATES=NodeRepair=true", "write FEATURE_GATES (or --feature-gates)"},
+		"our name, although given":    {"--log-level=info", "JOINER_LOG_LEVEL=debug", "write LOG_LEVEL (or --log-level)"},
+		"gate misspelt":               {"", "FEATURE_GATES=NodeOverlays=true", "there is no feature gate NodeOverlays (is NodeOverlay meant?): there are CapacityBuffer, "},
+		"gate misspelt, off":          {"--feature-gates=ReservedCapcity=false", "", "(is ReservedCapacity meant?)"},
+		"gate of the other list":      {"--feature-gates=NodeClassCEL=true", "", "there is no feature gate NodeClassCEL: "},
+		"gate half open":              {"", "FEATURE_GATES=NodeOverlay=treu", "want NodeOverlay=true or NodeOverlay=false (is true meant?)"},
+		"word misspelt":               {"--preference-policy=Repsect", "", `setting --preference-policy is "Repsect": want one of Respect, Ignore (is Respect meant?)`},
+		"level misspelt":              {"", "LOG_LEVEL=eror", "(is error meant?)"},
+		"truth misspelt":              {"", "ISOLATED_VPC=ture", "want true or false (is true meant?)"},
+		"duration without unit":       {"", "BATCH_MAX_DURATION=10", "(is 10s meant?)"},
+		"duration too short":          {"", "AMI_REFRESH_INTERVAL=1ms", "want at least 1s"},
+		"number too large":            {"--metrics-port=99999", "", "want a whole number from 0 to 65535 (is 65535 meant?)"},
+		"number too small":            {"--reserved-enis=-1", "", "(is 0 meant?)"},
+		"number with a fraction":      {"--kube-client-burst=300.0", "", "(is 300 meant?)"},
+		"share as percentage":         {"", "VM_MEMORY_OVERHEAD_PERCENT=7.5", "(is 0.075 meant?)"},
+		"share with its sign":         {"", "VM_MEMORY_OVERHEAD_PERCENT=10%", "(is 0.1 meant?)"},
+		"bytes as a quantity":         {"", "MEMORY_LIMIT=1Gi", "(is 1073741824 meant?)"},
+		"port of a service":           {"", "METRICS_PORT=tcp://10.0.0.7:80", "enableServiceLinks: false, or --metrics-port"},
+		"queue by URL":                {"", "INTERRUPTION_QUEUE=https://sqs.us-east-1.amazonaws.com/111122223333/notices", "(is notices meant?)"},
+		"queue by ARN":                {"", "INTERRUPTION_QUEUE=arn:aws:sqs:us-east-1:111122223333:notices", "(is notices meant?)"},
+		"cluster by ARN":              {"", "CLUSTER_NAME=arn:aws:eks:us-east-1:111122223333:cluster/prod", "(is prod meant?)"},
+		"zone for region":             {"--aws-region=us-east-1a", "", "not a zone (is us-east-1 meant?)"},
+		"no region at all":            {"--aws-region=Ohio", "", "for instance us-east-1"},
+		"another cluster's endpoint": {
+			"--aws-region=eu-west-1", "CLUSTER_ENDPOINT=https://ABCD.gr7.us-east-1.eks.amazonaws.com",
+			"--cluster-endpoint (CLUSTER_ENDPOINT) is that of a cluster in us-east-1, and --aws-region (AWS_REGION) is eu-west-1: ",
+		},
+	} {
+		environ := []string{"CLUSTER_NAME=c", "PATH=/bin"}
+		if c.env != "" {
+			environ = append(environ, c.env)
+		}
+		got, _, err := FromProcess(strings.Fields(c.args), environ)
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || got.ClusterName != "" {
+			t.Errorf("%s: %q, settings for cluster %q; want one line with %q, and none", name, err, got.ClusterName, c.want)
+		}
+	}
+}
+
+// TestOthersVariablesAreLetBe: the environment is not ours alone.
+func TestOthersVariablesAreLetBe(t *testing.T) {
+	t.Parallel()
+	for name, environ := range map[string][]string{
+		"a service called joiner":   {"JOINER_SERVICE_HOST=10.0.0.1", "JOINER_PORT=tcp://10.0.0.1:8080", "JOINER_METRICS_PORT=tcp://10.0.0.1:8080", "JOINER_PORT_8080_TCP_ADDR=10.0.0.1"},
+		"a service like a setting":  {"METRICS_SERVICE_PORT=8080", "METRIC_PORT=tcp://10.0.0.1:80"},
+		"the right one is given":    {"LOG_LEVEL=info", "LOGLEVEL=debug"},
+		"empty":                     {"INTERUPTION_QUEUE="},
+		"only alike":                {"RUST_LOG_LEVEL=debug", "OLD_CLUSTER_NAME=x", "AWS_DEFAULT_REGION=us-east-1", "HOME=/", "JOINER_BINARY=/bin/joiner"},
+		"misspelt without harm":     {"CPU_REQUEST=100m", "KARPENTER_SERVICE=karpenter"},
+		"theirs, and taken as such": {"KARPENTER_SERVICE=joiner", "EKS_CONTROL_PLANE=false", "CPU_REQUESTS=1"},
+		"an odd one":                {"=C:=C:\\", "NOTHING"},
+	} {
+		got, notes, err := FromProcess(nil, append(slices.Clone(environ), "CLUSTER_NAME=c"))
+		if err != nil || got.ClusterName != "c" || len(notes) > 0 {
+			t.Errorf("%s: %v, %v", name, notes, err)
+		}
+	}
+	if _, _, err := FromProcess([]string{"--log-level=info"}, []string{"CLUSTER_NAME=c", "LOGLEVEL=debug"}); err != nil {
+		t.Errorf("a variable like one that a flag gives: %v", err)
+	}
+}
+
+// TestEndpointsOfOthers: an address that is not EKS's own says nothing of a region.
+func TestEndpointsOfOthers(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]string{
+		"https://ABCD.gr7.us-east-1.eks.amazonaws.com":         "us-east-1",
+		"https://ABCD.sk1.cn-north-1.eks.amazonaws.com.cn":     "cn-north-1",
+		"https://ABCD.eks-cluster.eu-central-1.api.aws":        "eu-central-1",
+		"https://api.us-east-1.example.com":                    "",
+		"https://10.0.0.1:6443":                                "",
+		"":                                                     "",
+		"https://ABCD.gr7.us-gov-west-1.eks.amazonaws.com:443": "us-gov-west-1",
+	} {
+		if got := regionOf(endpoint); got != want {
+			t.Errorf("%s: %q, want %q", endpoint, got, want)
+		}
+	}
+}
