@@ -66,6 +66,7 @@ It ends with 0 when it has a plan, also when some pods have no place in it; with
 		"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
 	flags.StringToIntVar(&p.instances, "reservation", nil, "how many instances are left in a capacity reservation, as `ID=COUNT`; may be repeated")
 	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
+	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 	return cmd
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/firstboot"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // renderFlags are those of joiner render userdata.
@@ -28,6 +29,7 @@ type renderFlags struct {
 	files  []string
 	market marketFlags
 	out    output
+	live   clusterFlags
 
 	class, pool   string // names; empty: the only one
 	instanceType  string
@@ -41,9 +43,8 @@ func newRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Write what Joiner would send to AWS",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	group(cmd)
 	cmd.AddCommand(newRenderUserData(), newRenderPolicy())
 	return cmd
 }
@@ -51,20 +52,22 @@ func newRender() *cobra.Command {
 func newRenderUserData() *cobra.Command {
 	var r renderFlags
 	cmd := &cobra.Command{
-		Use:   "userdata -f PATH… --instance-type TYPE",
+		Use:   "userdata [-f PATH…] --instance-type TYPE",
 		Short: "Write the user data of an EC2NodeClass for an instance type",
 		Long: `Writes the user data that an instance of the type gets under an EC2NodeClass, its
 own user data merged in, and the arguments and the configuration that the
 kubelet is given by it. What the image sets by itself is not shown.
 
-The manifests hold the EC2NodeClass. If there is a NodePool for it, its labels
+The manifests hold the EC2NodeClass; without -f it is looked for in the cluster
+of your kubeconfig. If there is a NodePool for it, its labels
 and taints are in the user data, too. The image is that of the status; without
 a status, the version that the alias pins counts.
 
 What is known of the cluster comes from flags; what is not given gets a
 placeholder, and a note says so. It ends with 2 when the user data cannot be
 made, for instance because it is longer than EC2 takes.`,
-		Example: `  joiner render userdata -f nodeclass.yaml --instance-type m7g.large
+		Example: `  joiner render userdata --nodepool general --instance-type m7g.large
+  joiner render userdata -f nodeclass.yaml --instance-type m7g.large
   kubectl get ec2nodeclasses,nodepools -o yaml | joiner render userdata -f - --nodepool general --instance-type m5.large -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,11 +75,17 @@ made, for instance because it is longer than EC2 takes.`,
 		},
 	}
 	r.flags(cmd.Flags())
+	completes(cmd, map[string]cobra.CompletionFunc{
+		"context":   r.live.contexts,
+		"nodepool":  ofManifests(&r.files, poolNames, r.live.names(nodePools())),
+		"nodeclass": ofManifests(&r.files, classNames, r.live.names(nodeClasses())),
+	})
 	return cmd
 }
 
 func (r *renderFlags) flags(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input); may be repeated")
+	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+	r.live.flags(flags)
 	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
 	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")
 	flags.StringVar(&r.pool, "nodepool", "", "the `NAME` of the NodePool; needed if several use the EC2NodeClass")
@@ -107,7 +116,7 @@ type rendered struct {
 
 func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	// 1. Read.
-	class, pool, err := r.read(s)
+	class, pool, err := r.read(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -158,15 +167,12 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	return r.out.write(s.Out, func() string { return text }, func() any { return answer })
 }
 
-// read finds the class and the pool among the manifests. The pool is nil if none uses the class.
-func (r *renderFlags) read(s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
-	switch {
-	case len(r.files) == 0:
-		return nil, nil, errors.New("name the manifests that hold the EC2NodeClass: -f PATH")
-	case r.instanceType == "":
+// read finds the class and the pool among the manifests, or in the cluster. The pool is nil if none uses the class.
+func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
+	if r.instanceType == "" {
 		return nil, nil, errors.New("name the instance type: --instance-type m5.large")
 	}
-	m, err := kube.ReadFiles(r.files, s.In)
+	m, err := r.objects(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +180,7 @@ func (r *renderFlags) read(s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, er
 	if r.pool != "" {
 		i := slices.IndexFunc(m.Pools, func(p *karpv1.NodePool) bool { return p.Name == r.pool })
 		if i < 0 {
-			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool among the manifests", r.pool)
+			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool %s%s", r.pool, r.where(), spelling.Hint(r.pool, poolNames(m)))
 		}
 		pool = m.Pools[i]
 	}
@@ -205,9 +211,9 @@ func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.Node
 	}
 	switch {
 	case name != "":
-		return nil, fmt.Errorf("there is no EC2NodeClass %s among the manifests: add its file with -f", name)
+		return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s: add its file with -f", name, r.where(), spelling.Hint(name, names))
 	case len(classes) == 0:
-		return nil, errors.New("there is no EC2NodeClass among the manifests: add its file with -f")
+		return nil, fmt.Errorf("there is no EC2NodeClass %s: add its file with -f", r.where())
 	case len(classes) > 1:
 		slices.Sort(names)
 		return nil, fmt.Errorf("there are several EC2NodeClasses: choose one with --nodeclass: %s", strings.Join(names, ", "))

@@ -45,9 +45,11 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 	root.SetIn(s.In)
 	root.SetOut(&answer{w: s.Out})
 	root.SetErr(s.Err)
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(flagProblem)
+	group(root)
 	root.AddCommand(newPlan(), newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
+	completeFlags(root)
 	return root
 }
 

@@ -20,12 +20,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"joiner": func() {
-			root := cli.Root("test", cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
-			os.Exit(cli.Run(context.Background(), root, os.Args[1:]))
-		},
-	})
+	joiner := func() {
+		root := cli.Root("test", cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+		os.Exit(cli.Run(context.Background(), root, cli.CalledAs(root, os.Args[0], os.Args[1:])))
+	}
+	testscript.Main(m, map[string]func(){"joiner": joiner, "kubectl-joiner": joiner, "kubectl_complete-joiner": joiner})
 }
 
 // TestScripts runs the command line as a user does. Each script has its own
@@ -97,9 +96,14 @@ func newAWS(t *testing.T) *emulator.Server {
 	return &emulator.Server{World: w}
 }
 
-// answerBadly is a service that is broken in the way that the path names.
+// answerBadly is a service that is broken in the way that the path names. Below /names it is an API server that knows names and no
+// more; below /slow it says nothing until the client has gone.
 func answerBadly(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case strings.HasPrefix(r.URL.Path, "/names/"):
+		nameObjects(w, strings.TrimPrefix(r.URL.Path, "/names"))
+	case strings.HasPrefix(r.URL.Path, "/slow/"):
+		<-r.Context().Done()
 	case r.URL.Path == "/garbage/":
 		_, _ = w.Write([]byte("<html>a proxy was here</html>"))
 	case strings.HasPrefix(r.URL.Path, "/unauthorized"):
@@ -126,4 +130,18 @@ func forbid(w http.ResponseWriter, path string) {
 			"message": "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" at the cluster scope"}`
 	}
 	_, _ = w.Write([]byte(answer))
+}
+
+// nameObjects is an API server that is asked for the names of objects.
+func nameObjects(w http.ResponseWriter, path string) {
+	names, ok := map[string]string{
+		"/apis/karpenter.sh/v1/nodepools":           `{"metadata": {"name": "spot"}}, {"metadata": {"name": "general"}}, {"metadata": {"name": "gpu"}}`,
+		"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": `{"metadata": {"name": "default"}}`,
+	}[path]
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": [` + names + `]}`))
 }

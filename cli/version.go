@@ -1,19 +1,29 @@
 package cli
 
 import (
-	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 )
 
+// versionFacts are the answer of joiner version, as -o json writes it.
+type versionFacts struct {
+	Version  string `json:"version"` // and the commit, if it is known
+	Go       string `json:"go"`
+	Platform string `json:"platform"` // "linux/arm64"
+}
+
 func newVersion(version string) *cobra.Command {
-	return &cobra.Command{
+	var out output
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "joiner "+version)
-			return err
+			facts := versionFacts{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			return out.write(cmd.OutOrStdout(), func() string { return "joiner " + version + "\n" }, func() any { return facts })
 		},
 	}
+	out.flag(cmd.Flags())
+	return cmd
 }

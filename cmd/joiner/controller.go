@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
@@ -33,6 +34,7 @@ Settings:
 ` + config.Help(),
 		// The settings are those of Karpenter, in flags and in the environment; package config reads both.
 		DisableFlagParsing: true,
+		ValidArgsFunction:  cli.Settings,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, notes, err := config.FromProcess(args, os.Environ())
 			if errors.Is(err, config.ErrHelp) {
@@ -91,20 +93,6 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	}
 	log.Info("stopped")
 	return nil
-}
-
-// commit is that of the checkout that the binary was built from, empty if it was not.
-func commit() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
 }
 
 // parts is what the loops are made from.

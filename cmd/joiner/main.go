@@ -12,20 +12,42 @@ import (
 func main() {
 	// Signals are left to end the process: only the controller has something to bring to an end first.
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	os.Exit(cli.Run(context.Background(), cli.Root(version(), streams, commands()...), os.Args[1:]))
+	root := cli.Root(version(), streams, commands()...)
+	os.Exit(cli.Run(context.Background(), root, cli.CalledAs(root, os.Args[0], os.Args[1:])))
 }
 
-// version is that of the module, and the commit when built from a checkout.
+// What hack/build writes into the binary, by the linker's -X: the release, "v0.2.0" or "v0.2.0-7-gd2bf13c3a8f1" between releases, and the
+// commit. Nothing else changes them.
+var release, revision string
+
+// version is the release and the commit, as far as they are known.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	text := release
+	if info, ok := debug.ReadBuildInfo(); text == "" && ok {
+		text = info.Main.Version
 	}
-	text := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			text += " " + s.Value[:min(12, len(s.Value))]
-		}
+	if text == "" {
+		text = "unknown"
+	}
+	if c := commit(); c != "" {
+		text += " " + c[:min(12, len(c))]
 	}
 	return text
+}
+
+// commit is that of the checkout that the binary was built from, empty if it was not.
+func commit() string {
+	if revision != "" {
+		return revision
+	}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
 }
