@@ -18,51 +18,53 @@ type Reason string
 // The reasons, by the kind of object they are told about.
 const (
 	// Pods.
-	ReasonFailedScheduling Reason = "FailedScheduling" // warning: no place, and why not
-	ReasonNominated        Reason = "Nominated"        // which claim or node is meant for it
-	ReasonEvicted          Reason = "Evicted"
-	ReasonDisrupted        Reason = "Disrupted" // deleted by force
+	ReasonFailedScheduling Reason = "FailedScheduling" // the last plan has no place for the pod; the message says why not
+	ReasonNominated        Reason = "Nominated"        // which NodeClaim or Node is meant for the pod
+	ReasonEvicted          Reason = "Evicted"          // the pod was asked to leave its node
+	ReasonDisrupted        Reason = "Disrupted"        // the pod was deleted by force: the grace period of its node ends
 
-	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation" // warning
-	ReasonDoNotDisruptUntil   Reason = "DoNotDisruptUntil"
-	ReasonDoNotDisruptElapsed Reason = "DoNotDisruptGracePeriodElapsed"
+	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation"  // the annotation protects nothing, being neither true nor a duration
+	ReasonDoNotDisruptUntil   Reason = "DoNotDisruptUntil"              // the node leaves, and the pod stays until this time
+	ReasonDoNotDisruptElapsed Reason = "DoNotDisruptGracePeriodElapsed" // the time of the pod's protection is over
 
 	// NodePools.
-	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // warning
-	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // warning: nothing is bought in a zone now
-	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"
+	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // nothing that is sold meets the pool's requirements
+	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // traffic is shifted away from a zone: nothing is bought there now
+	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"         // the zone is used again
 
 	// NodeClaims.
-	ReasonLaunched             Reason = "Launched"
-	ReasonRegistered           Reason = "Registered"
-	ReasonInitialized          Reason = "Initialized"
-	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // warning
-	ReasonLaunchFailed         Reason = "LaunchFailed"              // warning
-	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // warning
-	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // warning
-	ReasonNotJoining           Reason = "NodeNotJoining"            // warning: late, with the cause as far as it is known
+	ReasonLaunched             Reason = "Launched"                  // which instance was bought
+	ReasonRegistered           Reason = "Registered"                // the Node has joined
+	ReasonInitialized          Reason = "Initialized"               // the Node is ready
+	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // EC2 had none of what the claim could be; its pods are planned anew
+	ReasonLaunchFailed         Reason = "LaunchFailed"              // EC2 refused the launch, or could not be asked
+	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // the Node joined without the taint that its bootstrap should set
+	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
+	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or gone, with the cause as far as it is known
 
-	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // its replacement is on its way
+	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // the node's replacement is on its way
 
 	// NodeClaims and Nodes.
-	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // warning
-	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"
-	ReasonRepairBlocked          Reason = "NodeRepairBlocked" // warning: too many nodes are unwell
+	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // when the node's pods are deleted by force
+	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"          // the node is taken away, and why
+	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // the node is unwell and stays: too many of its pool are
 
 	// NodeClaims and Nodes: what AWS said about their machine.
-	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // warning
-	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // warning
-	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"
-	ReasonInstanceStopping          Reason = "InstanceStopping"          // warning
-	ReasonInstanceTerminating       Reason = "InstanceTerminating"       // warning
-	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"         // warning
-	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption" // warning
+	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 takes the spot instance back in two minutes
+	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
+	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 sees a higher risk for the spot instance
+	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
+	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops the instance
+	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of what AWS said
 
 	// Nodes.
-	ReasonFailedDraining   Reason = "FailedDraining" // warning
-	ReasonAwaitingVolumes  Reason = "AwaitingVolumeDetachment"
-	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // warning, on EC2NodeClasses
-	ReasonNamesake         Reason = "NamesakeSeen"      // warning: another cluster of this name is at work
+	ReasonFailedDraining  Reason = "FailedDraining"           // which pod keeps the node from being emptied
+	ReasonAwaitingVolumes Reason = "AwaitingVolumeDetachment" // which volumes are still attached
+
+	// EC2NodeClasses.
+	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // what is wrong with it
+	ReasonNamesake         Reason = "NamesakeSeen"      // another cluster of this name is at work
 )
 
 // isWarning reports whether the reason asks for somebody's attention.

@@ -61,7 +61,7 @@ const (
 
 	// LabelCapacityReservationID is the reservation that a reserved node runs in.
 	LabelCapacityReservationID = Group + "/capacity-reservation-id"
-	// LabelCapacityReservationType is one of the CapacityReservationType constants.
+	// LabelCapacityReservationType is default or capacity-block.
 	LabelCapacityReservationType = Group + "/capacity-reservation-type"
 	// LabelCapacityReservationInterruptible is "true" or "false".
 	LabelCapacityReservationInterruptible = Group + "/capacity-reservation-interruptible"
@@ -86,7 +86,7 @@ const (
 	AnnotationInstanceProfile = Group + "/instance-profile-name"
 	// AnnotationTagged on a NodeClaim is "true" when its machine carries the tags that only a joined node can have.
 	AnnotationTagged = Group + "/tagged"
-	// AnnotationClusterNameTagged on a NodeClaim is "true" when its machine carries TagEKSClusterName.
+	// AnnotationClusterNameTagged on a NodeClaim is "true" when its machine carries the tag TagEKSClusterName.
 	AnnotationClusterNameTagged = "compatibility." + Group + "/cluster-name-tagged"
 )
 
@@ -95,7 +95,7 @@ const FinalizerTermination = Group + "/termination"
 
 // Tags in AWS. Beside them stands karpv1.KeyClusterUID.
 const (
-	// TagClusterPrefix and the cluster's name make the tag whose value is TagClusterOwned.
+	// TagClusterPrefix is what the cluster's name follows; the value is TagClusterOwned.
 	TagClusterPrefix = "kubernetes.io/cluster/"
 	// TagClusterOwned is the value that says that the cluster, and nobody else, removes the thing.
 	TagClusterOwned = "owned"

@@ -119,38 +119,39 @@ const (
 // Conditions of an EC2NodeClass. Ready stands on all of them; on CapacityReservationsReady only where reserved capacity
 // is switched on.
 const (
-	ConditionAMIsReady                 = "AMIsReady"
-	ConditionSubnetsReady              = "SubnetsReady"
-	ConditionSecurityGroupsReady       = "SecurityGroupsReady"
-	ConditionInstanceProfileReady      = "InstanceProfileReady"
-	ConditionValidationSucceeded       = "ValidationSucceeded"
-	ConditionPlacementGroupReady       = "PlacementGroupReady"
+	// ConditionAMIsReady says that images were found.
+	ConditionAMIsReady = "AMIsReady"
+	// ConditionSubnetsReady says that subnets were found.
+	ConditionSubnetsReady = "SubnetsReady"
+	// ConditionSecurityGroupsReady says that security groups were found.
+	ConditionSecurityGroupsReady = "SecurityGroupsReady"
+	// ConditionInstanceProfileReady says that nodes have an instance profile with their role.
+	ConditionInstanceProfileReady = "InstanceProfileReady"
+	// ConditionValidationSucceeded says that EC2 would launch what the spec asks for.
+	ConditionValidationSucceeded = "ValidationSucceeded"
+	// ConditionPlacementGroupReady says that the placement group was found, or that none is asked for.
+	ConditionPlacementGroupReady = "PlacementGroupReady"
+	// ConditionCapacityReservationsReady says that capacity reservations were looked for.
 	ConditionCapacityReservationsReady = "CapacityReservationsReady"
 )
 
 // Reasons of an EC2NodeClass's conditions.
 const (
-	// ReasonSubnetsNotFound and ReasonSecurityGroupsNotFound: no term found any.
-	ReasonSubnetsNotFound        = "SubnetsNotFound"
-	ReasonSecurityGroupsNotFound = "SecurityGroupsNotFound"
-	// ReasonAMINotFound: no term found any image. ReasonUnsupportedAlias: this Kubernetes version has no such image.
-	ReasonAMINotFound      = "AMINotFound"
-	ReasonUnsupportedAlias = "UnsupportedAlias"
-	// ReasonPlacementGroupNotFound: there is none. ReasonPlacementGroupResolutionFailed: AWS could not say.
-	ReasonPlacementGroupNotFound         = "PlacementGroupNotFound"
-	ReasonPlacementGroupResolutionFailed = "PlacementGroupResolutionFailed"
-	// Reasons of ValidationSucceeded.
-	ReasonClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"
-	ReasonDependenciesNotReady                = "DependenciesNotReady"
-	ReasonTagValidationFailed                 = "TagValidationFailed"
-	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
-	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
-	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"
-	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
-	// ReasonInvalidKubeletConfiguration: the kubelet knows no such setting or value. ReasonUnsupportedKubeletConfiguration:
-	// the AMI family has no way to set it.
-	ReasonInvalidKubeletConfiguration     = "InvalidKubeletConfiguration"
-	ReasonUnsupportedKubeletConfiguration = "UnsupportedKubeletConfiguration"
+	ReasonSubnetsNotFound                     = "SubnetsNotFound"                     // no term found any subnet
+	ReasonSecurityGroupsNotFound              = "SecurityGroupsNotFound"              // no term found any security group
+	ReasonAMINotFound                         = "AMINotFound"                         // no term found any image
+	ReasonUnsupportedAlias                    = "UnsupportedAlias"                    // this Kubernetes version has no such image
+	ReasonPlacementGroupNotFound              = "PlacementGroupNotFound"              // there is no such placement group
+	ReasonPlacementGroupResolutionFailed      = "PlacementGroupResolutionFailed"      // AWS could not say whether there is one
+	ReasonClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"         // the CIDR of the cluster's services is not known
+	ReasonDependenciesNotReady                = "DependenciesNotReady"                // it waits for the conditions that it names
+	ReasonTagValidationFailed                 = "TagValidationFailed"                 // a tag is not for users to set
+	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed" // IAM does not allow the launch template
+	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"          // IAM does not allow CreateFleet
+	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"         // IAM does not allow RunInstances
+	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"           // the user data is longer than EC2 takes
+	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"         // the kubelet knows no such setting or value
+	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"     // the AMI family has no way to set it
 )
 
 // StatusConditions is the view of the node class's conditions. Ready stands on all but CapacityReservationsReady, and

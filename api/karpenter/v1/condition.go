@@ -1,15 +1,15 @@
 package v1
 
-// ConditionReady sums up the others on NodePool, NodeClaim and node class alike. See ConditionSet.
+// ConditionReady sums up the others on NodePool, NodeClaim, node class and overlay alike (ConditionSet).
 const ConditionReady = "Ready"
 
-// Reasons that ConditionSet writes itself. The reason of a condition that is True is the condition's type.
+// Reasons of every condition, which ConditionSet writes itself. The reason of a condition that is True is the condition's type.
 const (
-	// ReasonAwaitingReconciliation is the reason of a condition that nobody has looked at yet.
+	// ReasonAwaitingReconciliation is that of a condition that nobody has looked at yet.
 	ReasonAwaitingReconciliation = "AwaitingReconciliation"
-	// ReasonReconcilingDependents is the reason of Ready=Unknown.
+	// ReasonReconcilingDependents is that of Ready=Unknown: one that it stands on is Unknown, and none is False.
 	ReasonReconcilingDependents = "ReconcilingDependents"
-	// ReasonUnhealthyDependents is the reason of Ready=False.
+	// ReasonUnhealthyDependents is that of Ready=False: one that it stands on is False.
 	ReasonUnhealthyDependents = "UnhealthyDependents"
 )
 
@@ -25,11 +25,11 @@ const (
 
 // Reasons of a NodePool's conditions.
 const (
-	ReasonNodePoolValidationFailed  = "NodePoolValidationFailed"
-	ReasonNodeClassNotFound         = "NodeClassNotFound"
-	ReasonNodeClassTerminating      = "NodeClassTerminating"
-	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
-	ReasonRegistrationFailed        = "RegistrationFailed"
+	ReasonNodePoolValidationFailed  = "NodePoolValidationFailed"  // the spec holds something that cannot be
+	ReasonNodeClassNotFound         = "NodeClassNotFound"         // there is no such node class
+	ReasonNodeClassTerminating      = "NodeClassTerminating"      // the node class is being deleted
+	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown" // nobody has looked at the node class yet
+	ReasonRegistrationFailed        = "RegistrationFailed"        // too many of the last launches led to no node
 )
 
 // Conditions of a NodeClaim. Ready stands on the first three.
@@ -53,22 +53,22 @@ const (
 	ConditionInstanceTerminating = "InstanceTerminating"
 	// ConditionConsistentStateFound says that the node has what its instance type promised.
 	ConditionConsistentStateFound = "ConsistentStateFound"
-	// ConditionDisruptionReason holds, as its reason, why the node is being taken away.
+	// ConditionDisruptionReason has as its reason why the node is being taken away.
 	ConditionDisruptionReason = "DisruptionReason"
 )
 
 // Reasons of a NodeClaim's conditions.
 const (
-	ReasonLaunchFailed                  = "LaunchFailed"
-	ReasonNodeNotFound                  = "NodeNotFound"
-	ReasonMultipleNodesFound            = "MultipleNodesFound"
-	ReasonRegistrationHookPending       = "RegistrationHookPending"
-	ReasonNodeNotReady                  = "NodeNotReady"
-	ReasonStartupTaintsExist            = "StartupTaintsExist"
-	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"
-	ReasonResourceNotRegistered         = "ResourceNotRegistered"
-	ReasonDRADriverPoolsNotPublished    = "DRADriverPoolsNotPublished"
-	ReasonDraining                      = "Draining"
-	ReasonTerminationGracePeriodElapsed = "TerminationGracePeriodElapsed"
-	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"
+	ReasonLaunchFailed                  = "LaunchFailed"                  // EC2 refused the launch
+	ReasonNodeNotFound                  = "NodeNotFound"                  // the instance has not joined yet
+	ReasonMultipleNodesFound            = "MultipleNodesFound"            // several Nodes say that they are this instance
+	ReasonRegistrationHookPending       = "RegistrationHookPending"       // somebody else must finish first
+	ReasonNodeNotReady                  = "NodeNotReady"                  // the kubelet does not report Ready
+	ReasonStartupTaintsExist            = "StartupTaintsExist"            // a startup taint is still there
+	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"     // a taint that Kubernetes takes away by itself is still there
+	ReasonResourceNotRegistered         = "ResourceNotRegistered"         // a device plugin has not told of its devices yet
+	ReasonDRADriverPoolsNotPublished    = "DRADriverPoolsNotPublished"    // a driver has not told of its devices yet
+	ReasonDraining                      = "Draining"                      // pods have yet to leave
+	ReasonTerminationGracePeriodElapsed = "TerminationGracePeriodElapsed" // the grace period ended before
+	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"        // the Node has less than was promised
 )

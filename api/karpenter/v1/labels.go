@@ -6,7 +6,7 @@ import corev1 "k8s.io/api/core/v1"
 const (
 	// LabelNodePool holds the name of the NodePool that a node belongs to.
 	LabelNodePool = Group + "/nodepool"
-	// LabelCapacityType holds the way of paying: one of the CapacityType constants.
+	// LabelCapacityType holds the way of paying: spot, on-demand or reserved.
 	LabelCapacityType = Group + "/capacity-type"
 	// LabelRegistered is "true" on a Node once its claim is registered.
 	LabelRegistered = Group + "/registered"
@@ -42,7 +42,7 @@ const (
 	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
 	// AnnotationNodePoolHash on NodePool, NodeClaim and Node is the drift hash of the NodePool's template, in decimal.
 	AnnotationNodePoolHash = Group + "/nodepool-hash"
-	// AnnotationNodePoolHashVersion is the version of the way that AnnotationNodePoolHash was computed.
+	// AnnotationNodePoolHashVersion is the version of the way in which AnnotationNodePoolHash was computed.
 	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
 	// AnnotationTerminationTimestamp on a NodeClaim is when its pods are deleted by force, in RFC 3339.
 	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
@@ -73,7 +73,9 @@ const FinalizerTermination = Group + "/termination"
 
 // Taints. See DisruptedTaint and UnregisteredTaint.
 const (
-	TaintDisrupted    = Group + "/disrupted"
+	// TaintDisrupted (NoSchedule) keeps new pods off a Node that is being emptied.
+	TaintDisrupted = Group + "/disrupted"
+	// TaintUnregistered (NoExecute) keeps pods off a Node until its labels and taints are in place. Its bootstrap sets it.
 	TaintUnregistered = Group + "/unregistered"
 )
 

@@ -97,11 +97,11 @@ type NodeOverlayList struct {
 	Items []NodeOverlay `json:"items"`
 }
 
-// Reasons of ValidationSucceeded=False.
+// Reasons of a NodeOverlay's ValidationSucceeded=False.
 const (
-	// ReasonRuntimeValidation is for a spec that the schema lets through and that cannot be meant.
+	// ReasonRuntimeValidation is that of a spec that the schema lets through and that cannot be meant.
 	ReasonRuntimeValidation = "RuntimeValidation"
-	// ReasonConflict is for an overlay that contradicts another of the same weight.
+	// ReasonConflict is that of an overlay that contradicts another of the same weight.
 	ReasonConflict = "Conflict"
 )
 
