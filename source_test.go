@@ -24,6 +24,7 @@ type source struct {
 	metrics    map[string][]string // name → labels
 	metricVar  map[string]string   // name → the field of package metrics that it is in
 	metricHelp map[string]string
+	metricKind map[string]string // name → counter, gauge, histogram, summary
 }
 
 // uses says whether the code does something with a name of Karpenter's: a text, or a constant of that value.
@@ -38,7 +39,7 @@ func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{
 		named: map[string][]string{}, spelled: map[string]bool{}, mentioned: map[string]bool{}, reads: map[string]bool{},
-		refused: map[string]bool{}, metrics: map[string][]string{}, metricVar: map[string]string{}, metricHelp: map[string]string{},
+		refused: map[string]bool{}, metrics: map[string][]string{}, metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
 	}
 	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh", "api/aws/v1": "karpenter.k8s.aws"}
 	skip := []string{"bench", "lab", "hack", "emulator", "world", "firstboot", "scenario", "packing/verify", "grant"}
@@ -164,6 +165,9 @@ func (s source) readMetrics(f *ast.File) {
 			return true
 		}
 		s.metrics[texts[0]], s.metricHelp[texts[0]] = texts[2:], texts[1]
+		if made, ok := call.Fun.(*ast.SelectorExpr); ok {
+			s.metricKind[texts[0]] = strings.TrimSuffix(strings.Replace(made.Sel.Name, "ies", "ys", 1), "s")
+		}
 		if pair != nil {
 			s.metricVar[texts[0]] = pair.Key.(*ast.Ident).Name
 		}

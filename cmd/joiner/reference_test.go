@@ -1,0 +1,136 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/joiner-sh/joiner/cli"
+)
+
+var rewriteDocs = flag.Bool("rewrite", false, "write docs/reference/commands.md anew")
+
+const commandsPage = "../../docs/reference/commands.md"
+
+// TestCommandsPage holds docs/reference/commands.md to the commands.
+func TestCommandsPage(t *testing.T) {
+	root := cli.Root("test", cli.Streams{}, commands()...)
+	root.InitDefaultCompletionCmd()
+	var b strings.Builder
+	b.WriteString("# Commands\n\nOne binary. It works as a plugin of kubectl, too: called `kubectl-joiner` on the `PATH`, each command is `kubectl joiner …`.\n\n" +
+		"This page is made from the code by a test (`TestCommandsPage`), which fails when it is no longer true.\n")
+	describe(&b, root)
+	if *rewriteDocs {
+		if err := os.WriteFile(commandsPage, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(commandsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) == b.String() {
+		return
+	}
+	have := strings.Split(string(got), "\n")
+	for _, line := range strings.Split(b.String(), "\n") {
+		if !slices.Contains(have, line) {
+			t.Errorf("%s is not what the code says: %s", commandsPage, line)
+		}
+	}
+	t.Errorf("%s is stale: go test ./cmd/joiner -run TestCommandsPage -rewrite writes it anew", commandsPage)
+}
+
+// describe writes a command and those below it.
+func describe(b *strings.Builder, cmd *cobra.Command) {
+	if cmd.Hidden || cmd.Name() == "help" {
+		return
+	}
+	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
+	if cmd.Name() == "completion" { // cobra's; each says in its help where its output goes
+		b.WriteString("Writes the script by which a shell completes commands, flags and the names of what is in the cluster. For kubectl, make `kubectl_complete-joiner` on\n" +
+			"the `PATH` a link to `kubectl-joiner`.\n")
+		for _, c := range cmd.Commands() {
+			fmt.Fprintf(b, "\n    %s --help", c.CommandPath())
+		}
+		b.WriteString("\n")
+		return
+	}
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	if cmd.DisableFlagParsing { // its text ends with its settings, which have a page of their own
+		about, _, _ = strings.Cut(about, "\nSettings:\n")
+		about = strings.TrimSpace(about) + "\n\nIts settings: [settings.md](settings.md)."
+	}
+	fmt.Fprintf(b, "%s\n\n    %s\n", plainText(about), cmd.UseLine())
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\nExamples:\n\n```sh\n%s\n```\n", undented(cmd.Example))
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\n| command | |\n|---|---|\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() && c.Name() != "help" {
+				fmt.Fprintf(b, "| [%s](#%s) | %s |\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
+			}
+		}
+	}
+	describeFlags(b, cmd)
+	for _, c := range cmd.Commands() {
+		describe(b, c)
+	}
+}
+
+func describeFlags(b *strings.Builder, cmd *cobra.Command) {
+	rows := ""
+	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		name, usage := pflag.UnquoteUsage(f)
+		flag := "--" + f.Name
+		if f.Shorthand != "" {
+			flag = "-" + f.Shorthand + ", " + flag
+		}
+		if name != "" {
+			flag += " " + name
+		}
+		preset := ""
+		if f.DefValue != "" && f.DefValue != "[]" && f.DefValue != "false" && f.DefValue != "0" {
+			preset = "`" + f.DefValue + "`"
+		}
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", flag, preset, strings.ReplaceAll(usage, "|", "\\|"))
+	})
+	if rows != "" {
+		b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n" + rows)
+	}
+}
+
+// plainText keeps what a help text writes to the letter: lines that are indented become code.
+func plainText(text string) string {
+	var out []string
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if strings.HasPrefix(line, "\t") {
+			line = "    " + strings.TrimPrefix(line, "\t")
+		}
+		out = append(out, strings.TrimRight(line, " "))
+	}
+	return strings.Join(out, "\n")
+}
+
+// undented takes the two blanks away with which help texts begin the lines of examples.
+func undented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,237 @@
+package joiner_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// conditionFiles hold the conditions of the API and their reasons, with the group that constants are often made of.
+var conditionFiles = []struct{ file, group string }{
+	{"api/karpenter/v1/condition.go", "karpenter.sh"},
+	{"api/aws/v1/status.go", "karpenter.k8s.aws"},
+	{"api/karpenter/v1alpha1/nodeoverlay.go", "karpenter.sh"},
+}
+
+func conditionsPage(t *testing.T, s source) string {
+	var b strings.Builder
+	b.WriteString(`# Conditions
+
+What ` + "`kubectl get -o yaml`" + ` shows under ` + "`status.conditions`" + `, and ` + "`kubectl wait --for=condition=Ready`" + ` waits for. Types and reasons are Karpenter's where the meaning is. The reason
+of a condition that is True is the condition's type; where AWS refused something, the reason is the kind of its error. The message names the cause and what to do.
+` + fromCode)
+	last := ""
+	for _, f := range conditionFiles {
+		for _, c := range constantsOf(t, f.file, f.group, false) {
+			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
+			if !isType && !isReason || !s.uses(c.value) && !strings.Contains(c.block, "of every condition") {
+				continue // ConditionSet, which is a part of the API, writes those of every condition
+			}
+			block := c.block
+			if block == "" {
+				block = "All kinds"
+			}
+			if block != last {
+				fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimSuffix(block, "."))
+				b.WriteString(head(map[bool]string{true: "type", false: "reason"}[isType], "meaning"))
+				last = block
+			}
+			if c.says == "" {
+				t.Errorf("%s: %s has no comment that says what it means", f.file, c.name)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s |\n", c.value, cell(c.says))
+		}
+	}
+	return b.String()
+}
+
+func eventsPage(t *testing.T) string {
+	const file = "kube/event.go"
+	warns := namesIn(t, file, "isWarning")
+	told := toldReasons(t)
+	theirs := map[string]bool{}
+	rows, _ := rowsOf(theirEvents)
+	for _, row := range rows {
+		theirs[row[1]] = true
+	}
+	var b strings.Builder
+	b.WriteString(`# Events
+
+What ` + "`kubectl describe`" + ` and ` + "`kubectl get events`" + ` show, by reason. One message about one object is not repeated within two minutes (FailedScheduling: five, NodeRepairBlocked: fifteen); one
+that has changed is told at once. Reasons are Karpenter's where the meaning is.
+` + fromCode)
+	last := ""
+	for _, c := range constantsOf(t, file, "", true) {
+		if !strings.HasPrefix(c.name, "Reason") || !told[c.name] {
+			continue
+		}
+		if c.group != last {
+			fmt.Fprintf(&b, "\n## %s\n\n%s", c.group, head("reason", "type", "meaning", "in Karpenter"))
+			last = c.group
+		}
+		if c.says == "" {
+			t.Errorf("%s: %s has no comment behind it that says what it means", file, c.name)
+		}
+		kind, also := "Normal", "no"
+		if warns[c.name] {
+			kind = "Warning"
+		}
+		if theirs[c.value] {
+			also = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.value, kind, cell(c.says), also)
+	}
+	return b.String()
+}
+
+// namesIn are the names that a function of a file mentions.
+func namesIn(t *testing.T, file, function string) map[string]bool {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, decl := range f.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.Name == function {
+			ast.Inspect(fn, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					names[id.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	if len(names) == 0 {
+		t.Fatalf("%s has no function %s", file, function)
+	}
+	return names
+}
+
+// toldReasons are the reasons that somebody outside of package kube tells: kube.ReasonX.
+func toldReasons(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, folder := range []string{"controller", "cmd/joiner"} {
+		eachFile(t, folder, func(f *ast.File) {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "kube" && strings.HasPrefix(s.Sel.Name, "Reason") {
+						out[s.Sel.Name] = true
+					}
+				}
+				return true
+			})
+		})
+	}
+	return out
+}
+
+// eachFile visits the files of a folder of the product.
+func eachFile(t *testing.T, folder string, visit func(*ast.File)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there is nothing in %s: %v", folder, err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visit(f)
+	}
+}
+
+func labelsPage(t *testing.T, s source) string {
+	var b strings.Builder
+	b.WriteString(`# Labels, annotations, taints, finalizers and tags
+
+What Joiner reads and writes on objects and in AWS. Names are Karpenter's where the meaning is; what only Joiner has begins with ` + "`joiner.sh/`" + `. Nodes have Kubernetes' own labels
+(` + "`kubernetes.io/arch`, `node.kubernetes.io/instance-type`, `topology.kubernetes.io/zone`" + ` and so on), too.
+` + fromCode)
+	for _, section := range []struct {
+		title    string
+		prefixes []string
+	}{
+		{"Labels", []string{"Label"}}, {"Annotations", []string{"Annotation"}}, {"Taints", []string{"Taint"}}, {"Finalizers", []string{"Finalizer"}}, {"Tags in AWS", []string{"Tag"}},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", section.title, head("name", "meaning"))
+		for _, f := range []struct{ file, group string }{{"api/karpenter/v1/labels.go", "karpenter.sh"}, {"api/aws/v1/labels.go", "karpenter.k8s.aws"}} {
+			for _, c := range constantsOf(t, f.file, f.group, false) {
+				isOurs := slices.ContainsFunc(section.prefixes, func(p string) bool { return strings.HasPrefix(c.name, p) })
+				if !isOurs || !s.uses(c.value) || c.value == "owned" {
+					continue
+				}
+				if c.says == "" {
+					t.Errorf("%s: %s has no comment that says what it means", f.file, c.name)
+				}
+				name := c.value
+				if strings.HasSuffix(name, "/") {
+					name += "NAME"
+				}
+				fmt.Fprintf(&b, "| `%s` | %s |\n", name, cell(c.says))
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n## Joiner's own\n\n%s", head("name", "meaning"))
+	own := ownKeys(t)
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		if own[key] == "" {
+			t.Errorf("no constant %q has a comment that says what it means", key)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", key, cell(own[key]))
+	}
+	return b.String()
+}
+
+// ownKeys are the constants of the product that begin with joiner.sh/, and what they mean.
+func ownKeys(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), `"joiner.sh/`) {
+			return err
+		}
+		for _, c := range constantsOf(t, file, "", false) {
+			if strings.HasPrefix(c.value, "joiner.sh/") && len(out[c.value]) == 0 {
+				out[c.value] = firstTwo(c.says)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// firstTwo are the first two sentences: what follows is for who reads the code.
+func firstTwo(text string) string {
+	parts := strings.SplitAfterN(text, ". ", 3)
+	return strings.TrimSpace(strings.Join(parts[:min(2, len(parts))], ""))
+}

@@ -1,0 +1,216 @@
+package joiner_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/config"
+)
+
+// referenceFolder holds pages that are made from the code by TestReference, and commands.md, which cmd/joiner makes.
+const referenceFolder = "docs/reference"
+
+// TestReference holds docs/reference to the code. It fails when a setting, metric, condition, event or label has come, gone or changed,
+// or has no comment that says what it means: then write the pages anew and read the difference.
+func TestReference(t *testing.T) {
+	s := readSource(t)
+	for name, page := range map[string]string{
+		"settings.md":   settingsPage(),
+		"metrics.md":    metricsPage(t, s),
+		"conditions.md": conditionsPage(t, s),
+		"events.md":     eventsPage(t),
+		"labels.md":     labelsPage(t, s),
+	} {
+		path := filepath.Join(referenceFolder, name)
+		if *rewriteDocs {
+			if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := strings.Split(string(got), "\n")
+		for _, line := range strings.Split(page, "\n") {
+			if !slices.Contains(have, line) {
+				t.Errorf("%s is not what the code says: %s", path, line)
+			}
+		}
+		if string(got) != page {
+			t.Errorf("%s is stale: go test . -run TestReference -rewrite writes it anew", path)
+		}
+	}
+}
+
+const fromCode = "\nThis page is made from the code by a test (`TestReference`), which fails when it is no longer true.\n"
+
+func settingsPage() string {
+	var b strings.Builder
+	b.WriteString(`# Settings of the controller
+
+Each is a flag of ` + "`joiner controller`" + ` and an environment variable; the flag wins, and an empty variable counts as not set. Names are Karpenter's where
+the meaning is. A name or a value that is wrong keeps the controller from starting, with one line that names it and the nearest right one.
+` + fromCode + "\n")
+	b.WriteString(head("flag", "variable", "default", "meaning"))
+	for _, s := range config.All() {
+		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", s.Flag, s.Variable, code(s.Default), cell(s.Help))
+	}
+	b.WriteString("\n## Karpenter's settings that change nothing here\n\nThey are taken, so that an installation can be moved as it is. Where something is missing for them, the log says so when " +
+		"they are given another value than this.\n\n")
+	b.WriteString(head("flag", "variable", "asks for nothing", "what is missing"))
+	for _, s := range config.Unsupported() {
+		missing := s.Help
+		if missing == "" {
+			missing = "nothing"
+		}
+		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", s.Flag, s.Variable, code(s.Default), cell(missing))
+	}
+	b.WriteString(`
+## What else is read
+
+The AWS SDK reads its own variables and files: ` + "`AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ROLE_ARN` with `AWS_WEB_IDENTITY_TOKEN_FILE` (IRSA), " +
+		"`AWS_CONTAINER_CREDENTIALS_FULL_URI` (Pod Identity)" + ` and others. Without ` + "`--kubeconfig`" + ` the way to the cluster is that of the pod's service account, or ` + "`~/.kube/config`" + `.
+`)
+	return b.String()
+}
+
+// code is a value as code, or nothing.
+func code(value string) string {
+	if value == "" {
+		return ""
+	}
+	return "`" + value + "`"
+}
+
+// cell is a text that may stand in a table.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
+}
+
+func metricsPage(t *testing.T, s source) string {
+	var b strings.Builder
+	b.WriteString(`# Metrics
+
+` + "`/metrics`" + ` on ` + "`--metrics-port`" + ` (8080). Names are Karpenter's where the meaning is, so that dashboards and alerts go on working; what only Joiner has begins with ` + "`joiner_`" + `.
+` + "[deploy/dashboards/joiner.json](../../deploy/dashboards/joiner.json)" + ` is a dashboard of them for Grafana, ` + "[deploy/alerts/joiner.yaml](../../deploy/alerts/joiner.yaml)" + ` are alerts.
+Durations are in seconds. Beside these there are the usual metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `) and of Go (` + "`go_*`, `process_*`" + `).
+` + fromCode + "\n")
+	b.WriteString(head("metric", "kind", "labels", "meaning"))
+	for _, name := range s.metricNames() {
+		if s.metricKind[name] == "" {
+			t.Errorf("metric %s: its kind is not known", name)
+		}
+		labels := ""
+		for i, l := range s.metrics[name] {
+			if i > 0 {
+				labels += ", "
+			}
+			labels += code(l)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, s.metricKind[name], labels, cell(s.metricHelp[name]))
+	}
+	return b.String()
+}
+
+// constant is one of a block of constants.
+type constant struct {
+	name, value string
+	block       string // first sentence of the block's comment
+	group       string // what stands above it in the block, where the constants of the block are in groups
+	says        string // its comment, without its name
+}
+
+// constantsOf reads the constants of a file whose values are texts. grouped says that a comment above one is the title of those that
+// follow, and that what a constant means stands behind it.
+func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []constant
+	values, elsewhere := map[string]string{}, map[string]string{"LabelNodePool": "karpenter.sh/nodepool"}
+	for _, decl := range f.Decls {
+		g, ok := decl.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		title := ""
+		for _, spec := range g.Specs {
+			v := spec.(*ast.ValueSpec)
+			if grouped && v.Doc != nil {
+				title = strings.TrimSuffix(sentence(v.Doc.Text()), ".")
+			}
+			if len(v.Names) != 1 || len(v.Values) != 1 {
+				continue
+			}
+			value, ok := textOf(v.Values[0], group)
+			switch other := v.Values[0].(type) {
+			case *ast.Ident:
+				value, ok = values[other.Name], values[other.Name] != ""
+			case *ast.SelectorExpr:
+				value, ok = elsewhere[other.Sel.Name], elsewhere[other.Sel.Name] != ""
+			}
+			if !ok {
+				continue
+			}
+			values[v.Names[0].Name] = value
+			c := constant{name: v.Names[0].Name, value: value, block: sentence(g.Doc.Text()), group: title, says: v.Comment.Text()}
+			if !grouped && v.Doc != nil {
+				c.says = v.Doc.Text()
+			}
+			if !g.Lparen.IsValid() {
+				c.says, c.block = g.Doc.Text(), ""
+			}
+			c.says = meaning(c.name, c.says)
+			out = append(out, c)
+		}
+	}
+	for i := range out {
+		out[i].says = constantName.ReplaceAllStringFunc(out[i].says, func(name string) string {
+			if value := values[name]; value != "" {
+				return code(value)
+			}
+			return name
+		})
+	}
+	return out
+}
+
+// constantName is what names of constants look like, which mean nothing to users.
+var constantName = regexp.MustCompile(`\b(Label|Annotation|Tag|Taint|Condition|Reason)[A-Z]\w+\b`)
+
+// sentence is the first sentence of a comment.
+func sentence(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if first, _, ok := strings.Cut(text, ". "); ok {
+		return first + "."
+	}
+	return text
+}
+
+// meaning is a comment without the name with which Go wants it to begin, and with a capital letter.
+func meaning(name, comment string) string {
+	text := strings.Join(strings.Fields(comment), " ")
+	text = strings.TrimPrefix(text, name+" ")
+	for _, begin := range []string{"says that ", "says ", "is "} {
+		if rest, ok := strings.CutPrefix(text, begin); ok {
+			text = rest
+			break
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
