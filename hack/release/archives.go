@@ -1,0 +1,112 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// krewTemplate is krew's manifest, with the version and the sums left open.
+const krewTemplate = "deploy/krew/joiner.yaml"
+
+// archives writes an archive of the command line for each platform, SHA256SUMS over them, and krew's manifest.
+func (o *options) archives(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	licence, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	sums := map[platform]string{}
+	var lines []string
+	for _, p := range archivePlatforms() {
+		binary, err := o.build(ctx, o.root, folder, p)
+		if err != nil {
+			return err
+		}
+		program, err := os.ReadFile(binary)
+		if err != nil {
+			return err
+		}
+		bom, err := billOf(binary, o.release)
+		if err != nil {
+			return err
+		}
+		data, err := pack([]entry{{name: "LICENSE", data: licence}, {name: "joiner", data: program, mode: 0o755}, {name: "sbom.cdx.json", data: bom}})
+		if err != nil {
+			return err
+		}
+		name := archiveName(p)
+		if err := os.WriteFile(filepath.Join(o.out, name), data, 0o644); err != nil {
+			return err
+		}
+		sums[p] = fmt.Sprintf("%x", sha256.Sum256(data))
+		lines = append(lines, sums[p]+"  "+name+"\n")
+		say("archive %s", name)
+	}
+	slices.Sort(lines)
+	if err := os.WriteFile(filepath.Join(o.out, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644); err != nil {
+		return err
+	}
+	manifest, err := krew(filepath.Join(o.root, krewTemplate), o.release, sums)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.out, "krew.yaml"), manifest, 0o644)
+}
+
+func archiveName(p platform) string { return "joiner_" + p.os + "_" + p.arch + ".tar.gz" }
+
+// pack makes a tar.gz; the same entries give the same bytes.
+func pack(entries []entry) ([]byte, error) {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for _, e := range entries {
+		if err := put(w, e); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// krew fills the version and the archives' sums into krew's manifest. A platform without an archive is an error.
+func krew(path, release string, sums map[platform]string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New(filepath.Base(path)).Option("missingkey=error").Funcs(template.FuncMap{
+		"sum": func(os, arch string) (string, error) {
+			if s := sums[platform{os, arch}]; s != "" {
+				return s, nil
+			}
+			return "", fmt.Errorf("there is no archive for %s/%s", os, arch)
+		},
+	}).Parse(string(text))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, struct{ Version string }{release}); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

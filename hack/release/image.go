@@ -1,0 +1,233 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// nobody is the user that the image runs as: any other will do, too, as nothing in it is written.
+const nobody = "65532:65532"
+
+// image writes the image as an OCI layout to out/image, its digest to out/image.digest, and one bill of materials for each architecture.
+func (o *options) image(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	index, err := o.index(ctx, o.root, folder, o.out)
+	if err != nil {
+		return err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	if o.twice {
+		if err := o.again(ctx, digest); err != nil {
+			return err
+		}
+	}
+	if _, err := layout.Write(filepath.Join(o.out, "image"), index); err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(o.out, "image.digest"), []byte(digest.String()+"\n"), 0o644); err != nil {
+		return err
+	}
+	say("image %s %s", o.release, digest)
+	if o.push == "" {
+		return nil
+	}
+	ref, err := name.NewTag(o.push + ":" + o.release)
+	if err != nil {
+		return err
+	}
+	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("push %s: %w", ref, err)
+	}
+	say("pushed %s@%s", ref.Context(), digest)
+	return nil
+}
+
+// again makes the image from a copy of the sources in another folder, and compares.
+func (o *options) again(ctx context.Context, want v1.Hash) error {
+	folder, err := os.MkdirTemp("", "release-again-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	sources := filepath.Join(folder, "elsewhere")
+	if err := copySources(o.root, sources); err != nil {
+		return err
+	}
+	index, err := o.index(ctx, sources, folder, folder)
+	if err != nil {
+		return err
+	}
+	got, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("two builds of the same sources differ: %s and %s", want, got)
+	}
+	say("two builds, one digest")
+	return nil
+}
+
+// index builds the binaries of the checkout at root and returns the image of all architectures. Binaries go to folder, bills to bills.
+func (o *options) index(ctx context.Context, root, folder, bills string) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, p := range imagePlatforms() {
+		binary, err := o.build(ctx, root, folder, p)
+		if err != nil {
+			return nil, err
+		}
+		bom, err := billOf(binary, o.release)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(bills, "joiner-"+p.os+"-"+p.arch+".cdx.json"), bom, 0o644); err != nil {
+			return nil, err
+		}
+		img, err := o.imageOf(p, binary, bom)
+		if err != nil {
+			return nil, fmt.Errorf("make the image for %s: %w", p, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: img, Descriptor: v1.Descriptor{MediaType: types.OCIManifestSchema1, Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
+		})
+	}
+	labelled, ok := mutate.Annotations(index, o.labels()).(v1.ImageIndex)
+	if !ok {
+		return nil, fmt.Errorf("annotate the image: it is no index any more")
+	}
+	return labelled, nil
+}
+
+// labels say where the image is from.
+func (o *options) labels() map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title":       "joiner",
+		"org.opencontainers.image.description": "A node autoscaler for Amazon EKS",
+		"org.opencontainers.image.source":      "https://github.com/joiner-sh/joiner",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.version":     o.release,
+		"org.opencontainers.image.revision":    o.revision,
+	}
+}
+
+// imageOf is the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program in another.
+func (o *options) imageOf(p platform, binary string, bom []byte) (v1.Image, error) {
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	base, err := layerOf([]entry{
+		{name: "etc/group", data: []byte("root:x:0:\nnonroot:x:65532:\n")},
+		{name: "etc/passwd", data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n")},
+		{name: "etc/ssl/certs/ca-certificates.crt", data: authorities()},
+		{name: "tmp/", mode: 0o1777},
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := layerOf([]entry{
+		{name: "joiner", data: program, mode: 0o755},
+		{name: "usr/share/joiner/sbom.cdx.json", data: bom},
+	})
+	if err != nil {
+		return nil, err
+	}
+	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	img = mutate.ConfigMediaType(img, types.OCIConfigJSON)
+	if img, err = mutate.AppendLayers(img, base, own); err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = p.os, p.arch
+	config.Config = v1.Config{
+		User: nobody, Entrypoint: []string{"/joiner"}, Cmd: []string{"controller"}, WorkingDir: "/",
+		Env: []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}, Labels: o.labels(),
+	}
+	return mutate.ConfigFile(img, config)
+}
+
+// authorities are the certificates that programs trust by default, as PEM: those of Mozilla, at the version in go.mod.
+func authorities() []byte {
+	var out bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil { // what holds for some names only, a file cannot say
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
+		}
+	}
+	return out.Bytes()
+}
+
+// entry is a file, or a folder where the name ends with a slash.
+type entry struct {
+	name string
+	data []byte
+	mode int64 // 0: 0644
+}
+
+// layerOf packs entries, with the folders that they are in. Times are 1970, owners root: the same entries give the same bytes.
+func layerOf(entries []entry) (v1.Layer, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	made := map[string]bool{}
+	for _, e := range entries {
+		for i := range e.name {
+			if parent := e.name[:i+1]; e.name[i] == '/' && i+1 < len(e.name) && !made[parent] {
+				made[parent] = true
+				if err := put(w, entry{name: parent, mode: 0o755}); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := put(w, e); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+}
+
+func put(w *tar.Writer, e entry) error {
+	h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+	if e.name[len(e.name)-1] == '/' {
+		h.Typeflag = tar.TypeDir
+	}
+	if h.Mode == 0 {
+		h.Mode = 0o644
+	}
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := w.Write(e.data)
+	return err
+}

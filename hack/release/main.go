@@ -1,0 +1,105 @@
+// Command release makes what is published of Joiner: the container image for both architectures, the archives of the command line, a bill
+// of materials for each binary, the checksums, and krew's manifest. The same sources give the same bytes, wherever and whenever.
+//
+//	go -C hack/release run . -o dist            all of it, for the checkout that it is run in
+//	go -C hack/release run . -o dist -only image -twice
+//	go -C hack/release run . -o dist -push ghcr.io/joiner-sh/joiner
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+// options are what a release is made from.
+type options struct {
+	root     string // of the checkout
+	out      string // folder; made anew
+	release  string // "v0.2.0"
+	revision string // the commit
+	only     string // "image", "archives", or "" for both
+	twice    bool   // build from a copy of the sources, too, and compare
+	push     string // repository that the image is sent to; empty: nowhere
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.StringVar(&o.root, "root", "../..", "the `FOLDER` of the checkout")
+	flags.StringVar(&o.out, "o", "dist", "the `FOLDER` for what is made, below the checkout; it is made anew")
+	flags.StringVar(&o.release, "release", "", "the version; without it that of hack/version")
+	flags.StringVar(&o.revision, "revision", "", "the commit; without it that of hack/version")
+	flags.StringVar(&o.only, "only", "", "image or archives")
+	flags.BoolVar(&o.twice, "twice", false, "make the image from a copy of the sources, too, and fail unless both are the same")
+	flags.StringVar(&o.push, "push", "", "send the image to this `REPOSITORY`, under the version as its tag")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 || o.only != "" && o.only != "image" && o.only != "archives" {
+		return errors.New("-only is image or archives, and there are no other arguments")
+	}
+	if err := o.complete(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(o.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	if o.only != "archives" {
+		if err := o.image(ctx); err != nil {
+			return err
+		}
+	}
+	if o.only != "image" {
+		return o.archives(ctx)
+	}
+	return nil
+}
+
+// complete finds out where and what the checkout is.
+func (o *options) complete(ctx context.Context) error {
+	root, err := filepath.Abs(o.root)
+	if err != nil {
+		return err
+	}
+	o.root = root
+	if !filepath.IsAbs(o.out) {
+		o.out = filepath.Join(root, o.out)
+	}
+	if o.release != "" && o.revision != "" {
+		return nil
+	}
+	text, err := exec.CommandContext(ctx, filepath.Join(root, "hack/version")).Output()
+	if err != nil {
+		return fmt.Errorf("ask hack/version: %w", err)
+	}
+	for _, word := range strings.Fields(string(text)) {
+		if v, ok := strings.CutPrefix(word, "main.release="); ok && o.release == "" {
+			o.release = v
+		}
+		if v, ok := strings.CutPrefix(word, "main.revision="); ok && o.revision == "" {
+			o.revision = v
+		}
+	}
+	return nil
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// small is a checkout of a program that is quickly built, with everything that a release is made from.
+func small(t *testing.T) options {
+	t.Helper()
+	root := t.TempDir()
+	manifest, err := os.ReadFile(filepath.Join("../..", krewTemplate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod":             "module example.com/small\n\ngo 1.26.0\n",
+		"cmd/joiner/main.go": "package main\n\nvar release, revision string\n\nfunc main() { println(release, revision) }\n",
+		"LICENSE":            "Apache-2.0\n",
+		krewTemplate:         string(manifest),
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return options{root: root, out: t.TempDir(), release: "v1.2.3", revision: "abc", twice: true}
+}
+
+// TestImage: two builds of the same sources are one image; it runs as nobody, and holds the program, its bill, certificates, and a
+// place for temporary files.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	o := small(t)
+	if err := o.image(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The layout lists the index of the architectures.
+	inner, err := index.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := os.ReadFile(filepath.Join(o.out, "image.digest"))
+	if err != nil || strings.TrimSpace(string(digest)) != manifest.Manifests[0].Digest.String() {
+		t.Errorf("image.digest is %q, %v; want %s", digest, err, manifest.Manifests[0].Digest)
+	}
+	if manifest, err = inner.IndexManifest(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range manifest.Manifests {
+		got = append(got, d.Platform.String())
+		img, err := inner.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkImage(t, img, d.Platform.Architecture)
+	}
+	if !slices.Equal(got, []string{"linux/amd64", "linux/arm64"}) {
+		t.Errorf("the image is for %v", got)
+	}
+	if manifest.Annotations["org.opencontainers.image.version"] != "v1.2.3" {
+		t.Errorf("annotations %v", manifest.Annotations)
+	}
+}
+
+func checkImage(t *testing.T, img v1.Image, arch string) {
+	t.Helper()
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nobody || !slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
+		!slices.Equal(c.Cmd, []string{"controller"}) || !config.Created.IsZero() {
+		t.Errorf("%s: config %+v", arch, config)
+	}
+	files := map[string]*tar.Header{}
+	content := map[string][]byte{}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range layers {
+		r, err := l.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		readTar(t, r, files, content)
+	}
+	for name, mode := range map[string]int64{"joiner": 0o755, "tmp/": 0o1777, "etc/passwd": 0o644, "etc/ssl/certs/": 0o755, "usr/share/joiner/sbom.cdx.json": 0o644} {
+		if h := files[name]; h == nil || h.Mode != mode || h.Uid != 0 || !h.ModTime.IsZero() && h.ModTime.Unix() != 0 {
+			t.Errorf("%s: %s is %+v, want mode %o of 1970", arch, name, h, mode)
+		}
+	}
+	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(content["etc/ssl/certs/ca-certificates.crt"]) {
+		t.Errorf("%s: no certificate can be read", arch)
+	}
+	if n := bytes.Count(content["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")); n < 100 {
+		t.Errorf("%s: only %d certificates", arch, n)
+	}
+	if arch == runtime.GOARCH && runtime.GOOS == "linux" {
+		program := filepath.Join(t.TempDir(), "joiner")
+		if err := os.WriteFile(program, content["joiner"], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(out) != "v1.2.3 abc\n" {
+			t.Errorf("the program says %q, %v; want its version and commit", out, err)
+		}
+	}
+}
+
+func readTar(t *testing.T, r io.Reader, files map[string]*tar.Header, content map[string][]byte) {
+	t.Helper()
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = h
+		if content[h.Name], err = io.ReadAll(tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDifferentSourcesDiffer: that two builds are compared would mean nothing otherwise.
+func TestDifferentSourcesDiffer(t *testing.T) {
+	t.Parallel()
+	o := small(t)
+	first, err := o.index(t.Context(), o.root, t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := first.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := filepath.Join(o.root, "cmd/joiner/main.go")
+	if err := os.WriteFile(main, []byte("package main\n\nvar release, revision string\n\nfunc main() { println(revision, release) }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.again(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
+		t.Errorf("other sources: %v", err)
+	}
+}
+
+// TestArchives: the sums are those of the archives, krew's manifest has them, and the archive holds what krew looks for.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	o := small(t)
+	if err := o.archives(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(o.out, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(filepath.Join(o.out, "krew.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range archivePlatforms() {
+		data, err := os.ReadFile(filepath.Join(o.out, archiveName(p)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := fmt.Sprintf("%x", sha256.Sum256(data))
+		if !strings.Contains(string(sums), sum+"  "+archiveName(p)+"\n") || !strings.Contains(string(manifest), sum) {
+			t.Errorf("%s: its sum %s is not in SHA256SUMS and krew.yaml", p, sum)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]*tar.Header{}
+		readTar(t, z, files, map[string][]byte{})
+		if files["joiner"] == nil || files["joiner"].Mode != 0o755 || files["LICENSE"] == nil || files["sbom.cdx.json"] == nil {
+			t.Errorf("%s: the archive holds %v", p, files)
+		}
+	}
+}
+
+// TestBill: the bill of a binary lists its modules, each once and with its version, and says the same every time.
+func TestBill(t *testing.T) {
+	t.Parallel()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := billOf(own, "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := billOf(own, "v1.2.3")
+	if err != nil || !bytes.Equal(text, again) {
+		t.Errorf("another bill of the same binary: %v", err)
+	}
+	var b bill
+	if err := json.Unmarshal(text, &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Format != "CycloneDX" || b.SpecVersion != "1.5" || !regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(b.SerialNumber) {
+		t.Errorf("head %s %s %s", b.Format, b.SpecVersion, b.SerialNumber)
+	}
+	seen := map[string]bool{}
+	for _, c := range b.Components {
+		if seen[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
+			t.Errorf("component %+v", c)
+		}
+		seen[c.Ref] = true
+	}
+	for _, want := range []string{"github.com/google/go-containerregistry", "std"} {
+		if !slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == want }) {
+			t.Errorf("the bill lacks %s", want)
+		}
+	}
+	if len(b.Dependencies) != 1 || len(b.Dependencies[0].DependsOn) != len(b.Components) {
+		t.Errorf("dependencies %+v", b.Dependencies)
+	}
+}
