@@ -45,7 +45,11 @@ func (o *options) image(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := layout.Write(filepath.Join(o.out, "image"), index); err != nil {
+	path, err := layout.Write(filepath.Join(o.out, "image"), mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	if err == nil {
+		err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": o.release}))
+	}
+	if err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(o.out, "image.digest"), []byte(digest.String()+"\n"), 0o644); err != nil {

@@ -68,7 +68,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The layout lists the index of the architectures.
+	// The layout lists one index, that of the architectures.
 	inner, err := index.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {
 		t.Fatal(err)
