@@ -37,6 +37,7 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 	c.Holds.Joined(now, pool)
 	if !v.seen.Claim.Registered {
 		c.Registrations.note(claim, true)
+		c.Metrics.Join.WithLabelValues("registered", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	}
 	c.Metrics.Nodes.Created.WithLabelValues(pool).Inc()
 	c.Log.Info("registered NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", node.Name,
@@ -103,6 +104,7 @@ func (c *Claims) initialize(ctx context.Context, v view, now time.Time) (*karpv1
 	}
 	c.Offers.Market.Measured.Note(claim, v.node(), now)
 	c.Unhelped.Ready(claim, now)
+	c.Metrics.Join.WithLabelValues("initialized", claim.Labels[karpv1.LabelNodePool]).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	c.Log.Info("initialized NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "Node", v.node().Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
 	return claim, nil

@@ -16,6 +16,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -31,6 +32,7 @@ type Pools struct {
 	Cluster nodeReader
 	Objects poolWriter
 	Holds   *Holds
+	Market  typeMarket // what machines cost; nil: nobody knows
 	// Registrations are how the launches of pools ended; nil: nobody knows.
 	Registrations *Registrations
 	Batch         *Batch // asked when a pool becomes ready
@@ -78,7 +80,7 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	// 4. tell
-	p.measure(written)
+	p.measure(written, seen.cost)
 	if isReady := written.StatusConditions().IsReady(); isReady != wasReady {
 		p.Log.Info("NodePool changed", "NodePool", name, "ready", isReady, "cause", seen.cause())
 		p.Batch.Ask(string(pool.UID))
@@ -92,6 +94,7 @@ type poolSeen struct {
 	invalid string              // what is wrong with the spec; empty if nothing
 	usage   corev1.ResourceList
 	nodes   int64
+	cost    catalog.Price // an hour
 
 	held     string // why launches wait; empty if they do not
 	isAnew   bool   // it, or its node class, is another than the one that launches are known of
@@ -122,6 +125,7 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage} {
 		seen.usage[name] = resource.Quantity{}
 	}
+	costs := bill{market: p.Market, pool: pool.Name}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.Labels[karpv1.LabelNodePool] != pool.Name || claim.DeletionTimestamp != nil {
@@ -130,7 +134,9 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 		if err := p.count(ctx, claim, &seen); err != nil {
 			return seen, err
 		}
+		costs.add(claim)
 	}
+	seen.cost = costs.sum
 	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
 	if seen.isAnew {
 		seen.joined = time.Time{} // it says nothing of the pool as it is
@@ -252,7 +258,8 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return true
 }
 
-func (p *Pools) measure(pool *karpv1.NodePool) {
+func (p *Pools) measure(pool *karpv1.NodePool, cost catalog.Price) {
+	p.Metrics.Cost.WithLabelValues(pool.Name).Set(cost.Dollars())
 	for name, amount := range pool.Status.Resources {
 		p.Metrics.Usage.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
 	}
@@ -266,6 +273,8 @@ func (p *Pools) forget(name string) {
 	p.Metrics.Usage.DeletePartialMatch(labels)
 	p.Metrics.Limit.DeletePartialMatch(labels)
 	p.Metrics.Allowed.DeletePartialMatch(labels)
+	p.Metrics.Cost.DeletePartialMatch(labels)
+	p.Metrics.Join.DeletePartialMatch(labels)
 	p.failures.Clear(name)
 }
 

@@ -253,7 +253,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 			Tell: r.events, Metrics: m, Log: log},
 		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,
 			Versions: fixedVersion("1.33"), Reservations: door, Placements: door, Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
-		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Registrations: registrations, Batch: batch, Metrics: m, Log: log},
+		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Tell: r.events, Metrics: m, Log: log},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Market: market, Tell: r.events, Metrics: m, Log: log},

@@ -69,6 +69,7 @@ type Pools struct {
 	Limit   *prometheus.GaugeVec // resource_type, nodepool
 	Usage   *prometheus.GaugeVec // resource_type, nodepool
 	Allowed *prometheus.GaugeVec // nodepool, reason: nodes that may be disrupted now
+	Cost    *prometheus.GaugeVec // nodepool: dollars an hour
 }
 
 // AWS is about calls to AWS.
@@ -98,6 +99,8 @@ type Interruptions struct {
 type Own struct {
 	// Stage is how long a step on the way from a pending pod to CreateFleet took, in seconds, by stage; see the Stage constants.
 	Stage *prometheus.HistogramVec
+	// Join is how long a NodeClaim took from its creation until it was that far, in seconds, by step (registered, initialized) and nodepool.
+	Join *prometheus.HistogramVec
 	// Refused pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
 	// Shortages is how many offerings EC2 is known to be short of.
@@ -189,6 +192,7 @@ func (r *maker) pools() Pools {
 		Limit:   r.gauges("karpenter_nodepools_limit", "What a NodePool may hold.", "resource_type", "nodepool"),
 		Usage:   r.gauges("karpenter_nodepools_usage", "What a NodePool holds.", "resource_type", "nodepool"),
 		Allowed: r.gauges("karpenter_nodepools_allowed_disruptions", "Nodes of a NodePool that may be disrupted now.", "nodepool", "reason"),
+		Cost:    r.gauges("karpenter_nodepools_cost_total", "What the nodes of a NodePool cost, in dollars an hour, by the prices that plans are made with.", "nodepool"),
 	}
 }
 
@@ -217,6 +221,7 @@ func (r *maker) interruptions() Interruptions {
 func (r *maker) own() Own {
 	return Own{
 		Stage:        r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
+		Join:         r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
 		Refused:      r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),
 		Shortages:    r.gauge("joiner_shortages", "Offerings that EC2 is known to be short of."),
 		PricesAt:     r.gauges("joiner_prices_timestamp_seconds", "When AWS gave the prices in use; 0 if it never did.", "capacity_type"),

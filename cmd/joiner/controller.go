@@ -173,7 +173,7 @@ func wire(p parts) controller.Loops {
 			Batch:      batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &controller.Pools{
-			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Registrations: outcomes, Batch: batch, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: outcomes, Batch: batch, Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &controller.Emptiness{
 			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,
