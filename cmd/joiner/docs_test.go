@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/joiner-sh/joiner/cli"
+	"github.com/joiner-sh/joiner/config"
+)
+
+// offline are documented commands that need neither a cluster nor AWS: they are run as they are written.
+var offline = regexp.MustCompile(`^bin/joiner (plan -f|catalog --region|render) |^joiner plan -f docs/examples/first$|^joiner version$`)
+
+// TestDocumentedCommands: every command of ours in the guides has the flags that it is given there, and those that need nothing else do what
+// the guide says.
+func TestDocumentedCommands(t *testing.T) {
+	t.Chdir("../..") // guides speak from the root of the repository
+	seen, ran := 0, 0
+	for _, page := range guides(t) {
+		for _, command := range commandsOf(t, page) {
+			program := filepath.Base(command[0])
+			args := command[1:]
+			if program == "kubectl" && len(args) > 0 && args[0] == "joiner" {
+				program, args = "joiner", args[1:]
+			}
+			if program != "joiner" {
+				continue
+			}
+			seen++
+			var out, errs bytes.Buffer
+			root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, commands()...)
+			root.InitDefaultCompletionCmd()
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root {
+				t.Errorf("%s: %q is no command of ours: %v", page, command, err)
+				continue
+			}
+			if cmd.DisableFlagParsing {
+				if _, _, err := config.FromProcess(rest, nil); err != nil {
+					t.Errorf("%s: %q: %v", page, command, err)
+				}
+				continue
+			}
+			if offline.MatchString(strings.Join(command, " ")) {
+				ran++
+				if code := cli.Run(t.Context(), root, args); code != cli.ExitOK || out.Len() == 0 {
+					t.Errorf("%s: %q ends with %d: %s", page, command, code, errs.String())
+				}
+				continue
+			}
+			if err := cmd.ParseFlags(rest); err != nil {
+				t.Errorf("%s: %q: %v", page, command, err)
+			}
+		}
+	}
+	if seen < 10 || ran < 5 {
+		t.Errorf("only %d commands were found, and %d run", seen, ran)
+	}
+}
+
+// guides are the pages for users.
+func guides(t *testing.T) []string {
+	t.Helper()
+	out := []string{"README.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/guides/*.md", "deploy/iam/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, pages...)
+	}
+	return out
+}
+
+var fenced = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```")
+
+// commandsOf are the simple commands of a page's shell examples, each as its words; what a variable would hold is left as it is written.
+func commandsOf(t *testing.T, page string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]string
+	for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
+		script, err := syntax.NewParser().Parse(strings.NewReader(m[2]), page)
+		if err != nil {
+			t.Errorf("%s: an example is no shell: %v", page, err)
+			continue
+		}
+		syntax.Walk(script, func(n syntax.Node) bool {
+			call, ok := n.(*syntax.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			var words []string
+			for _, w := range call.Args {
+				words = append(words, written(w))
+			}
+			out = append(out, words)
+			return true
+		})
+	}
+	return out
+}
+
+// written is a word without its quotes.
+func written(w *syntax.Word) string {
+	var b strings.Builder
+	if err := syntax.NewPrinter().Print(&b, w); err != nil {
+		return ""
+	}
+	return strings.NewReplacer(`"`, "", `'`, "").Replace(b.String())
+}
+
+// TestDocumentedSettings: the variables and flags of the controller that pages speak of are there.
+func TestDocumentedSettings(t *testing.T) {
+	t.Chdir("../..")
+	var flags []string
+	for _, s := range slices.Concat(config.All(), config.Unsupported()) {
+		flags = append(flags, s.Flag, s.Variable)
+	}
+	variable := regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)+)=")
+	for _, page := range guides(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range variable.FindAllStringSubmatch(string(text), -1) {
+			if !slices.Contains(flags, m[1]) && !strings.HasPrefix(m[1], "AWS_") && !strings.HasPrefix(m[1], "LAB_") {
+				t.Errorf("%s speaks of %s, which is no setting", page, m[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package joiner_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// coming are pages that are being written, and are linked to already.
+var coming = []string{"docs/installation.md", "docs/guides/iam.md", "docs/guides/fargate.md", "deploy/terraform/README.md"}
+
+// TestLinks: what the documents point to is there, headings included.
+func TestLinks(t *testing.T) {
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			path, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(path, "://") || strings.HasPrefix(path, "mailto:") {
+				continue
+			}
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), filepath.FromSlash(path))
+			}
+			info, err := os.Stat(target)
+			if err != nil && slices.Contains(coming, filepath.ToSlash(target)) {
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: %s leads nowhere", file, m[1])
+				continue
+			}
+			if anchor != "" && !info.IsDir() && !slices.Contains(anchors(t, target), anchor) {
+				t.Errorf("%s: %s has no heading #%s", file, target, anchor)
+			}
+		}
+	}
+}
+
+// documents are the Markdown files of the repository.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".github" || slices.Contains([]string{"testdata", "bin", "dist"}, d.Name())) {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(file, ".md") {
+			out = append(out, file)
+		}
+		return nil
+	})
+	if err != nil || len(out) < 10 {
+		t.Fatalf("documents %v, %v", out, err)
+	}
+	return out
+}
+
+var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+// anchors are what the headings of a document are called in links.
+func anchors(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	fenced := false
+	for line := range strings.Lines(string(text)) {
+		fenced = fenced != strings.HasPrefix(strings.TrimSpace(line), "```")
+		if title := strings.TrimLeft(line, "#"); !fenced && title != line && strings.HasPrefix(title, " ") {
+			out = append(out, strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-"))
+		}
+	}
+	return out
+}
