@@ -8,6 +8,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -65,6 +66,14 @@ func classNames(m kube.Manifests) []string {
 	var names []string
 	for _, c := range m.Classes {
 		names = append(names, c.Name)
+	}
+	return names
+}
+
+func typeNames(types []catalog.Type) []string {
+	var names []string
+	for _, t := range types {
+		names = append(names, t.Name)
 	}
 	return names
 }

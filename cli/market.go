@@ -22,6 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/price"
+	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"
 )
 
@@ -105,7 +106,7 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) 
 	case m.from == fromEmbedded:
 		return m.fromTable()
 	}
-	return nil, fmt.Errorf("--from %s: want aws or embedded", m.from)
+	return nil, fmt.Errorf("--from %s: want aws or embedded%s", m.from, spelling.Hint(m.from, []string{fromAWS, fromEmbedded}))
 }
 
 func (m *marketFlags) fromFile() (goods, error) {
@@ -143,7 +144,7 @@ func (m *marketFlags) fromTable() (goods, error) {
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		c, err := table.Catalog(region, s)
 		if err != nil {
-			return c, fmt.Errorf("%w; choose one with --region, or ask AWS with --from aws", err)
+			return c, fmt.Errorf("%w%s; choose one with --region, or ask AWS with --from aws", err, spelling.Hint(region, table.Regions()))
 		}
 		return c, nil
 	}, nil

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // output is how a command writes its answer: the value of -o.
@@ -37,7 +39,7 @@ func (o *output) Set(text string) error {
 		*o = output(text)
 		return nil
 	}
-	return fmt.Errorf("want table, json or yaml")
+	return fmt.Errorf("want table, json or yaml%s", spelling.Hint(text, []string{string(asTable), string(asJSON), string(asYAML)}))
 }
 
 // write writes text as a table, or value as JSON or YAML.

@@ -249,7 +249,8 @@ func usedBy(pool *karpv1.NodePool) string {
 // kind finds the instance type, as large as it is under the class.
 func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
 	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
-		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved", r.capacityType)
+		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
+			spelling.Hint(r.capacityType, []string{catalog.OnDemand, catalog.Spot, catalog.Reserved}))
 	}
 	settings, err := kube.Settings(class)
 	if err != nil {
@@ -266,8 +267,8 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 	}
 	i := slices.IndexFunc(c.Types, func(t catalog.Type) bool { return t.Name == r.instanceType })
 	if i < 0 {
-		return catalog.Type{}, fmt.Errorf("instance type %s is not sold in %s, or is none that EC2NodeClass %s can use: joiner catalog --region %s lists those that are sold",
-			r.instanceType, c.Region, class.Name, c.Region)
+		return catalog.Type{}, fmt.Errorf("instance type %s is not sold in %s, or is none that EC2NodeClass %s can use%s: joiner catalog --region %s lists those that are sold",
+			r.instanceType, c.Region, class.Name, spelling.Hint(r.instanceType, typeNames(c.Types)), c.Region)
 	}
 	return c.Types[i], nil
 }
