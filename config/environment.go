@@ -12,23 +12,14 @@ import (
 
 // misspelt finds the first variable, by name, that is almost one of ours. A setting that was given under its own name was not
 // misspelt, so a variable of another program that resembles it is let be; ours have no prefix, so one with the name of the product
-// before that of a setting is wrong in any case. Where args cannot be read, that comes
-// first, and nothing is said here.
+// before that of a setting is wrong in any case. Where args cannot be read, that comes first, and nothing is said here.
 func misspelt(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)
 	if err != nil {
 		return nil
 	}
-	ours := map[string]string{} // variable → flag; those that change nothing are misspelt without harm
-	for flag, s := range flags {
-		ours[s.variable()] = flag
-	}
-	for flag, u := range unsupported() {
-		if u.says != "" {
-			ours[setting{flag: flag}.variable()] = flag
-		}
-	}
+	ours := flagsByVariable(flags)
 	names := slices.Sorted(maps.Keys(ours))
 	for _, v := range slices.Sorted(maps.Keys(variables)) {
 		if _, known := ours[v]; known || variables[v] == "" || isIgnored(v) || isServiceLink(v, variables[v]) {
@@ -49,6 +40,21 @@ func misspelt(args []string, variables map[string]string) error {
 		return fmt.Errorf("there is no variable %s: is %s (--%s) meant? unset it if it is another program's, or set %s, too", v, near, ours[near], near)
 	}
 	return nil
+}
+
+// flagsByVariable are the flags of settings by the names of their variables. Those that change nothing are left out: they are misspelt
+// without harm.
+func flagsByVariable(flags map[string]setting) map[string]string {
+	out := map[string]string{}
+	for flag, s := range flags {
+		out[s.variable()] = flag
+	}
+	for flag, u := range unsupported() {
+		if u.says != "" {
+			out[setting{flag: flag}.variable()] = flag
+		}
+	}
+	return out
 }
 
 // isIgnored reports whether a variable is that of a setting of Karpenter's that is taken and changes nothing.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -33,7 +34,7 @@ func withUnit(s string) string {
 // wholeNumber is the number in the range that is nearest to what was given.
 func wholeNumber(s string, least, most int) string {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f != f {
+	if err != nil || math.IsNaN(f) {
 		return ""
 	}
 	return fmt.Sprintf(" (is %.0f meant?)", min(max(f, float64(least)), float64(most)))

@@ -78,7 +78,10 @@ func TestOthersVariablesAreLetBe(t *testing.T) {
 		"only alike":                {"RUST_LOG_LEVEL=debug", "OLD_CLUSTER_NAME=x", "AWS_DEFAULT_REGION=us-east-1", "HOME=/", "JOINER_BINARY=/bin/joiner"},
 		"misspelt without harm":     {"CPU_REQUEST=100m", "KARPENTER_SERVICE=karpenter"},
 		"theirs, and taken as such": {"KARPENTER_SERVICE=joiner", "EKS_CONTROL_PLANE=false", "CPU_REQUESTS=1"},
-		"an odd one":                {"=C:=C:\\", "NOTHING"},
+		"those of its chart": {
+			"KUBERNETES_MIN_VERSION=1.19.0-0", "SYSTEM_NAMESPACE=kube-system", "DISABLE_WEBHOOK=true", "WEBHOOK_PORT=8443", "LOG_OUTPUT_PATHS=stdout", "ASSUME_ROLE_ARN=a",
+		},
+		"an odd one": {"=C:=C:\\", "NOTHING"},
 	} {
 		got, notes, err := FromProcess(nil, append(slices.Clone(environ), "CLUSTER_NAME=c"))
 		if err != nil || got.ClusterName != "c" || len(notes) > 0 {
