@@ -1,0 +1,247 @@
+package dashboards_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// controller is what Prometheus knows of a controller after an hour of scrapes.
+type controller struct {
+	seen   memory
+	engine *promql.Engine
+	at     time.Time
+}
+
+// scrapes is how many there are, scrapeEvery how far apart.
+const (
+	scrapes     = 61
+	scrapeEvery = time.Minute
+)
+
+// newController is one at work, with nothing to complain of.
+func newController(t *testing.T) controller {
+	t.Helper()
+	return after(t, func(m *metrics.Metrics, n float64) {
+		work(m, n)
+		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix()))
+		m.PricesAt.WithLabelValues("spot").Set(0) // AWS never gave them
+	})
+}
+
+// newTroubled is one for which everything goes wrong that an alert is about.
+func newTroubled(t *testing.T) controller {
+	t.Helper()
+	return after(t, func(m *metrics.Metrics, n float64) {
+		work(m, n)
+		m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(1)
+		m.Join.WithLabelValues("initialized", "general").Observe(590)
+		m.Unschedulable.WithLabelValues("provisioner").Set(40)
+		m.LaunchFailures.WithLabelValues("us-east-1a", "on-demand", "VcpuLimitExceeded").Add(3)
+		m.Shortages.Set(200)
+		m.Usage.WithLabelValues("cpu", "general").Set(98)
+		m.CallsRefused.WithLabelValues("CreateFleet").Add(5)
+		for range 50 {
+			m.CallWait.WithLabelValues("CreateFleet").Observe(50)
+			m.Scheduling.Duration.WithLabelValues("provisioner").Observe(50)
+		}
+		m.Failures.WithLabelValues("nodeclaim", "tell").Add(2)
+		m.TerminateErrors.Add(2)
+		m.BreakerOpen.WithLabelValues("instance").Set(1)
+		m.Namesakes.Set(3)
+		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix() - 5*86400))
+		m.Dropped.WithLabelValues("unreadable").Add(2)
+	})
+}
+
+// newAbsent is none at all.
+func newAbsent() controller { return controller{seen: memory{}, engine: newEngine(), at: end()} }
+
+// scrapedAt says when it was, n scrapes after the first, long after 1970.
+func scrapedAt(n int) time.Time {
+	return time.Unix(1_800_000_000, 0).Add(time.Duration(n) * scrapeEvery)
+}
+
+func end() time.Time { return scrapedAt(scrapes - 1) }
+
+func newEngine() *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
+}
+
+// work is what a controller counts in a minute when a few pods come and nodes go, n minutes after its start.
+func work(m *metrics.Metrics, n float64) {
+	m.Scheduling.Duration.WithLabelValues("provisioner").Observe(0.1)
+	m.Unschedulable.WithLabelValues("provisioner").Set(0)
+	m.Claims.Created.WithLabelValues("provisioned", "general", "false").Add(2)
+	m.Claims.Terminated.WithLabelValues("general", "spot", "us-east-1a").Inc()
+	m.Disrupted.WithLabelValues("empty", "general", "spot", "WhenEmpty", "graceful").Inc()
+	m.Nodes.Created.WithLabelValues("general").Add(2)
+	m.Count.Set(10 + n)
+	m.Bound.Observe(40)
+	m.Evictions.WithLabelValues("200").Add(3)
+	for resource, amount := range map[string]float64{"cpu": 60, "memory": 200e9, "nodes": 10} {
+		m.Usage.WithLabelValues(resource, "general").Set(amount)
+	}
+	m.Limit.WithLabelValues("cpu", "general").Set(100)
+	m.Cost.WithLabelValues("general").Set(2.5)
+	for _, status := range []string{"200", "503"} {
+		m.Requests.WithLabelValues("EC2", "CreateFleet", status).Inc()
+	}
+	m.AWS.Duration.WithLabelValues("EC2", "CreateFleet").Observe(0.4)
+	m.LaunchFailures.WithLabelValues("us-east-1a", "spot", "InsufficientInstanceCapacity").Inc()
+	m.Received.WithLabelValues("spot_interrupted").Inc()
+	m.Dropped.WithLabelValues("unreadable").Add(0.01)
+	m.Stage.WithLabelValues(metrics.StageBeyond).Observe(0.2)
+	m.Join.WithLabelValues("registered", "general").Observe(35)
+	m.Join.WithLabelValues("initialized", "general").Observe(50)
+	m.Refused.WithLabelValues("too_small").Set(0)
+	m.Shortages.Set(4)
+	m.Swept.WithLabelValues("launch_template").Add(0.1)
+	m.BreakerOpen.WithLabelValues("instance").Set(0)
+	m.Failures.WithLabelValues("nodeclaim", "retry").Inc()
+	m.CallWait.WithLabelValues("CreateFleet").Observe(0.01)
+	m.CallsRefused.WithLabelValues("CreateFleet").Add(0.1)
+}
+
+// after scrapes a controller that goes on minute by minute, as text, and keeps what was scraped.
+func after(t *testing.T, minute func(m *metrics.Metrics, n float64)) controller {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	m, err := metrics.New(registry, "v1.2.3", "abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	seen := memory{}
+	for n := range scrapes {
+		minute(m, float64(n))
+		seen.scrape(t, page(t, registry), scrapedAt(n))
+	}
+	return controller{seen: seen, engine: newEngine(), at: end()}
+}
+
+// page is what the handler of /metrics writes.
+func page(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
+}
+
+// ask runs a query at the end of the hour.
+func (c controller) ask(t *testing.T, text string) promql.Vector {
+	t.Helper()
+	q, err := c.engine.NewInstantQuery(t.Context(), c.seen.queryable(), nil, text, c.at)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer q.Close()
+	vector, err := q.Exec(t.Context()).Vector()
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	out := make(promql.Vector, 0, len(vector))
+	for _, s := range vector {
+		if !math.IsNaN(s.F) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// knownLabels are the series of all metrics, by name, with their labels: those of package metrics, and those of the process.
+func knownLabels(t *testing.T) map[string][]string {
+	t.Helper()
+	registry := &recorder{Registry: prometheus.NewRegistry(), labels: map[string][]string{
+		"process_resident_memory_bytes": {"instance"}, "process_cpu_seconds_total": {"instance"},
+	}}
+	if _, err := metrics.New(registry, "v1", "abc"); err != nil {
+		t.Fatal(err)
+	}
+	if len(registry.labels) < 30 {
+		t.Fatalf("only %d metrics were found", len(registry.labels))
+	}
+	return registry.labels
+}
+
+// recorder is a registry that remembers what was registered.
+type recorder struct {
+	*prometheus.Registry
+	labels map[string][]string
+}
+
+// Register remembers the names and labels of a collector. A Desc tells them only as text.
+func (r *recorder) Register(c prometheus.Collector) error {
+	descs := make(chan *prometheus.Desc, 10)
+	c.Describe(descs)
+	close(descs)
+	for d := range descs {
+		var name, variable string
+		text := d.String()
+		if _, rest, ok := strings.Cut(text, `fqName: "`); ok {
+			name, _, _ = strings.Cut(rest, `"`)
+		}
+		if _, rest, ok := strings.Cut(text, "variableLabels: {"); ok {
+			variable, _, _ = strings.Cut(rest, "}")
+		}
+		has := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' || r == ' ' })
+		r.labels[name] = has
+		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // a Summary has the same methods
+			r.labels[name+"_bucket"] = append([]string{"le"}, has...)
+		}
+	}
+	return r.Registry.Register(c)
+}
+
+// TestQueriesAnswerInTheLab runs the queries on what a controller in the lab told while pods ran on the nodes that it had bought, and
+// after it had given them back (testdata/lab-*.txt). What happened before and between is not in it, so that rates are 0; but every panel must find its series.
+func TestQueriesAnswerInTheLab(t *testing.T) {
+	t.Parallel()
+	c := controller{seen: memory{}, engine: newEngine(), at: end()}
+	for n := range scrapes {
+		file := "testdata/lab-running.txt"
+		if n > scrapes/2 {
+			file = "testdata/lab-ended.txt"
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.seen.scrape(t, string(text), scrapedAt(n))
+	}
+	before := c
+	before.at = scrapedAt(scrapes / 2)
+	for _, q := range queries(t) {
+		isRare := slices.ContainsFunc(rare, func(r string) bool { return strings.Contains(q.text, r) })
+		if !q.isQuiet && !isRare && len(c.ask(t, q.text)) == 0 && len(before.ask(t, q.text)) == 0 {
+			t.Errorf("%s shows nothing in the lab: %s", q.where, q.text)
+		}
+	}
+}
+
+// rare are metrics that tell of what no ordinary run of the lab has, and quantiles, which are not numbers where nothing happened.
+var rare = []string{
+	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures", "status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",
+	"joiner_sweep_breaker_open", "eviction_requests",
+}

@@ -1,0 +1,282 @@
+package dashboards_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	dashboardFile = "../../deploy/dashboards/joiner.json"
+	alertsFile    = "../../deploy/alerts/joiner.yaml"
+)
+
+// query is a PromQL expression, and where it stands.
+type query struct {
+	where, text string
+	legend      string // labels that the result must have: "{{nodepool}}"
+	isQuiet     bool   // alerts that must not fire where all is well
+}
+
+// dashboard is what is read of Grafana's model.
+type dashboard struct {
+	Title, UID string
+	Panels     []struct {
+		ID      int
+		Type    string
+		Title   string
+		GridPos struct{ H, W, X, Y int }
+		Targets []struct{ Expr, LegendFormat, RefID string }
+	}
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	text, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// rules is a file of Prometheus' alert rules.
+type rules struct {
+	Groups []struct {
+		Name  string `json:"name"`
+		Rules []struct {
+			Alert       string            `json:"alert"`
+			Expr        string            `json:"expr"`
+			For         string            `json:"for"`
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"rules"`
+	} `json:"groups"`
+}
+
+func readRules(t *testing.T) rules {
+	t.Helper()
+	text, err := os.ReadFile(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r rules
+	if err := yaml.UnmarshalStrict(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// queries are all expressions, with Grafana's variables filled in as Grafana does it.
+func queries(t *testing.T) []query {
+	t.Helper()
+	var out []query
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			text := strings.NewReplacer("$job", ".*", "$__rate_interval", "5m").Replace(target.Expr)
+			out = append(out, query{where: p.Title, text: text, legend: target.LegendFormat})
+		}
+	}
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			out = append(out, query{where: r.Alert, text: r.Expr, isQuiet: true})
+		}
+	}
+	if len(out) < 40 {
+		t.Fatalf("only %d queries were found", len(out))
+	}
+	return out
+}
+
+// ambient are labels that the scraping adds.
+var ambient = []string{"job", "instance", "namespace", "pod"}
+
+// TestQueriesNameWhatThereIs: every expression is PromQL, and every metric and label in it is one of package metrics, or of the client
+// library's.
+func TestQueriesNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	known := knownLabels(t)
+	for _, q := range queries(t) {
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.text)
+		if err != nil {
+			t.Errorf("%s: %s: %v", q.where, q.text, err)
+			continue
+		}
+		var inside []string // labels of the metrics of the expression
+		parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+			s, ok := n.(*parser.VectorSelector)
+			if !ok {
+				return nil
+			}
+			has, ok := known[s.Name]
+			if !ok {
+				t.Errorf("%s: there is no metric %s", q.where, s.Name)
+				return nil
+			}
+			inside = append(inside, has...)
+			for _, m := range s.LabelMatchers {
+				if m.Name != labels.MetricName && !slices.Contains(has, m.Name) && !slices.Contains(ambient, m.Name) {
+					t.Errorf("%s: %s has no label %s", q.where, s.Name, m.Name)
+				}
+			}
+			return nil
+		})
+		parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+			if a, ok := n.(*parser.AggregateExpr); ok {
+				for _, l := range a.Grouping {
+					if !slices.Contains(inside, l) && !slices.Contains(ambient, l) {
+						t.Errorf("%s: no metric in %s has the label %s", q.where, q.text, l)
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+var braces = regexp.MustCompile(`\{\{(\w+)\}\}`)
+
+// TestQueriesAnswer runs every query on the metrics of a controller at work: each panel shows something, with the labels that its legend
+// names; and where all is well no alert fires.
+func TestQueriesAnswer(t *testing.T) {
+	t.Parallel()
+	c := newController(t)
+	for _, q := range queries(t) {
+		result := c.ask(t, q.text)
+		switch {
+		case q.isQuiet && len(result) > 0:
+			t.Errorf("%s fires although all is well: %v", q.where, result)
+		case q.isQuiet:
+		case len(result) == 0:
+			t.Errorf("%s shows nothing: %s", q.where, q.text)
+		default:
+			for _, m := range braces.FindAllStringSubmatch(q.legend, -1) {
+				if result[0].Metric.Get(m[1]) == "" {
+					t.Errorf("%s: the result of %s has no label %s for its legend: %v", q.where, q.text, m[1], result[0].Metric)
+				}
+			}
+		}
+	}
+}
+
+// TestAlertsFire: each alert fires in the situation that it is about, and its texts can be written with what it then knows.
+func TestAlertsFire(t *testing.T) {
+	t.Parallel()
+	c := newTroubled(t)
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			if r.Alert == "JoinerIsAbsent" {
+				if got := newAbsent().ask(t, r.Expr); len(got) != 1 {
+					t.Errorf("%s does not fire when nothing is scraped: %v", r.Alert, got)
+				}
+				continue
+			}
+			got := c.ask(t, r.Expr)
+			if len(got) == 0 {
+				t.Errorf("%s does not fire: %s", r.Alert, r.Expr)
+				continue
+			}
+			checkTexts(t, r.Alert, r.Annotations, got[0])
+		}
+	}
+}
+
+// checkTexts writes the texts of an alert as Prometheus does.
+func checkTexts(t *testing.T, alert string, texts map[string]string, s promql.Sample) {
+	t.Helper()
+	data := struct {
+		Labels map[string]string
+		Value  float64
+	}{s.Metric.Map(), s.F}
+	same := func(f float64) string { return time.Duration(f * float64(time.Second)).String() }
+	for name, text := range texts {
+		var b strings.Builder
+		tmpl, err := template.New(alert).Option("missingkey=error").
+			Funcs(template.FuncMap{"humanizeDuration": same, "humanizePercentage": same}).
+			Parse("{{$labels := .Labels}}{{$value := .Value}}" + text)
+		if err == nil {
+			err = tmpl.Execute(&b, data)
+		}
+		if err != nil {
+			t.Errorf("%s: its %s: %v", alert, name, err)
+		}
+		if b.Len() == 0 {
+			t.Errorf("%s has no %s", alert, name)
+		}
+	}
+}
+
+// TestRulesAreWhole: alerts have all that who is woken by them needs.
+func TestRulesAreWhole(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			if seen[r.Alert] || !strings.HasPrefix(r.Alert, "Joiner") {
+				t.Errorf("%s: is there already, or not named for Joiner", r.Alert)
+			}
+			seen[r.Alert] = true
+			if s := r.Labels["severity"]; s != "critical" && s != "warning" {
+				t.Errorf("%s: severity %q", r.Alert, s)
+			}
+			if r.For != "" {
+				if _, err := time.ParseDuration(r.For); err != nil {
+					t.Errorf("%s: %v", r.Alert, err)
+				}
+			}
+			if !strings.HasSuffix(r.Annotations["summary"], ".") || r.Annotations["description"] == "" {
+				t.Errorf("%s: summary %q, description %q", r.Alert, r.Annotations["summary"], r.Annotations["description"])
+			}
+		}
+	}
+}
+
+// TestDashboardIsWhole: panels have titles, ids of their own, and places that do not overlap.
+func TestDashboardIsWhole(t *testing.T) {
+	t.Parallel()
+	d := readDashboard(t)
+	if d.Title != "Joiner" || d.UID != "joiner" {
+		t.Errorf("title %q, uid %q", d.Title, d.UID)
+	}
+	taken, ids := map[[2]int]string{}, map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.Title == "" || p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %d %q: id taken, no title or no query", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Errorf("%q and %q are in one place, or beside the board", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+	for _, want := range []string{"Fleet", "Price", "Joins", "Shortages", "API budget"} {
+		if !slices.ContainsFunc(d.Panels, func(p struct {
+			ID      int
+			Type    string
+			Title   string
+			GridPos struct{ H, W, X, Y int }
+			Targets []struct{ Expr, LegendFormat, RefID string }
+		}) bool {
+			return p.Type == "row" && p.Title == want
+		}) {
+			t.Errorf("there is no row %q", want)
+		}
+	}
+}
