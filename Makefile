@@ -74,6 +74,15 @@ deploy: ## what is under deploy/: Terraform and CloudFormation planned, policies
 chart: bin/helm ## the Helm chart: linted, rendered with each values file of deploy/charts/testdata (REWRITE=1 writes what comes of it)
 	@HELM_BINARY=$(CURDIR)/bin/helm hack/step 'chart' go test ./deploy/charts $(if $(REWRITE),-rewrite)
 
+.PHONY: ship
+ship: ## what is published beside the program: dashboard and alerts on real metrics, krew's manifest, workflows, how images are made
+	@hack/step 'release' go -C hack/release test ./...
+	@hack/step 'dashboards' go -C hack/dashboards test ./...
+
+.PHONY: image
+image: ## the container image for both architectures, to dist/image, made twice: both must have one digest (10 minutes the first time)
+	@hack/step 'image' go -C hack/release run . -o dist -only image -twice
+
 .PHONY: lint
 lint: ## gofmt, vet, linters
 	@hack/step 'gofmt' bash -c 'out=$$(gofmt -l $$(git ls-files "*.go")); [ -z "$$out" ] || { echo "gofmt -w these:" $$out; exit 1; }'
@@ -94,3 +103,4 @@ check: ## what CI runs: generated files fresh, lint, conformance, all tests, rac
 	@$(MAKE) chart
 	@$(MAKE) conformance
 	@$(MAKE) deploy
+	@$(MAKE) ship
