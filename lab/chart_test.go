@@ -82,7 +82,7 @@ func TestChart(t *testing.T) {
 		delete(c.Annotations, crds.KeyRevision)
 		c.Spec.Versions[0].AdditionalPrinterColumns = nil
 	})
-	in.run("upgrade", "joiner", in.nextVersion(), "-n", chartHome, "--wait", "--timeout", "90s", "--reuse-values", "--set", "logLevel=debug")
+	in.run("upgrade", "joiner", in.nextVersion(), "-n", chartHome, "--wait", "--timeout", "90s", "--reset-then-reuse-values", "--set", "logLevel=debug")
 	in.stop()
 	in.start()
 	in.d.until("the definitions to be brought", "nodepools.karpenter.sh", func(c *apiextensionsv1.CustomResourceDefinition) bool {
@@ -146,7 +146,8 @@ func (in *installation) nextVersion() string {
 	return to
 }
 
-// systemNodes starts two nodes in two zones, as a node group does, and returns their zones.
+// systemNodes starts two nodes in two zones, and returns the zones. One has the taint of Fargate's nodes, the other that of nodes for add-ons
+// alone: the chart's pods tolerate both, and run nowhere if they do not.
 func (in *installation) systemNodes() map[string]bool {
 	in.t.Helper()
 	first := launch(in.t, in.l, lab.NodeRole, "group=system")
@@ -160,10 +161,25 @@ func (in *installation) systemNodes() map[string]bool {
 		in.t.Fatal(err)
 	}
 	zones := map[string]bool{}
+	taints := map[string]corev1.Taint{
+		first.ID:                     {Key: "eks.amazonaws.com/compute-type", Value: "fargate", Effect: corev1.TaintEffectNoSchedule},
+		*out.Instances[0].InstanceId: {Key: "CriticalAddonsOnly", Value: "true", Effect: corev1.TaintEffectNoExecute},
+	}
 	for _, i := range in.l.Instances() {
-		if i.ID == first.ID || i.ID == *out.Instances[0].InstanceId {
-			readyNode(in.t, in.l, i)
-			zones[i.Zone] = true
+		taint, ok := taints[i.ID]
+		if !ok {
+			continue
+		}
+		readyNode(in.t, in.l, i)
+		zones[i.Zone] = true
+		var node corev1.Node
+		if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Name: i.PrivateDNSName}, &node); err != nil {
+			in.t.Fatal(err)
+		}
+		old := client.MergeFrom(node.DeepCopy())
+		node.Spec.Taints = append(node.Spec.Taints, taint)
+		if err := in.l.Client.Patch(in.t.Context(), &node, old); err != nil {
+			in.t.Fatal(err)
 		}
 	}
 	return zones
