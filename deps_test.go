@@ -44,6 +44,7 @@ lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
 disruption:          capacity catalog cluster constraint packing
 drain:               cluster constraint
+diagnosis:
 world:               capacity catalog constraint permit
 scenario:            capacity catalog cluster constraint packing
 view:                capacity catalog cluster constraint packing
