@@ -1,0 +1,180 @@
+package diagnosis
+
+import (
+	"strings"
+	"time"
+)
+
+// Cluster is the EKS cluster.
+type Cluster struct {
+	ARN           string    `json:"arn"`
+	Status        string    `json:"status"`  // "ACTIVE"
+	Version       string    `json:"version"` // "1.33"
+	Endpoint      string    `json:"endpoint"`
+	CA            string    `json:"ca,omitempty"` // base64 of PEM
+	Issuer        string    `json:"issuer,omitempty"`
+	VPC           string    `json:"vpc"`
+	Group         string    `json:"group,omitempty"` // that EKS made for control plane and nodes
+	AuthMode      string    `json:"authMode"`        // "CONFIG_MAP", "API", "API_AND_CONFIG_MAP"
+	PublicAccess  bool      `json:"publicAccess"`
+	PrivateAccess bool      `json:"privateAccess"`
+	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // who may reach the public endpoint; empty: everybody
+	ServiceCIDR   string    `json:"serviceCIDR,omitempty"`
+	Created       time.Time `json:"created,omitzero"`
+}
+
+// api and configMap report which mappings the cluster reads.
+func (c Cluster) api() bool       { return strings.HasPrefix(c.AuthMode, "API") }
+func (c Cluster) configMap() bool { return c.AuthMode != "API" }
+
+// partition is the first part of the cluster's ARNs: "aws", "aws-cn".
+func (c Cluster) partition() string {
+	if parts := strings.Split(c.ARN, ":"); len(parts) > 1 && parts[1] != "" {
+		return parts[1]
+	}
+	return "aws"
+}
+
+// Entry is an access entry.
+type Entry struct {
+	Principal string    `json:"principal"` // ARN
+	Type      string    `json:"type"`      // "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "STANDARD", …
+	Username  string    `json:"username,omitempty"`
+	Groups    []string  `json:"groups,omitempty"`
+	Created   time.Time `json:"created,omitzero"`
+}
+
+// NodeGroup is a managed node group.
+type NodeGroup struct {
+	Name   string `json:"name"`
+	Role   string `json:"role"` // ARN
+	Status string `json:"status,omitempty"`
+}
+
+// FargateProfile says which pods run on Fargate.
+type FargateProfile struct {
+	Name      string            `json:"name"`
+	Status    string            `json:"status"` // "ACTIVE"
+	Role      string            `json:"role"`   // ARN of the pod execution role
+	Subnets   []string          `json:"subnets,omitempty"`
+	Selectors []FargateSelector `json:"selectors,omitempty"`
+	Issues    []string          `json:"issues,omitempty"` // of its health
+	Created   time.Time         `json:"created,omitzero"`
+}
+
+// FargateSelector selects pods of a namespace, by all of its labels. * and ? are wildcards.
+type FargateSelector struct {
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// Role is an IAM role.
+type Role struct {
+	ARN      string    `json:"arn"`
+	Trusts   []string  `json:"trusts,omitempty"`   // principals that may assume it: "ec2.amazonaws.com", an OIDC provider's ARN
+	Policies []string  `json:"policies,omitempty"` // ARNs of attached policies
+	Inline   int       `json:"inline,omitempty"`   // number of policies of its own, whose text is not read
+	Created  time.Time `json:"created,omitzero"`
+}
+
+// Profile is an instance profile.
+type Profile struct {
+	ARN     string    `json:"arn"`
+	Role    string    `json:"role,omitempty"` // ARN; empty: it has none
+	Created time.Time `json:"created,omitzero"`
+}
+
+// VPC is the cluster's network.
+type VPC struct {
+	ID           string `json:"id"`
+	DNSSupport   bool   `json:"dnsSupport"`
+	DNSHostnames bool   `json:"dnsHostnames"`
+}
+
+// Subnet is a subnet.
+type Subnet struct {
+	ID           string            `json:"id"`
+	VPC          string            `json:"vpc"`
+	Zone         string            `json:"zone"`
+	Free         int               `json:"free"`                   // IPv4 addresses nobody has
+	Public       bool              `json:"public,omitempty"`       // instances get a public address by default
+	HostnameType string            `json:"hostnameType,omitempty"` // "ip-name", "resource-name"; empty: not said
+	Tags         map[string]string `json:"tags,omitempty"`         // those that name clusters
+}
+
+// RouteTable says where packets of its subnets go.
+type RouteTable struct {
+	ID      string   `json:"id"`
+	Main    bool     `json:"main,omitempty"` // of the subnets that no table names
+	Subnets []string `json:"subnets,omitempty"`
+	Routes  []Route  `json:"routes,omitempty"`
+}
+
+// Route is one destination.
+type Route struct {
+	To        string `json:"to"`                  // "0.0.0.0/0"
+	Target    string `json:"target"`              // "local", "igw-…", "nat-…", "tgw-…", "vpce-…"
+	Blackhole bool   `json:"blackhole,omitempty"` // its target is gone
+}
+
+// Endpoint is a VPC endpoint.
+type Endpoint struct {
+	Service string `json:"service"` // "com.amazonaws.us-east-1.sts"
+	State   string `json:"state,omitempty"`
+	Private bool   `json:"private,omitempty"` // the service's usual name leads to it
+}
+
+// Group is a security group.
+type Group struct {
+	ID   string            `json:"id"`
+	Name string            `json:"name,omitempty"`
+	VPC  string            `json:"vpc,omitempty"`
+	In   []Rule            `json:"in,omitempty"`
+	Out  []Rule            `json:"out,omitempty"`
+	Tags map[string]string `json:"tags,omitempty"` // those that name clusters
+}
+
+// Rule lets packets through.
+type Rule struct {
+	Protocol string   `json:"protocol"` // "tcp", "udp"; "-1" is all
+	From     int      `json:"from,omitempty"`
+	To       int      `json:"to,omitempty"`
+	CIDRs    []string `json:"cidrs,omitempty"`
+	Groups   []string `json:"groups,omitempty"` // ids
+	Lists    []string `json:"lists,omitempty"`  // ids of prefix lists
+}
+
+// lets reports whether the rule is about a TCP port.
+func (r Rule) lets(port int) bool {
+	return r.Protocol == "-1" || (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= port && port <= r.To
+}
+
+// Image is a machine image.
+type Image struct {
+	ID           string `json:"id"`
+	Name         string `json:"name,omitempty"`
+	Architecture string `json:"architecture"` // "amd64", "arm64"
+	State        string `json:"state,omitempty"`
+	SnapshotGiB  int    `json:"snapshotGiB,omitempty"` // size of the root volume's snapshot
+}
+
+// Instance is an instance that carries the cluster's name.
+type Instance struct {
+	ID          string       `json:"id"`
+	Type        string       `json:"type,omitempty"`
+	State       string       `json:"state"` // "running"
+	StateReason string       `json:"stateReason,omitempty"`
+	Launched    time.Time    `json:"launched,omitzero"`
+	Claim       string       `json:"claim,omitempty"` // the NodeClaim in its tags
+	Class       string       `json:"class,omitempty"` // the EC2NodeClass in its tags
+	UID         string       `json:"uid,omitempty"`   // of the cluster in its tags
+	Image       string       `json:"image,omitempty"`
+	Subnet      string       `json:"subnet,omitempty"`
+	Groups      []string     `json:"groups,omitempty"`
+	Profile     string       `json:"profile,omitempty"` // ARN
+	PrivateDNS  string       `json:"privateDNS,omitempty"`
+	Console     Item[string] `json:"console,omitzero"` // its last lines
+}
+
+// runs reports whether the instance is up or on its way.
+func (i Instance) runs() bool { return i.State == "running" || i.State == "pending" }

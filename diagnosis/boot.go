@@ -1,0 +1,195 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func bootChecks() []Check {
+	sign := func(id, title string, s symptom) Check {
+		return Check{ID: id, Title: title, Layer: LayerBoot, judge: func(d *desk) []Finding { return append(d.problems(id), d.judgeSymptom(s)...) }}
+	}
+	checks := []Check{
+		{ID: "BOOT-1", Title: "the controller has the cluster's present endpoint", Layer: LayerBoot, judge: judgeEndpointSetting},
+		sign("BOOT-2", "the cluster's certificate authority is trusted", symptom{[]Sign{Untrusted},
+			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
+			"joiner render userdata   # compare the certificate authority in it with: aws eks describe-cluster --name %[2]s --region %[3]s --query cluster.certificateAuthority.data"}),
+		sign("BOOT-3", "the instance's clock is right", symptom{[]Sign{ClockWrong},
+			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
+			"kubectl edit ec2nodeclass %[1]s   # in spec.userData leave chrony as it is: server 169.254.169.123"}),
+		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: LayerBoot, judge: judgeFamily},
+		sign("BOOT-5", "the image has nodeadm", symptom{[]Sign{NodeadmAbsent},
+			"the image has no nodeadm, and AMI family AL2023 needs it",
+			`kubectl patch ec2nodeclass %[1]s --type merge -p '{"spec":{"amiSelectorTerms":[{"alias":"al2023@latest"}]}}'`}),
+		{ID: "BOOT-6", Title: "nodeadm configures the node", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
+			return d.judgeSymptom(symptom{[]Sign{NodeadmFailed}, "nodeadm could not configure the kubelet",
+				"joiner render userdata   # its NodeConfig: cluster name, endpoint, certificate authority and cidr must all be there"})
+		}},
+		sign("BOOT-7", "Bottlerocket takes its settings", symptom{[]Sign{BadSettings},
+			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
+			"kubectl edit ec2nodeclass %[1]s   # correct the setting in spec.userData that the console names"}),
+		{ID: "BOOT-8", Title: "the image's Kubernetes version suits the control plane", Layer: LayerBoot, judge: judgeSkew},
+		sign("BOOT-9", "the kubelet takes its flags and configuration", symptom{[]Sign{KubeletFlag, KubeletConfig},
+			"the kubelet refuses a flag or its configuration, and does not start",
+			"kubectl edit ec2nodeclass %[1]s   # take out of spec.kubelet or spec.userData what the console names"}),
+		sign("BOOT-10", "the image knows the instance type", symptom{[]Sign{UnknownType},
+			"the image is older than the instance type, and does not know how many pods it takes",
+			"kubectl edit ec2nodeclass %[1]s   # select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods"}),
+		sign("BOOT-11", "the instance has no swap", symptom{[]Sign{SwapOn},
+			"the instance type has swap, and the kubelet refuses to start with it",
+			"kubectl edit nodepool   # exclude the type: m1 and c1 are the ones with swap"}),
+		{ID: "BOOT-12", Title: "instances have credentials", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
+			return d.judgeSymptom(symptom{[]Sign{NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
+				"kubectl get ec2nodeclass %[1]s -o jsonpath={.status.instanceProfile}   # then: aws iam get-instance-profile; it must have the node role"})
+		}},
+		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
+			return d.judgeSymptom(symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
+				"joiner render userdata   # the script that the console names, line by line"})
+		}},
+	}
+	return checks
+}
+
+// symptom is what consoles say that means one thing only.
+type symptom struct {
+	signs []Sign
+	text  string
+	fix   string // %[1]s the class, %[2]s the cluster, %[3]s the region
+}
+
+func (d *desk) judgeSymptom(s symptom) []Finding {
+	var out []Finding
+	told := map[string]bool{}
+	for _, g := range d.of("", s.signs...) {
+		class := orElse(g.instance.Class, "NAME")
+		if told[class] {
+			continue
+		}
+		told[class] = true
+		subject := "EC2NodeClass " + class
+		if class == "NAME" {
+			subject = "instance " + g.instance.ID
+		}
+		fix := s.fix
+		if strings.Contains(fix, "%[") {
+			fix = fmt.Sprintf(fix+"%[4]s", class, d.Name, d.Region, "")
+		}
+		out = append(out, broken(subject, Likely, "%s", s.text).with(lines(d.of(g.instance.Class, s.signs...))...).explaining(s.signs...).
+			explaining(NodeadmFailed, ScriptFailed).mend(fix))
+	}
+	return out
+}
+
+// judgeEndpointSetting: a setting outlives the cluster that it was made for.
+func judgeEndpointSetting(d *desk) []Finding {
+	if gap, ok := d.Cluster.gap("the cluster's endpoint"); ok {
+		return []Finding{gap}
+	}
+	set := d.Controller.Value.Settings["CLUSTER_ENDPOINT"]
+	if set == "" || strings.TrimSuffix(set, "/") == strings.TrimSuffix(d.Cluster.Value.Endpoint, "/") {
+		return nil
+	}
+	return []Finding{broken("", Certain, "the controller tells nodes the endpoint %s, and the cluster's is %s: it was made anew since", set, d.Cluster.Value.Endpoint).
+		with(d.Controller.Source+": CLUSTER_ENDPOINT", d.Cluster.Source).explaining(NoSuchHost, TimedOut, Untrusted).
+		mend(fmt.Sprintf("kubectl -n %s set env deployment/%s CLUSTER_ENDPOINT-   # it is then read from EKS", orElse(d.Controller.Value.Namespace, "kube-system"), orElse(d.Controller.Value.Account, "joiner")))}
+}
+
+// familyOf is the AMI family that an image's name tells, and whether AWS gave the name.
+func familyOf(name string) (family string, official bool) {
+	lower := strings.ToLower(name)
+	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") || strings.HasPrefix(lower, "windows_server-")
+	switch {
+	case strings.Contains(lower, "al2023"):
+		return "AL2023", official
+	case strings.HasPrefix(lower, "bottlerocket"):
+		return "Bottlerocket", official
+	case strings.HasPrefix(lower, "windows_server-2019"):
+		return "Windows2019", official
+	case strings.HasPrefix(lower, "windows_server-2022"):
+		return "Windows2022", official
+	case strings.HasPrefix(lower, "amazon-eks-node-"), strings.HasPrefix(lower, "amazon-eks-gpu-node-"), strings.HasPrefix(lower, "amazon-eks-arm64-node-"):
+		return "AL2", official
+	}
+	return "", false
+}
+
+// judgeFamily: each family writes user data that the others do not understand.
+func judgeFamily(d *desk) []Finding {
+	if gap, ok := d.Classes.gap("the EC2NodeClasses"); ok {
+		return []Finding{gap}
+	}
+	out := d.problems("BOOT-4")
+	for _, c := range d.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		sights := d.of(c.Name, UnknownPart, ScriptAbsent)
+		at := slices.IndexFunc(d.Images.Value, func(i Image) bool {
+			family, _ := familyOf(i.Name)
+			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" && c.Family != "Custom" && family != c.Family
+		})
+		fix := func(family string) string {
+			return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"amiFamily":"%s"}}'`, c.Name, family)
+		}
+		switch {
+		case at >= 0:
+			i := d.Images.Value[at]
+			family, official := familyOf(i.Name)
+			certainty := Likely
+			if official || len(sights) > 0 {
+				certainty = Certain
+			}
+			out = append(out, broken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
+				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(fix(family)))
+		case len(sights) > 0:
+			out = append(out, broken(subject, Likely, "its image does not understand the user data of AMI family %s", orElse(c.Family, "that it has")).
+				with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).
+				mend("kubectl edit ec2nodeclass "+c.Name+"   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself"))
+		}
+	}
+	return out
+}
+
+// minorOf finds a Kubernetes version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
+func minorOf(name string) (int, bool) {
+	for _, part := range strings.Split(name, "-") {
+		major, minor, ok := strings.Cut(part, ".")
+		if n, err := strconv.Atoi(minor); ok && major == "1" && err == nil && n >= 10 && n < 100 {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// judgeSkew: a kubelet may be older than the control plane by three minor versions, and never newer.
+func judgeSkew(d *desk) []Finding {
+	if gap, ok := d.Cluster.gap("the cluster's version"); ok {
+		return []Finding{gap}
+	}
+	if gap, ok := d.Images.gap("the images"); ok {
+		return []Finding{gap}
+	}
+	_, minor, _ := strings.Cut(d.Cluster.Value.Version, ".")
+	plane, err := strconv.Atoi(minor)
+	if err != nil {
+		return []Finding{{Verdict: Unknown, Certainty: Certain, Cause: fmt.Sprintf("the cluster's version %q is no version", d.Cluster.Value.Version)}}
+	}
+	var out []Finding
+	for _, c := range d.Classes.Value {
+		for _, i := range d.Images.Value {
+			kubelet, ok := minorOf(i.Name)
+			const oldest = 3
+			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) || kubelet <= plane && kubelet >= plane-oldest {
+				continue
+			}
+			relation := "newer"
+			if kubelet < plane {
+				relation = fmt.Sprintf("more than %d versions older", oldest)
+			}
+			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation, d.Cluster.Value.Version).
+				with(d.Images.Source+": "+i.Name, d.Cluster.Source).explaining(KubeletFlag, KubeletConfig).
+				mend("kubectl edit ec2nodeclass "+c.Name+"   # in spec.amiSelectorTerms select an image for "+d.Cluster.Value.Version))
+		}
+	}
+	return out
+}

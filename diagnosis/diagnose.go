@@ -1,0 +1,195 @@
+package diagnosis
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Check is one question that is put to the evidence.
+type Check struct {
+	ID    string // "AUTH-2"
+	Title string // what it is about, for lists
+	// Layer is where in a node's life it bites; what an earlier layer breaks keeps a later one from being reached.
+	Layer Layer
+	// Fallback is true of a check that knows a sign but not its reason. It is silent where another check knows the reason.
+	Fallback bool
+
+	judge func(*desk) []Finding
+}
+
+// Layer is a part of a node's life.
+type Layer int
+
+// The layers, in the order in which a node goes through them.
+const (
+	LayerController Layer = iota // does the controller run, and for this cluster?
+	LayerPlan                    // does a pool take the pod?
+	LayerLaunch                  // does EC2 launch?
+	LayerBoot                    // does the instance boot, and its user data start a kubelet?
+	LayerNetwork                 // does it reach the API server?
+	LayerAuth                    // is it let in?
+	LayerReady                   // does its node become ready?
+	LayerFleet                   // does the node stay?
+)
+
+// Checks returns all checks, by layer and id.
+func Checks() []Check {
+	all := slices.Concat(fargateChecks(), identityChecks(), architectureChecks(), launchChecks(), bootChecks(), taintChecks(),
+		networkChecks(), authChecks(), readyChecks())
+	slices.SortStableFunc(all, func(a, b Check) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), compareIDs(a.ID, b.ID))
+	})
+	return all
+}
+
+// compareIDs compares "AUTH-2" and "AUTH-10" as people do.
+func compareIDs(a, b string) int {
+	kind, number, _ := strings.Cut(a, "-")
+	kind2, number2, _ := strings.Cut(b, "-")
+	return cmp.Or(cmp.Compare(kind, kind2), cmp.Compare(len(number), len(number2)), cmp.Compare(number, number2))
+}
+
+// Diagnose puts all checks to the evidence. The findings are complete, fine ones too, and sorted: what is broken and explains what
+// was seen comes first. The same evidence gives the same findings.
+func Diagnose(e Evidence) []Finding {
+	d := newDesk(e)
+	var out, fallbacks []Finding
+	for _, c := range Checks() {
+		found := c.judge(d)
+		if len(found) == 0 {
+			found = []Finding{fine("")}
+		}
+		for _, f := range found {
+			f.Check, f.Title, f.layer = c.ID, c.Title, int(c.Layer)
+			f.Page = "docs/checks/" + c.ID + ".md"
+			f.seen = slices.ContainsFunc(f.Explains, d.has)
+			if c.Fallback && f.Verdict.order() < Unknown.order() {
+				fallbacks = append(fallbacks, f)
+				continue
+			}
+			out = append(out, f)
+		}
+	}
+	for _, f := range fallbacks {
+		if explained(out, f.Explains) {
+			f = Finding{Check: f.Check, Title: f.Title, Page: f.Page, layer: f.layer, Verdict: Fine, Certainty: Certain}
+		}
+		out = append(out, f)
+	}
+	rank(out)
+	return slices.CompactFunc(out, same)
+}
+
+// explained reports whether something broken accounts for all of the signs.
+func explained(findings []Finding, signs []Sign) bool {
+	for _, s := range signs {
+		if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Verdict == Broken && slices.Contains(f.Explains, s) }) {
+			return false
+		}
+	}
+	return len(signs) > 0
+}
+
+func same(a, b Finding) bool {
+	return a.Check == b.Check && a.Subject == b.Subject && a.Verdict == b.Verdict && a.Cause == b.Cause
+}
+
+// Worst returns the findings that somebody should do something about: broken and suspicious ones.
+func Worst(findings []Finding) []Finding {
+	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Verdict.order() >= Unknown.order() })
+	if i < 0 {
+		return findings
+	}
+	return findings[:i]
+}
+
+// desk is the evidence, with what several checks look up in it.
+type desk struct {
+	Evidence
+	sightings []sighting // by instance id, in the order of the console
+	joined    map[string]Node
+}
+
+func newDesk(e Evidence) *desk {
+	d := &desk{Evidence: e, joined: map[string]Node{}}
+	for _, n := range e.Nodes.Value {
+		if id := n.ProviderID[strings.LastIndexByte(n.ProviderID, '/')+1:]; id != "" {
+			d.joined[id] = n
+		}
+	}
+	for _, i := range e.Instances.Value {
+		node, isNode := d.joined[i.ID]
+		if !i.runs() || isNode && node.Ready {
+			continue
+		}
+		for _, r := range Read(i.Console.Value) {
+			d.sightings = append(d.sightings, sighting{r, i})
+		}
+	}
+	return d
+}
+
+// has reports whether any console shows the sign.
+func (d *desk) has(s Sign) bool {
+	return slices.ContainsFunc(d.sightings, func(g sighting) bool { return g.Sign == s })
+}
+
+// of returns the sightings of some signs, at most one for each instance and sign; class restricts them to one EC2NodeClass, and
+// empty does not.
+func (d *desk) of(class string, signs ...Sign) []sighting {
+	var out []sighting
+	for _, g := range d.sightings {
+		if slices.Contains(signs, g.Sign) && (class == "" || g.instance.Class == class || g.instance.Class == "") {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// lines are sightings as evidence, the first few.
+func lines(of []sighting) []string {
+	var out []string
+	for _, g := range of {
+		out = append(out, g.String())
+		if len(out) == 3 {
+			break
+		}
+	}
+	return out
+}
+
+// messages are what claims, classes, pools and events say that has all of the words, without regard to case: "NodeClaim x: …".
+func (d *desk) messages(words ...string) []string {
+	has := func(text string) bool {
+		text = strings.ToLower(text)
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
+	}
+	var out []string
+	add := func(subject, text string) {
+		line := subject + ": " + quote(strings.Join(strings.Fields(text), " "))
+		if has(text) && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	conditions := func(subject string, all []Condition) {
+		for _, c := range all {
+			if c.Status != "True" {
+				add(subject, c.Reason+": "+c.Message)
+			}
+		}
+	}
+	for _, c := range d.Classes.Value {
+		conditions("EC2NodeClass "+c.Name, c.Conditions)
+	}
+	for _, c := range d.Claims.Value {
+		conditions("NodeClaim "+c.Name, c.Conditions)
+	}
+	for _, i := range d.Instances.Value {
+		add("instance "+i.ID, i.StateReason)
+	}
+	for _, v := range d.Events.Value {
+		add("event on "+v.Kind+" "+v.Name, v.Reason+": "+v.Message)
+	}
+	return out[:min(len(out), 4)]
+}

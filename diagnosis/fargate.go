@@ -1,0 +1,343 @@
+package diagnosis
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+func fargateChecks() []Check {
+	return []Check{
+		{ID: "FG-1", Title: "a Fargate profile is active and selects the controller's pods", Layer: LayerController, judge: judgeFargateProfile},
+		{ID: "FG-2", Title: "the pods are younger than the profile", Layer: LayerController, judge: judgeTooEarly},
+		{ID: "FG-3", Title: "the pod execution role is let in", Layer: LayerController, judge: judgeExecutionRole},
+		{ID: "FG-4", Title: "the profile's subnets are private and have a way out", Layer: LayerController, judge: judgeFargateSubnets},
+		{ID: "FG-5", Title: "the controller has region and credentials on Fargate", Layer: LayerController, judge: judgeFargateIdentity},
+		{ID: "FG-6", Title: "the controller does not need cluster DNS that is not up", Layer: LayerController, judge: judgeFargateDNS},
+		{ID: "FG-7", Title: "the controller's pods fit the nodes that there are", Layer: LayerController, judge: judgeControllerPlace},
+		{ID: "FG-8", Title: "the controller's pods tolerate Fargate", Layer: LayerController, judge: judgeTolerations},
+	}
+}
+
+// waiting are the controller's pods that are not ready, and gone from pending for no reason of their own.
+func (d *desk) waiting() []ControllerPod {
+	return slices.DeleteFunc(slices.Clone(d.Controller.Value.Pods), func(p ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })
+}
+
+// said returns the first message of a pod that has all of the words.
+func (p ControllerPod) said(words ...string) string {
+	for _, m := range p.Messages {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(m), strings.ToLower(w)) }) {
+			return quote(m)
+		}
+	}
+	return ""
+}
+
+// onFargate reports whether a pod is Fargate's, or complains of Fargate.
+func (p ControllerPod) onFargate() bool {
+	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || p.said("fargate") != "" || p.said(taintFargate) != ""
+}
+
+// selects reports whether the profile is for a pod of a namespace.
+func (p FargateProfile) selects(namespace string, labels map[string]string) bool {
+	return slices.ContainsFunc(p.Selectors, func(s FargateSelector) bool {
+		if ok, err := path.Match(s.Namespace, namespace); err != nil || !ok {
+			return false
+		}
+		for k, want := range s.Labels {
+			if ok, err := path.Match(want, labels[k]); err != nil || !ok {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (d *desk) profileOf(p ControllerPod) (FargateProfile, bool) {
+	i := slices.IndexFunc(d.Fargate.Value, func(f FargateProfile) bool { return f.selects(d.Controller.Value.Namespace, p.Labels) })
+	if i < 0 {
+		return FargateProfile{}, false
+	}
+	return d.Fargate.Value[i], true
+}
+
+// eachWaiting calls f for each of the controller's pods that waits and has to do with Fargate.
+func (d *desk) eachWaiting(f func(p ControllerPod, subject string) []Finding) []Finding {
+	if gap, ok := d.Controller.gap("the controller's own pods"); ok && !d.Controller.Is(Missing) {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, p := range d.waiting() {
+		if !p.onFargate() {
+			continue
+		}
+		for _, found := range f(p, "pod "+d.Controller.Value.Namespace+"/"+p.Name) {
+			if !slices.ContainsFunc(out, func(o Finding) bool { return o.Cause == found.Cause }) {
+				out = append(out, found) // replicas say the same
+			}
+		}
+	}
+	return out
+}
+
+// judgeFargateProfile: without a profile for them, pods are the default scheduler's, and it has no node for them.
+func judgeFargateProfile(d *desk) []Finding {
+	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok && len(d.waiting()) > 0 {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, p := range d.Fargate.Value {
+		if p.Status != "" && p.Status != "ACTIVE" || len(p.Issues) > 0 {
+			out = append(out, suspicious("Fargate profile "+p.Name, Certain, "Fargate profile %s is %s: %s", p.Name, p.Status, orElse(strings.Join(p.Issues, "; "), "pods that it selects wait")).
+				with(d.Fargate.Source).mend(fmt.Sprintf("aws eks wait fargate-profile-active --region %s --cluster-name %s --fargate-profile-name %s", d.Region, d.Name, p.Name)))
+		}
+	}
+	return append(out, d.eachWaiting(func(p ControllerPod, subject string) []Finding {
+		if _, ok := d.profileOf(p); ok || p.Scheduler == "fargate-scheduler" {
+			return nil
+		}
+		var selectors []string
+		for _, f := range d.Fargate.Value {
+			for _, s := range f.Selectors {
+				selectors = append(selectors, f.Name+" selects namespace "+s.Namespace)
+			}
+		}
+		return []Finding{broken(subject, Likely, "no Fargate profile selects the controller's pods, so they are not Fargate's, and no other node is there for them").
+			with(selectors...).with(p.said("taint")).
+			mend(fmt.Sprintf("aws eks create-fargate-profile --region %s --cluster-name %s --fargate-profile-name %s --pod-execution-role-arn %s --subnets %s --selectors namespace=%s",
+				d.Region, d.Name, orElse(d.Controller.Value.Account, "joiner"), d.executionRole(), strings.Join(d.privateSubnets(), " "), d.Controller.Value.Namespace))}
+	})...)
+}
+
+func (d *desk) executionRole() string {
+	if len(d.Fargate.Value) > 0 {
+		return d.Fargate.Value[0].Role
+	}
+	return "POD_EXECUTION_ROLE_ARN"
+}
+
+func (d *desk) privateSubnets() []string {
+	var out []string
+	for _, s := range d.Subnets.Value {
+		if !s.Public {
+			out = append(out, s.ID)
+		}
+	}
+	if len(out) == 0 {
+		return []string{"PRIVATE_SUBNET_IDS"}
+	}
+	return out
+}
+
+// activation is how long a Fargate profile takes at most until it is active; EKS tells when it was made only.
+const activation = 5 * time.Minute
+
+// late reports whether the pod was certainly made when the profile was active already.
+func (p ControllerPod) late(f FargateProfile) bool {
+	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
+}
+
+// judgeTooEarly: pods are given to Fargate when they are made, or never.
+func judgeTooEarly(d *desk) []Finding {
+	return d.eachWaiting(func(p ControllerPod, subject string) []Finding {
+		profile, ok := d.profileOf(p)
+		if !ok || p.Scheduler == "fargate-scheduler" || p.Scheduler == "" || p.late(profile) {
+			return nil
+		}
+		f := broken(subject, Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name).
+			with("spec.schedulerName is "+p.Scheduler, d.Fargate.Source).
+			mend(fmt.Sprintf("kubectl -n %s delete pod %s", d.Controller.Value.Namespace, p.Name))
+		if !profile.Created.IsZero() && !p.Created.IsZero() {
+			f = f.with("profile made " + stamp(profile.Created) + ", pod made " + stamp(p.Created))
+		}
+		return []Finding{f}
+	})
+}
+
+// judgeExecutionRole: the role by which Fargate's nodes join must be mapped, and trust Fargate.
+func judgeExecutionRole(d *desk) []Finding {
+	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok && len(d.waiting()) > 0 {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, p := range d.Fargate.Value {
+		said := ""
+		for _, pod := range d.waiting() {
+			said = orElse(said, pod.said("pod execution role"))
+		}
+		if found, ok := d.judgeOneExecutionRole(p, said); ok {
+			out = append(out, found)
+		}
+	}
+	return out
+}
+
+func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bool) {
+	subject, name := "Fargate profile "+p.Name, roleName(p.Role)
+	r := d.Roles[name]
+	trusts := slices.Contains(r.Value.Trusts, "eks-fargate-pods.amazonaws.com")
+	entry, hasEntry := d.entry(p.Role)
+	rows := d.rows(p.Role)
+	inMap := slices.ContainsFunc(rows, func(m Mapping) bool {
+		return m.ARN == bare(p.Role) && slices.Contains(m.Groups, "system:node-proxier") && slices.Contains(m.Groups, "system:nodes")
+	})
+	gap, known := d.mappings()
+	let := hasEntry && d.Cluster.Value.api() && entry.Type == "FARGATE_LINUX" || !(hasEntry && d.Cluster.Value.api()) && d.Cluster.Value.configMap() && inMap
+	switch {
+	case r.Is(Missing) && r.Source != "":
+		return broken(subject, Certain, "there is no pod execution role %s in the account", name).with(r.Source, said).mend(d.makeExecutionRole(name)...), true
+	case r.Known() && len(r.Value.Trusts) > 0 && !trusts:
+		return broken(subject, Certain, "the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).with(r.Source, said).
+			mend(fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy("eks-fargate-pods.amazonaws.com"))), true
+	case !known:
+		gap.Subject = subject
+		return gap, true
+	case hasEntry && d.Cluster.Value.api() && entry.Type != "FARGATE_LINUX":
+		return broken(subject, Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
+			with(d.Entries.Source, said).mend(d.deleteEntry(p.Role), d.createEntry(p.Role, "FARGATE_LINUX")), true
+	case !let:
+		fix := d.createEntry(p.Role, "FARGATE_LINUX")
+		if !d.Cluster.Value.api() {
+			var b strings.Builder
+			for _, m := range d.AuthMap.Value.Roles {
+				if roleName(m.ARN) != name {
+					m.write(&b)
+				}
+			}
+			Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}", Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}.write(&b)
+			fix = d.patchMap(b.String())
+		}
+		return broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
+			with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(fix), true
+	case said != "" && r.Known() && !slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") }) && r.Value.Inline == 0:
+		return broken(subject, Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).with(r.Source, said).
+			mend(d.attachExecution(name)), true
+	case said != "":
+		return suspicious(subject, Possible, "Fargate says that pod execution role %s is not let in or lacks permissions, and it looks right now: Fargate may not have tried again", name).
+			with(said).mend(fmt.Sprintf("kubectl -n %s delete pods --field-selector status.phase=Pending", orElse(d.Controller.Value.Namespace, "kube-system"))), true
+	}
+	return Finding{}, false
+}
+
+func (d *desk) attachExecution(role string) string {
+	return fmt.Sprintf("aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy", role, d.Cluster.Value.partition())
+}
+
+func (d *desk) makeExecutionRole(name string) []string {
+	return []string{
+		fmt.Sprintf("aws iam create-role --role-name %s --assume-role-policy-document '%s'", name, trustPolicy("eks-fargate-pods.amazonaws.com")), d.attachExecution(name),
+	}
+}
+
+// judgeFargateSubnets: Fargate takes private subnets only, and needs a way to AWS in them.
+func judgeFargateSubnets(d *desk) []Finding {
+	if gap, ok := d.Routes.gap("the route tables"); ok && len(d.Fargate.Value) > 0 {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, p := range d.Fargate.Value {
+		for _, id := range p.Subnets {
+			table, ok := d.table(id)
+			i := slices.IndexFunc(table.Routes, func(r Route) bool { return r.To == "0.0.0.0/0" })
+			switch {
+			case !ok:
+			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
+				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id, p.Name).with(d.Routes.Source+": "+table.ID))
+			case i < 0 && len(d.lackingEndpoints()) > 0 && d.Endpoints.Known():
+				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id, p.Name, strings.Join(d.lackingEndpoints(), ", ")).
+					with(d.Routes.Source+": "+table.ID).mend(fmt.Sprintf("aws ec2 create-route --region %s --route-table-id %s --destination-cidr-block 0.0.0.0/0 --nat-gateway-id %s", d.Region, table.ID, d.anyNAT())))
+			}
+		}
+	}
+	return out
+}
+
+// judgeFargateIdentity: on Fargate there is neither instance metadata nor the agent of Pod Identity.
+func judgeFargateIdentity(d *desk) []Finding {
+	return d.eachFargate(func(p ControllerPod, subject string) []Finding {
+		c := d.Controller.Value
+		var out []Finding
+		if c.How == "pod identity" {
+			out = append(out, broken(subject, Certain, "the controller relies on Pod Identity, and its agent does not run on Fargate").with(d.Controller.Source).
+				mend(fmt.Sprintf("kubectl -n %s annotate serviceaccount %s eks.amazonaws.com/role-arn=%s", c.Namespace, c.Account, orElse(c.Role, "ROLE_ARN"))))
+		}
+		if c.Settings["AWS_REGION"] == "" && p.said("region") != "" {
+			out = append(out, broken(subject, Likely, "the controller does not know its region: there is no instance metadata on Fargate").with(p.said("region")).
+				mend(fmt.Sprintf("kubectl -n %s set env deployment/%s AWS_REGION=%s", c.Namespace, c.Account, d.Region)))
+		}
+		return out
+	})
+}
+
+// eachFargate is eachWaiting, for pods that Fargate has taken.
+func (d *desk) eachFargate(f func(p ControllerPod, subject string) []Finding) []Finding {
+	return d.eachWaiting(func(p ControllerPod, subject string) []Finding {
+		if p.Scheduler != "fargate-scheduler" && !strings.HasPrefix(p.Node, "fargate-") {
+			return nil
+		}
+		return f(p, subject)
+	})
+}
+
+// judgeFargateDNS: cluster DNS may wait for the very nodes that the controller is to buy.
+func judgeFargateDNS(d *desk) []Finding {
+	if gap, ok := d.Home.gap("cluster DNS"); ok && len(d.waiting()) > 0 {
+		return []Finding{gap}
+	}
+	if d.Home.Value.DNSReady {
+		return nil
+	}
+	var out []Finding
+	for _, p := range d.waiting() {
+		if p.DNSPolicy == "Default" || p.said("lookup") == "" {
+			continue
+		}
+		c := d.Controller.Value
+		out = append(out, broken("pod "+c.Namespace+"/"+p.Name, Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to buy").
+			with(p.said("lookup")).mend(fmt.Sprintf(`kubectl -n %s patch deployment %s -p '{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}'`, c.Namespace, c.Account)))
+		break
+	}
+	return out
+}
+
+// judgeControllerPlace: on node groups the controller needs room and tolerations as any pod does.
+func judgeControllerPlace(d *desk) []Finding {
+	if gap, ok := d.Controller.gap("the controller's own pods"); ok && !d.Controller.Is(Missing) {
+		return []Finding{gap}
+	}
+	for _, p := range d.waiting() {
+		why := orElse(p.said("untolerated taint"), orElse(p.said("too many pods"), p.said("insufficient")))
+		if p.onFargate() || p.Node != "" || why == "" {
+			continue
+		}
+		c := d.Controller.Value
+		return []Finding{broken("pod "+c.Namespace+"/"+p.Name, Certain, "the controller's own pod has no node: those that are there do not take it, and nobody else buys one").
+			with(why).mend(fmt.Sprintf("kubectl -n %s describe pod %s   # then add the toleration to the chart's values, or room to the node group", c.Namespace, p.Name))}
+	}
+	return nil
+}
+
+// judgeTolerations: lists in a chart's values replace its defaults, and the toleration is lost. A pod that Fargate has taken needs
+// none; one that it has not is to be made anew, and the fix does that.
+func judgeTolerations(d *desk) []Finding {
+	return d.eachWaiting(func(p ControllerPod, subject string) []Finding {
+		if p.Scheduler == "fargate-scheduler" || p.said(taintFargate) == "" ||
+			slices.ContainsFunc(p.Tolerates, func(t Taint) bool { return t.Key == taintFargate || t.Key == "" }) {
+			return nil
+		}
+		c := d.Controller.Value
+		f := broken(subject, Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", taintFargate).with(p.said(taintFargate)).
+			mend(fmt.Sprintf(`kubectl -n %s patch deployment %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"key":"%s","operator":"Equal","value":"fargate","effect":"NoSchedule"}}]'`,
+				c.Namespace, c.Account, taintFargate))
+		switch profile, ok := d.profileOf(p); {
+		case !ok:
+			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone helps nobody
+		case !p.late(profile):
+			f.Follows = "FG-2"
+		}
+		return []Finding{f}
+	})
+}

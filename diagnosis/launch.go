@@ -1,0 +1,151 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func launchChecks() []Check {
+	said := func(id, title string, c cause) Check {
+		return Check{ID: id, Title: title, Layer: LayerLaunch, judge: func(d *desk) []Finding { return d.judgeSaid(c) }}
+	}
+	return []Check{
+		{ID: "LAUNCH-1", Title: "the instance profile is there", Layer: LayerLaunch, judge: judgeProfile},
+		said("LAUNCH-2", "the volumes' key can be used", cause{
+			words: [][]string{{"InvalidKMSKey"}, {"Client.InternalError"}, {"KMSKeyUnusable"}, {"kms", "not authorized"}},
+			text:  "EC2 cannot use the KMS key of the volumes: instances end as soon as they start",
+			fix: "aws kms create-grant --key-id KEY_ID --grantee-principal arn:aws:iam::ACCOUNT:role/CONTROLLER_ROLE " +
+				"--operations Decrypt Encrypt GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo CreateGrant DescribeKey",
+		}),
+		{ID: "LAUNCH-3", Title: "the account has the service-linked role for spot", Layer: LayerLaunch, judge: judgeSpotRole},
+		said("LAUNCH-4", "no policy forbids launching", cause{
+			words: [][]string{{"UnauthorizedOperation"}, {"encoded authorization failure"}, {"not authorized to perform", "ec2:"}, {"explicit deny"}, {"service control policy"}},
+			text:  "a policy does not let the controller launch instances",
+			fix:   "aws sts decode-authorization-message --encoded-message MESSAGE   # the statement that denies; the controller's policies are in deploy/iam",
+		}),
+		said("LAUNCH-5", "quotas suffice", cause{
+			words: [][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}, {"InstanceLimitExceeded"}},
+			text:  "the account's quota of vCPUs is used up",
+			fix:   "aws service-quotas request-service-quota-increase --region REGION --service-code ec2 --quota-code L-1216C47A --desired-value VCPUS   # spot: L-34B43A08",
+		}),
+		{ID: "LAUNCH-6", Title: "volumes are large enough for their images", Layer: LayerLaunch, judge: judgeVolumes},
+		{ID: "LAUNCH-7", Title: "user data fits", Layer: LayerLaunch, judge: judgeDataSize},
+	}
+}
+
+// cause is a reason that EC2 names itself.
+type cause struct {
+	words [][]string // each alternative's words all stand in the message
+	text  string
+	fix   string
+}
+
+// judgeSaid looks for EC2's words in conditions, events and the reasons of instances' ends.
+func (d *desk) judgeSaid(c cause) []Finding {
+	if !d.Claims.Known() && !d.Events.Known() && !d.Instances.Known() {
+		gap, _ := d.Claims.gap("the NodeClaims")
+		return []Finding{gap}
+	}
+	var said []string
+	for _, words := range c.words {
+		for _, line := range d.messages(words...) {
+			if !slices.Contains(said, line) && !strings.Contains(line, "iam:PassRole") && !strings.Contains(line, "ServiceLinkedRole") {
+				said = append(said, line)
+			}
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	fix := strings.NewReplacer("ACCOUNT", orElse(d.Account, "ACCOUNT"), "CONTROLLER_ROLE", orElse(roleName(d.Controller.Value.Role), "CONTROLLER_ROLE"),
+		"REGION", d.Region).Replace(c.fix)
+	return []Finding{broken("", Certain, "%s", c.text).with(said[:min(3, len(said))]...).mend(fix)}
+}
+
+// judgeProfile: what spec.instanceProfile names must be there.
+func judgeProfile(d *desk) []Finding {
+	if gap, ok := d.Classes.gap("the EC2NodeClasses"); ok {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, c := range d.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		p, asked := d.Profiles[c.Profile]
+		switch {
+		case c.Profile == "" && c.Role != "" || !asked:
+			out = append(out, fine(subject)) // the controller makes it
+		case c.Profile != "" && p.Is(Missing):
+			f := broken(subject, Certain, "instance profile %s does not exist", c.Profile).with(p.Source).with(d.messages("instance profile", c.Profile)...).explaining(NoCredentials)
+			out = append(out, f.mend("aws iam create-instance-profile --instance-profile-name "+c.Profile,
+				fmt.Sprintf("aws iam add-role-to-instance-profile --instance-profile-name %s --role-name %s", c.Profile, orElse(roleName(c.Role), d.likelyNodeRole()))))
+		default:
+			if gap, ok := p.gap("instance profile " + c.Profile); ok {
+				gap.Subject = subject
+				out = append(out, gap)
+				continue
+			}
+			out = append(out, fine(subject))
+		}
+	}
+	return out
+}
+
+// judgeSpotRole: the first spot instance of an account needs a role that not everybody may make.
+func judgeSpotRole(d *desk) []Finding {
+	const name = "AWSServiceRoleForEC2Spot"
+	said := append(d.messages("ServiceLinkedRole"), d.messages("SpotSLRCreationFailed")...)
+	if len(said) == 0 {
+		return nil
+	}
+	f := broken("", Certain, "spot instances need the service-linked role %s, and the controller may not make it", name).with(said[0]).
+		mend("aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")
+	if r := d.Roles[name]; r.Is(Missing) && r.Source != "" {
+		f = f.with(r.Source + ": not found")
+	}
+	return []Finding{f}
+}
+
+// judgeVolumes: a root volume cannot be smaller than the snapshot that it is made of.
+func judgeVolumes(d *desk) []Finding {
+	if gap, ok := d.Images.gap("the images"); ok {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, c := range d.Classes.Value {
+		for _, i := range d.Images.Value {
+			if c.RootGiB > 0 && i.SnapshotGiB > c.RootGiB && slices.Contains(c.Images, i.ID) {
+				out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
+					with(d.Images.Source).with(d.messages("InvalidBlockDeviceMapping")...).
+					mend(fmt.Sprintf("kubectl edit ec2nodeclass %s   # spec.blockDeviceMappings[].ebs.volumeSize: at least %dGi", c.Name, i.SnapshotGiB)))
+			}
+		}
+	}
+	if said := d.messages("InvalidBlockDeviceMapping"); len(out) == 0 && len(said) > 0 {
+		out = append(out, broken("", Certain, "EC2 refuses the block device mappings").with(said...).
+			mend("kubectl edit ec2nodeclass   # correct spec.blockDeviceMappings as the message says"))
+	}
+	return out
+}
+
+// mostData is what EC2 takes of user data, before base64.
+const mostData = 16384
+
+// judgeDataSize: what the family adds to a user's own part takes some hundred bytes more.
+func judgeDataSize(d *desk) []Finding {
+	if gap, ok := d.Classes.gap("the EC2NodeClasses"); ok {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, c := range d.Classes.Value {
+		if c.DataBytes > mostData {
+			out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
+				with(d.Classes.Source).mend("kubectl edit ec2nodeclass "+c.Name+"   # shorten spec.userData: fetch what is long from S3 at boot"))
+		}
+	}
+	if said := d.messages("user data is limited to"); len(out) == 0 && len(said) > 0 {
+		out = append(out, broken("", Certain, "the user data, with what the image family adds, is larger than the %d bytes that EC2 takes", mostData).with(said...).
+			mend("kubectl edit ec2nodeclass   # shorten spec.userData: fetch what is long from S3 at boot"))
+	}
+	return out
+}

@@ -1,0 +1,160 @@
+package diagnosis
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// nodeUser is the user name that a node's role must be mapped to, in aws-auth and in access entries.
+const nodeUser = "system:node:{{EC2PrivateDNSName}}"
+
+// nodeGroups are the groups that it must be mapped to in aws-auth.
+func nodeGroups() []string { return []string{"system:bootstrappers", "system:nodes"} }
+
+// bare is a role's ARN without its path: how the authenticator sees who calls.
+func bare(arn string) string {
+	head, name, ok := strings.Cut(arn, ":role/")
+	if !ok {
+		return arn
+	}
+	return head + ":role/" + name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// roleName is the name in a role's ARN, without its path.
+func roleName(arn string) string {
+	_, name, ok := strings.Cut(arn, ":role/")
+	if !ok {
+		name = arn
+	}
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// nodeRole is the ARN of the role that instances of a class take, and where that is from; empty if it is not known.
+func (d *desk) nodeRole(c Class) (arn, source string) {
+	if p, ok := d.Profiles[c.Profile]; c.Profile != "" && ok && p.Known() && p.Value.Role != "" && c.Role == "" {
+		return p.Value.Role, p.Source
+	}
+	if c.Role == "" {
+		return "", ""
+	}
+	if strings.HasPrefix(c.Role, "arn:") {
+		return c.Role, "spec.role of EC2NodeClass " + c.Name
+	}
+	if r, ok := d.Roles[roleName(c.Role)]; ok && r.Known() {
+		return r.Value.ARN, "spec.role of EC2NodeClass " + c.Name
+	}
+	if d.Account == "" {
+		return "", ""
+	}
+	return "arn:" + d.Cluster.Value.partition() + ":iam::" + d.Account + ":role/" + strings.TrimPrefix(c.Role, "/"), "spec.role of EC2NodeClass " + c.Name
+}
+
+// entry returns the access entry of a role.
+func (d *desk) entry(role string) (Entry, bool) {
+	i := slices.IndexFunc(d.Entries.Value, func(e Entry) bool { return e.Principal == role || bare(e.Principal) == bare(role) && e.Principal != "" })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return d.Entries.Value[i], true
+}
+
+// rows are the rows of aws-auth that are about a role, rightly or nearly.
+func (d *desk) rows(role string) []Mapping {
+	var out []Mapping
+	for _, m := range d.AuthMap.Value.Roles {
+		if roleName(m.ARN) == roleName(role) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// isNodes reports whether an entry lets nodes in.
+func (e Entry) isNodes() bool {
+	return e.Type == "EC2_LINUX" || e.Type == "EC2_WINDOWS" || e.Type == "EC2" || e.Type == "HYBRID_LINUX"
+}
+
+// fault says what keeps a row of aws-auth from letting the role in; empty if nothing does.
+func (m Mapping) fault(role string) string {
+	switch {
+	case m.ARN != bare(role) && bare(m.ARN) == bare(role):
+		return fmt.Sprintf("its rolearn %s has the role's path, which the authenticator does not see: write %s", m.ARN, bare(role))
+	case m.ARN != bare(role):
+		return fmt.Sprintf("its rolearn is %s, of another account or partition than %s", m.ARN, bare(role))
+	case !slices.Contains(m.Groups, "system:nodes"):
+		return "its groups lack system:nodes"
+	case !slices.Contains(m.Groups, "system:bootstrappers"):
+		return "its groups lack system:bootstrappers"
+	case !strings.HasPrefix(m.Username, "system:node:{{") || !strings.HasSuffix(m.Username, "}}"):
+		return fmt.Sprintf("its username is %q, and must be %q", m.Username, nodeUser)
+	case m.Username != nodeUser && m.Username != "system:node:{{SessionName}}":
+		return fmt.Sprintf("its username is %q, which the authenticator does not fill in: it must be %q", m.Username, nodeUser)
+	}
+	return ""
+}
+
+// mapped reports whether nodes with the role are let in, by what the cluster reads.
+func (d *desk) mapped(role string) bool {
+	if e, ok := d.entry(role); ok && d.Cluster.Value.api() {
+		return e.isNodes()
+	}
+	return d.Cluster.Value.configMap() &&
+		slices.ContainsFunc(d.rows(role), func(m Mapping) bool { return m.fault(role) == "" })
+}
+
+// mapRole is the command that lets a role in as the cluster reads mappings.
+func (d *desk) mapRole(role string) string {
+	if d.Cluster.Value.api() {
+		return d.createEntry(role, "EC2_LINUX")
+	}
+	return d.patchMap(d.withRow(role))
+}
+
+func (d *desk) createEntry(role, kind string) string {
+	return fmt.Sprintf("aws eks create-access-entry --cluster-name %s --region %s --principal-arn %s --type %s", d.Name, d.Region, role, kind)
+}
+
+func (d *desk) deleteEntry(role string) string {
+	return fmt.Sprintf("aws eks delete-access-entry --cluster-name %s --region %s --principal-arn %s", d.Name, d.Region, role)
+}
+
+// withRow is the text of mapRoles with a right row for the role in place of those that are about it, and the others as they are.
+func (d *desk) withRow(role string) string {
+	var b strings.Builder
+	for _, m := range d.AuthMap.Value.Roles {
+		if roleName(m.ARN) != roleName(role) {
+			m.write(&b)
+		}
+	}
+	Mapping{ARN: bare(role), Username: nodeUser, Groups: nodeGroups()}.write(&b)
+	return b.String()
+}
+
+// write writes the row as YAML. JSON strings are YAML strings too.
+func (m Mapping) write(b *strings.Builder) {
+	plain := func(s string) string {
+		if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") == "" && s != "" {
+			return s
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			return "\"\"" // a string is always JSON
+		}
+		return string(text)
+	}
+	fmt.Fprintf(b, "- rolearn: %s\n  username: %s\n  groups:\n", plain(m.ARN), plain(m.Username))
+	for _, g := range m.Groups {
+		fmt.Fprintf(b, "  - %s\n", plain(g))
+	}
+}
+
+// patchMap is the command that writes mapRoles. A shell keeps what stands between its single quotes.
+func (d *desk) patchMap(text string) string {
+	patch, err := json.Marshal(map[string]map[string]string{"data": {"mapRoles": text}})
+	if err != nil {
+		return ""
+	}
+	return "kubectl -n kube-system patch configmap aws-auth --type merge -p '" + strings.ReplaceAll(string(patch), "'", `'\''`) + "'"
+}

@@ -1,0 +1,83 @@
+package diagnosis
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Hidden stands in a text for what was a secret.
+const Hidden = "[hidden]"
+
+// secret is a form in which secrets stand in logs, messages and scripts.
+type secret struct {
+	form *regexp.Regexp
+	with string
+}
+
+// secrets are the forms, made when they are needed: there is no state in this package.
+func secrets() []secret {
+	out := []secret{}
+	for _, s := range []struct{ form, with string }{
+		{`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?`, Hidden},
+		{`k8s-aws-v1\.[A-Za-z0-9_=-]+`, Hidden},
+		{`eyJ[A-Za-z0-9_-]{10,}(\.[A-Za-z0-9_-]+)*`, Hidden},
+		{`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`, Hidden},
+		{`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`, Hidden},
+		{`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`, Hidden}, // a kubeadm bootstrap token
+		{`(://[^/\s:@]*:)[^/\s@]+@`, "${1}" + Hidden + "@"},
+		{`(?i)(X-Amz-(Signature|Security-Token|Credential)=)[^&\s"']+`, "${1}" + Hidden},
+		{`(?i)\b((bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`, "${1}" + Hidden},
+		{`(?i)((password|passwd|passphrase|secret[a-z_-]*|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|auth[_-]?key|credential[s]?|license[_-]?key|dsn)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`, "${1}" + Hidden},
+		{`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`, "${1}" + Hidden},
+	} {
+		out = append(out, secret{regexp.MustCompile(s.form), s.with})
+	}
+	return out
+}
+
+// Mask takes secrets out of a text: tokens, keys, passwords, signatures. It is for whoever writes Evidence: what it holds of logs,
+// messages and user data has gone through here.
+func Mask(text string) string { return mask(secrets(), text) }
+
+func mask(all []secret, text string) string {
+	for _, s := range all {
+		text = s.form.ReplaceAllString(text, s.with)
+	}
+	return text
+}
+
+// MaskAll takes secrets out of a text of lines, and shortens it to the last bytes of it, from a whole line on.
+func MaskAll(text string, most int) string {
+	if len(text) > most {
+		text = text[len(text)-most:]
+		if _, whole, ok := strings.Cut(text, "\n"); ok {
+			text = whole
+		}
+	}
+	return Mask(strings.ToValidUTF8(text, "?"))
+}
+
+// accounts are the ids of AWS accounts.
+const accounts = `\b[0-9]{12}\b`
+
+// MaskAccounts writes numbers in place of the ids of AWS accounts: the same id always becomes the same number.
+func MaskAccounts(e Evidence) (Evidence, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return Evidence{}, fmt.Errorf("mask accounts: %w", err)
+	}
+	known := map[string]string{}
+	text = regexp.MustCompile(accounts).ReplaceAllFunc(text, func(id []byte) []byte {
+		if known[string(id)] == "" {
+			known[string(id)] = fmt.Sprintf("%012d", len(known)+1)
+		}
+		return []byte(known[string(id)])
+	})
+	var out Evidence
+	if err := json.Unmarshal(text, &out); err != nil {
+		return Evidence{}, fmt.Errorf("mask accounts: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,173 @@
+package diagnosis
+
+import (
+	"slices"
+	"strings"
+)
+
+// Sign is a thing that an instance says of itself on its console when it does not join, whatever the reason.
+type Sign string
+
+// The signs.
+const (
+	Unauthorized   Sign = "the API server does not know the node's role"
+	TimedOut       Sign = "packets to the API server get no answer"
+	NoSuchHost     Sign = "a name is not resolved"
+	Untrusted      Sign = "the API server's certificate is not trusted"
+	NoCredentials  Sign = "the instance has no credentials"
+	NotPermitted   Sign = "the node's role may not call AWS"
+	OtherName      Sign = "the node calls itself by another name than it is mapped to"
+	ClockWrong     Sign = "the instance's clock is wrong"
+	UnknownPart    Sign = "the image does not understand the user data"
+	NodeadmFailed  Sign = "nodeadm failed"
+	NodeadmAbsent  Sign = "the image has no nodeadm"
+	ScriptAbsent   Sign = "the image has no bootstrap.sh"
+	ScriptFailed   Sign = "a script of the user data failed"
+	OtherArch      Sign = "a program is for another architecture"
+	KubeletFlag    Sign = "the kubelet refuses a flag"
+	KubeletConfig  Sign = "the kubelet refuses its configuration"
+	UnknownType    Sign = "the image does not know the instance type"
+	SwapOn         Sign = "the instance has swap"
+	BadSettings    Sign = "Bottlerocket refuses the settings"
+	NetworkPlugin  Sign = "the network plug-in is not up"
+	ServiceTimeout Sign = "the address of the service kubernetes gets no answer"
+	PullFailed     Sign = "images cannot be pulled"
+)
+
+// spelling is how a sign is written in a log: all of the words stand in one line.
+type spelling struct {
+	sign  Sign
+	words []string
+}
+
+// spellings of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The first that a line has counts, so what
+// says more stands before what says less.
+func spellings() []spelling {
+	return []spelling{
+		{OtherName, []string{"is not allowed to modify node"}},
+		{OtherName, []string{"can only access node lease with the same name"}},
+		{ClockWrong, []string{"SignatureDoesNotMatch"}},
+		{ClockWrong, []string{"Signature expired"}},
+		{ClockWrong, []string{"Signature not yet current"}},
+		{ClockWrong, []string{"RequestExpired"}},
+		{ClockWrong, []string{"certificate has expired or is not yet valid"}},
+		{Unauthorized, []string{"Unable to register node", "Unauthorized"}},
+		{Unauthorized, []string{"CSINode", "Unauthorized"}},
+		{Unauthorized, []string{"kubelet", "Unauthorized"}},
+		{Unauthorized, []string{"must be logged in to the server"}},
+		{Untrusted, []string{"x509: certificate signed by unknown authority"}},
+		{Untrusted, []string{"unable to load client CA file"}},
+		{NoSuchHost, []string{"no such host"}},
+		{NoSuchHost, []string{"server misbehaving", "lookup"}},
+		{NoSuchHost, []string{"Temporary failure in name resolution"}},
+		{ServiceTimeout, []string{"ipamd", "timeout"}},
+		{ServiceTimeout, []string{"10.100.0.1:443", "timeout"}},
+		{ServiceTimeout, []string{"172.20.0.1:443", "timeout"}},
+		{PullFailed, []string{"failed to pull", "timeout"}},
+		{PullFailed, []string{"failed to pull", "pause"}},
+		{TimedOut, []string{"i/o timeout"}},
+		{TimedOut, []string{"TLS handshake timeout"}},
+		{TimedOut, []string{"connect: connection timed out"}},
+		{TimedOut, []string{"Client.Timeout exceeded while awaiting headers"}},
+		{NoCredentials, []string{"Unable to locate credentials"}},
+		{NoCredentials, []string{"no EC2 IMDS role found"}},
+		{NoCredentials, []string{"NoCredentialProviders"}},
+		{NotPermitted, []string{"UnauthorizedOperation"}},
+		{NotPermitted, []string{"is not authorized to perform"}},
+		{NotPermitted, []string{"AccessDenied"}},
+		{NoCredentials, []string{"PrivateDnsName is not available"}},
+		{NodeadmAbsent, []string{"nodeadm: command not found"}},
+		{NodeadmAbsent, []string{"Unit nodeadm", "not found"}},
+		{NodeadmAbsent, []string{"nodeadm: No such file or directory"}},
+		{ScriptAbsent, []string{"bootstrap.sh has been removed from AL2023"}},
+		{ScriptAbsent, []string{"/etc/eks/bootstrap.sh: No such file or directory"}},
+		{ScriptAbsent, []string{"/etc/eks/bootstrap.sh: not found"}},
+		{UnknownPart, []string{"Unhandled unknown content-type"}},
+		{UnknownPart, []string{"Unhandled non-multipart"}},
+		{UnknownPart, []string{"could not find NodeConfig within UserData"}},
+		{OtherArch, []string{"xec format error"}},
+		{OtherArch, []string{"cannot execute binary file"}},
+		{UnknownType, []string{"in eni-max-pods"}},
+		{UnknownType, []string{"No entry for type", "eni-max-pods"}},
+		{SwapOn, []string{"running with swap on is not supported"}},
+		{BadSettings, []string{"Failed to", "settings", "unknown field"}},
+		{BadSettings, []string{"unknown field", "expected one of"}},
+		{BadSettings, []string{"Error deserializing", "settings"}},
+		{BadSettings, []string{"early-boot-config", "rror"}},
+		{KubeletFlag, []string{"failed to parse kubelet flag"}},
+		{KubeletFlag, []string{"kubelet", "unknown flag"}},
+		{KubeletFlag, []string{"labels specified with --node-labels"}},
+		{KubeletFlag, []string{"invalid argument", "flag"}},
+		{KubeletConfig, []string{"failed to load kubelet config"}},
+		{KubeletConfig, []string{"failed to validate kubelet configuration"}},
+		{KubeletConfig, []string{"strict decoding error", "kubelet"}},
+		{NetworkPlugin, []string{"cni plugin not initialized"}},
+		{NetworkPlugin, []string{"NetworkPluginNotReady"}},
+		{NodeadmFailed, []string{"nodeadm", "Command failed"}},
+		{NodeadmFailed, []string{"Failed to start nodeadm-"}},
+		{ScriptFailed, []string{"unexpected EOF while looking for matching"}},
+		{ScriptFailed, []string{"syntax error"}},
+		{ScriptFailed, []string{"Failed to run module scripts-user"}},
+		{ScriptFailed, []string{"Failed running /var/lib/cloud/instance/scripts"}},
+	}
+}
+
+// longestLine is how much of a line is looked at: what is meant to be read is shorter.
+const longestLine = 2000
+
+// Read finds the signs in what an instance has printed, each with the last line that has it, in the order in which they first
+// appear. It takes time proportional to the length of the text.
+func Read(console string) []Reading {
+	var out []Reading
+	all := spellings()
+	for line := range strings.Lines(console) {
+		line = strings.TrimSpace(line)
+		line = line[:min(len(line), longestLine)]
+		sign, ok := signOf(all, line)
+		if !ok {
+			continue
+		}
+		if i := slices.IndexFunc(out, func(r Reading) bool { return r.Sign == sign }); i >= 0 {
+			out[i].Line, out[i].Count = line, out[i].Count+1
+			continue
+		}
+		out = append(out, Reading{Sign: sign, Line: line, Count: 1})
+	}
+	return out
+}
+
+// Reading is a sign on a console.
+type Reading struct {
+	Sign  Sign
+	Line  string // the last that has it
+	Count int
+}
+
+func signOf(all []spelling, line string) (Sign, bool) {
+	for _, s := range all {
+		if !slices.ContainsFunc(s.words, func(w string) bool { return !strings.Contains(line, w) }) {
+			return s.sign, true
+		}
+	}
+	return "", false
+}
+
+// sighting is a sign on the console of an instance that is no node yet.
+type sighting struct {
+	Reading
+	instance Instance
+}
+
+// String is the sighting as a line of evidence.
+func (s sighting) String() string {
+	return "console of " + s.instance.ID + ": " + quote(s.Line)
+}
+
+// quote shortens a line of a log to what fits on a screen: its end, where the error stands.
+func quote(line string) string {
+	const most = 160
+	if len(line) <= most {
+		return line
+	}
+	return "…" + strings.ToValidUTF8(line[len(line)-most:], "")
+}

@@ -1,0 +1,75 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func taintChecks() []Check {
+	problem := func(id, title string) Check {
+		return Check{ID: id, Title: title, Layer: LayerBoot, judge: func(d *desk) []Finding { return d.problems(id) }}
+	}
+	return []Check{
+		{ID: "TAINT-1", Title: "user data registers the node with karpenter.sh/unregistered", Layer: LayerBoot, judge: judgeStartTaint},
+		problem("TAINT-2", "quotes and repeated flags in user data lose no kubelet argument"),
+		problem("TAINT-3", "TOML, NodeConfig and PowerShell in user data are valid"),
+		{ID: "TAINT-4", Title: "no Node of the same name was there before the instance", Layer: LayerReady, judge: judgeStaleNode},
+		{ID: "TAINT-5", Title: "only the controller takes startup taints away", Layer: LayerReady, judge: judgeTaintThief},
+	}
+}
+
+// judgeStartTaint: what user data will do, and nodes that did register without.
+func judgeStartTaint(d *desk) []Finding {
+	out := d.problems("TAINT-1")
+	for _, line := range d.messages("UnregisteredTaintMissing") {
+		out = append(out, suspicious("", Certain, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).
+			with(line).mend("joiner render userdata   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))
+	}
+	return out
+}
+
+// judgeStaleNode: kubelet registers labels and taints with a new Node only.
+func judgeStaleNode(d *desk) []Finding {
+	if gap, ok := d.Nodes.gap("the nodes"); ok {
+		return []Finding{gap}
+	}
+	var out []Finding
+	for _, i := range d.Instances.Value {
+		for _, n := range d.Nodes.Value {
+			same := strings.HasSuffix(n.ProviderID, "/"+i.ID) || n.Name == i.PrivateDNS && i.PrivateDNS != ""
+			if !same || !i.runs() || i.Launched.IsZero() || n.Created.IsZero() || !n.Created.Before(i.Launched) {
+				continue
+			}
+			out = append(out, suspicious("node "+n.Name, Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID).
+				with("Node made "+stamp(n.Created)+", instance launched "+stamp(i.Launched)).mend("kubectl delete node "+n.Name+"   # the kubelet registers it anew"))
+		}
+	}
+	return out
+}
+
+// judgeTaintThief: whoever else writes the taints of a node that is not ready for pods yet.
+func judgeTaintThief(d *desk) []Finding {
+	if gap, ok := d.Nodes.gap("the nodes"); ok {
+		return []Finding{gap}
+	}
+	missing := d.messages("UnregisteredTaintMissing")
+	var out []Finding
+	for _, n := range d.Nodes.Value {
+		told := slices.ContainsFunc(missing, func(l string) bool { return strings.Contains(l, n.Name) })
+		var others []string
+		for _, by := range n.TaintsBy {
+			if !slices.ContainsFunc([]string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"},
+				func(known string) bool { return strings.HasPrefix(by, known) }) {
+				others = append(others, by)
+			}
+		}
+		if !told || len(others) == 0 {
+			continue
+		}
+		out = append(out, suspicious("node "+n.Name, Likely, "%s writes the taints of nodes, and took the startup taint away", strings.Join(others, ", ")).
+			with("metadata.managedFields of node "+n.Name).
+			mend(fmt.Sprintf("kubectl get node %s -o yaml --show-managed-fields   # then let %s leave %s alone", n.Name, others[0], taintUnregistered)))
+	}
+	return out
+}
