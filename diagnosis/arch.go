@@ -142,6 +142,9 @@ func judgeImageArch(d *desk) []Finding {
 // judgeProgramArch: user data that fetches or runs programs of another architecture.
 func judgeProgramArch(d *desk) []Finding {
 	out := d.problems("ARCH-3")
+	if gap, ok := d.UserData.gap("user data"); ok && len(d.of("", OtherArch)) == 0 {
+		return []Finding{gap}
+	}
 	for _, c := range d.Classes.Value {
 		if sights := d.of(c.Name, OtherArch); len(sights) > 0 {
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].instance.Type).
@@ -292,6 +295,9 @@ func judgePodImages(d *desk) []Finding {
 
 // judgeMixedPool is a hint where images turned out to be for one architecture only: the pool buys both.
 func judgeMixedPool(d *desk) []Finding {
+	if gap, ok := d.Pools.gap("the NodePools"); ok {
+		return []Finding{gap}
+	}
 	var out []Finding
 	for _, p := range d.Pools.Value {
 		bad := slices.ContainsFunc(d.Pods.Value, func(pod Pod) bool {
@@ -311,6 +317,9 @@ func judgeMixedPool(d *desk) []Finding {
 
 // judgeA1: the first Graviton lacks instructions that Amazon Linux 2023 is built with.
 func judgeA1(d *desk) []Finding {
+	if gap, ok := d.Pools.gap("the NodePools"); ok {
+		return []Finding{gap}
+	}
 	var out []Finding
 	for _, p := range d.Pools.Value {
 		c, ok := d.class(p.Class)

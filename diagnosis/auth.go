@@ -123,7 +123,7 @@ func judgeEntry(d *desk) []Finding {
 		f := broken(subject, Certain, "node role %s is not mapped: the cluster has no access entry for it%s", roleName(role), d.norMap()).
 			with(d.modeLine(), fmt.Sprintf("%s: %s", d.Entries.Source, d.principals())).with(sights...).
 			explaining(Unauthorized).mend(d.createEntry(role, "EC2_LINUX"))
-		if _, mistaken := d.controllerMapped(); mistaken {
+		if d.mistaken(role) {
 			f.Follows = "AUTH-5"
 		}
 		return []Finding{f}
@@ -186,7 +186,7 @@ func judgeAuthMap(d *desk) []Finding {
 		}
 		f := broken(subject, Certain, "node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", roleName(role)).
 			with(d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).with(sights...).explaining(Unauthorized).mend(d.mapRole(role))
-		if _, mistaken := d.controllerMapped(); mistaken {
+		if d.mistaken(role) {
 			f.Follows = "AUTH-5"
 		}
 		return []Finding{f}
@@ -212,7 +212,7 @@ func (d *desk) duplicates(subject, role string) []Finding {
 		return nil
 	}
 	return []Finding{suspicious(subject, Likely, "aws-auth has %d rows for node role %s that say different things", len(rows), roleName(role)).
-		with(d.AuthMap.Source).mend(d.patchMap(d.withRow(role)))}
+		with(d.AuthMap.Source).mend(d.patchMap(d.withRow(nodeRow(role))))}
 }
 
 // judgeStaleEntry: an entry knows the role by its unique id; a role that was deleted and made again has another.
@@ -255,13 +255,23 @@ func (d *desk) controllerMapped() (role string, ok bool) {
 			candidates = append(candidates, e.Principal)
 		}
 	}
-	own := d.Controller.Value.Role
-	for _, c := range candidates {
-		if own != "" && bare(c) == bare(own) || d.isForPods(c) {
-			return c, true
-		}
+	i := slices.IndexFunc(candidates, d.isControllers)
+	if i < 0 {
+		return "", false
 	}
-	return "", false
+	return candidates[i], true
+}
+
+// isControllers reports whether a role is the controller's, or can be had by pods only.
+func (d *desk) isControllers(role string) bool {
+	own := d.Controller.Value.Role
+	return own != "" && bare(role) == bare(own) || d.isForPods(role)
+}
+
+// mistaken reports whether AUTH-5 is the reason that a role is not mapped.
+func (d *desk) mistaken(role string) bool {
+	_, mapped := d.controllerMapped()
+	return mapped || d.isControllers(role)
 }
 
 // isForPods reports whether a role can be had by pods only, as far as its trust policy was read.
@@ -286,7 +296,7 @@ func judgeMistakenRole(d *desk) []Finding {
 	}
 	return d.eachRole(func(c Class, subject, role string) []Finding {
 		own := d.Controller.Value.Role
-		if own != "" && bare(own) == bare(role) || d.isForPods(role) {
+		if d.isControllers(role) {
 			return []Finding{broken(subject, Certain, "%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", roleName(role), c.Name).
 				with(d.roleLine(role)).with(lines(d.of(c.Name, NoCredentials, Unauthorized))...).explaining(NoCredentials, Unauthorized).
 				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"role":"%s"}}'`, c.Name, d.likelyNodeRole()))}

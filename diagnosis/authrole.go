@@ -12,6 +12,9 @@ func judgeNodeRole(d *desk) []Finding {
 	return d.eachRole(func(c Class, subject, role string) []Finding {
 		name := roleName(role)
 		r := d.Roles[name]
+		if d.isControllers(role) {
+			return nil // AUTH-5 says so
+		}
 		if r.Is(Missing) {
 			return []Finding{broken(subject, Certain, "there is no role %s in the account", name).with(r.Source).explaining(NoCredentials).
 				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"role":"%s"}}'`, c.Name, d.likelyNodeRole()))}
@@ -20,7 +23,7 @@ func judgeNodeRole(d *desk) []Finding {
 			gap.Subject = subject
 			return []Finding{gap}
 		}
-		if len(r.Value.Trusts) > 0 && !trustsEC2(r.Value) && !d.isForPods(role) {
+		if len(r.Value.Trusts) > 0 && !trustsEC2(r.Value) {
 			return []Finding{broken(subject, Certain, "EC2 may not give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
 				with(r.Source).with(lines(d.of(c.Name, NoCredentials))...).explaining(NoCredentials).
 				mend(fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy("ec2.amazonaws.com")))}
@@ -178,8 +181,8 @@ func hostnameLine(d *desk, c Class) string {
 
 // judgeOtherRole is a hint where a role is not let in: another one is, and nodes with it are there.
 func judgeOtherRole(d *desk) []Finding {
-	if _, ok := d.mappings(); !ok {
-		return nil
+	if gap, ok := d.mappings(); !ok {
+		return []Finding{gap}
 	}
 	return d.eachRole(func(c Class, subject, role string) []Finding {
 		if d.mapped(role) || len(d.rows(role)) > 0 {
@@ -203,6 +206,9 @@ const settling = 2 * time.Minute
 // judgeRefusedAllTheSame knows the sign, and that the usual reasons are not it.
 func judgeRefusedAllTheSame(d *desk) []Finding {
 	sights := d.of("", Unauthorized)
+	if gap, ok := d.consoles(); ok && len(sights) == 0 {
+		return []Finding{gap}
+	}
 	if len(sights) == 0 {
 		return nil
 	}

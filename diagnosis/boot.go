@@ -60,9 +60,13 @@ type symptom struct {
 }
 
 func (d *desk) judgeSymptom(s symptom) []Finding {
+	sights := d.of("", s.signs...)
+	if gap, ok := d.consoles(); ok && len(sights) == 0 {
+		return []Finding{gap}
+	}
 	var out []Finding
 	told := map[string]bool{}
-	for _, g := range d.of("", s.signs...) {
+	for _, g := range sights {
 		class := orElse(g.instance.Class, "NAME")
 		if told[class] {
 			continue

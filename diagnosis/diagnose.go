@@ -147,6 +147,19 @@ func (d *desk) of(class string, signs ...Sign) []sighting {
 	return out
 }
 
+// consoles is the gap in what instances have said that do not join.
+func (d *desk) consoles() (Finding, bool) {
+	if gap, ok := d.Instances.gap("the consoles of instances"); ok {
+		return gap, true
+	}
+	for _, i := range d.Instances.Value {
+		if _, isNode := d.joined[i.ID]; i.runs() && !isNode && i.Console.Value == "" && (i.Console.Is(Denied) || i.Console.Is(Failed)) {
+			return i.Console.gap("the console of instance " + i.ID)
+		}
+	}
+	return Finding{}, false
+}
+
 // lines are sightings as evidence, the first few.
 func lines(of []sighting) []string {
 	var out []string

@@ -85,7 +85,7 @@ func (d *desk) eachWaiting(f func(p ControllerPod, subject string) []Finding) []
 
 // judgeFargateProfile: without a profile for them, pods are the default scheduler's, and it has no node for them.
 func judgeFargateProfile(d *desk) []Finding {
-	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok && len(d.waiting()) > 0 {
+	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok {
 		return []Finding{gap}
 	}
 	var out []Finding
@@ -107,9 +107,15 @@ func judgeFargateProfile(d *desk) []Finding {
 		}
 		return []Finding{broken(subject, Likely, "no Fargate profile selects the controller's pods, so they are not Fargate's, and no other node is there for them").
 			with(selectors...).with(p.said("taint")).
-			mend(fmt.Sprintf("aws eks create-fargate-profile --region %s --cluster-name %s --fargate-profile-name %s --pod-execution-role-arn %s --subnets %s --selectors namespace=%s",
-				d.Region, d.Name, orElse(d.Controller.Value.Account, "joiner"), d.executionRole(), strings.Join(d.privateSubnets(), " "), d.Controller.Value.Namespace))}
+			mend(d.makeProfile())}
 	})...)
+}
+
+// makeProfile is the command that makes a profile for the controller.
+func (d *desk) makeProfile() string {
+	c := d.Controller.Value
+	return fmt.Sprintf("aws eks create-fargate-profile --region %s --cluster-name %s --fargate-profile-name %s --pod-execution-role-arn %s --subnets %s --selectors namespace=%s",
+		d.Region, d.Name, orElse(c.Account, "joiner"), d.executionRole(), strings.Join(d.privateSubnets(), " "), orElse(c.Namespace, "kube-system"))
 }
 
 func (d *desk) executionRole() string {
@@ -159,7 +165,7 @@ func judgeTooEarly(d *desk) []Finding {
 
 // judgeExecutionRole: the role by which Fargate's nodes join must be mapped, and trust Fargate.
 func judgeExecutionRole(d *desk) []Finding {
-	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok && len(d.waiting()) > 0 {
+	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok {
 		return []Finding{gap}
 	}
 	var out []Finding
@@ -180,12 +186,8 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 	r := d.Roles[name]
 	trusts := slices.Contains(r.Value.Trusts, "eks-fargate-pods.amazonaws.com")
 	entry, hasEntry := d.entry(p.Role)
-	rows := d.rows(p.Role)
-	inMap := slices.ContainsFunc(rows, func(m Mapping) bool {
-		return m.ARN == bare(p.Role) && slices.Contains(m.Groups, "system:node-proxier") && slices.Contains(m.Groups, "system:nodes")
-	})
 	gap, known := d.mappings()
-	let := hasEntry && d.Cluster.Value.api() && entry.Type == "FARGATE_LINUX" || !(hasEntry && d.Cluster.Value.api()) && d.Cluster.Value.configMap() && inMap
+	let := d.mappedForFargate(p.Role)
 	switch {
 	case r.Is(Missing) && r.Source != "":
 		return broken(subject, Certain, "there is no pod execution role %s in the account", name).with(r.Source, said).mend(d.makeExecutionRole(name)...), true
@@ -201,17 +203,15 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 	case !let:
 		fix := d.createEntry(p.Role, "FARGATE_LINUX")
 		if !d.Cluster.Value.api() {
-			var b strings.Builder
-			for _, m := range d.AuthMap.Value.Roles {
-				if roleName(m.ARN) != name {
-					m.write(&b)
-				}
-			}
-			Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}", Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}.write(&b)
-			fix = d.patchMap(b.String())
+			fix = d.patchMap(d.withRow(Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}",
+				Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
 		}
-		return broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-			with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(fix), true
+		f := broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
+			with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(fix)
+		if d.AuthMap.Value.Problem != "" {
+			f.Follows = "AUTH-3"
+		}
+		return f, true
 	case said != "" && r.Known() && !slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") }) && r.Value.Inline == 0:
 		return broken(subject, Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).with(r.Source, said).
 			mend(d.attachExecution(name)), true
@@ -220,6 +220,16 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 			with(said).mend(fmt.Sprintf("kubectl -n %s delete pods --field-selector status.phase=Pending", orElse(d.Controller.Value.Namespace, "kube-system"))), true
 	}
 	return Finding{}, false
+}
+
+// mappedForFargate reports whether Fargate's nodes with the role are let in, by what the cluster reads.
+func (d *desk) mappedForFargate(role string) bool {
+	if e, ok := d.entry(role); ok && d.Cluster.Value.api() {
+		return e.Type == "FARGATE_LINUX"
+	}
+	return d.Cluster.Value.configMap() && slices.ContainsFunc(d.rows(role), func(m Mapping) bool {
+		return m.ARN == bare(role) && slices.Contains(m.Groups, "system:node-proxier") && slices.Contains(m.Groups, "system:nodes")
+	})
 }
 
 func (d *desk) attachExecution(role string) string {
@@ -234,7 +244,7 @@ func (d *desk) makeExecutionRole(name string) []string {
 
 // judgeFargateSubnets: Fargate takes private subnets only, and needs a way to AWS in them.
 func judgeFargateSubnets(d *desk) []Finding {
-	if gap, ok := d.Routes.gap("the route tables"); ok && len(d.Fargate.Value) > 0 {
+	if gap, ok := d.Routes.gap("the route tables"); ok {
 		return []Finding{gap}
 	}
 	var out []Finding
@@ -245,7 +255,8 @@ func judgeFargateSubnets(d *desk) []Finding {
 			switch {
 			case !ok:
 			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
-				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id, p.Name).with(d.Routes.Source+": "+table.ID))
+				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id, p.Name).with(d.Routes.Source+": "+table.ID).
+					mend(fmt.Sprintf("aws eks delete-fargate-profile --region %s --cluster-name %s --fargate-profile-name %s", d.Region, d.Name, p.Name), d.makeProfile()))
 			case i < 0 && len(d.lackingEndpoints()) > 0 && d.Endpoints.Known():
 				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id, p.Name, strings.Join(d.lackingEndpoints(), ", ")).
 					with(d.Routes.Source+": "+table.ID).mend(fmt.Sprintf("aws ec2 create-route --region %s --route-table-id %s --destination-cidr-block 0.0.0.0/0 --nat-gateway-id %s", d.Region, table.ID, d.anyNAT())))
@@ -284,6 +295,9 @@ func (d *desk) eachFargate(f func(p ControllerPod, subject string) []Finding) []
 
 // judgeFargateDNS: cluster DNS may wait for the very nodes that the controller is to buy.
 func judgeFargateDNS(d *desk) []Finding {
+	if gap, ok := d.Controller.gap("the controller's own pods"); ok && !d.Controller.Is(Missing) {
+		return []Finding{gap}
+	}
 	if gap, ok := d.Home.gap("cluster DNS"); ok && len(d.waiting()) > 0 {
 		return []Finding{gap}
 	}

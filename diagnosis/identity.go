@@ -143,6 +143,9 @@ func judgeForeignEnd(d *desk) []Finding {
 
 // judgeGroupDrift tells groups that somebody added from groups that are missing.
 func judgeGroupDrift(d *desk) []Finding {
+	if gap, ok := d.Instances.gap("the instances"); ok {
+		return []Finding{gap}
+	}
 	var out []Finding
 	told := map[string]bool{}
 	for _, i := range d.Instances.Value {

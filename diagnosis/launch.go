@@ -95,6 +95,9 @@ func judgeProfile(d *desk) []Finding {
 func judgeSpotRole(d *desk) []Finding {
 	const name = "AWSServiceRoleForEC2Spot"
 	said := append(d.messages("ServiceLinkedRole"), d.messages("SpotSLRCreationFailed")...)
+	if gap, ok := d.Events.gap("warnings of Kubernetes"); ok && len(said) == 0 {
+		return []Finding{gap}
+	}
 	if len(said) == 0 {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (d *desk) mapRole(role string) string {
 	if d.Cluster.Value.api() {
 		return d.createEntry(role, "EC2_LINUX")
 	}
-	return d.patchMap(d.withRow(role))
+	return d.patchMap(d.withRow(nodeRow(role)))
 }
 
 func (d *desk) createEntry(role, kind string) string {
@@ -120,16 +120,21 @@ func (d *desk) deleteEntry(role string) string {
 	return fmt.Sprintf("aws eks delete-access-entry --cluster-name %s --region %s --principal-arn %s", d.Name, d.Region, role)
 }
 
-// withRow is the text of mapRoles with a right row for the role in place of those that are about it, and the others as they are.
-func (d *desk) withRow(role string) string {
+// withRow is the text of mapRoles with a row in place of those that are about its role, and the others as they are.
+func (d *desk) withRow(row Mapping) string {
 	var b strings.Builder
 	for _, m := range d.AuthMap.Value.Roles {
-		if roleName(m.ARN) != roleName(role) {
+		if roleName(m.ARN) != roleName(row.ARN) {
 			m.write(&b)
 		}
 	}
-	Mapping{ARN: bare(role), Username: nodeUser, Groups: nodeGroups()}.write(&b)
+	row.write(&b)
 	return b.String()
+}
+
+// nodeRow is the row of aws-auth that lets nodes with a role in.
+func nodeRow(role string) Mapping {
+	return Mapping{ARN: bare(role), Username: nodeUser, Groups: nodeGroups()}
 }
 
 // write writes the row as YAML. JSON strings are YAML strings too.

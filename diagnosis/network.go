@@ -377,6 +377,9 @@ func judgeCustomNetworking(d *desk) []Finding {
 // judgeNoAnswer knows the sign only.
 func judgeNoAnswer(d *desk) []Finding {
 	sights := d.of("", TimedOut)
+	if gap, ok := d.consoles(); ok && len(sights) == 0 {
+		return []Finding{gap}
+	}
 	if len(sights) == 0 {
 		return nil
 	}

@@ -71,6 +71,9 @@ func judgeServiceAddress(d *desk) []Finding {
 			}
 		}
 	}
+	if gap, ok := d.Pods.gap("the pods that do not run"); ok && len(sights) == 0 {
+		return []Finding{gap}
+	}
 	if len(sights) == 0 {
 		return nil
 	}
@@ -206,6 +209,7 @@ func judgeSlow(d *desk) []Finding {
 				with(quote(i.Reason+": "+i.Message)).explaining(NetworkPlugin).mend("kubectl describe nodeclaim "+c.Name))
 		case launched.Status == "True" && d.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
 			f := suspicious("NodeClaim "+c.Name, Possible, "its instance was launched %s ago and is no node, and nothing that was read says why", age(d.At.Sub(launched.Since))).
+				with(quote(registered.Reason + ": " + registered.Message)).
 				mend("aws ec2 get-console-output --region " + d.Region + " --latest --output text --instance-id " + orElse(c.ProviderID[strings.LastIndexByte(c.ProviderID, '/')+1:], "ID"))
 			if len(d.sightings) == 0 {
 				out = append(out, f)

@@ -8,7 +8,12 @@ import (
 
 func taintChecks() []Check {
 	problem := func(id, title string) Check {
-		return Check{ID: id, Title: title, Layer: LayerBoot, judge: func(d *desk) []Finding { return d.problems(id) }}
+		return Check{ID: id, Title: title, Layer: LayerBoot, judge: func(d *desk) []Finding {
+			if gap, ok := d.UserData.gap("user data"); ok {
+				return []Finding{gap}
+			}
+			return d.problems(id)
+		}}
 	}
 	return []Check{
 		{ID: "TAINT-1", Title: "user data registers the node with karpenter.sh/unregistered", Layer: LayerBoot, judge: judgeStartTaint},
@@ -22,6 +27,9 @@ func taintChecks() []Check {
 // judgeStartTaint: what user data will do, and nodes that did register without.
 func judgeStartTaint(d *desk) []Finding {
 	out := d.problems("TAINT-1")
+	if gap, ok := d.UserData.gap("user data"); ok {
+		out = append(out, gap)
+	}
 	for _, line := range d.messages("UnregisteredTaintMissing") {
 		out = append(out, suspicious("", Certain, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).
 			with(line).mend("joiner render userdata   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))

@@ -1,0 +1,175 @@
+package diagnosis_test
+
+import (
+	"time"
+
+	. "github.com/joiner-sh/joiner/diagnosis"
+)
+
+func planFaults() map[string][]fault {
+	return map[string][]fault{
+		"ID-1": {
+			{breaks: func(s *situation) { s.e.Home.Value.Issuer = "https://oidc.example.com/id/B" }, cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
+			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" }, cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
+			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") }, cause: "there is no EKS cluster named prod", fix: "list-clusters"},
+		},
+		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" }, cause: "the one with uid uid-2 has 1 instances", fix: "describe-instances", hint: true}},
+		"ID-4": {{breaks: func(s *situation) {
+			s.e.Instances.Value[1].UID, s.e.Instances.Value[1].Claim = "", "gone"
+			s.e.Claims.Value = s.e.Claims.Value[:1]
+		}, cause: "1 instances carry the name prod", fix: "terminate-instances", hint: true}},
+		"ID-7": {{breaks: func(s *situation) {
+			s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.UserInitiatedShutdown: User initiated shutdown"
+		}, cause: "i-2 was terminated from outside", fix: "cloudtrail", hint: true}},
+		"ID-8": {{breaks: func(s *situation) {
+			s.e.Groups.Value = append(s.e.Groups.Value, Group{ID: "sg-firewall", VPC: "vpc-1"})
+			s.e.Instances.Value[0].Groups = []string{"sg-firewall", "sg-node"}
+		}, cause: "somebody added security group sg-firewall", fix: "securityGroupSelectorTerms", hint: true}},
+		"ID-9": {
+			{breaks: func(s *situation) { s.group().Tags = map[string]string{"kubernetes.io/cluster/other": "owned"} }, cause: "belongs to cluster other", fix: "narrow", hint: true},
+			{breaks: func(s *situation) { s.class().Subnets = []string{"subnet-1", "subnet-x"} }, cause: "subnet-x is not in the cluster's VPC", fix: "select subnets of vpc-1"},
+		},
+		"ARCH-1": {
+			{breaks: func(s *situation) {
+				s.pool().Steps = []Step{{Name: "karpenter.k8s.aws/instance-family In [m5]", Left: map[string]int{"amd64": 8}}, {Name: "kubernetes.io/arch In [arm64]"}}
+				s.pool().Requirements = []Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"arm64"}}}
+			}, cause: "after the requirement kubernetes.io/arch In [arm64], and there were 8 types", fix: "loosen"},
+			{breaks: func(s *situation) {
+				s.pool().Requirements[0].Values = []string{"arm64", "amd64"}
+			}, cause: "of the architecture arm64 that it allows", fix: "add types", hint: true},
+		},
+		"ARCH-2": {
+			{breaks: func(s *situation) {
+				s.pool().Requirements[0].Values = []string{"arm64"}
+				s.pool().Steps[0].Left = map[string]int{"arm64": 100}
+			}, cause: "buy arm64 instances, and none of its images", fix: "image for arm64"},
+			{breaks: func(s *situation) {
+				s.pool().Requirements[0].Values = []string{"amd64", "arm64"}
+				s.pool().Steps[0].Left = map[string]int{"arm64": 100, "amd64": 100}
+			}, cause: "buy arm64 instances, and none of its images", fix: "image for arm64", hint: true},
+		},
+		"ARCH-4": {{breaks: func(s *situation) { s.e.Pods.Value[0].Selector = map[string]string{"pod-type": "armapp"} }, cause: "pod-type=armapp, and no NodePool", fix: `kubectl patch nodepool default --type merge -p '{"spec":{"template":{"metadata":{"labels":{"pod-type":"armapp"}}}}}'`}},
+		"ARCH-5": {{breaks: func(s *situation) {
+			s.registered(true, "", Condition{Type: "Initialized", Status: "True"})
+			s.e.Pods.Value[0].Node = "ip-10-0-0-2.ec2.internal"
+			s.e.Pods.Value[0].Messages = []string{"no match for platform in manifest: not found"}
+		}, cause: "no variant for arm64", fix: "nodeSelector"}},
+		"ARCH-6": {{breaks: func(s *situation) {
+			s.registered(true, "", Condition{Type: "Initialized", Status: "True"})
+			s.pool().Requirements = nil
+			s.pool().Steps[0].Left["arm64"] = 200
+			s.e.Images.Value = append(s.e.Images.Value, Image{ID: "ami-2", Name: "amazon-eks-node-al2023-arm64-standard-1.33-v1", Architecture: "arm64"})
+			s.class().Images = []string{"ami-1", "ami-2"}
+			s.e.Pods.Value[0].Node = "ip-10-0-0-2.ec2.internal"
+			s.e.Pods.Value[0].Messages = []string{"exec /app: exec format error"}
+		}, cause: "amd64 and arm64, the cheaper first", fix: "values [amd64]", hint: true, notTop: true}},
+		"ARCH-7": {{breaks: func(s *situation) {
+			s.pool().Requirements = append(s.pool().Requirements, Requirement{Key: "karpenter.k8s.aws/instance-family", Operator: "In", Values: []string{"a1", "m7g"}})
+		}, cause: "allows A1 instances", fix: "leave a1 out", hint: true}},
+	}
+}
+
+func launchFaults() map[string][]fault {
+	launch := func(message string) func(*situation) {
+		return func(s *situation) {
+			s.e.Claims.Value[1].Conditions[0] = Condition{Type: "Launched", Status: "Unknown", Reason: "LaunchFailed", Message: message}
+		}
+	}
+	return map[string][]fault{
+		"LAUNCH-1": {{breaks: func(s *situation) {
+			s.class().Role, s.class().Profile = "", "mine"
+			s.e.Profiles["mine"] = Lacking[Profile]("iam:GetInstanceProfile mine", noon, Missing, "")
+		}, cause: "instance profile mine does not exist", fix: "create-instance-profile"}},
+		"LAUNCH-2": {{breaks: func(s *situation) {
+			s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.InternalError: Client error on launch"
+		}, cause: "cannot use the KMS key", fix: "aws kms create-grant"}},
+		"LAUNCH-3": {{breaks: launch("AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission"), cause: "AWSServiceRoleForEC2Spot", fix: "create-service-linked-role"}},
+		"LAUNCH-4": {{breaks: launch("UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: abc"), cause: "a policy does not let", fix: "decode-authorization-message"}},
+		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1"}},
+		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: "volumeSize: at least 20Gi"}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
+		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"), cause: "larger than the 16384", fix: "shorten"}},
+	}
+}
+
+func readyFaults() map[string][]fault {
+	notYet := Condition{Type: "Initialized", Status: "Unknown", Reason: "NodeNotReady", Message: "Node status is NotReady"}
+	return map[string][]fault{
+		"CNI-1": {{breaks: func(s *situation) {
+			s.registered(false, "container runtime network not ready: NetworkPluginNotReady message:cni plugin not initialized", notYet)
+		}, cause: "network plug-in has not come up", fix: "logs daemonset/aws-node"},
+			{breaks: func(s *situation) {
+				s.registered(false, "cni plugin not initialized", notYet)
+				s.e.Daemons.Value = s.e.Daemons.Value[1:]
+			}, cause: "no network plug-in", fix: "addon-name vpc-cni"}},
+		"CNI-2": {{breaks: func(s *situation) {
+			s.registered(false, "cni plugin not initialized", notYet)
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "aws-node-x", Owner: "DaemonSet/aws-node", Node: "ip-10-0-0-2.ec2.internal", Host: true, Messages: []string{"dial tcp 10.100.0.1:443: i/o timeout"}}
+		}, cause: "cannot reach the API server's service address", fix: "kube-proxy", notTop: true}},
+		"IMDS-1": {{breaks: func(s *situation) {
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
+		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
+		"READY-1": {{breaks: func(s *situation) {
+			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
+		}, cause: "device that the instance type has", fix: "daemonsets"}},
+		"READY-2": {{breaks: func(s *situation) {
+			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
+			n.Taints = []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}
+		}, cause: "the startup taint example.com/not-yet", fix: "get pods"}},
+		"READY-3": {{breaks: func(s *situation) { s.late(10 * time.Minute) }, cause: "launched 10m0s ago", fix: "get-console-output", hint: true},
+			{breaks: func(s *situation) { s.registered(false, "PLEG is not healthy", notYet) }, cause: "registered 10m0s ago", fix: "describe nodeclaim", hint: true}},
+	}
+}
+
+func fargateFaults() map[string][]fault {
+	const untolerated = "0/2 nodes are available: 2 node(s) had untolerated taint {eks.amazonaws.com/compute-type: fargate}."
+	const execution = "Misconfigured Fargate Profile: fargate profile joiner blocked for new launches due to: Pod execution role is not found in auth config or does not have all required permissions for launching fargate pods."
+	return map[string][]fault{
+		"FG-1": {{breaks: func(s *situation) {
+			s.pending("default-scheduler", "", untolerated)
+			s.e.Fargate.Value[0].Selectors[0].Namespace = "kube-system"
+		}, cause: "no Fargate profile selects", fix: "create-fargate-profile"},
+			{breaks: func(s *situation) { s.e.Fargate.Value[0].Status = "CREATING" }, cause: "is CREATING", fix: "wait fargate-profile-active", hint: true}},
+		"FG-2": {{breaks: func(s *situation) {
+			s.pending("default-scheduler", "", untolerated).Created = noon.Add(-81 * time.Hour)
+		}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0"}},
+		"FG-3": {{breaks: func(s *situation) {
+			s.pending("fargate-scheduler", "", execution)
+			s.e.Entries.Value, s.e.AuthMap.Value = s.e.Entries.Value[1:], AuthMap{}
+		}, cause: "FargateRole of Fargate profile joiner is not mapped", fix: "--type FARGATE_LINUX"},
+			{breaks: func(s *situation) { s.e.Entries.Value[0].Type = "EC2_LINUX" }, cause: "must be FARGATE_LINUX", fix: "delete-access-entry"},
+			{breaks: func(s *situation) {
+				s.e.Roles["FargateRole"] = has("iam:GetRole", Role{ARN: executionRole, Trusts: []string{"eks.amazonaws.com"}})
+			}, cause: "does not trust Fargate", fix: "update-assume-role-policy"},
+			{breaks: func(s *situation) {
+				s.pending("fargate-scheduler", "", execution)
+				s.e.Roles["FargateRole"] = has("iam:GetRole", Role{ARN: executionRole, Trusts: []string{"eks-fargate-pods.amazonaws.com"}})
+			}, cause: "lacks AmazonEKSFargatePodExecutionRolePolicy", fix: "attach-role-policy"},
+			{breaks: func(s *situation) {
+				s.pending("fargate-scheduler", "", execution)
+				s.plane().AuthMode = "CONFIG_MAP"
+				s.e.Classes.Value, s.e.AuthMap.Value = nil, AuthMap{}
+			}, cause: "is not mapped", fix: "system:node-proxier"}},
+		"FG-4": {{breaks: func(s *situation) {
+			s.e.Subnets.Value = append(s.e.Subnets.Value, Subnet{ID: "subnet-2", VPC: "vpc-1", Public: true})
+			s.e.Routes.Value = append(s.e.Routes.Value, RouteTable{ID: "rtb-2", Subnets: []string{"subnet-2"}, Routes: []Route{{To: "0.0.0.0/0", Target: "igw-1"}}})
+			s.e.Fargate.Value[0].Subnets = []string{"subnet-2"}
+		}, cause: "subnet-2 of Fargate profile joiner is public", fix: "create-fargate-profile"}},
+		"FG-5": {{breaks: func(s *situation) {
+			s.pending("fargate-scheduler", "fargate-ip-1")
+			s.e.Controller.Value.How = "pod identity"
+		}, cause: "relies on Pod Identity", fix: "annotate serviceaccount joiner"},
+			{breaks: func(s *situation) {
+				s.pending("fargate-scheduler", "fargate-ip-1", "panic: missing region")
+				s.e.Controller.Value.Settings = nil
+			}, cause: "does not know its region", fix: "AWS_REGION=us-east-1"}},
+		"FG-6": {{breaks: func(s *situation) {
+			s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
+			s.e.Home.Value.DNSReady = false
+		}, cause: "asks cluster DNS", fix: `"dnsPolicy":"Default"`}},
+		"FG-7": {{breaks: func(s *situation) {
+			s.pending("default-scheduler", "", "0/2 nodes are available: 2 Too many pods.")
+			s.e.Fargate.Value = nil
+		}, cause: "own pod has no node", fix: "describe pod"}},
+		"FG-8": {{breaks: func(s *situation) { s.pending("default-scheduler", "", untolerated).Tolerates = nil }, cause: "do not tolerate", fix: `"path":"/spec/template/spec/tolerations/-"`}},
+	}
+}
