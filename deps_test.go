@@ -60,14 +60,17 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
 budget:              fault | github.com/aws
-kube:                capacity catalog cluster constraint packing bootstrap api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
-ec2:                 fault capacity catalog constraint | github.com/aws
-ami:                 fault catalog constraint | github.com/aws
-network:             fault catalog | github.com/aws
-access:              fault | github.com/aws
+kube:                capacity catalog cluster constraint packing bootstrap diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+ec2:                 fault capacity catalog constraint diagnosis | github.com/aws
+ami:                 fault catalog constraint diagnosis | github.com/aws
+network:             fault catalog diagnosis | github.com/aws
+access:              fault diagnosis | github.com/aws
 price:               fault catalog | github.com/aws
 interruption:        fault | github.com/aws
 shift:               fault | github.com/aws
+
+# Evidence for a diagnosis, from all doors at once.
+evidence:            diagnosis catalog constraint fault ec2 ami network access kube | golang.org/x/sync
 
 # What an instance makes of what it is given.
 firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
@@ -81,7 +84,7 @@ controller:          capacity catalog cluster constraint packing lifecycle boots
 
 # Tools.
 emulator:            catalog permit world
-cli:                 spelling capacity catalog cluster constraint packing bound bootstrap scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis scenario view api/karpenter/v1 api/aws/v1 kube firstboot fault ec2 ami network access evidence price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner:          spelling catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
