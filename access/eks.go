@@ -28,6 +28,7 @@ type Facts struct {
 	Subnets        []string // of the control plane, sorted
 	PublicAccess   bool     // the endpoint can be reached from the internet
 	PrivateAccess  bool     // and from within the VPC
+	PublicCIDRs    []string // who may reach it from the internet, sorted; empty: everybody
 	Issuer         string   // OIDC
 	// AuthMode is CONFIG_MAP, API or API_AND_CONFIG_MAP.
 	AuthMode string
@@ -60,6 +61,7 @@ func (d *Door) Facts(ctx context.Context) (Facts, error) {
 		f.VPC, f.SecurityGroup = aws.ToString(v.VpcId), aws.ToString(v.ClusterSecurityGroupId)
 		f.SecurityGroups, f.Subnets = slices.Sorted(slices.Values(v.SecurityGroupIds)), slices.Sorted(slices.Values(v.SubnetIds))
 		f.PublicAccess, f.PrivateAccess = v.EndpointPublicAccess, v.EndpointPrivateAccess
+		f.PublicCIDRs = slices.Sorted(slices.Values(v.PublicAccessCidrs))
 	}
 	if c.Identity != nil && c.Identity.Oidc != nil {
 		f.Issuer = aws.ToString(c.Identity.Oidc.Issuer)
@@ -77,6 +79,7 @@ type Entry struct {
 	Type      string // "STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", …
 	Username  string
 	Groups    []string // sorted
+	Created   time.Time
 }
 
 // Entries returns the cluster's access entries, sorted by principal. A
@@ -116,5 +119,5 @@ func (d *Door) Entry(ctx context.Context, principal string) (Entry, error) {
 	}
 	a := out.AccessEntry
 	return Entry{Principal: aws.ToString(a.PrincipalArn), Type: aws.ToString(a.Type), Username: aws.ToString(a.Username),
-		Groups: slices.Sorted(slices.Values(a.KubernetesGroups))}, nil
+		Groups: slices.Sorted(slices.Values(a.KubernetesGroups)), Created: aws.ToTime(a.CreatedAt)}, nil
 }

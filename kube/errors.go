@@ -72,3 +72,6 @@ func Hint(err error) string {
 // errStale is wrapped by errors of calls that were not made because what they
 // rest on has changed since it was read.
 var errStale = errors.New("the decision rests on what is no longer so")
+
+// IsForbidden reports whether the API server knows who asks, and does not let them.
+func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }

@@ -1,0 +1,216 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// Role returns what IAM knows of a role by its name, without path; the error is fault.Gone if there is none.
+func (d *Door) Role(ctx context.Context, name string) (diagnosis.Role, error) {
+	got, err := d.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(name)})
+	if err != nil {
+		return diagnosis.Role{}, fault.Sort("GetRole "+name, err)
+	}
+	if got.Role == nil {
+		return diagnosis.Role{}, &fault.Error{Op: "GetRole " + name, Kind: fault.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
+	}
+	out := diagnosis.Role{ARN: aws.ToString(got.Role.Arn), Created: aws.ToTime(got.Role.CreateDate)}
+	if out.Trusts, err = trusts(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
+		return diagnosis.Role{}, fmt.Errorf("read trust policy of role %s: %w", name, err)
+	}
+	attached := iam.NewListAttachedRolePoliciesPaginator(d.iam, &iam.ListAttachedRolePoliciesInput{RoleName: aws.String(name)})
+	for attached.HasMorePages() {
+		page, err := attached.NextPage(ctx)
+		if err != nil {
+			return diagnosis.Role{}, fault.Sort("ListAttachedRolePolicies "+name, err)
+		}
+		for _, p := range page.AttachedPolicies {
+			out.Policies = append(out.Policies, aws.ToString(p.PolicyArn))
+		}
+	}
+	slices.Sort(out.Policies)
+	inline := iam.NewListRolePoliciesPaginator(d.iam, &iam.ListRolePoliciesInput{RoleName: aws.String(name)})
+	for inline.HasMorePages() {
+		page, err := inline.NextPage(ctx)
+		if err != nil {
+			return diagnosis.Role{}, fault.Sort("ListRolePolicies "+name, err)
+		}
+		out.Inline += len(page.PolicyNames)
+	}
+	return out, nil
+}
+
+// trusts returns the principals that a trust policy, as IAM writes it, allows to assume the role, sorted.
+func trusts(document string) ([]string, error) {
+	text, err := url.QueryUnescape(document)
+	if err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var policy struct{ Statement json.RawMessage }
+	if err := json.Unmarshal([]byte(text), &policy); err != nil {
+		return nil, err
+	}
+	type statement struct {
+		Effect    string
+		Principal json.RawMessage
+	}
+	var statements []statement
+	if err := oneOrMore(policy.Statement, &statements); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range statements {
+		if s.Effect != "Allow" {
+			continue
+		}
+		var byKind map[string]json.RawMessage
+		if json.Unmarshal(s.Principal, &byKind) != nil { // "*"
+			var all []string
+			if err := oneOrMore(s.Principal, &all); err != nil {
+				return nil, err
+			}
+			out = append(out, all...)
+		}
+		for _, raw := range byKind {
+			var names []string
+			if err := oneOrMore(raw, &names); err != nil {
+				return nil, err
+			}
+			out = append(out, names...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// oneOrMore reads a list, or the one thing that IAM takes in place of a list of one.
+func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if raw[0] == '[' {
+		return json.Unmarshal(raw, into)
+	}
+	var one T
+	if err := json.Unmarshal(raw, &one); err != nil {
+		return err
+	}
+	*into = []T{one}
+	return nil
+}
+
+// MayPass asks IAM whether a role or user may pass a role to instances. Policies of the organization are not looked at.
+func (d *Door) MayPass(ctx context.Context, who, role string) (bool, error) {
+	out, err := d.iam.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
+		PolicySourceArn: aws.String(who), ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{role},
+		ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"), ContextKeyType: iamtypes.ContextKeyTypeEnumString,
+			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
+	})
+	if err != nil {
+		return false, fault.Sort("SimulatePrincipalPolicy "+who, err)
+	}
+	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
+}
+
+// PodRole returns the role that Pod Identity gives to a service account; empty if it gives none.
+func (d *Door) PodRole(ctx context.Context, namespace, account string) (string, error) {
+	list, err := d.eks.ListPodIdentityAssociations(ctx, &eks.ListPodIdentityAssociationsInput{
+		ClusterName: aws.String(d.cluster.Name), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})
+	if err != nil {
+		return "", fault.Sort("ListPodIdentityAssociations", err)
+	}
+	if len(list.Associations) == 0 {
+		return "", nil
+	}
+	one, err := d.eks.DescribePodIdentityAssociation(ctx, &eks.DescribePodIdentityAssociationInput{
+		ClusterName: aws.String(d.cluster.Name), AssociationId: list.Associations[0].AssociationId})
+	if err != nil {
+		return "", fault.Sort("DescribePodIdentityAssociation", err)
+	}
+	if one.Association == nil {
+		return "", nil
+	}
+	return aws.ToString(one.Association.RoleArn), nil
+}
+
+// NodeGroups returns the cluster's managed node groups, sorted by name.
+func (d *Door) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) {
+	out := []diagnosis.NodeGroup{}
+	pages := eks.NewListNodegroupsPaginator(d.eks, &eks.ListNodegroupsInput{ClusterName: aws.String(d.cluster.Name)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fault.Sort("ListNodegroups", err)
+		}
+		for _, name := range page.Nodegroups {
+			got, err := d.eks.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster.Name), NodegroupName: aws.String(name)})
+			if err = fault.Sort("DescribeNodegroup "+name, err); fault.Is(err, fault.Gone) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if g := got.Nodegroup; g != nil {
+				out = append(out, diagnosis.NodeGroup{Name: name, Role: aws.ToString(g.NodeRole), Status: string(g.Status)})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b diagnosis.NodeGroup) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// FargateProfiles returns the cluster's Fargate profiles, sorted by name.
+func (d *Door) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfile, error) {
+	out := []diagnosis.FargateProfile{}
+	pages := eks.NewListFargateProfilesPaginator(d.eks, &eks.ListFargateProfilesInput{ClusterName: aws.String(d.cluster.Name)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fault.Sort("ListFargateProfiles", err)
+		}
+		for _, name := range page.FargateProfileNames {
+			got, err := d.eks.DescribeFargateProfile(ctx, &eks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster.Name), FargateProfileName: aws.String(name)})
+			if err = fault.Sort("DescribeFargateProfile "+name, err); fault.Is(err, fault.Gone) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if got.FargateProfile != nil {
+				out = append(out, fargateOf(got.FargateProfile))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b diagnosis.FargateProfile) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func fargateOf(p *ekstypes.FargateProfile) diagnosis.FargateProfile {
+	out := diagnosis.FargateProfile{Name: aws.ToString(p.FargateProfileName), Status: string(p.Status), Role: aws.ToString(p.PodExecutionRoleArn),
+		Subnets: slices.Sorted(slices.Values(p.Subnets)), Created: aws.ToTime(p.CreatedAt)}
+	for _, s := range p.Selectors {
+		out.Selectors = append(out.Selectors, diagnosis.FargateSelector{Namespace: aws.ToString(s.Namespace), Labels: s.Labels})
+	}
+	if p.Health != nil {
+		for _, i := range p.Health.Issues {
+			out.Issues = append(out.Issues, string(i.Code)+": "+aws.ToString(i.Message))
+		}
+	}
+	return out
+}

@@ -1,0 +1,280 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/diagnosis"
+)
+
+// Witness tells what Kubernetes knows of nodes that do not join. It asks the API server itself, reads only, and takes secrets out
+// of all texts that others wrote.
+type Witness struct {
+	live  client.Reader
+	plain kubernetes.Interface
+	host  string
+}
+
+// NewWitness returns a witness for a cluster.
+func NewWitness(cfg *rest.Config) (*Witness, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("know the kinds of objects: %w", err)
+	}
+	live, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	plain, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	return &Witness{live: live, plain: plain, host: cfg.Host}, nil
+}
+
+// Home says which cluster this is.
+func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
+	space, err := w.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return diagnosis.Home{}, err
+	}
+	out := diagnosis.Home{UID: string(space.UID), Endpoint: w.host}
+	if root, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err == nil {
+		out.CA = root.Data["ca.crt"]
+	}
+	if text, err := w.plain.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx); err == nil {
+		var issuer struct{ Issuer string }
+		if json.Unmarshal(text, &issuer) == nil {
+			out.Issuer = issuer.Issuer
+		}
+	}
+	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
+	if err == nil {
+		for _, s := range slicesOfDNS.Items {
+			out.DNSReady = out.DNSReady || slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
+		}
+	}
+	return out, nil
+}
+
+// AuthMap reads the ConfigMap aws-auth.
+func (w *Witness) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
+	config, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "aws-auth", metav1.GetOptions{})
+	if err != nil {
+		return diagnosis.AuthMap{}, err
+	}
+	return ReadAuthMap(config.Data["mapRoles"]), nil
+}
+
+// mostAuthMap is how long mapRoles can be: what a ConfigMap holds.
+const mostAuthMap = 1 << 20
+
+// ReadAuthMap reads mapRoles of aws-auth as the authenticator does: a list, whose rows have other fields than these ignored.
+func ReadAuthMap(text string) diagnosis.AuthMap {
+	out := diagnosis.AuthMap{Raw: text}
+	if len(text) > mostAuthMap {
+		return diagnosis.AuthMap{Problem: fmt.Sprintf("it has %d bytes, more than a ConfigMap holds", len(text))}
+	}
+	var rows []struct {
+		RoleARN  string   `json:"rolearn"`
+		Username string   `json:"username"`
+		Groups   []string `json:"groups"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &rows); err != nil {
+		out.Problem = strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
+		return out
+	}
+	for _, r := range rows {
+		out.Roles = append(out.Roles, diagnosis.Mapping{ARN: r.RoleARN, Username: r.Username, Groups: r.Groups})
+	}
+	return out
+}
+
+// Classes returns the EC2NodeClasses, sorted by name.
+func (w *Witness) Classes(ctx context.Context) ([]diagnosis.Class, error) {
+	var list awsv1.EC2NodeClassList
+	if err := w.live.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Class{}
+	for i := range list.Items {
+		out = append(out, classWitness(&list.Items[i]))
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Class) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
+	out := diagnosis.Class{Name: c.Name, Family: c.Spec.ResolvedAMIFamily(), Role: c.Spec.Role, Profile: c.Status.InstanceProfile,
+		PublicIP: c.Spec.AssociatePublicIPAddress, HopLimit: 1, Conditions: conditionWitness(c.Status.Conditions)}
+	if c.Spec.InstanceProfile != nil {
+		out.Profile = *c.Spec.InstanceProfile
+	}
+	if m := c.Spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
+		out.HopLimit = *m.HTTPPutResponseHopLimit
+	}
+	if c.Spec.UserData != nil {
+		out.DataBytes = len(*c.Spec.UserData)
+	}
+	for _, t := range c.Spec.AMISelectorTerms {
+		if t.ID != "" {
+			out.ImageIDs = append(out.ImageIDs, t.ID)
+		}
+	}
+	for _, a := range c.Status.AMIs {
+		out.Images = append(out.Images, a.ID)
+	}
+	for _, s := range c.Status.Subnets {
+		out.Subnets = append(out.Subnets, s.ID)
+	}
+	for _, g := range c.Status.SecurityGroups {
+		out.Groups = append(out.Groups, g.ID)
+	}
+	for _, m := range c.Spec.BlockDeviceMappings {
+		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(c.Spec.BlockDeviceMappings) == 1) {
+			out.RootGiB = int(m.EBS.VolumeSize.Value() >> 30)
+		}
+	}
+	for _, list := range [][]string{out.ImageIDs, out.Images, out.Subnets, out.Groups} {
+		slices.Sort(list)
+	}
+	return out
+}
+
+func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
+	var out []diagnosis.Condition
+	for _, c := range all {
+		out = append(out, diagnosis.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: diagnosis.Mask(c.Message), Since: c.LastTransitionTime.UTC()})
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return out
+}
+
+// Pools returns the NodePools, sorted by name, without the steps of their requirements.
+func (w *Witness) Pools(ctx context.Context) ([]diagnosis.Pool, error) {
+	var list karpv1.NodePoolList
+	if err := w.live.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Pool{}
+	for i := range list.Items {
+		p := &list.Items[i]
+		template := &p.Spec.Template
+		one := diagnosis.Pool{Name: p.Name, Class: classNameOf(template.Spec.NodeClassRef), Labels: template.Labels,
+			Taints: taintWitness(template.Spec.Taints), Startup: taintWitness(template.Spec.StartupTaints), Conditions: conditionWitness(p.Status.Conditions)}
+		for _, r := range template.Spec.Requirements {
+			one.Requirements = append(one.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
+	var out []diagnosis.Taint
+	for _, t := range taints {
+		out = append(out, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
+// Claims returns the NodeClaims, sorted by name.
+func (w *Witness) Claims(ctx context.Context) ([]diagnosis.Claim, error) {
+	var list karpv1.NodeClaimList
+	if err := w.live.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Claim{}
+	for i := range list.Items {
+		c := &list.Items[i]
+		out = append(out, diagnosis.Claim{Name: c.Name, Pool: c.Labels[karpv1.LabelNodePool], Class: classNameOf(c.Spec.NodeClassRef), ProviderID: c.Status.ProviderID,
+			Created: c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Claim) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Nodes returns the nodes, sorted by name.
+func (w *Witness) Nodes(ctx context.Context) ([]diagnosis.Node, error) {
+	var list corev1.NodeList
+	if err := w.live.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Node{}
+	for i := range list.Items {
+		n := &list.Items[i]
+		one := diagnosis.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool], Created: n.CreationTimestamp.UTC(),
+			Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable]}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
+			}
+		}
+		for _, m := range n.ManagedFields {
+			if m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:taints"`) {
+				one.TaintsBy = append(one.TaintsBy, m.Manager)
+			}
+		}
+		slices.Sort(one.TaintsBy)
+		one.TaintsBy = slices.Compact(one.TaintsBy)
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Daemons returns the DaemonSets, sorted by namespace and name.
+func (w *Witness) Daemons(ctx context.Context) ([]diagnosis.DaemonSet, error) {
+	var list appsv1.DaemonSetList
+	if err := w.live.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	out := []diagnosis.DaemonSet{}
+	for i := range list.Items {
+		s := &list.Items[i]
+		one := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
+			Desired: int(s.Status.DesiredNumberScheduled), Ready: int(s.Status.NumberReady)}
+		if s.Name == "aws-node" {
+			one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION", "ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.DaemonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// envWitness returns the named variables of all containers; nil if none is set.
+func envWitness(spec *corev1.PodSpec, names ...string) map[string]string {
+	var out map[string]string
+	for i := range spec.Containers {
+		for _, v := range spec.Containers[i].Env {
+			if !slices.Contains(names, v.Name) {
+				continue
+			}
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[v.Name] = diagnosis.Mask(v.Value)
+		}
+	}
+	return out
+}
