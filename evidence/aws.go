@@ -1,0 +1,218 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// account is what EKS and STS are asked, and does not depend on anything.
+func (c *collector) account(ctx context.Context) []func() {
+	e, a := &c.e, c.Access
+	if a == nil {
+		c.noAWS()
+		return nil
+	}
+	return []func(){
+		func() {
+			e.Caller = ask(ctx, c, "sts:GetCallerIdentity", func(ctx context.Context) (string, error) {
+				who, err := a.Identity(ctx)
+				e.Account = who.Account
+				return who.ARN, err
+			})
+		},
+		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
+		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
+		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", a.NodeGroups),
+		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", a.FargateProfiles),
+		into(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
+		into(ctx, c, &e.Images, "ec2:DescribeImages", func(ctx context.Context) ([]diagnosis.Image, error) {
+			var ids []string
+			for _, class := range e.Classes.Value {
+				ids = append(append(ids, class.Images...), class.ImageIDs...)
+			}
+			slices.Sort(ids)
+			return c.Images.Described(ctx, slices.Compact(ids))
+		}),
+	}
+}
+
+func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
+	f, err := c.Access.Facts(ctx)
+	if err != nil {
+		return diagnosis.Cluster{}, err
+	}
+	return diagnosis.Cluster{ARN: f.ARN, Status: f.Status, Version: f.Version, Endpoint: f.Endpoint, CA: f.CA, Issuer: f.Issuer, VPC: f.VPC, Group: f.SecurityGroup,
+		AuthMode: f.AuthMode, PublicAccess: f.PublicAccess, PrivateAccess: f.PrivateAccess, PublicCIDRs: f.PublicCIDRs, ServiceCIDR: f.ServiceCIDR, Created: f.Created.UTC()}, nil
+}
+
+// entries are none in a cluster that does not read them: EKS answers then that the mode is wrong.
+func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
+	all, err := c.Access.Entries(ctx)
+	out := []diagnosis.Entry{}
+	if fault.Is(err, fault.Misconfigured) && strings.Contains(err.Error(), "authentication mode") {
+		return out, nil
+	}
+	for _, e := range all {
+		out = append(out, entryOf(e))
+	}
+	return out, err
+}
+
+func entryOf(e access.Entry) diagnosis.Entry {
+	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
+}
+
+// region is what is asked of the VPC, and of the consoles of instances that do not join.
+func (c *collector) region(ctx context.Context) []func() {
+	e, n := &c.e, c.Network
+	if c.Access == nil {
+		return nil
+	}
+	out := []func(){func() { c.consoles(ctx) }}
+	vpc := e.Cluster.Value.VPC
+	if vpc == "" {
+		why := "the cluster's VPC is not known"
+		e.VPC, e.Subnets, e.Routes = unasked[diagnosis.VPC](why), unasked[[]diagnosis.Subnet](why), unasked[[]diagnosis.RouteTable](why)
+		e.Endpoints, e.Groups, e.NATAddresses = unasked[[]diagnosis.Endpoint](why), unasked[[]diagnosis.Group](why), unasked[[]string](why)
+		return out
+	}
+	return append(out,
+		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, of(vpc, n.VPC)),
+		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, of(vpc, n.AllSubnets)),
+		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, of(vpc, n.Routes)),
+		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, of(vpc, n.Endpoints)),
+		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, of(vpc, n.AllGroups)),
+		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, of(vpc, n.NATAddresses)),
+	)
+}
+
+// of fixes the VPC that a question is about.
+func of[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
+}
+
+// consoles reads what the first instances of each class have said that run without being a node that is ready.
+func (c *collector) consoles(ctx context.Context) {
+	ready := map[string]bool{}
+	for _, n := range c.e.Nodes.Value {
+		if n.Ready {
+			ready[n.ProviderID[strings.LastIndexByte(n.ProviderID, '/')+1:]] = true
+		}
+	}
+	read := map[string]int{}
+	for i := range c.e.Instances.Value {
+		it := &c.e.Instances.Value[i]
+		if it.State != "running" || ready[it.ID] || read[it.Class] >= mostConsoles {
+			continue
+		}
+		read[it.Class]++
+		it.Console = ask(ctx, c, "ec2:GetConsoleOutput "+it.ID, func(ctx context.Context) (string, error) {
+			text, err := c.EC2.Console(ctx, it.ID)
+			return diagnosis.MaskAll(text, mostConsole), err
+		})
+	}
+}
+
+// dependents are asked about once it is known who they are: roles, instance profiles, and what the controller may.
+func (c *collector) dependents(ctx context.Context) []func() {
+	if c.Access == nil {
+		return nil
+	}
+	c.controllerRole(ctx)
+	var mu sync.Mutex // of the maps
+	var out []func()
+	for _, name := range c.roleNames() {
+		out = append(out, func() {
+			item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.Access.Role(ctx, name) })
+			mu.Lock()
+			defer mu.Unlock()
+			c.e.Roles[name] = item
+		})
+	}
+	for _, class := range c.e.Classes.Value {
+		name := class.Profile
+		if name == "" {
+			continue
+		}
+		out = append(out, func() {
+			item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
+				p, err := c.Access.Profile(ctx, name)
+				return diagnosis.Profile{ARN: p.ARN, Role: p.RoleARN, Created: p.Created.UTC()}, err
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			c.e.Profiles[name] = item
+		})
+		if who, role := c.e.Controller.Value.Role, c.roleARN(class); who != "" && role != "" {
+			out = append(out, func() {
+				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who, func(ctx context.Context) (bool, error) { return c.Access.MayPass(ctx, who, role) })
+				mu.Lock()
+				defer mu.Unlock()
+				c.e.PassRole[role] = item
+			})
+		}
+	}
+	return out
+}
+
+// roleARN is the role of a class, as a class names it.
+func (c *collector) roleARN(class diagnosis.Class) string {
+	if class.Role == "" || c.e.Account == "" {
+		return ""
+	}
+	partition := "aws"
+	if parts := strings.Split(c.e.Caller.Value, ":"); len(parts) > 1 {
+		partition = cmp.Or(parts[1], partition)
+	}
+	return "arn:" + partition + ":iam::" + c.e.Account + ":role/" + strings.TrimPrefix(class.Role, "/")
+}
+
+// controllerRole asks EKS for the controller's role where its service account does not say.
+func (c *collector) controllerRole(ctx context.Context) {
+	own := &c.e.Controller.Value
+	if !c.e.Controller.Known() || own.Role != "" || own.Account == "" {
+		return
+	}
+	role := ask(ctx, c, "eks:ListPodIdentityAssociations", func(ctx context.Context) (string, error) { return c.Access.PodRole(ctx, own.Namespace, own.Account) })
+	if role.Value != "" {
+		own.Role, own.How = role.Value, "pod identity"
+	}
+}
+
+// roleNames are the roles that somebody mentions as those of nodes, of Fargate or of the controller, without paths, sorted.
+func (c *collector) roleNames() []string {
+	names := map[string]bool{}
+	add := func(arn string) {
+		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") {
+			names[name] = true
+		}
+	}
+	add(c.e.Controller.Value.Role)
+	for _, class := range c.e.Classes.Value {
+		add(class.Role)
+	}
+	for _, m := range c.e.AuthMap.Value.Roles {
+		if slices.Contains(m.Groups, "system:nodes") {
+			add(m.ARN)
+		}
+	}
+	for _, e := range c.e.Entries.Value {
+		if e.Type != "STANDARD" {
+			add(e.Principal)
+		}
+	}
+	for _, p := range c.e.Fargate.Value {
+		add(p.Role)
+	}
+	const most = 40 // an account may have hundreds of mappings
+	all := slices.Sorted(maps.Keys(names))
+	return all[:min(len(all), most)]
+}

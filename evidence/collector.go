@@ -1,0 +1,188 @@
+// Package evidence collects what a diagnosis rests on, from all doors at once.
+//
+// In: the doors that are open; any of them may be missing.
+// Out: diagnosis.Evidence, each item with its source and time, or with why it is absent.
+// Never: a change to anything, a verdict, or a secret: texts of others have had theirs taken out.
+package evidence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/ami"
+	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/network"
+)
+
+// Doors are where evidence comes from. Those that are nil are not asked.
+type Doors struct {
+	Kube    *kube.Witness
+	Access  *access.Door
+	EC2     *ec2.Door
+	Images  *ami.Door
+	Network *network.Door
+
+	// NoKube and NoAWS say why there are none of these doors, for the user.
+	NoKube, NoAWS string
+
+	Cluster string // name of the EKS cluster
+	Region  string
+
+	// Patience is how long one item may take. Zero: ten seconds.
+	Patience time.Duration
+	// Now is the clock. Nil: the system's.
+	Now func() time.Time
+}
+
+// usualPatience is how long one item may take.
+const usualPatience = 10 * time.Second
+
+// mostConsoles is how many instances' consoles are read for each EC2NodeClass: those of one class fail alike.
+const mostConsoles = 3
+
+// mostConsole is how much of a console is kept, from its end.
+const mostConsole = 48 << 10
+
+// collector is one collection under way.
+type collector struct {
+	Doors
+	e diagnosis.Evidence
+}
+
+// Collect asks all doors. It fails never: what could not be had is marked absent. What depends on other items is asked for after them.
+func Collect(ctx context.Context, d Doors) diagnosis.Evidence {
+	if d.Patience == 0 {
+		d.Patience = usualPatience
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	c := &collector{Doors: d}
+	c.e = diagnosis.Evidence{Format: diagnosis.Format, At: d.Now().UTC(), Name: d.Cluster, Region: d.Region,
+		Roles: map[string]diagnosis.Item[diagnosis.Role]{}, Profiles: map[string]diagnosis.Item[diagnosis.Profile]{}, PassRole: map[string]diagnosis.Item[bool]{}}
+	c.together(c.kubernetes(ctx))
+	c.together(c.account(ctx))
+	c.together(c.region(ctx))
+	c.together(c.dependents(ctx))
+	return c.e
+}
+
+// together runs what does not depend on each other at the same time. Each writes a field of its own.
+func (c *collector) together(all []func()) {
+	var group errgroup.Group
+	for _, f := range all {
+		group.Go(func() error { f(); return nil })
+	}
+	_ = group.Wait() // they return no errors
+}
+
+// ask asks for one item within the patience, and marks why it is absent.
+func ask[T any](ctx context.Context, c *collector, source string, f func(context.Context) (T, error)) diagnosis.Item[T] {
+	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	defer cancel()
+	value, err := f(ctx)
+	at := c.Now().UTC()
+	if err == nil {
+		return diagnosis.Found(source, at, value)
+	}
+	absent, why := absence(ctx, source, err)
+	return diagnosis.Lacking[T](source, at, absent, diagnosis.Mask(why))
+}
+
+// absence sorts an error of any door.
+func absence(ctx context.Context, source string, err error) (diagnosis.Absence, string) {
+	var aws *fault.Error
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return diagnosis.Failed, "there was no answer in time"
+	case errors.As(err, &aws) && aws.Kind == fault.Gone:
+		return diagnosis.Missing, ""
+	case errors.As(err, &aws) && aws.Kind == fault.Denied && aws.Reason == "Unauthorized":
+		service, _, _ := strings.Cut(source, ":")
+		action, _, _ := strings.Cut(aws.Op, " ")
+		return diagnosis.Denied, service + ":" + action
+	case errors.As(err, &aws):
+		return diagnosis.Failed, aws.Error()
+	case kube.WhatNext(err) == kube.Gone:
+		return diagnosis.Missing, ""
+	case kube.IsForbidden(err):
+		return diagnosis.Denied, "to get and list " + source
+	}
+	return diagnosis.Failed, strings.Join(strings.Fields(err.Error()), " ")
+}
+
+// unasked marks an item of AWS or Kubernetes that there is no door for.
+func unasked[T any](why string) diagnosis.Item[T] {
+	return diagnosis.Item[T]{Absent: diagnosis.NotAsked, Why: why}
+}
+
+// into is an item of a list or a struct, asked for and written to its field.
+func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], source string, f func(context.Context) (T, error)) func() {
+	return func() { *field = ask(ctx, c, source, f) }
+}
+
+// kubernetes is all that Kubernetes is asked, but what needs its events.
+func (c *collector) kubernetes(ctx context.Context) []func() {
+	e, w := &c.e, c.Kube
+	e.UserData = unasked[[]diagnosis.UserDataProblem]("nobody has read spec.userData")
+	if w == nil {
+		e.Home, e.AuthMap, e.Controller = unasked[diagnosis.Home](c.NoKube), unasked[diagnosis.AuthMap](c.NoKube), unasked[diagnosis.Controller](c.NoKube)
+		e.Classes, e.Pools, e.Claims = unasked[[]diagnosis.Class](c.NoKube), unasked[[]diagnosis.Pool](c.NoKube), unasked[[]diagnosis.Claim](c.NoKube)
+		e.Nodes, e.Pods, e.Daemons = unasked[[]diagnosis.Node](c.NoKube), unasked[[]diagnosis.Pod](c.NoKube), unasked[[]diagnosis.DaemonSet](c.NoKube)
+		e.Events = unasked[[]diagnosis.Event](c.NoKube)
+		return nil
+	}
+	return []func(){
+		into(ctx, c, &e.Home, "namespace kube-system", w.Home),
+		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
+		into(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
+		func() {
+			e.Pools = ask(ctx, c, "nodepools", w.Pools)
+			for i := range e.Pools.Value {
+				e.Pools.Value[i].Steps = steps(e.Pools.Value[i], c.Region)
+			}
+		},
+		into(ctx, c, &e.Claims, "nodeclaims", w.Claims),
+		into(ctx, c, &e.Nodes, "nodes", w.Nodes),
+		into(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
+		func() {
+			e.Events = ask(ctx, c, "events", w.Events)
+			e.Pods = ask(ctx, c, "pods", func(ctx context.Context) ([]diagnosis.Pod, error) { return w.Pods(ctx, e.Events.Value) })
+			e.Controller = c.controller(ctx)
+		},
+	}
+}
+
+func (c *collector) controller(ctx context.Context) diagnosis.Item[diagnosis.Controller] {
+	source, there := "deployments and serviceaccounts named joiner or karpenter", false
+	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
+		out, at, found, err := c.Kube.Controller(ctx, c.e.Events.Value)
+		if found {
+			source, there = at, true
+		}
+		return out, err
+	})
+	if item.Known() && !there {
+		return diagnosis.Lacking[diagnosis.Controller](source, item.At, diagnosis.Missing, "")
+	}
+	item.Source = source
+	return item
+}
+
+// noAWS marks all that AWS would have said.
+func (c *collector) noAWS() {
+	e := &c.e
+	e.Cluster, e.Caller, e.Entries = unasked[diagnosis.Cluster](c.NoAWS), unasked[string](c.NoAWS), unasked[[]diagnosis.Entry](c.NoAWS)
+	e.NodeGroups, e.Fargate, e.VPC = unasked[[]diagnosis.NodeGroup](c.NoAWS), unasked[[]diagnosis.FargateProfile](c.NoAWS), unasked[diagnosis.VPC](c.NoAWS)
+	e.Subnets, e.Routes, e.Endpoints = unasked[[]diagnosis.Subnet](c.NoAWS), unasked[[]diagnosis.RouteTable](c.NoAWS), unasked[[]diagnosis.Endpoint](c.NoAWS)
+	e.Groups, e.NATAddresses, e.Images = unasked[[]diagnosis.Group](c.NoAWS), unasked[[]string](c.NoAWS), unasked[[]diagnosis.Image](c.NoAWS)
+	e.Instances = unasked[[]diagnosis.Instance](c.NoAWS)
+}
