@@ -32,6 +32,8 @@ func ec2Actions() map[string]action {
 		"DescribeSecurityGroups":         op(describeSecurityGroups),
 		"DescribeRouteTables":            op(describeRouteTables),
 		"DescribeVpcEndpoints":           op(describeVpcEndpoints),
+		"DescribeVpcAttribute":           op(describeVpcAttribute),
+		"DescribeNatGateways":            op(describeNatGateways),
 		"DescribeNetworkInterfaces":      op(describeNetworkInterfaces),
 		"DescribeVolumes":                op(describeVolumes),
 		"DescribeAvailabilityZones":      op(describeAvailabilityZones),

@@ -24,6 +24,9 @@ func eksActions() map[string]action {
 		"DescribeFargateProfile": op(describeFargateProfile),
 		"ListFargateProfiles":    op(listFargateProfiles),
 		"DeleteFargateProfile":   op(deleteFargateProfile),
+
+		"ListNodegroups":              op(listNodegroups),
+		"ListPodIdentityAssociations": op(listPodIdentityAssociations),
 	}
 }
 
@@ -44,6 +47,8 @@ func eksRoutes() []restRoute {
 		{"GET", "clusters/*/fargate-profiles", "ListFargateProfiles"},
 		{"GET", "clusters/*/fargate-profiles/*", "DescribeFargateProfile"},
 		{"DELETE", "clusters/*/fargate-profiles/*", "DeleteFargateProfile"},
+		{"GET", "clusters/*/node-groups", "ListNodegroups"},
+		{"GET", "clusters/*/pod-identity-associations", "ListPodIdentityAssociations"},
 	}
 }
 

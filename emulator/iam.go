@@ -33,6 +33,7 @@ func iamActions() map[string]action {
 		"RemoveRoleFromInstanceProfile": op(removeRoleFromInstanceProfile),
 		"TagInstanceProfile":            op(tagInstanceProfile),
 		"UntagInstanceProfile":          op(untagInstanceProfile),
+		"SimulatePrincipalPolicy":       op(simulatePrincipalPolicy),
 	}
 }
 

@@ -155,8 +155,23 @@ func (c *call) wantedOfIAM(in any) []permit.Request {
 		return out
 	case *tagProfileIn:
 		return c.wantedOfProfile(c.profileNamed(in.InstanceProfileName), tagMap(in.Tags))
+	case *roleIn:
+		return c.wantedOfRole(in.RoleName)
+	case *rolePolicyIn:
+		return c.wantedOfRole(in.RoleName)
+	case *simulateIn:
+		return []permit.Request{{Action: c.name(), Resource: in.PolicySourceArn}}
 	}
 	return []permit.Request{{Action: c.name(), Resource: "*"}}
+}
+
+// wantedOfRole asks about the call's action on a role; IAM looks for one that does not exist by its name alone.
+func (c *call) wantedOfRole(name string) []permit.Request {
+	r, err := c.account().Role(name)
+	if err != nil {
+		r.ARN = "arn:aws:iam::" + c.caller.Account + ":role/" + name
+	}
+	return []permit.Request{{Action: c.name(), Resource: r.ARN}}
 }
 
 // profileNamed is a profile as IAM finds it: of one that does not exist it knows neither path nor tags, and asks all the same.

@@ -12,6 +12,9 @@ type VPC struct {
 	IPv6    netip.Prefix // not valid: it has no IPv6 block; see EnableIPv6
 	Default bool
 	Tags    map[string]string
+
+	// NoDNSSupport and NoDNSHostnames switch off what a VPC for EKS needs: its resolver, and names for its hosts.
+	NoDNSSupport, NoDNSHostnames bool
 }
 
 // Subnet is a part of a VPC in one zone.
