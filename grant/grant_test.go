@@ -37,7 +37,11 @@ func policiesOf(t *testing.T, s Scope) []Policy {
 // TestFiles holds the files in deploy/iam, and the table in their README, to the policies.
 func TestFiles(t *testing.T) {
 	var table strings.Builder
-	for _, p := range policiesOf(t, placeholders) {
+	reading, err := Doctor(placeholders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(policiesOf(t, placeholders), reading...) {
 		text, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
