@@ -25,7 +25,7 @@ func newRenderPolicy() *cobra.Command {
 		Short: "Write the IAM policies that the controller needs",
 		Long: `Writes the policies that allow the controller what it does, and nothing beyond
 its own cluster. IAM takes each of them by itself: launch, profiles, reading,
-and interruption. Named alone, a policy is written as IAM takes it; without a
+and interruption; doctor, which only reads, is for joiner doctor. Named alone, a policy is written as IAM takes it; without a
 name, all are written as one object, by their names.
 
 With --cluster-uid, another cluster of the same name in the same account and
@@ -34,7 +34,7 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
   joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 \
     --cluster-uid "$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})"`,
 		Args:      cobra.MaximumNArgs(1),
-		ValidArgs: []string{"launch", "profiles", "reading", "interruption"},
+		ValidArgs: []string{"launch", "profiles", "reading", "interruption", "doctor"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.names = args
 			return p.run(cmd.OutOrStdout())
@@ -65,9 +65,13 @@ func (p policyFlags) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	reading, err := grant.Doctor(p.scope)
+	if err != nil {
+		return err
+	}
 	all := map[string]json.RawMessage{}
 	var names []string
-	for _, policy := range policies {
+	for _, policy := range append(policies, reading...) {
 		text, err := policy.JSON()
 		if err != nil {
 			return err
