@@ -108,19 +108,20 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 // controllerEnv is the environment of a controller in a pod with its role.
 // Nothing of the caller's own AWS settings is left in it.
 func (l *Lab) controllerEnv() ([]string, error) {
+	return l.envOf(ControllerRole, "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.controllerConfig)
+}
+
+// envOf is the environment of a program with a role, with more variables as NAME=value.
+func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 	var session world.Session
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		session, err = w.Account(l.Account).AssumeRole(now, ControllerRole, "joiner", 12*time.Hour)
+		session, err = w.Account(l.Account).AssumeRole(now, role, "joiner", 12*time.Hour)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("assume the controller's role: %w", err)
+		return nil, fmt.Errorf("assume role %s: %w", role, err)
 	}
-	env := []string{
-		"KUBECONFIG=" + l.controllerConfig,
-		"CLUSTER_NAME=" + l.Cluster,
-		"LEADER_ELECTION_NAMESPACE=kube-system",
-	}
+	env := append([]string{"KUBECONFIG=" + l.Kubeconfig, "CLUSTER_NAME=" + l.Cluster}, more...)
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			env = append(env, name+"=")

@@ -47,7 +47,7 @@ func (l *Lab) permit(change func(*grant.Scope)) error {
 	}
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		for _, p := range policies {
-			if err = attach(w.Account(l.Account), now, p); err != nil {
+			if err = attach(w.Account(l.Account), now, ControllerRole, p); err != nil {
 				return
 			}
 		}
@@ -58,20 +58,20 @@ func (l *Lab) permit(change func(*grant.Scope)) error {
 	return nil
 }
 
-// attach makes a policy, in place of an older one of its name, and attaches it to the controller's role.
-func attach(account *world.Account, now time.Time, p grant.Policy) error {
+// attach makes a policy, in place of an older one of its name, and attaches it to a role.
+func attach(account *world.Account, now time.Time, roleName string, p grant.Policy) error {
 	text, err := p.JSON()
 	if err != nil {
 		return err
 	}
-	role, err := account.Role(ControllerRole)
+	role, err := account.Role(roleName)
 	if err != nil {
 		return err
 	}
-	name := ControllerRole + "-" + p.Name
+	name := roleName + "-" + p.Name
 	old := slices.IndexFunc(role.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/"+name) })
 	if old >= 0 {
-		if err := account.DetachPolicy(ControllerRole, role.Policies[old]); err != nil {
+		if err := account.DetachPolicy(roleName, role.Policies[old]); err != nil {
 			return err
 		}
 		if err := account.DeletePolicy(role.Policies[old]); err != nil {
@@ -82,7 +82,7 @@ func attach(account *world.Account, now time.Time, p grant.Policy) error {
 	if err != nil {
 		return err
 	}
-	return account.AttachPolicy(ControllerRole, made.ARN)
+	return account.AttachPolicy(roleName, made.ARN)
 }
 
 // permitSettings allows what a controller's settings need: its interruption queue.

@@ -1,0 +1,68 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// DoctorRole is a role that may read what joiner doctor reads, and nothing else.
+const DoctorRole = "JoinerDoctor"
+
+// Doctor runs `joiner doctor` from the program at path as somebody who may only read: in AWS, what deploy/iam/doctor.json allows.
+// It returns what the command printed, and its exit code; the error tells what it complained of when it could not look.
+func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
+	if err := l.permitDoctor(); err != nil {
+		return "", 0, err
+	}
+	env, err := l.envOf(DoctorRole)
+	if err != nil {
+		return "", 0, err
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"doctor"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out.String(), 0, nil
+	case errors.As(err, &exit) && complaint.Len() == 0:
+		return out.String(), exit.ExitCode(), nil
+	}
+	return out.String(), 0, fmt.Errorf("run joiner doctor: %w: %s", err, complaint.String())
+}
+
+// permitDoctor makes the role, with the policy, if it is not there.
+func (l *Lab) permitDoctor() error {
+	policies, err := grant.Doctor(grant.Scope{Account: l.Account, Region: l.Region, Cluster: l.Cluster})
+	if err != nil {
+		return err
+	}
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		account := w.Account(l.Account)
+		if _, missing := account.Role(DoctorRole); missing == nil {
+			return
+		}
+		if err = addRole(now, account, DoctorRole, "pods.eks.amazonaws.com"); err != nil {
+			return
+		}
+		for _, p := range policies {
+			if err = attach(account, now, DoctorRole, p); err != nil {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("make role %s: %w", DoctorRole, err)
+	}
+	return nil
+}
