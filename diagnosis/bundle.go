@@ -28,27 +28,27 @@ func Write(e Evidence) ([]byte, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(maskTree(secrets(), "", tree)); err != nil {
+	if err := enc.Encode(maskTree("", tree)); err != nil {
 		return nil, fmt.Errorf("write bundle: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
 // maskTree takes secrets out of all strings but certificates, which are public and look like none.
-func maskTree(all []secret, key string, tree any) any {
+func maskTree(key string, tree any) any {
 	switch t := tree.(type) {
 	case string:
 		if key == "ca" {
 			return t
 		}
-		return mask(all, t)
+		return Mask(t)
 	case []any:
 		for i := range t {
-			t[i] = maskTree(all, key, t[i])
+			t[i] = maskTree(key, t[i])
 		}
 	case map[string]any:
 		for k := range t {
-			t[k] = maskTree(all, k, t[k])
+			t[k] = maskTree(k, t[k])
 		}
 	}
 	return tree

@@ -53,6 +53,8 @@ func planted() map[string]string {
 		"FQoGZXIvYXdz":                              "GET /?X-Amz-Security-Token=FQoGZXIvYXdz&Action=GetCallerIdentity: i/o timeout",
 		"MIIEpAIBAAKCAQEA":                          "-----BEGIN RSA PRIVATE KEY-----MIIEpAIBAAKCAQEA-----END RSA PRIVATE KEY-----",
 		"ghp_0123456789abcdefghij":                  "git clone with ghp_0123456789abcdefghij",
+		"c2Vjb25kIGxpbmU":                           "[ 1.0] cloud-init[2]: -----BEGIN PRIVATE KEY-----\n[ 1.1] cloud-init[2]: c2Vjb25kIGxpbmU\n[ 1.2] cloud-init[2]: -----END PRIVATE KEY-----",
+		"imdsSecret":                                `{"AccessKeyId": "x", "SecretAccessKey": "imdsSecret", "Expiration": "2026"}`,
 		"opensesame":                                `datadog api_key: 'opensesame'`,
 	}
 }

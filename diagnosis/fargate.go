@@ -184,35 +184,24 @@ func judgeExecutionRole(d *desk) []Finding {
 func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bool) {
 	subject, name := "Fargate profile "+p.Name, roleName(p.Role)
 	r := d.Roles[name]
-	trusts := slices.Contains(r.Value.Trusts, "eks-fargate-pods.amazonaws.com")
-	entry, hasEntry := d.entry(p.Role)
-	gap, known := d.mappings()
-	let := d.mappedForFargate(p.Role)
 	switch {
 	case r.Is(Missing) && r.Source != "":
 		return broken(subject, Certain, "there is no pod execution role %s in the account", name).with(r.Source, said).mend(d.makeExecutionRole(name)...), true
-	case r.Known() && len(r.Value.Trusts) > 0 && !trusts:
+	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
 		return broken(subject, Certain, "the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).with(r.Source, said).
-			mend(fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy("eks-fargate-pods.amazonaws.com"))), true
-	case !known:
+			mend(fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy(fargateService))), true
+	}
+	if gap, known := d.mappings(); !known {
 		gap.Subject = subject
 		return gap, true
-	case hasEntry && d.Cluster.Value.api() && entry.Type != "FARGATE_LINUX":
-		return broken(subject, Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
-			with(d.Entries.Source, said).mend(d.deleteEntry(p.Role), d.createEntry(p.Role, "FARGATE_LINUX")), true
-	case !let:
-		fix := d.createEntry(p.Role, "FARGATE_LINUX")
-		if !d.Cluster.Value.api() {
-			fix = d.patchMap(d.withRow(Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}",
-				Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
-		}
-		f := broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-			with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(fix)
-		if d.AuthMap.Value.Problem != "" {
-			f.Follows = "AUTH-3"
-		}
-		return f, true
-	case said != "" && r.Known() && !slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") }) && r.Value.Inline == 0:
+	}
+	if !d.mappedForFargate(p.Role) {
+		return d.unmappedForFargate(p, subject, said), true
+	}
+	lacks := r.Known() && r.Value.Inline == 0 &&
+		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
+	switch {
+	case said != "" && lacks:
 		return broken(subject, Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).with(r.Source, said).
 			mend(d.attachExecution(name)), true
 	case said != "":
@@ -220,6 +209,29 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 			with(said).mend(fmt.Sprintf("kubectl -n %s delete pods --field-selector status.phase=Pending", orElse(d.Controller.Value.Namespace, "kube-system"))), true
 	}
 	return Finding{}, false
+}
+
+// fargateService is who must be trusted with a pod execution role.
+const fargateService = "eks-fargate-pods.amazonaws.com"
+
+// unmappedForFargate says what is wrong with the mapping of a pod execution role.
+func (d *desk) unmappedForFargate(p FargateProfile, subject, said string) Finding {
+	name := roleName(p.Role)
+	if entry, ok := d.entry(p.Role); ok && d.Cluster.Value.api() {
+		return broken(subject, Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
+			with(d.Entries.Source, said).mend(d.deleteEntry(p.Role), d.createEntry(p.Role, "FARGATE_LINUX"))
+	}
+	fix := d.createEntry(p.Role, "FARGATE_LINUX")
+	if !d.Cluster.Value.api() {
+		fix = d.patchMap(d.withRow(Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}",
+			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
+	}
+	f := broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
+		with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(fix)
+	if d.AuthMap.Value.Problem != "" {
+		f.Follows = "AUTH-3"
+	}
+	return f
 }
 
 // mappedForFargate reports whether Fargate's nodes with the role are let in, by what the cluster reads.
@@ -238,7 +250,7 @@ func (d *desk) attachExecution(role string) string {
 
 func (d *desk) makeExecutionRole(name string) []string {
 	return []string{
-		fmt.Sprintf("aws iam create-role --role-name %s --assume-role-policy-document '%s'", name, trustPolicy("eks-fargate-pods.amazonaws.com")), d.attachExecution(name),
+		fmt.Sprintf("aws iam create-role --role-name %s --assume-role-policy-document '%s'", name, trustPolicy(fargateService)), d.attachExecution(name),
 	}
 }
 

@@ -204,8 +204,6 @@ type Event struct {
 // Labels and taints that checks know.
 const (
 	labelArch         = "kubernetes.io/arch"
-	labelZone         = "topology.kubernetes.io/zone"
-	labelPool         = "karpenter.sh/nodepool"
 	taintUnregistered = "karpenter.sh/unregistered"
 	taintFargate      = "eks.amazonaws.com/compute-type"
 )

@@ -16,33 +16,25 @@ type secret struct {
 	with string
 }
 
-// secrets are the forms, made when they are needed: there is no state in this package.
-func secrets() []secret {
-	out := []secret{}
-	for _, s := range []struct{ form, with string }{
-		{`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?`, Hidden},
-		{`k8s-aws-v1\.[A-Za-z0-9_=-]+`, Hidden},
-		{`eyJ[A-Za-z0-9_-]{10,}(\.[A-Za-z0-9_-]+)*`, Hidden},
-		{`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`, Hidden},
-		{`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`, Hidden},
-		{`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`, Hidden}, // a kubeadm bootstrap token
-		{`(://[^/\s:@]*:)[^/\s@]+@`, "${1}" + Hidden + "@"},
-		{`(?i)(X-Amz-(Signature|Security-Token|Credential)=)[^&\s"']+`, "${1}" + Hidden},
-		{`(?i)\b((bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`, "${1}" + Hidden},
-		{`(?i)((password|passwd|passphrase|secret[a-z_-]*|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|auth[_-]?key|credential[s]?|license[_-]?key|dsn)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`, "${1}" + Hidden},
-		{`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`, "${1}" + Hidden},
-	} {
-		out = append(out, secret{regexp.MustCompile(s.form), s.with})
-	}
-	return out
+// secrets are the forms that are known.
+var secrets = []secret{
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), Hidden},
+	{regexp.MustCompile(`k8s-aws-v1\.[A-Za-z0-9_=-]+`), Hidden},
+	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}(\.[A-Za-z0-9_-]+)*`), Hidden},
+	{regexp.MustCompile(`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`), Hidden},
+	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`), Hidden},
+	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Hidden}, // a kubeadm bootstrap token
+	{regexp.MustCompile(`(://[^/\s:@]*:)[^/\s@]+@`), "${1}" + Hidden + "@"},
+	{regexp.MustCompile(`(?i)(X-Amz-(Signature|Security-Token|Credential)=)[^&\s"']+`), "${1}" + Hidden},
+	{regexp.MustCompile(`(?i)\b((bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Hidden},
+	{regexp.MustCompile(`(?i)((password|passwd|passphrase|secret[a-z_-]*|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|auth[_-]?key|credential[s]?|license[_-]?key|dsn)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`), "${1}" + Hidden},
+	{regexp.MustCompile(`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`), "${1}" + Hidden},
 }
 
 // Mask takes secrets out of a text: tokens, keys, passwords, signatures. It is for whoever writes Evidence: what it holds of logs,
 // messages and user data has gone through here.
-func Mask(text string) string { return mask(secrets(), text) }
-
-func mask(all []secret, text string) string {
-	for _, s := range all {
+func Mask(text string) string {
+	for _, s := range secrets {
 		text = s.form.ReplaceAllString(text, s.with)
 	}
 	return text
@@ -60,7 +52,7 @@ func MaskAll(text string, most int) string {
 }
 
 // accounts are the ids of AWS accounts.
-const accounts = `\b[0-9]{12}\b`
+var accounts = regexp.MustCompile(`\b[0-9]{12}\b`)
 
 // MaskAccounts writes numbers in place of the ids of AWS accounts: the same id always becomes the same number.
 func MaskAccounts(e Evidence) (Evidence, error) {
@@ -69,7 +61,7 @@ func MaskAccounts(e Evidence) (Evidence, error) {
 		return Evidence{}, fmt.Errorf("mask accounts: %w", err)
 	}
 	known := map[string]string{}
-	text = regexp.MustCompile(accounts).ReplaceAllFunc(text, func(id []byte) []byte {
+	text = accounts.ReplaceAllFunc(text, func(id []byte) []byte {
 		if known[string(id)] == "" {
 			known[string(id)] = fmt.Sprintf("%012d", len(known)+1)
 		}
