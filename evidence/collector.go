@@ -33,6 +33,9 @@ type Doors struct {
 	// NoKube and NoAWS say why there are none of these doors, for the user.
 	NoKube, NoAWS string
 
+	// UserData finds what is wrong with the user data of the cluster's EC2NodeClasses. Nil: nobody looks.
+	UserData func(context.Context) ([]diagnosis.UserDataProblem, error)
+
 	Cluster string // name of the EKS cluster
 	Region  string
 
@@ -132,7 +135,10 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 // kubernetes is all that Kubernetes is asked, but what needs its events.
 func (c *collector) kubernetes(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
-	e.UserData = unasked[[]diagnosis.UserDataProblem]("nobody has read spec.userData")
+	e.UserData = unasked[[]diagnosis.UserDataProblem]("")
+	if c.UserData != nil {
+		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
+	}
 	if w == nil {
 		e.Home, e.AuthMap, e.Controller = unasked[diagnosis.Home](c.NoKube), unasked[diagnosis.AuthMap](c.NoKube), unasked[diagnosis.Controller](c.NoKube)
 		e.Classes, e.Pools, e.Claims = unasked[[]diagnosis.Class](c.NoKube), unasked[[]diagnosis.Pool](c.NoKube), unasked[[]diagnosis.Claim](c.NoKube)
