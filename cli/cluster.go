@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -61,6 +63,29 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.UserAgent = "joiner"
 	return cfg, nil
+}
+
+// eks returns which EKS cluster the kubeconfig is for, as the tools name it that write kubeconfigs for EKS: the AWS command line by
+// its ARN, eksctl as NAME.REGION.eksctl.io. Both are empty where the kubeconfig does not say.
+func (c *clusterFlags) eks() (name, region string) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	raw, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).RawConfig()
+	if err != nil {
+		return "", ""
+	}
+	chosen, ok := raw.Contexts[cmp.Or(c.context, raw.CurrentContext)]
+	if !ok {
+		return "", ""
+	}
+	if parts := strings.SplitN(chosen.Cluster, ":", 6); len(parts) == 6 && parts[0] == "arn" && parts[2] == "eks" {
+		name, _ = strings.CutPrefix(parts[5], "cluster/")
+		return name, parts[3]
+	}
+	if rest, ok := strings.CutSuffix(chosen.Cluster, ".eksctl.io"); ok {
+		name, region, _ = strings.Cut(rest, ".")
+	}
+	return name, region
 }
 
 // hinted adds what to do to an error of the API server.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,8 +64,8 @@ It ends with 0 when nothing is wrong, 1 when something is, 2 when it could not l
 	flags.StringVarP(&d.file, "filename", "f", "", "judge the bundle in this `FILE`, and ask nobody; - is standard input")
 	flags.StringVar(&d.bundle, "bundle", "", "also write what was seen to a `FILE`; secrets are left out")
 	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
-	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it CLUSTER_NAME, then what the controller is set to")
-	flags.StringVar(&d.region, "region", "", "AWS region; without it AWS_REGION, then your AWS configuration")
+	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
+	flags.StringVar(&d.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
 	d.cluster.flags(flags)
 	d.out.flag(flags)
 	return cmd
@@ -153,8 +154,10 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 func (d *doctorFlags) collect(ctx context.Context) (diagnosis.Evidence, error) {
 	doors := evidence.Doors{Cluster: d.name, Region: d.region}
 	uid := d.openKube(ctx, &doors)
-	if doors.Cluster == "" {
-		doors.Cluster = os.Getenv("CLUSTER_NAME")
+	name, region := d.cluster.eks()
+	doors.Cluster = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
+	if name == doors.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
+		d.region = region
 	}
 	if err := d.openAWS(ctx, &doors, uid); err != nil {
 		return diagnosis.Evidence{}, err
