@@ -186,6 +186,21 @@ func wellKnown(key string) bool {
 	return false
 }
 
+// OwnLabels returns the labels that are the user's own, and neither Kubernetes', nor a cloud's, nor an autoscaler's; nil if none is.
+func OwnLabels(labels map[string]string) map[string]string {
+	var out map[string]string
+	for k, v := range labels {
+		if wellKnown(k) {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[k] = v
+	}
+	return out
+}
+
 // judgePodLabels: a label of the user's own must be offered by some pool, or no node ever has it.
 func judgePodLabels(d *desk) []Finding {
 	if gap, ok := d.Pools.gap("the NodePools"); ok {
@@ -202,7 +217,8 @@ func judgePodLabels(d *desk) []Finding {
 		}
 		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
 			value := pod.Selector[key]
-			if wellKnown(key) || told[key+"="+value] || slices.ContainsFunc(d.Pools.Value, func(p Pool) bool { return p.offers(key, value) }) {
+			node := slices.ContainsFunc(d.Nodes.Value, func(n Node) bool { return n.Labels[key] == value })
+			if node || wellKnown(key) || told[key+"="+value] || slices.ContainsFunc(d.Pools.Value, func(p Pool) bool { return p.offers(key, value) }) {
 				continue
 			}
 			told[key+"="+value] = true

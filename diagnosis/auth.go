@@ -91,7 +91,7 @@ func judgeAuthMode(d *desk) []Finding {
 			return []Finding{broken(subject, Certain,
 				"node role %s is mapped in aws-auth only, and the cluster reads access entries only", roleName(role)).
 				with(d.modeLine(), "configmap kube-system/aws-auth: maps "+d.rows(role)[0].ARN, d.Entries.Source+": none for "+role).
-				with(lines(d.of("", Unauthorized))...).explaining(Unauthorized).mend(d.createEntry(role, "EC2_LINUX"))}
+				with(lines(d.of("", Unauthorized))...).explaining(Unauthorized).mend(d.createEntry(role, d.entryFor(role)))}
 		}
 		return nil
 	})
@@ -112,17 +112,17 @@ func judgeEntry(d *desk) []Finding {
 		case ok && entry.Principal != role && d.Roles[roleName(role)].Known():
 			return []Finding{broken(subject, Likely, "the access entry is for %s, and the node role is %s: entries are by the whole ARN, path included",
 				entry.Principal, role).with(d.Entries.Source).with(sights...).explaining(Unauthorized).
-				mend(d.deleteEntry(entry.Principal), d.createEntry(role, "EC2_LINUX"))}
+				mend(d.deleteEntry(entry.Principal), d.createEntry(role, d.entryFor(role)))}
 		case ok && !entry.isNodes():
-			return []Finding{broken(subject, Certain, "the access entry of node role %s is of type %s, which lets no node in: it must be EC2_LINUX",
-				roleName(role), entry.Type).with(d.Entries.Source+": "+entry.Principal+" type "+entry.Type, d.modeLine()).
-				with(sights...).explaining(Unauthorized).mend(d.deleteEntry(role), d.createEntry(role, "EC2_LINUX"))}
+			return []Finding{broken(subject, Certain, "the access entry of node role %s is of type %s, which lets no node in: it must be %s",
+				roleName(role), entry.Type, d.entryFor(role)).with(d.Entries.Source+": "+entry.Principal+" type "+entry.Type, d.modeLine()).
+				with(sights...).explaining(Unauthorized).mend(d.deleteEntry(role), d.createEntry(role, d.entryFor(role)))}
 		case ok, d.mapped(role), len(d.rows(role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge what aws-auth has
 		}
 		f := broken(subject, Certain, "node role %s is not mapped: the cluster has no access entry for it%s", roleName(role), d.norMap()).
 			with(d.modeLine(), fmt.Sprintf("%s: %s", d.Entries.Source, d.principals())).with(sights...).
-			explaining(Unauthorized).mend(d.createEntry(role, "EC2_LINUX"))
+			explaining(Unauthorized).mend(d.createEntry(role, d.entryFor(role)))
 		if d.mistaken(role) {
 			f.Follows = "AUTH-5"
 		}
@@ -212,7 +212,7 @@ func (d *desk) duplicates(subject, role string) []Finding {
 		return nil
 	}
 	return []Finding{suspicious(subject, Likely, "aws-auth has %d rows for node role %s that say different things", len(rows), roleName(role)).
-		with(d.AuthMap.Source).mend(d.patchMap(d.withRow(nodeRow(role))))}
+		with(d.AuthMap.Source).mend(d.patchMap(d.withRow(d.nodeRow(role))))}
 }
 
 // judgeStaleEntry: an entry knows the role by its unique id; a role that was deleted and made again has another.
@@ -236,7 +236,7 @@ func judgeStaleEntry(d *desk) []Finding {
 		return []Finding{broken(subject, Likely,
 			"the access entry of node role %s is older than the role: it stands for a role of that name that was deleted, and lets this one not in", roleName(role)).
 			with("entry made "+stamp(entry.Created)+", role made "+stamp(r.Value.Created)).with(lines(d.of("", Unauthorized))...).
-			explaining(Unauthorized).mend(d.deleteEntry(role), d.createEntry(role, "EC2_LINUX"))}
+			explaining(Unauthorized).mend(d.deleteEntry(role), d.createEntry(role, d.entryFor(role)))}
 	})
 }
 

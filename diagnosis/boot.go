@@ -113,6 +113,8 @@ func familyOf(name string) (family string, official bool) {
 		return "Windows2019", official
 	case strings.HasPrefix(lower, "windows_server-2022"):
 		return "Windows2022", official
+	case strings.HasPrefix(lower, "windows_server-2025"):
+		return "Windows2025", official
 	case strings.HasPrefix(lower, "amazon-eks-node-"), strings.HasPrefix(lower, "amazon-eks-gpu-node-"), strings.HasPrefix(lower, "amazon-eks-arm64-node-"):
 		return "AL2", official
 	}

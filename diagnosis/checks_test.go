@@ -56,6 +56,10 @@ func authFaults() map[string][]fault {
 			{breaks: func(s *situation) { s.e.Entries.Value[1].Principal = "arn:aws:iam::111122223333:role/team/NodeRole" }, cause: "entries are by the whole ARN", fix: "delete-access-entry"},
 		},
 		"AUTH-3": {
+			{breaks: func(s *situation) {
+				noEntry(s)
+				s.plane().AuthMode, s.class().Family, s.e.Images.Value = "CONFIG_MAP", "Windows2022", nil
+			}, cause: "aws-auth has no row for it", fix: "eks:kube-proxy-windows"},
 			{breaks: func(s *situation) { noEntry(s); s.plane().AuthMode = "CONFIG_MAP"; s.says(unauthorized) }, cause: "aws-auth has no row for it", fix: "kubectl -n kube-system patch configmap aws-auth"},
 			{breaks: with(func(m *Mapping) { m.Groups = []string{"system:masters"} }), cause: "groups lack system:nodes", fix: "patch configmap"},
 			{breaks: with(func(m *Mapping) { m.Groups = []string{"system:nodes"} }), cause: "lack system:bootstrappers", fix: "patch configmap"},

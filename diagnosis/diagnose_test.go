@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,6 +32,13 @@ func TestHealthy(t *testing.T) {
 			for _, service := range []string{"ec2", "ecr.api", "ecr.dkr", "s3", "sts"} {
 				s.e.Endpoints.Value = append(s.e.Endpoints.Value, Endpoint{Service: "com.amazonaws.us-east-1." + service})
 			}
+		},
+		"pods that start": func(s *situation) {
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Minute)}
+		},
+		"a label that a node group has": func(s *situation) {
+			s.e.Pods.Value[0].Selector = map[string]string{"team": "b"}
+			s.e.Nodes.Value[0].Labels = map[string]string{"team": "b"}
 		},
 		"not installed yet": func(s *situation) {
 			s.e.Controller = Lacking[Controller]("deployments named joiner or karpenter", noon, Missing, "")

@@ -165,7 +165,7 @@ func judgeGroupDrift(d *desk) []Finding {
 			continue // groups that are missing are drift that a change of the class explains
 		}
 		told[key] = true
-		out = append(out, suspicious("EC2NodeClass "+c.Name, Likely, "somebody added security group %s to instances of EC2NodeClass %s: they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
+		out = append(out, suspicious("EC2NodeClass "+c.Name, Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: somebody added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
 			with(d.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
 			mend("kubectl edit ec2nodeclass "+c.Name+"   # let spec.securityGroupSelectorTerms select it too, or keep whoever adds it from these instances"))
 	}

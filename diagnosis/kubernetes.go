@@ -165,6 +165,8 @@ type Node struct {
 	TaintsBy   []string  `json:"taintsBy,omitempty"` // who has written its taints, from managedFields
 	Zone       string    `json:"zone,omitempty"`
 	Arch       string    `json:"arch,omitempty"`
+	// Labels are those of the user's own: see OwnLabels.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Pod is a pod that does not run.

@@ -71,9 +71,27 @@ func (d *desk) rows(role string) []Mapping {
 	return out
 }
 
+// The types of access entries that let nodes in. EC2 is Auto Mode's, HYBRID_LINUX that of machines outside of AWS.
+const (
+	entryLinux   = "EC2_LINUX"
+	entryWindows = "EC2_WINDOWS"
+)
+
+// entryFor is the type of access entry that a role needs: by the EC2NodeClasses that give it to instances.
+func (d *desk) entryFor(role string) string {
+	windows := func(c Class) bool {
+		arn, _ := d.nodeRole(c)
+		return arn == role && strings.HasPrefix(c.Family, "Windows")
+	}
+	if slices.ContainsFunc(d.Classes.Value, windows) {
+		return entryWindows
+	}
+	return entryLinux
+}
+
 // isNodes reports whether an entry lets nodes in.
 func (e Entry) isNodes() bool {
-	return e.Type == "EC2_LINUX" || e.Type == "EC2_WINDOWS" || e.Type == "EC2" || e.Type == "HYBRID_LINUX"
+	return e.Type == entryLinux || e.Type == entryWindows
 }
 
 // fault says what keeps a row of aws-auth from letting the role in; empty if nothing does.
@@ -107,9 +125,9 @@ func (d *desk) mapped(role string) bool {
 // mapRole is the command that lets a role in as the cluster reads mappings.
 func (d *desk) mapRole(role string) string {
 	if d.Cluster.Value.api() {
-		return d.createEntry(role, "EC2_LINUX")
+		return d.createEntry(role, d.entryFor(role))
 	}
-	return d.patchMap(d.withRow(nodeRow(role)))
+	return d.patchMap(d.withRow(d.nodeRow(role)))
 }
 
 func (d *desk) createEntry(role, kind string) string {
@@ -133,8 +151,12 @@ func (d *desk) withRow(row Mapping) string {
 }
 
 // nodeRow is the row of aws-auth that lets nodes with a role in.
-func nodeRow(role string) Mapping {
-	return Mapping{ARN: bare(role), Username: nodeUser, Groups: nodeGroups()}
+func (d *desk) nodeRow(role string) Mapping {
+	out := Mapping{ARN: bare(role), Username: nodeUser, Groups: nodeGroups()}
+	if d.entryFor(role) == entryWindows {
+		out.Groups = append(out.Groups, "eks:kube-proxy-windows")
+	}
+	return out
 }
 
 // write writes the row as YAML. JSON strings are YAML strings too.

@@ -24,7 +24,7 @@ func planFaults() map[string][]fault {
 		"ID-8": {{breaks: func(s *situation) {
 			s.e.Groups.Value = append(s.e.Groups.Value, Group{ID: "sg-firewall", VPC: "vpc-1"})
 			s.e.Instances.Value[0].Groups = []string{"sg-firewall", "sg-node"}
-		}, cause: "somebody added security group sg-firewall", fix: "securityGroupSelectorTerms", hint: true}},
+		}, cause: "instances of EC2NodeClass default have the security group sg-firewall", fix: "securityGroupSelectorTerms", hint: true}},
 		"ID-9": {
 			{breaks: func(s *situation) { s.group().Tags = map[string]string{"kubernetes.io/cluster/other": "owned"} }, cause: "belongs to cluster other", fix: "narrow", hint: true},
 			{breaks: func(s *situation) { s.class().Subnets = []string{"subnet-1", "subnet-x"} }, cause: "subnet-x is not in the cluster's VPC", fix: "select subnets of vpc-1"},
@@ -107,7 +107,9 @@ func readyFaults() map[string][]fault {
 		}, cause: "cannot reach the API server's service address", fix: "kube-proxy", notTop: true}},
 		"IMDS-1": {{breaks: func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
-		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
+		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}, {breaks: func(s *situation) {
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
+		}, cause: "does not come up, needs the metadata service", fix: "HopLimit", hint: true}},
 		"READY-1": {{breaks: func(s *situation) {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
 		}, cause: "device that the instance type has", fix: "daemonsets"}},

@@ -108,16 +108,17 @@ func judgeHops(d *desk) []Finding {
 			continue
 		}
 		for _, p := range d.Pods.Value {
-			name := strings.TrimPrefix(strings.TrimPrefix(p.Owner, "DaemonSet/"), "ReplicaSet/")
+			_, name, _ := strings.Cut(p.Owner, "/")
 			known := slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
 			i := slices.IndexFunc(p.Messages, func(m string) bool {
 				return strings.Contains(m, "169.254.169.254") || strings.Contains(m, "IMDS") || strings.Contains(m, "instance metadata")
 			})
-			if p.Node == "" || p.Host || !known && i < 0 || !d.isOf(p.Node, c.Name) {
+			starting := i < 0 && d.At.Sub(p.Created) < slowly
+			if p.Node == "" || p.Host || !known && i < 0 || starting || !d.isOf(p.Node, c.Name) {
 				continue
 			}
 			f := suspicious("EC2NodeClass "+c.Name, Possible, "pod %s does not come up, needs the metadata service, and answers may take %d hop only: they do not reach pods", p.String(), c.HopLimit).
-				with(p.Messages[:min(1, len(p.Messages))]...).
+				with(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node, age(d.At.Sub(p.Created)))).with(p.Messages[:min(1, len(p.Messages))]...).
 				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"metadataOptions":{"httpPutResponseHopLimit":2}}}'   # or give the pod a role of its own`, c.Name))
 			if i >= 0 {
 				f.Verdict, f.Certainty = Broken, Likely

@@ -221,7 +221,8 @@ func (w *Witness) Nodes(ctx context.Context) ([]diagnosis.Node, error) {
 	for i := range list.Items {
 		n := &list.Items[i]
 		one := diagnosis.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool], Created: n.CreationTimestamp.UTC(),
-			Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable]}
+			Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
+			Labels: diagnosis.OwnLabels(n.Labels)}
 		for _, c := range n.Status.Conditions {
 			if c.Type == corev1.NodeReady {
 				one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
