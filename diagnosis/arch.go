@@ -247,7 +247,8 @@ func (p Pool) offers(key, value string) bool {
 }
 
 func (d *desk) noSuchLabel(pod Pod, key, value string) Finding {
-	f := broken("pod "+pod.String(), Certain, "the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).with(d.Pools.Source)
+	f := broken("pod "+pod.String(), Certain, "the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
+		with(fmt.Sprintf("%s: %d, and none has it among its labels or requirements", d.Pools.Source, len(d.Pools.Value)))
 	if len(d.Pools.Value) == 0 {
 		return f.with("there is no NodePool").mend("kubectl apply -f nodepool.yaml   # docs/examples has one; with template.metadata.labels " + key + ": " + value)
 	}

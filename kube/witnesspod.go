@@ -110,7 +110,7 @@ func ownerWitness(p *corev1.Pod) string {
 	return owner.Kind + "/" + owner.Name
 }
 
-// settings are the variables of the controller that checks look at; none of them holds a secret.
+// witnessedSettings are the variables of the controller that checks look at; none of them holds a secret.
 func witnessedSettings() []string {
 	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE", "VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC"}
 }
