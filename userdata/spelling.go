@@ -1,0 +1,71 @@
+package userdata
+
+import "strings"
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// isTelling reports whether a name that a user wrote may be repeated: it is a
+// word as names are, and not what a password looks like.
+func isTelling(name string) bool {
+	return name != "" && len(name) <= 60 && strings.Trim(name, letters+"-_./") == ""
+}
+
+// said names what was written in brackets, if it may be repeated.
+func said(name string) string {
+	if !isTelling(name) {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+// variable names a variable of a shell, if it looks like one.
+func variable(name string) string {
+	if name != strings.ToUpper(name) && !isTelling(name) {
+		return "a variable"
+	}
+	return "$" + name
+}
+
+// nearest is the name among those known that was probably meant, empty if none is near.
+func nearest(name string, known []string) string {
+	if len(name) > 80 {
+		return ""
+	}
+	best, least := "", 3
+	for _, one := range known {
+		if len(one) < 4 {
+			continue
+		}
+		if d := distance(name, one, least); d < least {
+			best, least = one, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be put in, taken out, changed or swapped
+// with their neighbour to make one word of another; limit if that many or more.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return min(last[len(b)], limit)
+}
