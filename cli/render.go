@@ -12,16 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/firstboot"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/spelling"
+	"github.com/joiner-sh/joiner/userdata"
 )
 
 // renderFlags are those of joiner render userdata.
@@ -37,6 +38,7 @@ type renderFlags struct {
 	cluster       bootstrap.Cluster
 	reservedENIs  int64
 	clusterIsMade bool // some fact about the cluster is a placeholder
+	nameless      bool // its name is one
 }
 
 func newRender() *cobra.Command {
@@ -102,16 +104,19 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 
 // rendered is the answer, as -o json writes it.
 type rendered struct {
-	NodeClass    string            `json:"nodeClass"`
-	NodePool     string            `json:"nodePool,omitempty"`
-	InstanceType string            `json:"instanceType"`
-	CapacityType string            `json:"capacityType"`
-	AMIFamily    string            `json:"amiFamily"`
-	Image        string            `json:"image,omitempty"` // id
-	MaxPods      int64             `json:"maxPods"`
-	Bytes        int               `json:"bytes"` // of UserData; EC2 takes bootstrap.MaxBytes
-	UserData     string            `json:"userData"`
-	Kubelet      firstboot.Kubelet `json:"kubelet"`
+	NodeClass    string             `json:"nodeClass"`
+	NodePool     string             `json:"nodePool,omitempty"`
+	InstanceType string             `json:"instanceType"`
+	CapacityType string             `json:"capacityType"`
+	AMIFamily    string             `json:"amiFamily"`
+	Image        string             `json:"image,omitempty"` // id
+	MaxPods      int64              `json:"maxPods"`
+	Bytes        int                `json:"bytes"` // of UserData; EC2 takes bootstrap.MaxBytes
+	UserData     string             `json:"userData"`
+	Kubelet      userdata.Kubelet   `json:"kubelet"`
+	Taints       []userdata.Taint   `json:"taints,omitempty"`   // that the node registers with, and where they come from
+	Labels       []userdata.Label   `json:"labels,omitempty"`   // likewise
+	Problems     []userdata.Problem `json:"problems,omitempty"` // none of them fatal
 }
 
 func (r *renderFlags) run(ctx context.Context, s Streams) error {
@@ -140,22 +145,19 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
 		found = true
 	}
-	data, err := bootstrap.UserData(node)
-	if err != nil {
-		return err
-	}
-	kubelet, err := firstboot.Read(node.Family, data)
+	data, reading, err := r.reading(node, userdata.Input{Image: image.Name, Arch: kind.Labels[corev1.LabelArchStable]})
 	if err != nil {
 		return err
 	}
 
 	// 3. Tell.
-	for _, note := range r.notes(class, found, kubelet) {
+	for _, note := range r.notes(class, found, reading.Problems) {
 		fmt.Fprintln(s.Err, "note: "+oneLine(note))
 	}
 	answer := rendered{
 		NodeClass: class.Name, InstanceType: kind.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
-		MaxPods: kind.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: kubelet,
+		MaxPods: kind.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: reading.Kubelet,
+		Taints: reading.Taints, Labels: reading.Labels, Problems: reading.Problems,
 	}
 	if pool != nil {
 		answer.NodePool = pool.Name
@@ -165,6 +167,30 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 	return r.out.write(s.Out, func() string { return text }, func() any { return answer })
+}
+
+// reading writes the user data and reads it as the instance will. The error says
+// why it cannot be written, or why no instance with it can ever join.
+func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, userdata.Reading, error) {
+	in.Family, in.Own = node.Family, node.UserData
+	if !r.nameless {
+		in.Cluster = r.cluster.Name
+	}
+	data, err := bootstrap.UserData(node)
+	if err != nil {
+		if foreign, ok := userdata.Foreign(in); ok {
+			return nil, userdata.Reading{}, errors.New(foreign.String())
+		}
+		return nil, userdata.Reading{}, err
+	}
+	if node.Family != catalog.Custom {
+		in.Data = data
+	}
+	reading := userdata.Read(in)
+	if fatal, ok := reading.Fatal(); ok {
+		return nil, reading, errors.New(fatal.String())
+	}
+	return data, reading, nil
 }
 
 // read finds the class and the pool among the manifests, or in the cluster. The pool is nil if none uses the class.
@@ -276,11 +302,12 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 // completeCluster puts placeholders where nothing was given.
 func (r *renderFlags) completeCluster() error {
 	c := &r.cluster
+	r.nameless = c.Name == ""
 	for _, fact := range []struct {
 		value       *string
 		placeholder string
 	}{
-		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "CA"}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
+		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "Q0E="}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
 	} {
 		r.clusterIsMade = r.clusterIsMade || *fact.value == ""
 		*fact.value = cmp.Or(*fact.value, fact.placeholder)
@@ -297,8 +324,11 @@ func (r *renderFlags) completeCluster() error {
 }
 
 // notes says what the answer takes for granted.
-func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, kubelet firstboot.Kubelet) []string {
-	out := slices.Clone(kubelet.Doubts)
+func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems []userdata.Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
 	if r.clusterIsMade {
 		out = append(out, "placeholders stand for what was not given of --cluster-name, --cluster-endpoint, --cluster-ca, --service-cidr and --cluster-dns")
 	}
@@ -324,7 +354,7 @@ func (r rendered) text() (string, error) {
 		b.WriteString("\nKubelet arguments:\n\n" + strings.Join(r.Kubelet.Flags, "\n") + "\n")
 	}
 	if len(r.Kubelet.Config) == 0 {
-		return b.String(), nil
+		return b.String() + r.registers(), nil
 	}
 	data, err := json.Marshal(r.Kubelet.Config)
 	if err == nil {
@@ -334,5 +364,23 @@ func (r rendered) text() (string, error) {
 		return "", fmt.Errorf("write the kubelet's configuration: %w", err)
 	}
 	b.WriteString("\nKubelet configuration:\n\n" + string(data))
-	return b.String(), nil
+	return b.String() + r.registers(), nil
+}
+
+// registers says with which taints and labels the node registers, and where each comes from.
+func (r rendered) registers() string {
+	var b strings.Builder
+	tell := func(kind string, what fmt.Stringer, where userdata.Spot) {
+		if b.Len() == 0 {
+			b.WriteString("\nThe node registers with:\n\n")
+		}
+		fmt.Fprintf(&b, "%-5s  %s (%s)\n", kind, what, cmp.Or(where.String(), "spec.userData"))
+	}
+	for _, t := range r.Taints {
+		tell("taint", t.Taint, t.At)
+	}
+	for _, l := range r.Labels {
+		tell("label", l, l.At)
+	}
+	return b.String()
 }

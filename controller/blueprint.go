@@ -107,12 +107,14 @@ func familyDisks(family string) []ec2.Disk {
 	return []ec2.Disk{disk("/dev/xvda", 20)}
 }
 
+const reasonUserDataInvalid = "UserDataInvalid"
+
 // reasonOf names what is wrong with user data, for a condition.
 func reasonOf(err error) string {
 	if errors.Is(err, bootstrap.ErrTooLong) {
 		return awsv1.ReasonUserDataSizeLimitExceeded
 	}
-	return "UserDataInvalid"
+	return reasonUserDataInvalid
 }
 
 func set(to *string, from *string) {

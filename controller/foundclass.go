@@ -13,11 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
-	"github.com/joiner-sh/joiner/firstboot"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
@@ -46,7 +44,8 @@ type foundClass struct {
 	placement    ec2.PlacementGroup // the zero value if the class selects none
 	placementErr error
 
-	problem problem
+	problem   problem
+	preflight preflight
 
 	trialErr error // what EC2 said to a launch that was only tried
 }
@@ -128,6 +127,7 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 
 func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
 	f.writePlacement(c, now)
+	f.preflight.write(c, now)
 	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}
 	switch {
 	case f.problem.reason != "":
@@ -221,8 +221,8 @@ func amis(images []ami.Image) []awsv1.AMI {
 	return out
 }
 
-// problem says what is wrong with the class itself: what the schema lets through and a launch would fail on.
-func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem {
+// classProblem says what is wrong with the class itself, but for its user data: what the schema lets through and a launch would fail on.
+func classProblem(class *awsv1.EC2NodeClass) problem {
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if ec2.ReservedTag(key) {
 			return problem{awsv1.ReasonTagValidationFailed, "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
@@ -236,16 +236,6 @@ func (o *Offers) problem(class *awsv1.EC2NodeClass, images []ami.Image) problem 
 	}
 	if _, err := kube.Settings(class); err != nil {
 		return problem{awsv1.ReasonInvalidKubeletConfiguration, err.Error()}
-	}
-	probe := probeClaim()
-	for _, image := range append(slices.Clone(images), ami.Image{}) {
-		data, err := bootstrap.UserData(o.node(probe, class, image, karpv1.CapacityTypeOnDemand, 110))
-		if err == nil {
-			_, err = firstboot.Read(class.Spec.ResolvedAMIFamily(), data)
-		}
-		if err != nil {
-			return problem{reasonOf(err), err.Error()}
-		}
 	}
 	return problem{}
 }

@@ -135,6 +135,9 @@ func holdClass(class *awsv1.EC2NodeClass) {
 
 func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {
 	conditions := class.StatusConditions()
+	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && c.Status != "True" && conditions.IsReady() {
+		n.Tell.Tell(class, kube.ReasonPreflightFailed, c.Message)
+	}
 	switch isReady := conditions.IsReady(); {
 	case isReady && !wasReady:
 		n.Log.Info("EC2NodeClass is ready", "EC2NodeClass", class.Name, "subnets", len(class.Status.Subnets),
@@ -143,7 +146,7 @@ func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {
 	case !isReady:
 		var wrong []string
 		for _, c := range class.Status.Conditions {
-			if c.Type != karpv1.ConditionReady && c.Status != "True" {
+			if c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status != "True" {
 				wrong = append(wrong, c.Type+": "+c.Message)
 			}
 		}
@@ -169,7 +172,10 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 	f.profile, f.profileErr = n.profile(ctx, class)
 	n.lookPlacement(ctx, class, &f)
 	n.lookReserved(ctx, class, &f)
-	f.problem = n.Offers.problem(class, f.images)
+	f.preflight, f.problem = n.Offers.judgeUserData(class, f.images, version)
+	if p := classProblem(class); p.reason != "" {
+		f.problem = p
+	}
 	return f
 }
 

@@ -84,13 +84,13 @@ func TestNodeClassStatus(t *testing.T) {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}, text("[settings]\nmotd = hello\n")
 			},
-			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData as Bottlerocket settings: line 2"},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 2, column 8: it is no TOML"},
 		},
 		"user data that is no YAML": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.UserData = text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
 			},
-			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData: part 1: is no NodeConfig"},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 3: is no NodeConfig"},
 		},
 		"a setting that no kubelet has": {
 			change: func(c *awsv1.EC2NodeClass) {

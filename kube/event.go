@@ -64,6 +64,7 @@ const (
 
 	// EC2NodeClasses.
 	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // what is wrong with it
+	ReasonPreflightFailed  Reason = "PreflightFailed"   // what it asks for leads to nodes that are not as they were meant
 	ReasonNamesake         Reason = "NamesakeSeen"      // another cluster of this name is at work
 )
 
@@ -72,7 +73,7 @@ func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonNamesake, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	}

@@ -116,8 +116,8 @@ const (
 	CapacityReservationExpiring CapacityReservationState = "expiring"
 )
 
-// Conditions of an EC2NodeClass. Ready stands on all of them; on CapacityReservationsReady only where reserved capacity
-// is switched on.
+// Conditions of an EC2NodeClass. Ready stands on all but the last; on CapacityReservationsReady only where reserved
+// capacity is switched on.
 const (
 	// ConditionAMIsReady says that images were found.
 	ConditionAMIsReady = "AMIsReady"
@@ -133,6 +133,22 @@ const (
 	ConditionPlacementGroupReady = "PlacementGroupReady"
 	// ConditionCapacityReservationsReady says that capacity reservations were looked for.
 	ConditionCapacityReservationsReady = "CapacityReservationsReady"
+
+	// ConditionPreflightPassed says whether the user data leads to nodes as they are meant to be, before any is launched.
+	// Ready does not stand on it. What is certain to keep every node from joining makes ValidationSucceeded False, too,
+	// unless AnnotationPreflight says otherwise.
+	ConditionPreflightPassed = "PreflightPassed"
+)
+
+// AnnotationPreflight, on an EC2NodeClass, says what comes of problems that are found before a launch.
+const AnnotationPreflight = "joiner.sh/preflight"
+
+// The values of AnnotationPreflight. PreflightEnforce, the default, launches nothing that is certain never to join;
+// PreflightWarn only tells; PreflightOff does not look.
+const (
+	PreflightEnforce = "enforce"
+	PreflightWarn    = "warn"
+	PreflightOff     = "off"
 )
 
 // Reasons of an EC2NodeClass's conditions.
@@ -152,6 +168,7 @@ const (
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"           // the user data is longer than EC2 takes
 	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"         // the kubelet knows no such setting or value
 	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"     // the AMI family has no way to set it
+	ReasonPreflightInvalid                    = "PreflightInvalid"                    // joiner.sh/preflight has a value that it cannot have
 )
 
 // StatusConditions is the view of the node class's conditions. Ready stands on all but CapacityReservationsReady, and

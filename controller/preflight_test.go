@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// lostTaint is the script of case-4: the form --option=value is not known to bootstrap.sh.
+const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
+
+// TestPreflight: what user data leads to is told before a launch. What is certain never to join is not launched, unless
+// the annotation says otherwise.
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	script := func(family, body string) func(*awsv1.EC2NodeClass) {
+		return func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMIFamily, c.Spec.UserData = &family, &body
+			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-1.31-v*"}}
+		}
+	}
+	rocket := func(body string) func(*awsv1.EC2NodeClass) {
+		return func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMIFamily, c.Spec.UserData = nil, &body
+			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
+		}
+	}
+	mode := func(value string, change func(*awsv1.EC2NodeClass)) func(*awsv1.EC2NodeClass) {
+		return func(c *awsv1.EC2NodeClass) {
+			change(c)
+			c.Annotations = map[string]string{awsv1.AnnotationPreflight: value}
+		}
+	}
+	other := func(c *awsv1.EC2NodeClass) {
+		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-1.31-v*"}}
+	}
+	misspelt := rocket("[settings.kubernetes]\nmax-podz = 3\n")
+	const fatal = "spec.userData, line 2, column 1: settings.kubernetes.max-podz is unknown to Bottlerocket, which then takes none of the settings and does not join: write: max-pods"
+	const write = "write them as two words: --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
+	for name, c := range map[string]struct {
+		change           func(*awsv1.EC2NodeClass)
+		passed, wantPart string // of PreflightPassed: its status and reason, and a part of its message
+		ready            metav1.ConditionStatus
+		wantValidation   string // a part of the message of ValidationSucceeded
+	}{
+		"all well":                     {change: func(*awsv1.EC2NodeClass) {}, passed: "True PreflightPassed", ready: metav1.ConditionTrue},
+		"a lost startup taint":         {change: script("Custom", lostTaint), passed: "False ArgumentsLost", wantPart: write, ready: metav1.ConditionTrue},
+		"a lost taint, off":            {change: mode("off", script("Custom", lostTaint)), ready: metav1.ConditionTrue},
+		"another cluster":              {change: script("Custom", strings.ReplaceAll(lostTaint, testCluster, "staging")), passed: "False OtherCluster", wantPart: "the cluster staging", ready: metav1.ConditionFalse, wantValidation: "the cluster staging"},
+		"an image of another family":   {change: other, passed: "False ImageMismatch", wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionFalse, wantValidation: "set spec.amiFamily to AL2"},
+		"the same, only told":          {change: mode("warn", other), passed: "False ImageMismatch", wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionTrue},
+		"a misspelt setting":           {change: misspelt, passed: "False SettingUnknown", wantPart: fatal, ready: metav1.ConditionFalse, wantValidation: fatal},
+		"a misspelt setting, enforced": {change: mode("enforce", misspelt), passed: "False SettingUnknown", wantPart: fatal, ready: metav1.ConditionFalse, wantValidation: fatal},
+		"a misspelt setting, warned":   {change: mode("warn", misspelt), passed: "False SettingUnknown", wantPart: fatal, ready: metav1.ConditionTrue},
+		"a misspelt setting, off":      {change: mode("off", misspelt), ready: metav1.ConditionTrue},
+		"a mode that there is not":     {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid", wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
+		"what cannot be written": {
+			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs nothing",
+			ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			class := r.class(t)
+			c.change(class)
+			if err := r.api.Update(t.Context(), class); err != nil {
+				t.Fatal(err)
+			}
+			r.classes(t)
+			conditions := r.class(t).StatusConditions()
+			got, there := conditions.Find(awsv1.ConditionPreflightPassed)
+			if is := strings.TrimSpace(string(got.Status) + " " + got.Reason); is != c.passed || there != (c.passed != "") || !strings.Contains(got.Message, c.wantPart) {
+				t.Errorf("PreflightPassed is %s %q, want %s with %q", is, got.Message, c.passed, c.wantPart)
+			}
+			if ready, _ := conditions.Find(karpv1.ConditionReady); ready.Status != c.ready {
+				t.Errorf("Ready is %s %q, want %s", ready.Status, ready.Message, c.ready)
+			}
+			if valid, _ := conditions.Find(awsv1.ConditionValidationSucceeded); !strings.Contains(valid.Message, c.wantValidation) {
+				t.Errorf("ValidationSucceeded says %q, want %q", valid.Message, c.wantValidation)
+			}
+			if told := r.events.has("PreflightFailed"); (told != "") != (strings.HasPrefix(c.passed, "False") && c.ready == metav1.ConditionTrue) {
+				t.Errorf("told: %q", told)
+			}
+		})
+	}
+}
+
+// TestPreflightClears: once the user data is mended the condition says so, without anything else being touched.
+func TestPreflightClears(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	change := func(body string) bool {
+		class := r.class(t)
+		family := "Custom"
+		class.Spec.AMIFamily, class.Spec.UserData = &family, &body
+		class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-1.31-v*"}}
+		if err := r.api.Update(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+		r.classes(t)
+		return r.class(t).StatusConditions().IsTrue(awsv1.ConditionPreflightPassed)
+	}
+	if change(lostTaint) {
+		t.Error("the lost taint is not told")
+	}
+	if !change(strings.Replace(lostTaint, "args='", "args '", 1)) {
+		t.Error("the condition stays False")
+	}
+}
+
+// TestPreflightKeepsSecrets: nothing of user data that may be a secret gets into a condition, an event or the log.
+func TestPreflightKeepsSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2-S3cr3t"
+	for name, c := range map[string]struct{ family, body string }{
+		"a script":         {"Custom", "#!/bin/bash\nexport TOKEN=SECRET\n/etc/eks/bootstrap.sh prod --SECRET --kubelet-extra-args='--bootstrap-token=SECRET --SECRET'\n"},
+		"an open quote":    {"Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args 'SECRET\n"},
+		"for Bottlerocket": {"Bottlerocket", "[settings.kubernetes]\nbootstrap-token = SECRET\n"},
+		"a key of TOML":    {"Bottlerocket", "[settings.kubernetes]\n\"SECRET\" = \"SECRET\"\n"},
+		"no TOML":          {"Bottlerocket", "SECRET SECRET\n"},
+		"half a key":       {"Bottlerocket", "[settings.kubernetes]\nSECRET\n"},
+		"a NodeConfig":     {"AL2023", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet: SECRET\n  SECRET: SECRET\n"},
+		"no NodeConfig":    {"AL2023", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [SECRET\n"},
+		"no message":       {"AL2023", "MIME-Version: 1.0\nX-Token SECRET\n\nSECRET\n"},
+		"no boundary":      {"AL2023", "Content-Type: SECRET\n\nSECRET\n"},
+		"two blocks":       {"Windows2022", "<powershell>SECRET</powershell><powershell>SECRET</powershell>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			class := r.class(t)
+			body := strings.ReplaceAll(c.body, "SECRET", secret)
+			class.Spec.AMIFamily, class.Spec.UserData = &c.family, &body
+			class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "*"}}
+			if err := r.api.Update(t.Context(), class); err != nil {
+				t.Fatal(err)
+			}
+			r.classes(t)
+			for _, condition := range r.class(t).Status.Conditions {
+				if strings.Contains(condition.Message, secret) {
+					t.Errorf("%s says %s", condition.Type, condition.Message)
+				}
+			}
+			if told := r.events.has(secret); told != "" {
+				t.Errorf("an event says %s", told)
+			}
+			if strings.Contains(r.log.String(), secret) {
+				t.Errorf("the log says %s", r.log)
+			}
+		})
+	}
+}
