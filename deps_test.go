@@ -73,7 +73,6 @@ shift:               fault | github.com/aws
 evidence:            diagnosis catalog constraint fault ec2 ami network access kube | golang.org/x/sync
 
 # What an instance makes of what it is given.
-firstboot:           catalog | sigs.k8s.io/yaml github.com/pelletier/go-toml
 userdata:            catalog constraint bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
 
 # Loops: read, decide, act, tell.
@@ -81,11 +80,11 @@ config:              spelling
 grant:
 rights:
 metrics:             | github.com/prometheus
-controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube firstboot userdata fault ec2 ami network access price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          capacity catalog cluster constraint packing lifecycle bootstrap disruption drain api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world
-cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis scenario view api/karpenter/v1 api/aws/v1 kube firstboot userdata fault ec2 ami network access evidence price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner:          spelling catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
