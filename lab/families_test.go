@@ -192,6 +192,7 @@ func TestFamiliesJoin(t *testing.T) {
 	for _, row := range rows {
 		t.Run(strings.TrimPrefix(row.name, namespace+"-"), func(t *testing.T) {
 			i := row.joined(t, l, namespace)
+			preflightSays(t, l, row.name, metav1.ConditionTrue) // no false alarm
 			if got := rendered(t, l, row, cluster); got != i.UserData {
 				t.Errorf("joiner render userdata says (-), the instance got (+):\n%s", gocmp.Diff(got, i.UserData))
 			}

@@ -23,6 +23,9 @@ type misfit struct {
 	spec string // lines of it
 	arch string // that the pod asks for
 
+	// preflight is the class' annotation; empty: none.
+	preflight string
+
 	// Where it shows, one of the three. Before any launch, in the condition ValidationSucceeded of the class, or in an
 	// event of the pod; or, as only the image can know, on the console of the instance.
 	wantCondition, wantEvent, wantConsole string
@@ -32,22 +35,30 @@ type misfit struct {
 var misfits = map[string]misfit{
 	"settings-in-yaml": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: \"max-pods: 3\"", arch: "amd64",
-		wantCondition: "read spec.userData as Bottlerocket settings: line 1",
+		wantCondition: "spec.userData, line 1, column ",
 	},
 	"settings-quoted": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    log-level = \"4\"", arch: "arm64",
-		wantCondition: "spec.userData: settings.kubernetes.log-level has to be a number, and is text",
+		wantCondition: "spec.userData, line 2, column 1: settings.kubernetes.log-level has to be a number, and is text",
 	},
 	"settings-unknown": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    max-podz = 3", arch: "arm64",
+		wantCondition: "spec.userData, line 2, column 1: settings.kubernetes.max-podz is unknown to Bottlerocket",
+	},
+	"settings-unknown-launched": {
+		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    max-podz = 3", arch: "arm64", preflight: "off",
 		wantConsole: "Status 400 when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: unknown field `max-podz`",
 	},
 	"nodeconfig-broken": {
 		spec: "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec: [", arch: "amd64",
-		wantCondition: "spec.userData: part 1: is no NodeConfig",
+		wantCondition: "spec.userData, line 3: is no NodeConfig",
 	},
 	"family-of-another-image": {
 		spec: "amiFamily: AL2\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-*-standard-1.36-v20260715}]", arch: "amd64",
+		wantCondition: "spec.amiFamily: it is AL2, and the image amazon-eks-node-al2023-",
+	},
+	"family-of-another-image-launched": {
+		spec: "amiFamily: AL2\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-*-standard-1.36-v20260715}]", arch: "amd64", preflight: "warn",
 		wantConsole: "bootstrap.sh has been removed from AL2023-based EKS AMIs",
 	},
 	"image-of-another-architecture": {
@@ -67,7 +78,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(misfits)) {
 		m, id := misfits[name], namespace+"-"+name
 		apply(t, l,
-			class(l, id, m.spec),
+			strings.Replace(class(l, id, m.spec), "metadata: {name: "+id+"}", "metadata: {name: "+id+", annotations: {"+awsv1.AnnotationPreflight+": '"+m.preflight+"'}}", 1),
 			pool(id, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m6g.large]}",
 				"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 			deployment(namespace, id, 1, "500m", "256Mi", "test: "+id+", kubernetes.io/arch: "+m.arch))

@@ -123,7 +123,7 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	return config, nil
 }
 
-// mergeInto merges maps key by key; flags are put after each other. The product reads NodeConfigs too (package firstboot);
+// mergeInto merges maps key by key; flags are put after each other. The product reads NodeConfigs too (package userdata);
 // that the lab has eyes of its own is on purpose: one misreading cannot hide on both sides.
 func mergeInto(to, from map[string]any) {
 	for key, value := range from {

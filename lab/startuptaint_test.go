@@ -1,0 +1,113 @@
+package lab_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// reported is the user data of case-4, word for word but for the name it should have had and two lines that set its variables.
+const reported = `#!/bin/bash
+set -o xtrace
+B64_CLUSTER_CA=@AUTHORITY@
+API_SERVER_URL=@ENDPOINT@
+/etc/eks/bootstrap.sh @CLUSTER@ --b64-cluster-ca $B64_CLUSTER_CA --apiserver-endpoint $API_SERVER_URL --kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'
+`
+
+// TestCaseStartupTaint is case-4: a custom image whose user data loses the startup taint on its way to the kubelet. Before
+// anything is launched the node class names the cause, the place and the line as it should be; with that line, as it
+// is printed there, nodes register with the taint.
+func TestCaseStartupTaint(t *testing.T) {
+	l := shared(t)
+	controller(t, l)
+	cluster := describe(t, l)
+	goldenImages(l)
+	namespace := namespaced(t, l)
+	broken := strings.NewReplacer("@CLUSTER@", *cluster.Name, "@ENDPOINT@", *cluster.Endpoint, "@AUTHORITY@", *cluster.CertificateAuthority.Data).Replace(reported)
+	custom := func(name, userData string) {
+		j := joining{family: family{userData: userData}}
+		apply(t, l,
+			class(l, name, "amiFamily: Custom\n  amiSelectorTerms: [{name: golden-custom-x86_64, owner: self}]"+j.ownData()),
+			pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
+	}
+
+	// Broken, as reported: told before there is any instance.
+	custom(namespace, broken)
+	message := preflightSays(t, l, namespace, metav1.ConditionFalse)
+	for _, want := range []string{"spec.userData, line 5, column ", "--kubelet-extra-args only with its value as the next word", "no node registers with the taint karpenter.sh/unregistered:NoExecute"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the condition says %q, and not %q", message, want)
+		}
+	}
+	if all := bought(l, namespace); len(all) > 0 {
+		t.Errorf("bought before: %v", all)
+	}
+
+	// Such a node is made usable all the same, and is not killed for it.
+	apply(t, l, deployment(namespace, namespace, 1, "500m", "256Mi", "test: "+namespace))
+	allRun(t, l, namespace, 1, 2*time.Minute)
+	within(t, l, time.Minute, "the claim to be told of the missing taint", func(ctx context.Context) (bool, error) {
+		return taintMissing(ctx, l, namespace)
+	})
+	if err := l.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	// The fix, as it is printed.
+	printed := regexp.MustCompile(`write them as two words: (--kubelet-extra-args '[^']*')`).FindStringSubmatch(message)
+	if printed == nil {
+		t.Fatalf("the condition prints no line to write: %s", message)
+	}
+	mended := regexp.MustCompile(`--kubelet-extra-args=.*`).ReplaceAllLiteralString(broken, printed[1])
+	fixed := "fixed-" + namespace
+	custom(fixed, mended)
+	preflightSays(t, l, fixed, metav1.ConditionTrue)
+	apply(t, l, deployment(namespace, fixed, 1, "500m", "256Mi", "test: "+fixed))
+	within(t, l, 2*time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + fixed})
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	if missing, err := taintMissing(t.Context(), l, fixed); err != nil || missing {
+		t.Errorf("the fixed node registers without the taint: %t, %v", missing, err)
+	}
+	nothingLeft(t, l, namespace, namespace, fixed)
+}
+
+// preflightSays waits until the class has been looked at and returns what was found.
+func preflightSays(t *testing.T, l *lab.Lab, name string, status metav1.ConditionStatus) (message string) {
+	t.Helper()
+	within(t, l, time.Minute, "PreflightPassed of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {
+		var class awsv1.EC2NodeClass
+		if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &class); err != nil {
+			return false, err
+		}
+		c, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
+		message = c.Message
+		return ok && c.Status == status && class.StatusConditions().IsReady(), nil
+	})
+	return message
+}
+
+// taintMissing reports whether an event of a claim of the pool says that its node came without the startup taint.
+func taintMissing(ctx context.Context, l *lab.Lab, pool string) (bool, error) {
+	var events corev1.EventList
+	if err := l.Client.List(ctx, &events); err != nil {
+		return false, err
+	}
+	for i := range events.Items {
+		e := &events.Items[i]
+		if e.Reason == "UnregisteredTaintMissing" && strings.HasPrefix(e.InvolvedObject.Name, pool+"-") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
