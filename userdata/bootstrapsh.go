@@ -40,9 +40,11 @@ func (r *reader) bootstrapCall(c command) {
 	}
 	call := &shCall{r: r, c: c, options: map[string]word{}, spans: map[string]int{}}
 	call.start = start{by: bySh, at: c.at, sure: c.sure, config: map[string]any{}, spots: map[string]Spot{}}
+	first := len(r.out.Problems)
 	call.parse()
 	call.judgeRest()
 	call.fill()
+	r.soften(first, c.sure)
 	if !call.dead {
 		r.starts = append(r.starts, call.start)
 	}
@@ -50,14 +52,11 @@ func (r *reader) bootstrapCall(c command) {
 
 // sorryAL2023 says that the image has no bootstrap.sh that would work.
 func (r *reader) sorryAL2023(c command) {
-	harm, certainty := JoinsAmiss, Certain
-	if r.in.Family == familyCustom {
-		harm = NeverJoins
-		if !c.sure {
-			certainty = Likely
-		}
+	certainty := Certain
+	if !c.sure {
+		certainty = Likely
 	}
-	r.problem(OtherFamily, certainty, harm, c.at, "%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", bySh).
+	r.problem(OtherFamily, certainty, r.scriptHarm(), c.at, "%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", bySh).
 		with("write a NodeConfig for nodeadm instead, as a MIME part of type "+typeNodeConfig, "")
 }
 
@@ -96,17 +95,13 @@ func (s *shCall) parse() {
 
 // lacksValue says that an option takes the next word for its value, because its own is missing.
 func (s *shCall) lacksValue(option, value word) {
-	certainty := Certain
-	if !s.c.sure {
-		certainty = Likely
-	}
 	if len(value.unset) > 0 {
-		s.r.problem(VariableUnset, certainty, s.r.scriptHarm(), value.at,
+		s.r.problem(VariableUnset, Certain, s.r.scriptHarm(), value.at,
 			"%s is set nowhere in the user data, so %s has no value and takes the word after it instead", variable(value.unset[0]), option.text).
 			with(fmt.Sprintf("set it before, or leave %s out: without --apiserver-endpoint and --b64-cluster-ca the script asks EKS for both", option.text), "")
 		return
 	}
-	s.r.problem(ValueMissing, certainty, s.r.scriptHarm(), option.at, "%s has no value, and the script ends with an error", option.text).
+	s.r.problem(ValueMissing, Certain, s.r.scriptHarm(), option.at, "%s has no value, and the script ends with an error", option.text).
 		with("write the value behind it as a word of its own", "")
 }
 

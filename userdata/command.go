@@ -11,7 +11,6 @@ import (
 // call goes through one simple command.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input text) {
 	at := w.spot(c.Pos())
-	w.lastLine = at.Line
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
 			w.assign(a)

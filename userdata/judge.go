@@ -36,12 +36,9 @@ func (r *reader) effective(s start) {
 	if s.config != nil {
 		r.out.Kubelet.Config = s.config
 	}
-	harm := NeverJoins
+	first := len(r.out.Problems)
 	args, stray := arguments(s.flags)
-	if !s.sure {
-		harm = JoinsAmiss
-	}
-	r.judgeFlags(args, stray, harm)
+	r.judgeFlags(args, stray, NeverJoins)
 	r.registered(args, s)
 	r.labels(args)
 	r.out.MaxPods = Value{At: s.spots["maxPods"]}
@@ -68,6 +65,16 @@ func (r *reader) effective(s start) {
 	}
 	r.hidden(&s)
 	r.judgeStartup(s)
+	r.soften(first, s.sure)
+}
+
+// soften makes problems, from the one of a number on, no more than likely if what they are about may not be run at all.
+func (r *reader) soften(first int, sure bool) {
+	for i := first; i < len(r.out.Problems) && !sure; i++ {
+		if p := &r.out.Problems[i]; p.Certainty == Certain {
+			p.Certainty = Likely
+		}
+	}
 }
 
 // hidden takes over what was found out about the start since.
@@ -114,8 +121,13 @@ func (r *reader) settle() {
 		harm = NeverJoins
 	}
 	for i := range r.out.Problems {
-		if p := &r.out.Problems[i]; p.Harm == unlessStarted {
+		p := &r.out.Problems[i]
+		if p.Harm == unlessStarted {
 			p.Harm = harm
+		}
+		// What only the instance can know may start the kubelet all the same.
+		if r.in.Family == familyCustom && len(r.opaque) > 0 && p.IsFatal() && p.Kind != OtherFamily && p.Kind != TooLong {
+			p.Certainty = Likely
 		}
 	}
 }

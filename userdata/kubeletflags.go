@@ -146,7 +146,9 @@ func (r *reader) unknownFlag(a argument, harm Harm) {
 	p := r.problem(FlagUnknown, Likely, harm, a.at, "the kubelet knows no such flag%s, and does not start with one that it does not know", said("--"+a.name))
 	p.with("leave it out", "")
 	if near := nearest(a.name, strings.Fields(switches+values)); near != "" {
-		p.Certainty = Certain
+		if version := r.minor(); version > 0 && version <= newest { // a later kubelet may have it
+			p.Certainty = Certain
+		}
 		p.with("write", "--"+near)
 	}
 }

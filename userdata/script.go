@@ -29,7 +29,6 @@ type walker struct {
 	steps, calling   int
 	ended            *Spot // where the script ends for certain
 	why              string
-	lastLine         int // of the last command that was reached
 }
 
 // command is one command that a script would run.
