@@ -14,7 +14,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		args, env string
 		want      string
 	}{
-		"flag misspelt":               {"--cluster-nmae=c", "", `there is no setting "--cluster-nmae=c" (is --cluster-name meant?): joiner controller --help lists them`},
+		"flag misspelt":               {"--cluster-naem=c", "", `there is no setting "--cluster-naem=c" (is --cluster-name meant?): joiner controller --help lists them`},
 		"flag of the chart":           {"--settings.batchMaxDuration=3s", "", "(is --batch-max-duration meant?)"},
 		"flag in camel case":          {"--isolatedVPC", "", "(is --isolated-vpc meant?)"},
 		"flag like nothing":           {"--colour=red", "", `there is no setting "--colour=red": `},

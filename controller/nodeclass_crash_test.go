@@ -32,10 +32,11 @@ func TestCrashWhileClassIsMade(t *testing.T) {
 func madeAndDeleted(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	isDoor := false
-	if r.NodeClasses.Tester, isDoor = r.Claims.Machines.(tester); !isDoor {
+	door, ok := r.Claims.Machines.(tester)
+	if !ok {
 		t.Fatal("the rig's doors have changed")
 	}
+	r.NodeClasses.Tester = door
 	r.fuse.set(crashAfter)
 	_, _ = r.NodeClasses.Reconcile(t.Context(), named("default")) // fails where the process dies
 	writes := r.fuse.writes()

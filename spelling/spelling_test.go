@@ -13,7 +13,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	words := []string{"batch-max-duration", "batch-idle-duration", "cluster-name", "cluster-endpoint", "log-level", "metrics-port", "kube-client-qps"}
 	for word, want := range map[string]string{
-		"cluster-nmae":         "cluster-name",
+		"cluster-naem":         "cluster-name",
 		"clusterName":          "cluster-name",
 		"CLUSTER_NAM":          "cluster-name",
 		"settings.clusterName": "",

@@ -111,40 +111,29 @@ func (r *Region) TagsOf(id string) (map[string]string, bool) {
 
 // tagsOf finds where the tags of a resource, other than an instance, are kept.
 func (r *Region) tagsOf(id string) *map[string]string {
-	kind, _, _ := strings.Cut(id, "-")
-	switch kind {
-	case "ami":
-		if i := r.images[id]; i != nil {
-			return &i.Tags
-		}
-	case "lt":
-		if t := r.templates[id]; t != nil {
-			return &t.Tags
-		}
-	case "cr":
-		if c := r.CapacityReservation(id); c != nil {
-			return &c.Tags
-		}
-	case "pg":
-		if g := r.PlacementGroup(id); g != nil {
-			return &g.Tags
-		}
-	case "sg":
-		if g := r.SecurityGroup(id); g != nil {
-			return &g.Tags
-		}
-	case "subnet":
-		if s := r.Subnet(id); s != nil {
-			return &s.Tags
-		}
-	case "vpc":
-		if v := r.VPC(id); v != nil {
-			return &v.Tags
-		}
-	case "rtb":
-		if i := slices.IndexFunc(r.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
-			return &r.routeTables[i].Tags
-		}
+	if i := r.images[id]; i != nil {
+		return &i.Tags
+	}
+	if t := r.templates[id]; t != nil {
+		return &t.Tags
+	}
+	if c := r.CapacityReservation(id); c != nil {
+		return &c.Tags
+	}
+	if g := r.PlacementGroup(id); g != nil {
+		return &g.Tags
+	}
+	if g := r.SecurityGroup(id); g != nil {
+		return &g.Tags
+	}
+	if s := r.Subnet(id); s != nil {
+		return &s.Tags
+	}
+	if v := r.VPC(id); v != nil {
+		return &v.Tags
+	}
+	if i := slices.IndexFunc(r.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
+		return &r.routeTables[i].Tags
 	}
 	return nil
 }
