@@ -95,7 +95,7 @@ func mend(t *testing.T, l *lab.Lab, fix string) {
 	aws := exec.CommandContext(t.Context(), "aws", "--version")
 	if strings.HasPrefix(fix, "kubectl ") && noKubectl == nil || !strings.HasPrefix(fix, "kubectl ") && aws.Run() == nil {
 		shell := exec.CommandContext(t.Context(), "bash", "-euc", fix)
-		shell.Env = append(os.Environ(), l.Environment()...)
+		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region) // version 1 knows it by this name alone
 		if out, err := shell.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", fix, err, out)
 		}
