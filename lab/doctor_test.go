@@ -86,7 +86,7 @@ func TestDoctorFinds(t *testing.T) {
 
 func (f trouble) play(t *testing.T, l *lab.Lab, joiner string) {
 	nodeClass, selector := f.breaks(t, l, f.name)
-	apply(t, l, nodeClass, pool(f.name, ""), deployment("default", f.name, 1, "500m", "256Mi", selector))
+	apply(t, l, nodeClass, pool(f.name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", f.name, 1, "500m", "256Mi", selector))
 	began := time.Now()
 	within(t, l, time.Minute, "the first finding to be "+f.check, func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)
