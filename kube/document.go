@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,8 @@ type document struct {
 	line int    // where it starts, from 1
 	text []byte // as it is written
 	json []byte
+
+	isJSON bool // text is JSON, not YAML
 }
 
 // documents cuts a file into its documents. The problems of those that cannot
@@ -25,18 +28,25 @@ func (d *decoder) documents(s source) []document {
 	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		docs, err := jsonDocuments(s)
 		if err == nil {
-			return docs
+			return slices.DeleteFunc(docs, d.refuseDuplicate)
 		}
 		if strings.HasSuffix(strings.ToLower(s.name), ".json") {
 			d.fail(s.name, jsonLine(s.data, err), "is not JSON: %v", err)
-			return docs
+			return slices.DeleteFunc(docs, d.refuseDuplicate)
 		}
 		// YAML may begin with a brace too.
 	}
 	var out []document
 	for _, part := range splitYAML(s) {
 		part.skipComments()
-		data, err := yaml.YAMLToJSON(part.text)
+		data, err := yaml.YAMLToJSONStrict(part.text)
+		if err != nil {
+			if twice, ok := yamlDuplicate(part.text, err); ok {
+				twice.fail(d, s.name, part.line)
+				continue
+			}
+			data, err = yaml.YAMLToJSON(part.text)
+		}
 		switch {
 		case err != nil:
 			line, text := yamlProblem(part, err)
@@ -49,6 +59,15 @@ func (d *decoder) documents(s source) []document {
 		out = append(out, part)
 	}
 	return out
+}
+
+// refuseDuplicate notes that the document, which is JSON, has a key twice.
+func (d *decoder) refuseDuplicate(doc document) bool {
+	twice, ok := jsonDuplicate(doc.text)
+	if ok {
+		twice.fail(d, doc.file, doc.line)
+	}
+	return ok
 }
 
 // jsonLine returns the line of a JSON error: where it is, or the last one if there is too little.
@@ -65,6 +84,7 @@ func jsonLine(data []byte, err error) int {
 func jsonDocuments(s source) ([]document, error) {
 	var out []document
 	decoder := json.NewDecoder(bytes.NewReader(s.data))
+	line, before := 1, 0
 	for {
 		var raw json.RawMessage
 		err := decoder.Decode(&raw)
@@ -75,8 +95,8 @@ func jsonDocuments(s source) ([]document, error) {
 			return out, err
 		}
 		start := int(decoder.InputOffset()) - len(raw)
-		line := 1 + bytes.Count(s.data[:start], []byte("\n"))
-		out = append(out, document{file: s.name, line: line, text: raw, json: raw})
+		line, before = line+bytes.Count(s.data[before:start], []byte("\n")), start
+		out = append(out, document{file: s.name, line: line, text: raw, json: raw, isJSON: true})
 	}
 }
 
