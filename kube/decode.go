@@ -81,22 +81,6 @@ func (d *decoder) document(s source, doc document) {
 	d.object(doc, gv.WithKind(h.Kind))
 }
 
-// items reads each item of a List as a document. Their lines are guessed from their names.
-func (d *decoder) items(s source, doc document, items []json.RawMessage) {
-	for _, item := range items {
-		var meta struct {
-			Metadata struct{ Name string } `json:"metadata"`
-		}
-		_ = json.Unmarshal(item, &meta) // without a name the line is that of the list
-		inner := document{file: doc.file, line: doc.line, text: doc.text, json: item}
-		if meta.Metadata.Name != "" {
-			inner.line = doc.lineOf("name", meta.Metadata.Name)
-			inner.text = nil // the text of one item is not known
-		}
-		d.document(s, inner)
-	}
-}
-
 // kinds make an empty object of each kind.
 type kinds map[schema.GroupVersionKind]func() client.Object
 

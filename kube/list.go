@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// items reads each item of a List as a document of its own.
+func (d *decoder) items(s source, doc document, items []json.RawMessage) {
+	inner := doc.jsonItems
+	if !doc.isJSON {
+		inner = doc.yamlItems
+	}
+	for _, item := range inner(items) {
+		d.document(s, item)
+	}
+}
+
+// jsonItems are the items of a document that is written as JSON, each with its place and its text.
+func (doc document) jsonItems(items []json.RawMessage) []document {
+	out := make([]document, 0, len(items))
+	rest, line := doc.text, doc.line
+	for _, item := range items {
+		inner := document{file: doc.file, line: line, text: item, json: item, isJSON: true}
+		if at := bytes.Index(rest, item); at >= 0 {
+			inner.line += bytes.Count(rest[:at], []byte("\n"))
+			line = inner.line + bytes.Count(item, []byte("\n"))
+			rest = rest[at+len(item):]
+		}
+		out = append(out, inner)
+	}
+	return out
+}
+
+// yamlItems are the items of a document that is written as YAML. Those that are written one below the other, each
+// behind its dash, have their place and their text; those of any other style have the place of the document.
+func (doc document) yamlItems(items []json.RawMessage) []document {
+	starts := itemStarts(doc.text, bytes.HasPrefix(doc.json, []byte("[")))
+	out := make([]document, 0, len(items))
+	line, before := doc.line, 0
+	for i, item := range items {
+		inner := document{file: doc.file, line: doc.line, json: item}
+		if len(starts) == len(items)+1 {
+			line += bytes.Count(doc.text[before:starts[i]], []byte("\n"))
+			before = starts[i]
+			inner.line, inner.text = line, doc.text[starts[i]:starts[i+1]]
+		}
+		out = append(out, inner)
+	}
+	return out
+}
+
+// itemStarts returns the offsets at which the items of a List begin, and the one at which the last ends. Whole: the text is
+// nothing but the list.
+func itemStarts(text []byte, whole bool) []int {
+	var out []int
+	indent, in, at := -1, whole, 0
+	for line := range bytes.Lines(text) {
+		start := at
+		at += len(line)
+		rest := bytes.TrimLeft(line, " ")
+		if says := bytes.TrimSpace(rest); len(says) == 0 || says[0] == '#' {
+			continue
+		}
+		deep, isItem := len(line)-len(rest), rest[0] == '-' && (len(rest) == 1 || bytes.IndexByte([]byte(" \r\n"), rest[1]) >= 0)
+		switch {
+		case !in:
+			in = bytes.HasPrefix(line, []byte("items:"))
+		case indent < 0 && isItem, isItem && deep == indent:
+			indent = deep
+			out = append(out, start)
+		case deep <= indent:
+			return append(out, start)
+		}
+	}
+	return append(out, at)
+}
