@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -53,13 +52,8 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
 }
 
 func (p policyFlags) run(out io.Writer) error {
-	switch {
-	case p.scope.Cluster == "":
-		return errors.New("name the cluster: --cluster-name NAME")
-	case len(p.scope.Account) != 12 || strings.Trim(p.scope.Account, "0123456789") != "":
-		return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", p.scope.Account)
-	case p.scope.Region == "":
-		return errors.New("name the region: --region REGION")
+	if err := scopeProblem(p.scope); err != nil {
+		return err
 	}
 	policies, err := grant.Policies(p.scope)
 	if err != nil {

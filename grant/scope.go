@@ -47,7 +47,7 @@ func (s Scope) complete() (Scope, error) {
 		}
 	}
 	if s.Partition == "" {
-		s.Partition = partitionOf(s.Region)
+		s.Partition = PartitionOf(s.Region)
 	}
 	if s.UID == "" {
 		s.UID = anyUID
@@ -61,17 +61,34 @@ func (s Scope) complete() (Scope, error) {
 	return s, nil
 }
 
-// partitionOf returns the part of AWS that a region belongs to.
-func partitionOf(region string) string {
-	for prefix, partition := range map[string]string{
-		"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b", "us-isof-": "aws-iso-f",
-		"eu-isoe-": "aws-iso-e", "eusc-": "aws-eusc",
-	} {
-		if strings.HasPrefix(region, prefix) {
-			return partition
+// PartitionOf returns the part of AWS that a region belongs to: "aws" unless its name begins as those of another one do.
+func PartitionOf(region string) string {
+	for _, p := range others() {
+		if strings.HasPrefix(region, p.prefix) {
+			return p.name
 		}
 	}
 	return "aws"
+}
+
+// Partitions returns the names of all parts of AWS that PartitionOf knows.
+func Partitions() []string {
+	out := []string{"aws"}
+	for _, p := range others() {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+// partition is a part of AWS, with the beginning of the names of its regions.
+type partition struct{ name, prefix string }
+
+// others are all partitions but "aws".
+func others() []partition {
+	return []partition{
+		{"aws-cn", "cn-"}, {"aws-us-gov", "us-gov-"}, {"aws-iso", "us-iso-"}, {"aws-iso-b", "us-isob-"}, {"aws-iso-f", "us-isof-"},
+		{"aws-iso-e", "eu-isoe-"}, {"aws-eusc", "eusc-"},
+	}
 }
 
 // arn writes an ARN of the scope's partition.
