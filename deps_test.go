@@ -60,7 +60,7 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
 budget:              fault | github.com/aws
-kube:                capacity catalog cluster constraint packing bootstrap diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube:                spelling capacity catalog cluster constraint packing bootstrap diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint diagnosis | github.com/aws
 ami:                 fault catalog constraint diagnosis | github.com/aws
 network:             fault catalog diagnosis | github.com/aws
