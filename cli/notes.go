@@ -70,7 +70,9 @@ func missingVolumes(o kube.Objects) []string {
 }
 
 // waits reports whether a pod of a manifest is one to find a place for.
-func waits(p *corev1.Pod) bool { return p.Spec.NodeName == "" && !kube.IsFinished(p) }
+func waits(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !kube.IsFinished(p)
+}
 
 // first is the first of some names, and how many there are besides.
 func first(names []string) string {
@@ -82,12 +84,21 @@ func first(names []string) string {
 
 // skipped says what was left out.
 func skipped(m kube.Manifests) []string {
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
-		kinds = append(kinds, fmt.Sprintf("%d %s", m.Skipped[kind], kind))
+	var out []string
+	if len(m.Strange) > 0 {
+		out = append(out, "not understood; if any of them makes pods, those are NOT planned: "+byKind(m.Strange))
 	}
-	if len(kinds) == 0 {
-		return nil
+	if len(m.Skipped) > 0 {
+		out = append(out, "left out, for they do not matter to a plan: "+byKind(m.Skipped))
 	}
-	return []string{"left out, for they do not matter to a plan: " + strings.Join(kinds, ", ")}
+	return out
+}
+
+// byKind lists how many objects there are of each kind.
+func byKind(counts map[string]int) string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return strings.Join(out, ", ")
 }

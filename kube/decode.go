@@ -25,6 +25,7 @@ import (
 type decoder struct {
 	objects Objects
 	skipped map[string]int
+	strange map[string]int
 	notes   []string
 	errs    []error
 
@@ -161,22 +162,6 @@ func typeHint(err error) string {
 		return `; put the value in quotes: YAML reads yes, no, on, off, y, n and digits as something else than text`
 	}
 	return ""
-}
-
-// unknown counts a kind that does not matter, and refuses an unknown version of one that does.
-func (d *decoder) unknown(doc document, gvk schema.GroupVersionKind, all kinds) {
-	for have := range all {
-		if have.GroupKind() == gvk.GroupKind() {
-			d.fail(doc.file, doc.line, "%s of %s cannot be read; convert it to %s",
-				gvk.Kind, gvk.GroupVersion(), have.GroupVersion())
-			return
-		}
-	}
-	key := gvk.Kind
-	if gvk.Group != "" {
-		key += "." + gvk.Group
-	}
-	d.skipped[key]++
 }
 
 // add checks an object and puts it among the others of its kind.

@@ -21,6 +21,9 @@ type Manifests struct {
 	// Skipped counts the documents of kinds that do not matter to a plan, by
 	// kind and group: "Service", "Ingress.networking.k8s.io".
 	Skipped map[string]int
+	// Strange counts, likewise, the documents of kinds that are neither planned nor known not to make pods:
+	// "Rollout.argoproj.io".
+	Strange map[string]int
 	// Notes are sentences about what was assumed or overlooked, for the user to read.
 	Notes []string
 }
@@ -36,7 +39,7 @@ type Manifests struct {
 // To plan with the result: Snapshot(View{Now: now, Market: market}) with a market
 // made from Settings.
 func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
-	d := decoder{skipped: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
+	d := decoder{skipped: map[string]int{}, strange: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
 	for _, path := range paths {
 		if path == "" {
 			d.fail("-f", 0, "the path is empty; name a file or a folder, or - for standard input")
@@ -49,7 +52,7 @@ func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 		d.path(path)
 	}
 	d.expand()
-	return Manifests{Objects: d.objects, Skipped: d.skipped, Notes: d.notes}, errors.Join(d.errs...)
+	return Manifests{Objects: d.objects, Skipped: d.skipped, Strange: d.strange, Notes: d.notes}, errors.Join(d.errs...)
 }
 
 // Settings returns, by name, what each node class sets that a NodePool names. A

@@ -136,6 +136,9 @@ func summary(m Manifests, err error) string {
 	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
 		fmt.Fprintf(&b, "skipped %s: %d\n", kind, m.Skipped[kind])
 	}
+	for _, kind := range slices.Sorted(maps.Keys(m.Strange)) {
+		fmt.Fprintf(&b, "strange %s: %d\n", kind, m.Strange[kind])
+	}
 	for _, note := range m.Notes {
 		fmt.Fprintf(&b, "note %s\n", note)
 	}
