@@ -16,9 +16,25 @@ import (
 // those of a cluster, and not of a folder that may lack some.
 func notesOn(o kube.Objects, live bool) []string {
 	if live {
-		return schedulers(o.Pods, kube.Provisionable)
+		return append(gated(o.Pods), schedulers(o.Pods, kube.Provisionable)...)
 	}
-	return append(schedulers(o.Pods, waits), missingVolumes(o)...)
+	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o))
+}
+
+// gated says which pods are left out until somebody takes their scheduling gates away.
+func gated(pods []*corev1.Pod) []string {
+	by := map[string][]string{}
+	for _, p := range pods {
+		if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !kube.IsFinished(p) {
+			gate := p.Spec.SchedulingGates[0].Name
+			by[gate] = append(by[gate], p.Namespace+"/"+p.Name)
+		}
+	}
+	var out []string
+	for _, gate := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)", view.Count(len(by[gate]), "pod"), gate, first(by[gate])))
+	}
+	return out
 }
 
 // fargate is the scheduler of pods that never run on EC2: package kube leaves them out.

@@ -102,7 +102,24 @@ func (d *decoder) expand() {
 		}
 		d.makePods(w, base, taken)
 	}
+	d.noteSuspended()
 	d.noteMissing()
+}
+
+// noteSuspended says which workloads are there and make no pods for now.
+func (d *decoder) noteSuspended() {
+	for _, w := range d.workloads {
+		var suspended *bool
+		switch v := w.object.(type) {
+		case *batchv1.Job:
+			suspended = v.Spec.Suspend
+		case *batchv1.CronJob:
+			suspended = v.Spec.Suspend
+		}
+		if ptr.Deref(suspended, false) {
+			d.notes = append(d.notes, identity(w.kind, w.object)+" is suspended; its pods are left out")
+		}
+	}
 }
 
 // noteMissing says what the manifests refer to and do not hold.
