@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,10 +45,9 @@ Settings:
 			for _, n := range notes {
 				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Says)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal does not wait
-			return runController(ctx, settings, log)
+			return stoppedOr(ctx, runController(ctx, settings, log))
 		},
 	}
 }

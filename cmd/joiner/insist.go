@@ -36,8 +36,11 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil { // what the call says of that is of no use
+			return fmt.Errorf("%w while waiting to %s", context.Cause(ctx), what)
+		}
 		v := sort(err)
-		if !v.retry || try == tries || ctx.Err() != nil {
+		if !v.retry || try == tries {
 			if v.hint == "" || errors.As(err, new(*fault.Error)) { // whose text holds the hint
 				return fmt.Errorf("%s: %w", what, err)
 			}
@@ -46,6 +49,7 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", tries)
 		select {
 		case <-ctx.Done():
+			return fmt.Errorf("%w while waiting to %s: %s", context.Cause(ctx), what, err)
 		case <-time.After(pause):
 		}
 		pause *= 2

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// TestStoppedAtStart: who stops the controller before it runs reads that, and not what becomes of a call without a context.
+func TestStoppedAtStart(t *testing.T) {
+	odd := errors.New("client rate limiter Wait returned an error: context canceled")
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		during bool // the call; else the pause behind it
+		want   string
+	}{
+		"during a call":  {syscall.SIGTERM, true, "stopped by SIGTERM while waiting to reach it"},
+		"between two":    {syscall.SIGTERM, false, "stopped by SIGTERM while waiting to reach it: broken"},
+		"by the key":     {syscall.SIGINT, true, "stopped by interrupt while waiting to reach it"},
+		"somewhere else": {syscall.SIGTERM, true, "stopped by SIGTERM during start-up"},
+	} {
+		ctx, stop := untilSignal(t.Context())
+		kill := func() {
+			if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
+				t.Error(err)
+			}
+		}
+		do := func(context.Context) error {
+			kill()
+			if !c.during {
+				return errors.New("broken") // the pause behind it is a second
+			}
+			<-ctx.Done()
+			return odd
+		}
+		log := slog.New(slog.NewTextHandler(io.Discard, nil))
+		got := insist(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
+		if name == "somewhere else" {
+			got = odd
+		}
+		if got = stoppedOr(ctx, got); got == nil || got.Error() != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+		stop()
+	}
+	ctx, stop := untilSignal(t.Context())
+	defer stop()
+	if err := stoppedOr(ctx, odd); !errors.Is(err, odd) {
+		t.Errorf("without a signal: %v", err)
+	}
+}
