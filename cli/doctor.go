@@ -162,6 +162,9 @@ func (d *doctorFlags) collect(ctx context.Context) (diagnosis.Evidence, error) {
 	if err := d.openAWS(ctx, &doors, uid); err != nil {
 		return diagnosis.Evidence{}, err
 	}
+	if doors.Kube != nil {
+		doors.UserData = d.userDataProblems(doors.Cluster)
+	}
 	return evidence.Collect(ctx, doors), nil
 }
 

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/diagnosis"
+)
+
+// TestUserDataOfDoctor: what the user data of a class leads to is evidence of the check that it belongs to, once for both
+// architectures, and none where all is well. Nothing of the user data but names is repeated.
+func TestUserDataOfDoctor(t *testing.T) {
+	t.Parallel()
+	const lost = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered=true:NoExecute\nexport TOKEN=verysecret\n"
+	for name, c := range map[string]struct {
+		family, data string
+		check        string // "" for no problem
+	}{
+		"all is well":    {"AL2023", "#!/bin/bash\necho hello\n", ""},
+		"no taint":       {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
+		"a setting":      {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
+		"lost in quotes": {"Custom", lost, "TAINT-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			class := &awsv1.EC2NodeClass{}
+			class.Name, class.Spec.AMIFamily, class.Spec.UserData = "web", &c.family, &c.data
+			r := renderFlags{}
+			r.cluster.Name = "prod"
+			if err := r.completeCluster(); err != nil {
+				t.Fatal(err)
+			}
+			got := r.problemsOf(class)
+			if c.check == "" && len(got) > 0 {
+				t.Errorf("problems %v of user data that is right", got)
+			}
+			seen := map[diagnosis.UserDataProblem]bool{}
+			for _, p := range got {
+				if seen[p] || p.Class != "web" || strings.Contains(p.Sentence+p.Fix+p.Line, "verysecret") {
+					t.Errorf("twice, of another class, or with a secret: %+v", p)
+				}
+				seen[p] = true
+			}
+			if c.check != "" && (len(got) == 0 || got[0].ID != c.check || got[0].Certainty != diagnosis.Certain || got[0].Sentence == "") {
+				t.Errorf("%+v, want %s first", got, c.check)
+			}
+		})
+	}
+}
