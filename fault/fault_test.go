@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"strings"
 	"testing"
 
@@ -91,6 +92,10 @@ func TestSortWithoutAnswer(t *testing.T) {
 		return fault.Sort("DescribeImages", err)
 	}
 	check(t, ask(t.Context(), config(url)), fault.Transient, "Unreachable", "check the region's name")
+
+	behind := config("https://ec2.example.com")
+	behind.HTTPClient = &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*neturl.URL, error) { return neturl.Parse(url) }}}
+	check(t, ask(t.Context(), behind), fault.Transient, "ProxyUnreachable", "the proxy "+strings.TrimPrefix(url, "http://")+" cannot be reached: ")
 
 	none := config(url)
 	none.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {

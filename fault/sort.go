@@ -92,6 +92,9 @@ func (e *Error) sortLocal(err error) {
 	case isMissing[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
 		e.Kind, e.Reason = Misconfigured, "NoRegion"
 		e.Hint = "set AWS_REGION, or pass --region"
+	case proxyOf(err) != "":
+		e.Kind, e.Reason, e.Message = Transient, "ProxyUnreachable", proxyOf(err)+" cannot be reached: "+e.Message
+		e.Hint = "correct HTTPS_PROXY, or name the hosts in NO_PROXY that need no proxy"
 	case errors.As(err, &address), errors.As(err, &network):
 		e.Kind, e.Reason = Transient, "Unreachable"
 		e.Hint = "check the region's name and the network path to AWS: DNS, NAT or VPC endpoints"
@@ -100,6 +103,21 @@ func (e *Error) sortLocal(err error) {
 	default:
 		e.Kind, e.Reason = Unknown, "Unknown"
 	}
+}
+
+// proxyOf names the proxy that could not be reached; empty if it was not that.
+func proxyOf(err error) string {
+	var proxy, dial *net.OpError
+	var unknown *net.DNSError
+	switch {
+	case !errors.As(err, &proxy) || proxy.Op != "proxyconnect":
+		return ""
+	case errors.As(proxy.Err, &unknown):
+		return "the proxy " + unknown.Name
+	case errors.As(proxy.Err, &dial) && dial.Addr != nil:
+		return "the proxy " + dial.Addr.String()
+	}
+	return "the proxy"
 }
 
 func isMissing[T error](err error) bool {
