@@ -90,8 +90,13 @@ func (c *clusterFlags) eks() (name, region string) {
 
 // hinted adds what to do to an error of the API server.
 func hinted(err error) error {
-	if hint := kube.Hint(err); hint != "" {
-		return fmt.Errorf("%w; %s", err, hint)
+	hint := kube.Hint(err)
+	text, silent := strings.CutSuffix(err.Error(), ": ")
+	switch {
+	case hint == "":
+		return err
+	case silent: // the answer had no text
+		return fmt.Errorf("%s: %s", text, hint)
 	}
-	return err
+	return fmt.Errorf("%w; %s", err, hint)
 }

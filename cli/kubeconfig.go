@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // KubeconfigProblem says in one line what keeps the kubeconfig files at paths
@@ -32,8 +36,34 @@ func KubeconfigProblem(paths []string, err error) error {
 		return fmt.Errorf("there is no kubeconfig at %s", strings.Join(paths, " or "))
 	case clientcmd.IsEmptyConfig(err):
 		return fmt.Errorf("the kubeconfig %s names no cluster", strings.Join(there, " or "))
+	case clientcmd.IsContextNotFound(err), strings.HasPrefix(err.Error(), `context "`):
+		return missingContext(there, err)
 	}
 	return err
+}
+
+// mostContexts is how many contexts are listed; who has more looks into the file.
+const mostContexts = 10
+
+// missingContext says which contexts the files have instead of the one of which err says that there is none.
+func missingContext(files []string, err error) error {
+	all, wrong := (&clientcmd.ClientConfigLoadingRules{Precedence: files}).Load()
+	if wrong != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(all.Contexts))
+	listed, hint := strings.Join(names[:min(len(names), mostContexts)], ", "), ""
+	if _, quoted, ok := strings.Cut(err.Error(), `"`); ok {
+		missing, _, _ := strings.Cut(quoted, `"`)
+		hint = spelling.Hint(missing, names)
+	}
+	switch {
+	case len(names) == 0:
+		listed = "no context at all"
+	case len(names) > mostContexts:
+		listed += fmt.Sprintf(" and %d more", len(names)-mostContexts)
+	}
+	return fmt.Errorf("%w in %s%s, which has %s", err, strings.Join(files, " or "), hint, listed)
 }
 
 // unlike says in what a file differs from a kubeconfig. client-go tells of Go's types and of its own source.

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,14 +30,17 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command line as a user does. Each script has its own
-// folder and environment; AWS and BROKEN are the addresses of an emulated AWS,
-// and of a server that answers whatever its path says.
+// folder and environment; AWS, BROKEN and STRANGER are the addresses of an emulated AWS,
+// of a server that answers whatever its path says, and of one that nobody vouches for.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	aws := httptest.NewServer(newAWS(t))
 	t.Cleanup(aws.Close)
 	broken := httptest.NewServer(http.HandlerFunc(answerBadly))
 	t.Cleanup(broken.Close)
+	stranger := httptest.NewTLSServer(http.HandlerFunc(answerBadly))
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0) // that nobody trusts it is as it should be
+	t.Cleanup(stranger.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -43,7 +48,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits2": exitsTwo},
 		Setup: func(e *testscript.Env) error {
 			for key, value := range map[string]string{
-				"HOME": e.WorkDir, "AWS": aws.URL, "BROKEN": broken.URL,
+				"HOME": e.WorkDir, "AWS": aws.URL, "BROKEN": broken.URL, "STRANGER": stranger.URL,
 				"AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1",
 				"AWS_CONFIG_FILE": e.WorkDir + "/none", "AWS_SHARED_CREDENTIALS_FILE": e.WorkDir + "/none",
 			} {
@@ -106,6 +111,10 @@ func answerBadly(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	case r.URL.Path == "/garbage/":
 		_, _ = w.Write([]byte("<html>a proxy was here</html>"))
+	case strings.HasPrefix(r.URL.Path, "/page/"):
+		_, _ = w.Write([]byte("<html>log in here</html>"))
+	case strings.HasPrefix(r.URL.Path, "/silent/"):
+		w.WriteHeader(http.StatusForbidden)
 	case strings.HasPrefix(r.URL.Path, "/unauthorized"):
 		w.WriteHeader(http.StatusUnauthorized)
 	case strings.HasPrefix(r.URL.Path, "/forbidden"):

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,27 +45,6 @@ func WhatNext(err error) Next {
 	}
 	// What is left is too many requests, time-outs, 5xx and broken connections.
 	return Retry
-}
-
-// Hint says what a user can do about an error that WhatNext answers with Tell
-// or Retry; it is empty when there is nothing to say beyond the error itself.
-func Hint(err error) string {
-	var network net.Error
-	switch {
-	case err == nil:
-		return ""
-	case meta.IsNoMatchError(err):
-		return "install the definitions of the API: joiner crds apply"
-	case apierrors.IsForbidden(err):
-		// Who is not let through is in the error: the controller's service account, or whoever runs joiner plan.
-		return "give this user that permission; the chart's ClusterRole lists all that the controller needs," +
-			" of which joiner plan needs list alone"
-	case apierrors.IsUnauthorized(err):
-		return "the API server does not accept these credentials: renew them, or choose another kubeconfig or context"
-	case errors.As(err, &network):
-		return "check that the API server's address in the kubeconfig is right and can be reached from here"
-	}
-	return ""
 }
 
 // errStale is wrapped by errors of calls that were not made because what they
