@@ -25,7 +25,7 @@ type Settings struct {
 	// BatchIdle is how long no new pending pod may appear before a plan is made; BatchMax the longest wait in all.
 	BatchIdle, BatchMax time.Duration
 
-	// SchedulerConfig is a text with the cluster's default topology spread constraints, YAML or JSON: kube.ReadUsualSpread.
+	// SchedulerConfig is a text (not a path) with the cluster's default topology spread constraints, YAML or JSON: kube.ReadUsualSpread.
 	SchedulerConfig string
 	// PreferencePolicy is Respect, or Ignore: then what pods merely prefer is not planned for.
 	PreferencePolicy string

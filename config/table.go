@@ -41,7 +41,7 @@ func (c *Settings) table() []setting {
 		{flag: "batch-idle-duration", fallback: "1s", help: "plan when no new pending pod has appeared for this long", set: period(&c.BatchIdle, 0)},
 		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: period(&c.BatchMax, 0)},
 
-		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler, YAML or JSON", set: text(&c.SchedulerConfig)},
+		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler: the YAML or JSON itself, not the path of a file", set: text(&c.SchedulerConfig)},
 
 		{flag: "preference-policy", fallback: "Respect", help: "Respect what pods prefer, or Ignore it", set: oneOf(&c.PreferencePolicy, "Respect", "Ignore")},
 

@@ -62,6 +62,11 @@ func ReadUsualSpread(text string) (UsualSpread, error) {
 		Kind string `json:"kind"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+		var word string
+		if yaml.Unmarshal([]byte(text), &word) == nil { // what is meant is in a file
+			return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %q is a word; give the text of the configuration itself,"+
+				" not the path of its file: \"$(cat FILE)\"", word)
+		}
 		return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %w; write it as YAML or JSON", err)
 	}
 	var all schedulerText

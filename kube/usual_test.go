@@ -143,6 +143,7 @@ func TestUsualSpreadErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"[":                     "write it as YAML or JSON",
 		"podTopologySpred: {}":  "podTopologySpred",
+		"/etc/scheduler.yaml":   `"/etc/scheduler.yaml" is a word; give the text of the configuration itself, not the path`,
 		"kind: Pod":             "kind is Pod, want KubeSchedulerConfiguration",
 		"profiles: []":          "write kind: KubeSchedulerConfiguration",
 		list(good + "," + good): "defaultConstraints[1] repeats",
