@@ -178,6 +178,9 @@ func (d *decoder) add(doc document, kind string, object client.Object) {
 	for _, p := range wrong {
 		d.fail(doc.file, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
 	}
+	for _, p := range doubts(object) {
+		d.note(doc.file, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
+	}
 	if object.GetName() != "" {
 		if before, ok := d.seen[id]; ok {
 			d.fail(doc.file, doc.line, "%s is there twice, the first time in %s; leave one out", id, before)

@@ -133,6 +133,7 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 			out = append(out, problem{text, "operator", string(t.Operator)})
 		}
 	}
+	out = append(out, nodeSelectorProblems(path+".nodeSelector", spec.NodeSelector)...)
 	out = append(out, negativeProblems(path, spec)...)
 	out = append(out, containerProblems(path, spec)...)
 	out = append(out, spreadProblems(path, spec.TopologySpreadConstraints)...)
@@ -154,10 +155,27 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	return out
 }
 
+// nodeSelectorProblems are keys and values that no node can have.
+func nodeSelectorProblems(path string, selector map[string]string) []problem {
+	var out []problem
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s: %q is no key of a label: %s", path, key, wrong[0]), key, ""})
+		}
+		if wrong := validation.IsValidLabelValue(selector[key]); len(wrong) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s[%s]: %q is no value of a label: %s", path, key, selector[key], wrong[0]), key, selector[key]})
+		}
+	}
+	return out
+}
+
 func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	var out []problem
 	for i := range term.MatchExpressions {
 		e := &term.MatchExpressions[i]
+		if wrong := validation.IsQualifiedName(e.Key); len(wrong) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is no key of a label: %s", path, i, e.Key, wrong[0]), "key", e.Key})
+		}
 		if _, ok := nodeValues(e); !ok {
 			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
 				" use In or NotIn with values, Exists or DoesNotExist without, Gt or Lt with one whole number",
