@@ -134,13 +134,22 @@ func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
 	strict, err := k8sjson.UnmarshalStrict(doc.json, empty())
 	object, decodeErr := decoded(tree, empty())
 	if err := cmp.Or(err, decodeErr); err != nil {
-		d.fail(doc.file, doc.line, "%s %s cannot be read: %v%s", gvk.Kind, name, err, typeHint(err))
+		d.unreadable(doc, gvk.Kind+" "+name, err)
 		return
 	}
 	for _, problem := range strict {
 		d.note(doc.file, doc.line, "%s %s: %v, ignored", gvk.Kind, name, problem)
 	}
 	d.add(doc, gvk.Kind, object)
+}
+
+// unreadable says why an object cannot be decoded.
+func (d *decoder) unreadable(doc document, id string, err error) {
+	if m, ok := misfitOf(err); ok {
+		d.fail(doc.file, doc.lineOf(lastKey(m.path)+":", ""), "%s: %s", id, m.sentence())
+		return
+	}
+	d.fail(doc.file, doc.line, "%s cannot be read: %v", id, err)
 }
 
 // decoded fills an object from its tree, which has the defaults that the document leaves out.
@@ -150,18 +159,6 @@ func decoded(tree map[string]any, object client.Object) (client.Object, error) {
 		return nil, err
 	}
 	return object, k8sjson.UnmarshalCaseSensitivePreserveInts(data, object)
-}
-
-// typeHint is what to do about a value of the wrong type.
-func typeHint(err error) string {
-	text := err.Error()
-	if !strings.HasSuffix(text, "of type string") {
-		return ""
-	}
-	if strings.Contains(text, "unmarshal bool") || strings.Contains(text, "unmarshal number") {
-		return `; put the value in quotes: YAML reads yes, no, on, off, y, n and digits as something else than text`
-	}
-	return ""
 }
 
 // add checks an object and puts it among the others of its kind.
