@@ -90,6 +90,11 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	if !relax && !strings.EqualFold(p.minValues, strictValues) {
 		return fmt.Errorf("--min-values-policy %s: want %s or %s", p.minValues, strictValues, relaxedValues)
 	}
+	for _, id := range slices.Sorted(maps.Keys(p.instances)) {
+		if n := p.instances[id]; n < 0 {
+			return fmt.Errorf("--reservation %s=%d: there cannot be less than none left; want a count of instances, from 0", id, n)
+		}
+	}
 	// 1. See the cluster and the market.
 	objects, notes, err := p.objects(ctx, s.In)
 	if err != nil {

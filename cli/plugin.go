@@ -71,6 +71,13 @@ func group(cmd *cobra.Command) {
 
 // flagProblem adds to the error about a flag that is not there which one was probably meant.
 func flagProblem(cmd *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	if errors.As(err, &wrong) {
+		if want := valueOf(wrong.GetFlag()); want != "" {
+			return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
+		}
+		return err
+	}
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
 		return err
@@ -78,4 +85,19 @@ func flagProblem(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	return fmt.Errorf("%w%s", err, spelling.Hint(missing.GetSpecifiedName(), names))
+}
+
+// valueOf says what a flag takes whose own words for it are those of Go; empty for any other.
+func valueOf(flag *pflag.Flag) string {
+	switch name, _ := pflag.UnquoteUsage(flag); {
+	case flag.Value.Type() == "bool":
+		return "true or false"
+	case flag.Value.Type() == "duration":
+		return "a duration with its unit, for instance 30s"
+	case flag.Value.Type() == "stringToInt":
+		return name + ", with a whole number behind the ="
+	case strings.HasPrefix(flag.Value.Type(), "int"):
+		return "a whole number"
+	}
+	return ""
 }
