@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -297,30 +296,6 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 			r.instanceType, c.Region, class.Name, spelling.Hint(r.instanceType, typeNames(c.Types)), c.Region)
 	}
 	return c.Types[i], nil
-}
-
-// completeCluster puts placeholders where nothing was given.
-func (r *renderFlags) completeCluster() error {
-	c := &r.cluster
-	r.nameless = c.Name == ""
-	for _, fact := range []struct {
-		value       *string
-		placeholder string
-	}{
-		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "Q0E="}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
-	} {
-		r.clusterIsMade = r.clusterIsMade || *fact.value == ""
-		*fact.value = cmp.Or(*fact.value, fact.placeholder)
-	}
-	if _, err := netip.ParsePrefix(c.ServiceCIDR); err != nil {
-		return fmt.Errorf("--service-cidr: %w; want for instance 10.100.0.0/16", err)
-	}
-	dns, err := netip.ParseAddr(c.DNS)
-	if err != nil {
-		return fmt.Errorf("--cluster-dns: %w; want for instance 10.100.0.10", err)
-	}
-	c.IPv6 = dns.Is6()
-	return nil
 }
 
 // notes says what the answer takes for granted.

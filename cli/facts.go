@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/netip"
+	"net/url"
+)
+
+// completeCluster puts placeholders where nothing was given.
+func (r *renderFlags) completeCluster() error {
+	c := &r.cluster
+	if err := r.clusterProblem(); err != nil {
+		return err
+	}
+	r.nameless = c.Name == ""
+	for _, fact := range []struct {
+		value       *string
+		placeholder string
+	}{
+		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "Q0E="}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
+	} {
+		r.clusterIsMade = r.clusterIsMade || *fact.value == ""
+		*fact.value = cmp.Or(*fact.value, fact.placeholder)
+	}
+	if _, err := netip.ParsePrefix(c.ServiceCIDR); err != nil {
+		return fmt.Errorf("--service-cidr: %w; want for instance 10.100.0.0/16", err)
+	}
+	dns, err := netip.ParseAddr(c.DNS)
+	if err != nil {
+		return fmt.Errorf("--cluster-dns: %w; want for instance 10.100.0.10", err)
+	}
+	c.IPv6 = dns.Is6()
+	return nil
+}
+
+// clusterProblem returns the first thing that is wrong with what was given of the cluster, with the flag that says it.
+func (r *renderFlags) clusterProblem() error {
+	c := r.cluster
+	if c.Name != "" && !clusterPattern.MatchString(c.Name) {
+		return fmt.Errorf("--cluster-name %q: want the name of an EKS cluster: letters, digits, - and _", c.Name)
+	}
+	if address, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || address.Scheme != "https" || address.Host == "") {
+		return fmt.Errorf("--cluster-endpoint %q: want the address of the API server, https://HOST", c.Endpoint)
+	}
+	if c.CA != "" && !isCertificate(c.CA) {
+		return fmt.Errorf("--cluster-ca %q: want the base64 of a PEM certificate: aws eks describe-cluster --name NAME --query cluster.certificateAuthority.data --output text",
+			shortened(c.CA))
+	}
+	if r.reservedENIs < 0 {
+		return fmt.Errorf("--reserved-enis %d: want a count of network interfaces, from 0", r.reservedENIs)
+	}
+	return nil
+}
+
+// isCertificate reports whether the text is the base64 of a PEM certificate.
+func isCertificate(text string) bool {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return false
+	}
+	block, _ := pem.Decode(data)
+	return block != nil && block.Type == "CERTIFICATE"
+}
+
+// shortened is the beginning of a text that may be long.
+func shortened(text string) string {
+	const most = 20
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
