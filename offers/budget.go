@@ -78,6 +78,18 @@ func (b *Budget) Overrun() bool {
 	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
 }
 
+// Left returns how much more may be bought under the limit of that name, in the units of capacity.Amounts; below zero
+// if there is more than that already. For a name without a limit it is math.MaxInt64.
+func (b *Budget) Left(name string) int64 {
+	if name == limitNodes {
+		return int64(b.nodes)
+	}
+	if i, ok := slices.BinarySearch(b.names, name); ok {
+		return b.left[i]
+	}
+	return math.MaxInt64
+}
+
 // Tightest returns the name of the limit that keeps a machine of that capacity
 // from being bought, or "".
 func (b *Budget) Tightest(c capacity.Amounts) string {

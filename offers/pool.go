@@ -35,6 +35,14 @@ type Pool struct {
 	from, to int               // its offers
 }
 
+// Limit returns the limit of that name, in the units of capacity.Amounts; 0 if there is none.
+func (p *Pool) Limit(name string) int64 {
+	if name == limitNodes && p.Limits.Nodes != nil {
+		return int64(*p.Limits.Nodes)
+	}
+	return p.Limits.Ceiling[name]
+}
+
 func newPool(p *cluster.Pool) *Pool {
 	out := &Pool{Pool: p, Unusable: p.Unusable, Budget: newBudget(p)}
 	reqs, wrong := constraint.All(p.Requirements...)

@@ -39,8 +39,7 @@ func (t *trial) hint() string {
 	case NoCapacity:
 		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
 	case LimitReached:
-		_, limit, _ := strings.Cut(best.Detail, ": ")
-		return fmt.Sprintf("raise spec.limits.%s of NodePool %s", limit, name)
+		return limitHint(best)
 	case MinValues:
 		return fmt.Sprintf("what NodePool %s could buy for the pod has %d of the %d values of %s that minValues asks for: "+
 			"lower it, let the NodePool use more instance types, or have --min-values-policy=BestEffort",
@@ -54,6 +53,13 @@ func (t *trial) hint() string {
 		return "plan again: the pods that have a place now need no more work"
 	}
 	return ""
+}
+
+// limitHint says how high the limit must be for the smallest machine that would do.
+func limitHint(f *finding) string {
+	format := func(v int64) string { return capacity.Format(f.over.limit, v) }
+	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest machine that would do takes %s",
+		f.over.limit, f.pool.Name, format(f.pool.Limit(f.over.limit)), format(f.over.taken+f.over.each), format(f.over.taken), format(f.over.each))
 }
 
 // companyHint says what would let the pod be where others are, or are not.

@@ -62,6 +62,14 @@ type finding struct {
 
 	ask  constraint.Values // for causes that are about a label: what the class asks of it
 	lack Relaxation        // for MinValues
+	over overrun           // for LimitReached
+}
+
+// overrun is by how much a machine would be over a limit, in the units of capacity.Amounts.
+type overrun struct {
+	limit string // its name
+	taken int64  // used by what is there and what is planned
+	each  int64  // what the smallest machine that would do takes of it
 }
 
 // The order in which an offer is judged. The cause that lets it get furthest is
@@ -101,6 +109,7 @@ func (t *trial) add(f finding) {
 		g := &t.findings[i]
 		if g.Code == f.Code && g.Detail == f.Detail && g.pool == f.pool {
 			g.Count += f.Count
+			g.over.each = min(g.over.each, f.over.each)
 			return
 		}
 	}
@@ -224,6 +233,7 @@ func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 		f.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
 		f.Code, f.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
+		f.over = overrun{limit: limit, taken: p.Limit(limit) - b.Left(limit), each: max(t.st.TypeOf(o).Capacity.Of(limit), 1)}
 	default:
 		f.Code, f.rank = EffortSpent, rankEffort
 		if lack, ok := t.lackAlone(o); ok {
