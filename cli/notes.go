@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -83,6 +85,31 @@ func missingVolumes(o kube.Objects) []string {
 	names := slices.Sorted(maps.Keys(missing))
 	return []string{fmt.Sprintf("%s not among the manifests (%s); such a volume is taken to go wherever its pods go",
 		view.Count(len(names), "volume claim"), first(names))}
+}
+
+// reservedAll says which node classes reserve so much of a resource that no instance type has any left for pods.
+func reservedAll(classes map[string]wanted, market catalog.Market) []string {
+	var out []string
+	for _, class := range slices.Sorted(maps.Keys(classes)) {
+		settings := classes[class].settings
+		for _, name := range []string{capacity.CPU, capacity.Memory, capacity.EphemeralStorage} {
+			var set []string
+			for _, field := range []struct {
+				name   string
+				values map[string]int64
+			}{{"systemReserved", settings.SystemReserved}, {"kubeReserved", settings.KubeReserved}} {
+				if v := field.values[name]; v > 0 {
+					set = append(set, fmt.Sprintf("spec.kubelet.%s.%s (%s)", field.name, name, capacity.Format(name, v)))
+				}
+			}
+			types := market[class].Types
+			isLeft := func(t catalog.Type) bool { return t.Allocatable.Of(name) > 0 }
+			if len(set) > 0 && len(types) > 0 && !slices.ContainsFunc(types, isLeft) {
+				out = append(out, fmt.Sprintf("EC2NodeClass %s: %s leaves no instance type any %s for pods; lower it", class, strings.Join(set, " with "), name))
+			}
+		}
+	}
+	return out
 }
 
 // waits reports whether a pod of a manifest is one to find a place for.
