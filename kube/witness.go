@@ -229,7 +229,7 @@ func (w *Witness) Nodes(ctx context.Context) ([]diagnosis.Node, error) {
 			}
 		}
 		for _, m := range n.ManagedFields {
-			if m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:taints"`) {
+			if m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:taints"`) {
 				one.TaintsBy = append(one.TaintsBy, m.Manager)
 			}
 		}

@@ -104,14 +104,18 @@ func (w *walker) run(body string) {
 	}
 	var stmts []*syntax.Stmt
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	err := parser.Stmts(strings.NewReader(body), func(s *syntax.Stmt) bool {
+	var wrong error
+	for s, err := range parser.StmtsSeq(strings.NewReader(body)) {
+		if err != nil {
+			wrong = err
+			break
+		}
 		stmts = append(stmts, s)
-		return true
-	})
+	}
 	before := len(w.r.starts)
 	w.stmts(stmts, true)
-	if err != nil {
-		w.broken(err, len(w.r.starts) > before)
+	if wrong != nil {
+		w.broken(wrong, len(w.r.starts) > before)
 		return
 	}
 	if w.ended != nil && len(w.r.starts) == before {

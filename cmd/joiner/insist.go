@@ -49,7 +49,7 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", tries)
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w while waiting to %s: %s", context.Cause(ctx), what, err)
+			return fmt.Errorf("%w while waiting to %s: %w", context.Cause(ctx), what, err)
 		case <-time.After(pause):
 		}
 		pause *= 2
