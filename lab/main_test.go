@@ -124,7 +124,6 @@ func nameOf(t *testing.T) string {
 
 // unused are the permissions of the controller that no test in the lab makes use of, and why it has them.
 var unused = map[string]string{
-	"ec2:DescribeCapacityReservations":   "no EC2NodeClass of these tests selects reservations; the rig of package controller has such classes",
 	"ec2:DescribePlacementGroups":        "no EC2NodeClass of these tests selects a placement group; the rig of package controller has such classes",
 	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the rig of package controller does",
 }
