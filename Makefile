@@ -40,8 +40,9 @@ e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, 
 	@HELM_BINARY=$(CURDIR)/bin/helm JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: soak
-soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains under PodDisruptionBudgets, 1,000 nodes for 10,000 pods
+soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, faults for as long as they last (45 minutes)
 	@LAB_DRAINS=500 LAB_NODES=1000 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes)$$' -v .
+	@LAB_FULL=1 LAB_OUTAGE=1m JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'faults' $(LAB_TEST) -timeout 45m -run '^(TestFaultsOfAWS|TestAPIServerGone)$$' -v .
 
 .PHONY: race
 race: ## what decisions do side by side, under the race detector (needs a C compiler)

@@ -1,8 +1,10 @@
 package lab_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +20,12 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
-// shortBackoff is how long the controller of these tests remembers a shortage at first: three minutes 45 times as fast, so
-// that ten minutes are 13 seconds.
-const shortBackoff = 4 * time.Second
+// hurry is how many times as fast as in a real account faults come and go here. LAB_FULL=1 (make soak) leaves them their time: ten
+// minutes of shortage, two of errors.
+var hurry = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""], 45)
+
+// backoff is how long the controller of these tests remembers a shortage at first: three minutes, in a hurry four seconds.
+func backoff() time.Duration { return 3 * time.Minute / hurry }
 
 // faulty is a pool with a class and a namespace of its own, and a Deployment without pods: a fault is told from another by
 // the instance types it befalls.
@@ -33,7 +38,7 @@ type faulty struct {
 // the pods running and nothing bought that nobody wants.
 func TestFaultsOfAWS(t *testing.T) {
 	l := shared(t)
-	settings := []string{"SHORTAGE_BACKOFF=" + shortBackoff.String(), "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=1s"}
+	settings := []string{"SHORTAGE_BACKOFF=" + backoff().String(), "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=1s"}
 	restart(t, l, settings...)
 	t.Cleanup(func() {
 		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
@@ -241,18 +246,18 @@ func (f faulty) noneLeft(t *testing.T) {
 	begun := time.Now()
 	f.scale(t, 5)
 	f.told(t, "Pod", "FailedScheduling", "NoCapacity")
-	const long = 10 * time.Minute / 45
-	within(t, f.lab, time.Minute, "ten minutes of shortage, 45 times as fast, with two probes in them", func(context.Context) (bool, error) {
+	long := 10 * time.Minute / hurry
+	within(t, f.lab, long+time.Minute, "ten minutes of shortage, however fast, with two probes in them", func(context.Context) (bool, error) {
 		at := f.asked()
-		return time.Since(begun) > long && len(at) > 0 && at[len(at)-1].Sub(at[0]) > 2*shortBackoff, nil
+		return time.Since(begun) > long && len(at) > 0 && at[len(at)-1].Sub(at[0]) > 2*backoff(), nil
 	})
 	at := f.asked()
 	t.Logf("%d calls of CreateFleet in %.0f s of shortage: %v", len(at), time.Since(begun).Seconds(), since(begun, at))
 	first := 0
 	for i, when := range at {
-		if when.Sub(at[0]) < shortBackoff/2 {
+		if when.Sub(at[0]) < backoff()/2 {
 			first++
-		} else if gap := when.Sub(at[i-1]); gap < shortBackoff {
+		} else if gap := when.Sub(at[i-1]); gap < backoff() {
 			t.Errorf("two probes within %s", gap)
 		}
 	}
@@ -264,7 +269,7 @@ func (f faulty) noneLeft(t *testing.T) {
 	}
 	limit(f.lab.Estate.Region.Capacity.Lift)
 	back := time.Now()
-	within(t, f.lab, shortBackoff+20*time.Second, "five machines to be bought", func(context.Context) (bool, error) { return len(bought(f.lab, f.name)) == 5, nil })
+	within(t, f.lab, 4*backoff()+20*time.Second, "five machines to be bought", func(context.Context) (bool, error) { return len(bought(f.lab, f.name)) == 5, nil })
 	t.Logf("all were bought %.1f s after there was capacity again", time.Since(back).Seconds())
 }
 
@@ -305,7 +310,7 @@ func (f faulty) whileHalfIsRefused(t *testing.T, leaving ...faulty) {
 }
 
 // whileAllFails: every call to EC2 has an internal error, and of launches each second one is carried out all the same. Nodes
-// are wanted meanwhile, and others shall leave. Afterwards all is as if nothing had been. Two minutes of it are 20 seconds here.
+// are wanted meanwhile, and others shall leave. Afterwards all is as if nothing had been. Two minutes of it are 20 seconds in a hurry.
 func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 	t.Helper()
 	lost := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable", Message: "The service is unavailable. Please try again shortly.", Late: true}
@@ -316,7 +321,8 @@ func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 	begun := time.Now()
 	f.scale(t, 6)
 	leave(t, f.lab, leaving.name)
-	within(t, f.lab, time.Minute, "the fault to last", func(context.Context) (bool, error) { return time.Since(begun) > 20*time.Second, nil })
+	long := max(2*time.Minute/hurry, 20*time.Second)
+	within(t, f.lab, long+time.Minute, "the fault to last", func(context.Context) (bool, error) { return time.Since(begun) > long, nil })
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = nil
 		t.Logf("%d launches were carried out and not answered, %d other calls failed", lost.Spoilt(), failed.Spoilt())
