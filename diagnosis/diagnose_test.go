@@ -40,6 +40,10 @@ func TestHealthy(t *testing.T) {
 			s.e.Pods.Value[0].Selector = map[string]string{"team": "b"}
 			s.e.Nodes.Value[0].Labels = map[string]string{"team": "b"}
 		},
+		"a node of the same second as its instance": func(s *situation) {
+			s.e.Nodes.Value[0].Created = s.e.Instances.Value[0].Launched.Truncate(time.Second)
+			s.e.Instances.Value[0].Launched = s.e.Nodes.Value[0].Created.Add(900 * time.Millisecond)
+		},
 		"not installed yet": func(s *situation) {
 			s.e.Controller = Lacking[Controller]("deployments named joiner or karpenter", noon, Missing, "")
 			s.e.Instances.Value, s.e.Claims.Value, s.e.Nodes.Value = nil, nil, nil

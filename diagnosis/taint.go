@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 func taintChecks() []Check {
@@ -37,6 +38,10 @@ func judgeStartTaint(d *desk) []Finding {
 	return out
 }
 
+// clockGrain is how much later than it was an instance's launch can look beside the making of its own Node: the API server cuts creation
+// times to whole seconds, and its clock is not EC2's.
+const clockGrain = 10 * time.Second
+
 // judgeStaleNode: kubelet registers labels and taints with a new Node only.
 func judgeStaleNode(d *desk) []Finding {
 	if gap, ok := d.Nodes.gap("the nodes"); ok {
@@ -46,7 +51,7 @@ func judgeStaleNode(d *desk) []Finding {
 	for _, i := range d.Instances.Value {
 		for _, n := range d.Nodes.Value {
 			same := strings.HasSuffix(n.ProviderID, "/"+i.ID) || n.Name == i.PrivateDNS && i.PrivateDNS != ""
-			if !same || !i.runs() || i.Launched.IsZero() || n.Created.IsZero() || !n.Created.Before(i.Launched) {
+			if !same || !i.runs() || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
 				continue
 			}
 			out = append(out, suspicious("node "+n.Name, Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID).

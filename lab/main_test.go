@@ -108,9 +108,11 @@ func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(
 			return false, err
 		default:
 		}
-		var done bool
-		done, last = ok(ctx)
-		return done && last == nil, nil
+		done, err := ok(ctx)
+		if ctx.Err() == nil || last == nil { // what the deadline cut short says nothing
+			last = err
+		}
+		return done && err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("waited %s for %s: %v (last: %v)\n%s", limit, what, err, last, l.Evidence(context.Background()))
