@@ -117,10 +117,11 @@ func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	return out
 }
 
-// places are offerings that differ in more than price and whether they are to be had, in the order in which they came.
-// Types mostly list the same ones in the same order, so the next is looked for after the last.
+// places numbers offerings that differ in more than price and whether they are to be had, in the order in which they came.
+// Types mostly list the same ones in the same order, so the one after the last is tried before the map.
 type places struct {
 	all  []catalog.Offering
+	at   map[catalog.Offering]int
 	last int
 }
 
@@ -128,18 +129,20 @@ type places struct {
 func (p *places) number(o *catalog.Offering) int {
 	place := *o
 	place.Price, place.Available = 0, false
-	for i := range p.all {
-		at := p.last + 1 + i
-		if at >= len(p.all) {
-			at -= len(p.all)
-		}
-		if p.all[at] == place {
-			p.last = at
-			return at
-		}
+	if next := p.last + 1; next < len(p.all) && p.all[next] == place {
+		p.last = next
+		return next
 	}
-	p.all, p.last = append(p.all, place), len(p.all)
-	return p.last
+	n, known := p.at[place]
+	if !known {
+		if p.at == nil {
+			p.at = map[catalog.Offering]int{}
+		}
+		n = len(p.all)
+		p.all, p.at[place] = append(p.all, place), n
+	}
+	p.last = n
+	return n
 }
 
 // firstKey returns the key that comes first by name; the empty one is none.
