@@ -425,18 +425,15 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 	}
 }
 
-// within returns the options that cost less than limit, by their index. Which do is as good as random: so nothing is
-// jumped over, what costs more is only written over by the next.
+// within returns the options that cost less than limit, by their index.
 func (a *ascent) within(limit float64) []lent {
-	a.lent = slices.Grow(a.lent[:0], len(a.cost)+1)[:len(a.cost)+1]
-	n := 0
+	a.lent = a.lent[:0]
 	for i, cost := range a.cost {
-		a.lent[n].at = int32(i)
 		if cost < limit {
-			n++
+			a.lent = append(a.lent, lent{at: int32(i)})
 		}
 	}
-	return a.lent[:n]
+	return a.lent
 }
 
 // narrow keeps the options that cost no more than limit for the next rounds.
