@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -15,16 +14,7 @@ import (
 // class is deleted before the next process has begun. However it dies, nothing is left in the end.
 func TestCrashWhileClassIsMade(t *testing.T) {
 	t.Parallel()
-	writes := madeAndDeleted(t, unlimited)
-	if writes < 4 {
-		t.Fatalf("only %d writes", writes)
-	}
-	for n := range writes {
-		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
-			t.Parallel()
-			madeAndDeleted(t, n)
-		})
-	}
+	afterEachWrite(t, 4, madeAndDeleted)
 }
 
 // madeAndDeleted lets a process that dies after so many writes visit a new class, which is deleted then, and the next one

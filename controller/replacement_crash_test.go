@@ -12,15 +12,15 @@ import (
 // old one goes.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, replaced)
+	afterEachWrite(t, 12, replaced)
 }
 
-// afterEachWrite plays once without a crash, and then once for each of its writes. play crashes after so many, and returns
-// how many there were.
-func afterEachWrite(t *testing.T, play func(t *testing.T, crashAfter int) int) {
+// afterEachWrite plays once without a crash, and then once for each of its writes, which are so many at least. play crashes
+// after so many, and returns how many there were.
+func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := play(t, unlimited)
-	if writes < 12 {
+	if writes < least {
 		t.Fatalf("only %d writes in all", writes)
 	}
 	for n := range writes {
@@ -78,7 +78,7 @@ func (r *rig) succeed(t *testing.T, old string) {
 // loses one of them. However it dies, the pool ends with as many as it asks for.
 func TestCrashWhileRecruiting(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, recruited)
+	afterEachWrite(t, 12, recruited)
 }
 
 // recruited leads a static pool to two nodes and then to one; the process dies after so many writes. It returns how many there were.
