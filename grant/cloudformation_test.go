@@ -3,7 +3,6 @@ package grant
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -33,21 +32,12 @@ var substitutes = map[string]string{
 // fills nothing into the names of properties, and conditions have the cluster's name there.
 func TestFilesOfCloudFormation(t *testing.T) {
 	const file = "../deploy/cloudformation/joiner.yaml"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), templateBegin)
-	_, after, end := strings.Cut(rest, templateEnd)
-	if !ok || !end {
-		t.Fatalf("%s does not say where its policies are: %q … %q", file, templateBegin, templateEnd)
-	}
 	conditional := onlyWithUID(t)
 	var b strings.Builder
 	for _, p := range policiesOf(t, cloudformation) {
 		writePolicyYAML(t, &b, p, conditional)
 	}
-	compare(t, file, before+templateBegin+b.String()+templateEnd+after)
+	compare(t, file, around(t, file, templateBegin, b.String(), templateEnd))
 }
 
 // writePolicyYAML writes a policy as a resource.

@@ -85,6 +85,21 @@ func compare(t *testing.T, file, want string) {
 	}
 }
 
+// around returns the file's text with part between begin and end.
+func around(t *testing.T, file, begin, part, end string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		t.Fatalf("%s does not say where its part is that is written here: %q … %q", file, begin, end)
+	}
+	return before + begin + part + end + after
+}
+
 // TestSizes: IAM takes managed policies of 6,144 characters, white space not counted. Cluster names have up to 100.
 func TestSizes(t *testing.T) {
 	t.Parallel()

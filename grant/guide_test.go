@@ -3,7 +3,6 @@ package grant
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,15 +23,6 @@ var guide = Scope{
 // TestFilesOfGuide holds the guide's sections to the statements: each has one, with its reason and the worst it can lead to.
 func TestFilesOfGuide(t *testing.T) {
 	const file = "../docs/guides/iam.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), guideBegin)
-	_, after, end := strings.Cut(rest, guideEnd)
-	if !ok || !end {
-		t.Fatalf("%s does not say where its statements are: %q … %q", file, guideBegin, guideEnd)
-	}
 	conditional := onlyWithUID(t)
 	var b strings.Builder
 	for _, p := range policiesOf(t, guide) {
@@ -44,7 +34,7 @@ func TestFilesOfGuide(t *testing.T) {
 			writeSection(&b, s, conditional[s.Sid])
 		}
 	}
-	compare(t, file, before+guideBegin+b.String()+"\n"+guideEnd+after)
+	compare(t, file, around(t, file, guideBegin, b.String()+"\n", guideEnd))
 }
 
 // writeSection writes what a statement says, in words.
