@@ -105,10 +105,13 @@ func (t *trading) seat(m *machine) {
 	}
 }
 
-// close returns the machines, alike ones together where they still are.
+// close returns the machines, alike ones together where they still are. One that has given all of its pods away is not bought.
 func (t *trading) close() []machine {
 	out := t.aside
 	for _, m := range t.machines {
+		if len(m.takes) == 0 {
+			continue
+		}
 		if last := len(out) - 1; last >= 0 && out[last].offer == m.offer && slices.Equal(out[last].takes, m.takes) {
 			out[last].copies++
 			continue

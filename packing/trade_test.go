@@ -41,6 +41,20 @@ func TestTrades(t *testing.T) {
 	}
 }
 
+// TestTradesLeaveNobodyOut: a machine that has traded its last pod away is not bought.
+func TestTradesLeaveNobodyOut(t *testing.T) {
+	t.Parallel()
+	market := realMarket(t)
+	for seed := range uint64(40) {
+		d := dice(seed + 1)
+		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(30+d.roll(60), 2+d.roll(4), seed)}
+		plan := packing.Solve(s, market, packing.Usual)
+		if broken := verify.Check(s, market, plan); len(broken) > 0 {
+			t.Errorf("seed %d: %v", seed, broken)
+		}
+	}
+}
+
 // coresMarket has machines of one core, of two, and so on, each at its price, in three zones.
 func coresMarket(most int64) catalog.Market {
 	var types []catalog.Type

@@ -33,6 +33,9 @@ func (c *checker) machine(m *packing.Machine) {
 		c.broken("%s is there twice", at.name)
 	}
 	c.names[m.Name] = true
+	if len(m.Pods) == 0 {
+		c.broken("%s is bought for nobody", at.name)
+	}
 
 	var name identity
 	name.labels(m.Labels)

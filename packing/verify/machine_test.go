@@ -1,7 +1,9 @@
 package verify_test
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -149,5 +151,15 @@ func TestSums(t *testing.T) {
 	w.plan.Price = 24 * catalog.Dollar / 100
 	if got := w.sums(); len(got) != 1 {
 		t.Errorf("another sum: %q", got)
+	}
+}
+
+// TestNobody: a machine without pods is not to be bought.
+func TestNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.buy("a")
+	if got := w.sums(); !slices.ContainsFunc(got, func(s string) bool { return strings.HasSuffix(s, "is bought for nobody") }) {
+		t.Errorf("got %q", got)
 	}
 }
