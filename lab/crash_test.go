@@ -28,7 +28,7 @@ const fullCrash = "CRASH_FULL"
 // its Node is deleted, EC2 takes its successor back, nobody wants the pod any more, pool and class are deleted. After each
 // of that there is exactly what there should be, and never was one instance more bought.
 func TestKilledAfterEveryWrite(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
 	s := newSuccession(t, l, name)
 	apply(t, l,
@@ -99,7 +99,7 @@ func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
 	})
 	t.Cleanup(func() {
 		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(l.Account, l.Region).EventQueues = nil })
-		theController.now.Kill() // it goes through a gate that is no more
+		killController(l) // it goes through a gate that is no more
 	})
 	s.settings = append(s.gate.settings, "INTERRUPTION_QUEUE="+name, "BATCH_IDLE_DURATION=100ms", "BATCH_MAX_DURATION=1s")
 	restart(t, l, s.settings...)
@@ -120,7 +120,7 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 	within(s.t, s.lab, crashScene, what, func(ctx context.Context) (bool, error) {
 		select {
 		case <-s.gate.closed:
-			theController.now.Kill()
+			killController(s.lab)
 			s.gate.open()
 			if len(s.gate.writes()) > mostWrites {
 				s.t.Fatalf("no end after %d writes, the last of them %v", len(s.gate.writes()), s.gate.writes()[mostWrites-20:])

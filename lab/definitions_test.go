@@ -20,9 +20,9 @@ import (
 // TestDefinitionsAreBrought: in a cluster that never heard of NodePools the controller brings the definitions, replaces those that are
 // behind, and leaves those that are ahead.
 func TestDefinitionsAreBrought(t *testing.T) {
-	l := own(t, lab.Options{Bare: true})
+	l := beside(t, lab.Options{Bare: true})
 	d := definitionsOf(t, l)
-	first := control(t, l, "DISABLE_LEADER_ELECTION=false")
+	first := restart(t, l, "DISABLE_LEADER_ELECTION=false")
 	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
 		if got := d.get(name).Annotations[crds.KeyRevision]; got != strconv.Itoa(crds.Revision()) {
 			t.Errorf("definition %s is of revision %q, want %d", name, got, crds.Revision())
@@ -39,7 +39,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 		c.Spec.Versions[0].AdditionalPrinterColumns = c.Spec.Versions[0].AdditionalPrinterColumns[:columns-1]
 	})
 	d.cli(1, "was not brought by joiner; it would be taken over", "crds", "check")
-	second := control(t, l, "DISABLE_LEADER_ELECTION=false")
+	second := restart(t, l, "DISABLE_LEADER_ELECTION=false")
 	d.until("the definition to be taken over", pools, func(c *apiextensionsv1.CustomResourceDefinition) bool {
 		return len(c.Spec.Versions[0].AdditionalPrinterColumns) == columns && c.Annotations[crds.KeyRevision] != ""
 	})
@@ -52,7 +52,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 		specOf(c).Properties["flux"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	})
 	before := d.get(pools).ResourceVersion
-	third := control(t, l) // without a lease
+	third := restart(t, l) // without a lease
 	d.said("nodepools.karpenter.sh", "is newer than this program's")
 	d.cli(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
 	if got := d.get(pools).ResourceVersion; got != before {
@@ -90,10 +90,7 @@ func definitionsOf(t *testing.T, l *lab.Lab) definitions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := program(t)
 	return definitions{t, l, client, path}
 }
 

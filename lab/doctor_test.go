@@ -71,12 +71,9 @@ func troubles() []trouble {
 
 // TestDoctorFinds plays faults in a lab. Each must be the first finding while its pods wait, certain, and be mended by the fix.
 func TestDoctorFinds(t *testing.T) {
-	l := own(t, lab.Options{AuthMode: world.AuthBoth})
-	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control(t, l)
+	l := beside(t, lab.Options{AuthMode: world.AuthBoth})
+	joiner := program(t)
+	restart(t, l)
 	for _, f := range troubles() {
 		if !t.Run(f.name, func(t *testing.T) { f.play(t, l, joiner) }) {
 			return // what it has broken would be found again

@@ -30,41 +30,71 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
-// The tests of this file run one after another: they share the controller.
-
-// theController is the controller that runs now, and its program.
-var theController struct {
-	build sync.Once
-	path  string
-	err   error
-	now   *lab.Controller
+// built is the program that all tests run.
+var built struct {
+	once sync.Once
+	dir  string // that it was built in; TestMain removes it
+	path string
+	err  error
 }
 
-// controller returns the running controller; it is built and started when it is
-// the first time.
+// program returns the path of joiner; the first time, it is built.
+func program(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "joiner-"); built.err == nil {
+			built.path, built.err = lab.BuildJoiner(context.Background(), built.dir)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.path
+}
+
+// controllers are those that run now, by their labs.
+var controllers struct {
+	sync.Mutex
+	now map[*lab.Lab]*lab.Controller
+}
+
+// running returns the lab's controller, nil if there is none.
+func running(l *lab.Lab) *lab.Controller {
+	controllers.Lock()
+	defer controllers.Unlock()
+	return controllers.now[l]
+}
+
+// killController kills the lab's controller, if one runs.
+func killController(l *lab.Lab) {
+	if c := running(l); c != nil {
+		c.Kill()
+	}
+}
+
+// controller returns the lab's running controller; one is started if there is none.
 func controller(t *testing.T, l *lab.Lab) *lab.Controller {
 	t.Helper()
-	if theController.now != nil && theController.now.Err() == nil {
-		return theController.now
+	if c := running(l); c != nil && c.Err() == nil {
+		return c
 	}
 	return restart(t, l)
 }
 
-// restart kills the controller, if one runs, and starts one anew.
+// restart kills the lab's controller, if one runs, and starts one anew.
 func restart(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
 	t.Helper()
-	theController.build.Do(func() { theController.path, theController.err = lab.BuildJoiner(context.Background(), l.Home) })
-	if theController.err != nil {
-		t.Fatal(theController.err)
-	}
-	if theController.now != nil {
-		theController.now.Kill()
-	}
-	c, err := l.RunController(t.Context(), theController.path, append([]string{"DISABLE_LEADER_ELECTION=true"}, settings...)...)
+	killController(l)
+	c, err := l.RunController(t.Context(), program(t), append([]string{"DISABLE_LEADER_ELECTION=true"}, settings...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	theController.now = c
+	controllers.Lock()
+	defer controllers.Unlock()
+	if controllers.now == nil {
+		controllers.now = map[*lab.Lab]*lab.Controller{}
+	}
+	controllers.now[l] = c
 	return c
 }
 
@@ -318,7 +348,7 @@ func TestBothArchitectures(t *testing.T) {
 // TestKilledController kills the controller with SIGKILL at ten random moments
 // while it buys a hundred nodes.
 func TestKilledController(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("LAB_SEED"); text != "" {
 		var err error
@@ -340,7 +370,7 @@ func TestKilledController(t *testing.T) {
 		scale(t, l, name, "one-per-node", 10*kill)
 		calls := 1 + random.IntN(70)
 		after := untilCalls(t, l, calls)
-		theController.now.Kill()
+		killController(l)
 		claims, named := claimsOf(t, l, name)
 		t.Logf("kill %2d: %4d ms after 10 more pods were wanted, at most %2d calls to AWS; %3d claims, %3d of them with a machine; %3d instances",
 			kill, after.Milliseconds(), calls, len(claims), len(named), len(bought(l, name)))
@@ -374,8 +404,8 @@ func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 		}
 		select {
 		case <-tick.C:
-		case <-theController.now.Done():
-			t.Fatalf("the controller ended by itself: %v", theController.now.Err())
+		case <-running(l).Done():
+			t.Fatalf("the controller ended by itself: %v", running(l).Err())
 		}
 	}
 	return time.Since(begun)

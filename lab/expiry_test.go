@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
 )
 
 // TestExpiry lets a node become too old in the real cluster: another is bought for its pods and ready before it is told to go, no
 // pod is asked to leave before that, a PodDisruptionBudget holds while they do, and in the end all of them run again.
 func TestExpiry(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	controller(t, l)
 	name := namespaced(t, l)
 	const life = 40 * time.Second

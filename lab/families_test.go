@@ -169,7 +169,7 @@ type joining struct {
 // TestFamiliesJoin: every Linux family joins, on both architectures, with and without the user's own data, and what the
 // user wrote takes effect. `joiner render userdata` says beforehand, to the byte, what the instance gets.
 func TestFamiliesJoin(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	controller(t, l)
 	cluster := describe(t, l)
 	goldenImages(l)
@@ -297,7 +297,7 @@ func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	render := exec.CommandContext(t.Context(), theController.path, "render", "userdata", "-f", "-", "-o", "json",
+	render := exec.CommandContext(t.Context(), program(t), "render", "userdata", "-f", "-", "-o", "json",
 		"--instance-type", row.machine, "--region", l.Region, "--cluster-name", *cluster.Name, "--cluster-endpoint", *cluster.Endpoint,
 		"--cluster-ca", *cluster.CertificateAuthority.Data, "--service-cidr", *cluster.KubernetesNetworkConfig.ServiceIpv4Cidr,
 		"--cluster-dns", service.Spec.ClusterIP)

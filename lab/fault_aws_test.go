@@ -37,12 +37,12 @@ type faulty struct {
 // TestFaultsOfAWS plays AWS's faults on the real controller, several at a time where they can be told apart. Each ends with
 // the pods running and nothing bought that nobody wants.
 func TestFaultsOfAWS(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	settings := []string{"SHORTAGE_BACKOFF=" + backoff().String(), "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=1s"}
 	restart(t, l, settings...)
 	t.Cleanup(func() {
 		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
-		theController.now.Kill() // it has settings that no other test wants
+		killController(l) // it has settings that no other test wants
 	})
 	large := func(types ...string) string {
 		return "{key: node.kubernetes.io/instance-type, operator: In, values: [" + strings.Join(types, ", ") + "]}"

@@ -80,10 +80,10 @@ func refused(t *testing.T, l *lab.Lab, codes ...string) int {
 // a moment ago looks old; then five minutes ahead, so that machines are bought in the future, and at last with credentials that AWS
 // ends long before the controller takes them for ended. Its clock never goes back, for then things would be older than their makers.
 func TestAnotherTime(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	t.Cleanup(func() {
 		l.SetClock(0)
-		theController.now.Kill() // its credentials end with this test
+		killController(l) // its credentials end with this test
 	})
 	apart := 5*time.Minute + 10*time.Second // most services mind more than five minutes
 	skewed := []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
@@ -167,7 +167,7 @@ func TestAPIServerGone(t *testing.T) {
 func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
 	t.Helper()
 	now, ends := restart(t, l, settings...), &atomic.Int32{}
-	path := theController.path
+	path := program(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
@@ -204,7 +204,7 @@ func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 
 // TestNodeRegistersTwice has a second Node for one instance before its kubelet registers, and has the kubelet register
 // again, without the Node that it had. There is one claim, one Node and one instance in the end, and the pod runs.
 func TestNodeRegistersTwice(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	controller(t, l)
 	name := namespaced(t, l)
 	l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = []*world.Boot{{Count: 1, Delay: 2 * time.Second}} })

@@ -25,7 +25,7 @@ import (
 // one is deleted, no pod is asked to leave before that, and in the end all pods run on a node of another offering. SQS
 // delivers each message twice, also when it was deleted in between, and the newest first: all that happens once.
 func TestSpotInterruption(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
 	queue := name
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -41,7 +41,7 @@ func TestSpotInterruption(t *testing.T) {
 			w.Region(l.Account, l.Region).EventQueues = nil
 			w.Faults.Redeliver, w.Faults.Reorder = 0, false
 		})
-		theController.now.Kill() // it has settings that no other test wants
+		killController(l) // it has settings that no other test wants
 	})
 	c := restart(t, l, "INTERRUPTION_QUEUE="+queue)
 	apply(t, l,

@@ -22,21 +22,19 @@ import (
 // TestJoinRole is the case join-role: aws-auth maps the controller's role where the nodes' belongs. Instances launch and never
 // join; joiner doctor, as somebody who may only read, says why in its first lines; its fix, applied as it is printed, mends it.
 func TestJoinRole(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{world.AuthConfigMap, world.AuthBoth} {
-		t.Run(mode, func(t *testing.T) { joinRole(t, own(t, lab.Options{AuthMode: mode})) })
+		t.Run(mode, func(t *testing.T) { joinRole(t, beside(t, lab.Options{AuthMode: mode})) })
 	}
 }
 
 func joinRole(t *testing.T, l *lab.Lab) {
 	ctx := t.Context()
-	joiner, err := lab.BuildJoiner(ctx, l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	joiner := program(t)
 	if err := l.MapRoles(ctx, l.RoleARN(lab.ControllerRole)); err != nil {
 		t.Fatal(err)
 	}
-	control(t, l)
+	restart(t, l)
 	const name = "karpenter"
 	images := fmt.Sprintf("amiFamily: AL2\n  amiSelectorTerms: [{id: %s}]", l.AL2Image)
 	apply(t, l, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: karpenter, namespace: kube-system, annotations: {eks.amazonaws.com/role-arn: %q}}\n---\n", l.RoleARN(lab.ControllerRole)),

@@ -39,9 +39,11 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	code := m.Run()
+	_ = os.RemoveAll(built.dir)
 	if theLab.lab != nil {
 		isWhole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
 		noteAsked(theLab.lab, "kube-system", lab.ControllerAccount)
+		noteUsed(theLab.lab)
 		if problems := permissionProblems(theLab.lab) + rightsProblems(); isWhole && code == 0 && problems > 0 {
 			code = 1
 		}
@@ -78,23 +80,20 @@ func own(t *testing.T, o lab.Options) *lab.Lab {
 		t.Fatalf("start a lab: %v", err)
 	}
 	t.Cleanup(l.Close)
-	t.Cleanup(func() { noteAsked(l, "kube-system", lab.ControllerAccount) })
+	t.Cleanup(func() {
+		noteAsked(l, "kube-system", lab.ControllerAccount)
+		noteUsed(l)
+	})
+	t.Cleanup(func() { killController(l) })
 	return l
 }
 
-// control runs a controller for a lab that is one test's own.
-func control(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
+// beside starts a lab for one test alone, which then runs beside others: those that mostly wait do. What keeps both cores busy runs
+// before them, one test after the other, and mostly in the lab that they share.
+func beside(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
-	path, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := l.RunController(t.Context(), path, append([]string{"DISABLE_LEADER_ELECTION=true"}, settings...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Kill)
-	return c
+	t.Parallel()
+	return own(t, o)
 }
 
 // within waits until ok returns true. When it does not in time, the test fails
@@ -130,6 +129,24 @@ var unused = map[string]string{
 	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the rig of package controller does",
 }
 
+// used are the permissions that controllers made use of in all labs, as far as they were noted, and how often.
+var used struct {
+	sync.Mutex
+	all map[string]int
+}
+
+// noteUsed notes what the controller of a lab was allowed by AWS.
+func noteUsed(l *lab.Lab) {
+	used.Lock()
+	defer used.Unlock()
+	if used.all == nil {
+		used.all = map[string]int{}
+	}
+	for action, n := range l.Emulator.Permissions(lab.ControllerRole) {
+		used.all[action] += n
+	}
+}
+
 // permissionProblems compares what the controller was allowed, by all tests together, with what its policies allow, and returns how many
 // permissions nobody needed: of some of the tests that says nothing. What the policies do not allow the emulated IAM has refused, so that
 // a test has failed already.
@@ -139,17 +156,19 @@ func permissionProblems(l *lab.Lab) int {
 		fmt.Println(err)
 		return 1
 	}
-	problems, used := 0, l.Emulator.Permissions(lab.ControllerRole)
+	problems := 0
+	used.Lock()
+	defer used.Unlock()
 	for _, action := range allowed {
 		switch reason := unused[action]; {
-		case used[action] == 0 && reason == "":
+		case used.all[action] == 0 && reason == "":
 			fmt.Printf("the controller is allowed %s, and no test made use of it: after all tests, take it out of package grant, or say why in unused\n", action)
 			problems++
-		case used[action] > 0 && reason != "":
+		case used.all[action] > 0 && reason != "":
 			fmt.Printf("%s is used, although unused says that it is not: %s\n", action, reason)
 			problems++
 		}
 	}
-	fmt.Printf("the controller used %d permissions of %d\n", len(used), len(allowed))
+	fmt.Printf("the controller used %d permissions of %d\n", len(used.all), len(allowed))
 	return problems
 }

@@ -8,12 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/lab"
 )
 
 // TestMeasuredCapacity: one pod fits no node of the only type by what is reckoned of it (3246Mi are allocatable), and
 // does by what its nodes have (3328Mi). Once the first is ready, the pod gets one; and what was measured is kept.
 func TestMeasuredCapacity(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	controller(t, l)
 	name := namespaced(t, l)
 	apply(t, l,

@@ -28,6 +28,7 @@ const onHost = 2
 // TestPodsPerNode fills nodes to the last pod where the VPC CNI does not give each pod a secondary address of any
 // interface: what the plan reckoned with, the Node has, and the CNI has addresses for.
 func TestPodsPerNode(t *testing.T) {
+	l := beside(t, lab.Options{})
 	for _, tt := range []struct {
 		name     string
 		cni      map[string]string // environment of the VPC CNI
@@ -43,10 +44,9 @@ func TestPodsPerNode(t *testing.T) {
 		{"custom", map[string]string{machine.EnvCustom: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := shared(t)
 			setCNI(t, l, tt.cni)
 			restart(t, l, tt.setting)
-			t.Cleanup(func() { theController.now.Kill() }) // its settings are this test's alone
+			t.Cleanup(func() { killController(l) }) // its settings are this test's alone
 			name := namespaced(t, l)
 			const nodes = 2
 			want := int(nodes * (tt.pods - onHost))
@@ -76,8 +76,8 @@ func TestPodsPerNode(t *testing.T) {
 
 // TestIPv6 has nodes of every Linux family join a cluster of IPv6, and fills them.
 func TestIPv6(t *testing.T) {
-	l := own(t, lab.Options{Cluster: "six", IPv6: true})
-	control(t, l)
+	l := beside(t, lab.Options{Cluster: "six", IPv6: true})
+	restart(t, l)
 	const pods = 29
 	for name, more := range map[string]string{
 		"al2023":       "ipPrefixCount: 1\n  metadataOptions: {httpProtocolIPv6: enabled}\n  amiSelectorTerms: [{alias: al2023@latest}]",

@@ -50,9 +50,7 @@ const mostRounds = 4
 // left in a folder, which the failure names.
 func TestRandomWorlds(t *testing.T) {
 	l := shared(t)
-	if theController.now != nil {
-		theController.now.Kill() // it would plan for the same pods
-	}
+	killController(l) // it would plan for the same pods
 	table, err := catalog.Embedded()
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // TestReservedCapacity buys into a capacity reservation on the real cluster. Then somebody else takes what was left of it,
 // and EC2 says so only when it is asked to launch: the next node is bought on demand.
 func TestReservedCapacity(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	controller(t, l)
 	name := namespaced(t, l)
 	var made *world.CapacityReservation

@@ -27,7 +27,7 @@ API_SERVER_URL=@ENDPOINT@
 // anything is launched the node class names the cause, the place and the line as it should be; with that line, as it
 // is printed there, nodes register with the taint.
 func TestCaseStartupTaint(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	controller(t, l)
 	cluster := describe(t, l)
 	goldenImages(l)

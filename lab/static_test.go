@@ -17,9 +17,9 @@ import (
 
 // TestStaticPool keeps a pool of two nodes that nothing runs on, replaces one that somebody deletes, and follows kubectl scale.
 func TestStaticPool(t *testing.T) {
-	l := shared(t)
+	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
-	t.Cleanup(func() { theController.now.Kill() }) // it has settings that no other test wants
+	t.Cleanup(func() { killController(l) }) // it has settings that no other test wants
 	restart(t, l, "FEATURE_GATES=StaticCapacity=true")
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
