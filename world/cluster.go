@@ -59,24 +59,6 @@ type AccessEntry struct {
 	Tags       map[string]string
 }
 
-// FargateProfile says which pods of a cluster run on Fargate.
-type FargateProfile struct {
-	Name      string
-	ARN       string
-	Role      string // ARN of the pod execution role
-	SubnetIDs []string
-	Selectors []FargateSelector
-	Status    string // "CREATING", "ACTIVE", "DELETING"
-	CreatedAt time.Time
-	Tags      map[string]string
-}
-
-// FargateSelector chooses pods.
-type FargateSelector struct {
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels,omitempty"`
-}
-
 // CreateCluster adds a cluster; what is not given gets EKS's default.
 func (r *Region) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	if r.clusters[c.Name] != nil {
@@ -200,53 +182,4 @@ func (r *Region) DeleteAccessEntry(cluster, principal string) error {
 	}
 	delete(r.clusters[cluster].entries, principal)
 	return nil
-}
-
-// CreateFargateProfile adds a Fargate profile, which is active at once.
-func (r *Region) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
-	c, err := r.Cluster(cluster)
-	if err != nil {
-		return nil, err
-	}
-	if c.profiles[p.Name] != nil {
-		return nil, refuseWith(409, "ResourceInUseException", "FargateProfile already exists with name: %s", p.Name)
-	}
-	if p.Name == "" || p.Role == "" || len(p.Selectors) == 0 {
-		return nil, refuse("InvalidParameterException", "A Fargate profile needs a name, a pod execution role and at least one selector.")
-	}
-	p.ARN = r.arn("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+uuid(r.world().hex("fargate", 32)))
-	p.Status, p.CreatedAt = or(p.Status, "ACTIVE"), now
-	c.profiles[p.Name] = &p
-	return &p, nil
-}
-
-// FargateProfile returns a Fargate profile of a cluster by name.
-func (r *Region) FargateProfile(cluster, name string) (*FargateProfile, error) {
-	c, err := r.Cluster(cluster)
-	if err != nil {
-		return nil, err
-	}
-	if p := c.profiles[name]; p != nil {
-		return p, nil
-	}
-	return nil, refuseWith(404, "ResourceNotFoundException", "No Fargate Profile found with name: %s.", name)
-}
-
-// FargateProfiles returns the cluster's Fargate profiles, by name.
-func (c *Cluster) FargateProfiles() []*FargateProfile {
-	var out []*FargateProfile
-	for _, n := range slices.Sorted(maps.Keys(c.profiles)) {
-		out = append(out, c.profiles[n])
-	}
-	return out
-}
-
-// DeleteFargateProfile removes a Fargate profile.
-func (r *Region) DeleteFargateProfile(cluster, name string) (*FargateProfile, error) {
-	p, err := r.FargateProfile(cluster, name)
-	if err != nil {
-		return nil, err
-	}
-	delete(r.clusters[cluster].profiles, name)
-	return p, nil
 }

@@ -42,6 +42,7 @@ type Timing struct {
 	Pending      time.Duration // from the launch of an instance until it runs
 	ShuttingDown time.Duration // from the order to terminate until it is terminated
 	Forget       time.Duration // from terminated until EC2 no longer lists it; 0 is one hour, as in life
+	Profile      time.Duration // from the creation of a Fargate profile until it is active; 0 is at once
 }
 
 // Account returns the account with this 12-digit id; it is made when it is new.
