@@ -61,7 +61,7 @@ func (k *Kubelet) run() {
 	}
 	go k.renewLease(node)
 	k.fleet.revisit(k.NodeName)
-	if k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
+	if k.OwnNetwork || k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
 		k.bringNetworkUp(nil)
 	}
 	select {

@@ -39,7 +39,7 @@ func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 	if state.address != "" {
 		return true
 	}
-	if pod.Spec.HostNetwork {
+	if pod.Spec.HostNetwork || k.OwnNetwork {
 		state.address = k.IP
 		return true
 	}

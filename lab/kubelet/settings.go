@@ -20,6 +20,9 @@ type Settings struct {
 	// the cloud's controller to describe it.
 	ExternalCloud bool
 
+	// OwnNetwork is a machine that needs no network plug-in: it is one pod's alone, which has the machine's own address.
+	OwnNetwork bool
+
 	// PodAddresses is how many addresses the VPC CNI can give to pods on this machine, set as the environment of its
 	// own pod says; nil: as many as are wanted.
 	PodAddresses func(environment map[string]string) int64
