@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/api/crds"
+	"github.com/joiner-sh/joiner/lab/fargate"
 	"github.com/joiner-sh/joiner/lab/machine"
 )
 
@@ -61,7 +62,7 @@ func (l *Lab) install(ctx context.Context) error {
 }
 
 // addon is a DaemonSet as EKS's add-ons are: on the host's network, on every
-// node, whatever its taints.
+// node of EC2, whatever its taints.
 func addon(name, cpu, image string) *appsv1.DaemonSet {
 	labels := map[string]string{"k8s-app": name}
 	return &appsv1.DaemonSet{
@@ -78,6 +79,7 @@ func addon(name, cpu, image string) *appsv1.DaemonSet {
 					HostNetwork:       true,
 					PriorityClassName: "system-node-critical",
 					Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					Affinity:          notOnFargate(),
 					Containers: []corev1.Container{{
 						Name: name, Image: "602401143452.dkr.ecr.us-east-1.amazonaws.com/" + image,
 						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
@@ -86,6 +88,17 @@ func addon(name, cpu, image string) *appsv1.DaemonSet {
 			},
 		},
 	}
+}
+
+// notOnFargate keeps pods off Fargate's machines, each of which is one pod's.
+func notOnFargate() *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: fargate.ComputeType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{fargate.Value},
+			}},
+		}}},
+	}}
 }
 
 // dnsService is where pods look for cluster DNS. No pods stand behind it: in a

@@ -37,7 +37,7 @@ func (l *Lab) startAWS() error {
 		return err
 	}
 	w.Seed = filepath.Base(l.Home)
-	w.Timing = world.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown}
+	w.Timing = world.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown, Profile: l.Pace.Profile}
 	w.Faults.Throttle = l.Throttle
 	l.Estate = estate
 	if err := l.furnishAccount(now, w); err != nil {

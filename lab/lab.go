@@ -30,6 +30,7 @@ import (
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/controlplane"
+	"github.com/joiner-sh/joiner/lab/fargate"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 	"github.com/joiner-sh/joiner/lab/pki"
 	"github.com/joiner-sh/joiner/lab/process"
@@ -44,6 +45,7 @@ type Options struct {
 	Cluster  string // name of the EKS cluster; empty: lab
 	AuthMode string // of the cluster; empty: world.AuthBoth
 	Bare     bool   // the definitions of the API are not installed: somebody's program is to bring them
+	Fargate  bool   // pods that a Fargate profile of the cluster selects run on Fargate, see Lab.Serverless
 	IPv6     bool   // services and pods have IPv6 addresses; nodes, as on EKS, have both
 	Pace     Pace   // the zero value: Quick
 
@@ -65,13 +67,14 @@ type Pace struct {
 	PodStop      time.Duration // from a pod's deletion until it is gone
 	ShuttingDown time.Duration // from the order to terminate until an instance is terminated
 	NodeGone     time.Duration // from then until the cloud's controller deletes its Node
+	Profile      time.Duration // from the creation of a Fargate profile until it is active
 }
 
 // Quick is a pace for tests.
 func Quick() Pace {
 	return Pace{
 		Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, PodStart: 100 * time.Millisecond,
-		PodStop: 200 * time.Millisecond, ShuttingDown: 300 * time.Millisecond, NodeGone: 2 * time.Second,
+		PodStop: 200 * time.Millisecond, ShuttingDown: 300 * time.Millisecond, NodeGone: 2 * time.Second, Profile: 500 * time.Millisecond,
 	}
 }
 
@@ -79,7 +82,7 @@ func Quick() Pace {
 func Lifelike() Pace {
 	return Pace{
 		Pending: time.Second, Boot: 2 * time.Second, PodStart: 700 * time.Millisecond,
-		PodStop: time.Second, ShuttingDown: 2 * time.Second, NodeGone: 5 * time.Second,
+		PodStop: time.Second, ShuttingDown: 2 * time.Second, NodeGone: 5 * time.Second, Profile: 10 * time.Second,
 	}
 }
 
@@ -101,6 +104,7 @@ type Lab struct {
 	Config     *rest.Config
 	Kube       *kubernetes.Clientset
 	Client     client.WithWatch // knows NodePool, NodeClaim and EC2NodeClass as well
+	Serverless *fargate.Fargate // nil unless Options.Fargate
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -113,6 +117,10 @@ type Lab struct {
 	tokens *http.Server
 	auth   *awsAuth
 	boots  *machines
+
+	authority *pki.Authority
+	reviews   *authn.Webhook
+	admission *http.Server // nil without Fargate
 
 	ownCalls    atomic.Int64 // to AWS
 	ahead       atomic.Int64 // by how much AWS's clock is, a time.Duration
@@ -196,6 +204,9 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	l.boots.open()
+	if l.Options.Fargate {
+		return l.startFargate(ctx)
+	}
 	return nil
 }
 
@@ -206,6 +217,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.authority = authority
 	l.auth = &awsAuth{}
 	webhook, err := l.startTokens(authority)
 	if err != nil {
@@ -308,7 +320,10 @@ func (l *Lab) Close() {
 	if l.plane != nil {
 		l.plane.Close()
 	}
-	for _, server := range []*http.Server{l.aws, l.tokens} {
+	if l.Serverless != nil {
+		l.Serverless.Wait()
+	}
+	for _, server := range []*http.Server{l.aws, l.tokens, l.admission} {
 		if server != nil {
 			_ = server.Close()
 		}

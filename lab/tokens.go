@@ -30,13 +30,9 @@ func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open log of the authenticator: %w", err)
 	}
-	pair, err := authority.Server("authenticator", "127.0.0.1")
+	certificate, err := serverCertificate(authority, "authenticator")
 	if err != nil {
 		return "", err
-	}
-	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
-	if err != nil {
-		return "", fmt.Errorf("read certificate of the authenticator: %w", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,10 +40,11 @@ func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
 	}
 	config := l.AWS()
 	config.HTTPClient = &counted{Client: http.Client{Timeout: 10 * time.Second}, calls: &l.ownCalls}
+	l.reviews = authn.New(authn.Options{
+		Cluster: l.Cluster, Region: l.Region, Endpoint: l.Endpoint, AWS: config, AWSAuth: l.auth.data, Log: log,
+	})
 	l.tokens = &http.Server{
-		Handler: authn.New(authn.Options{
-			Cluster: l.Cluster, Region: l.Region, Endpoint: l.Endpoint, AWS: config, AWSAuth: l.auth.data, Log: log,
-		}),
+		Handler:   l.reviews,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
 	go func() { _ = l.tokens.ServeTLS(listener, "", "") }()

@@ -1,0 +1,119 @@
+package fargate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joiner-sh/joiner/lab/authn"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// blocked is what Fargate's scheduler says of all pods of a profile whose pod execution role does not get in.
+const blocked = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
+	"or does not have all required permissions for launching fargate pods."
+
+// session is how long the credentials of a machine are good for.
+const session = time.Hour
+
+// letIn says why a machine with a pod execution role would not become the node of a name: the role is not what Fargate needs, or
+// the cluster's authenticator makes something else of it. Nil: it would.
+func (f *Fargate) letIn(ctx context.Context, role, node string) error {
+	if err := f.permitted(role); err != nil {
+		return err
+	}
+	token, err := f.token(ctx, role, node)
+	if err != nil {
+		return err
+	}
+	status := f.Review(ctx, token, time.Now())
+	switch {
+	case !status.Authenticated:
+		return fmt.Errorf("role %s is not let in: %s", role, status.Error)
+	case status.User.Username != "system:node:"+node:
+		return fmt.Errorf("role %s is let in as %s", role, status.User.Username)
+	}
+	for _, group := range []string{"system:nodes", "system:node-proxier"} {
+		if !slices.Contains(status.User.Groups, group) {
+			return fmt.Errorf("role %s is let in without group %s", role, group)
+		}
+	}
+	return nil
+}
+
+// permitted says what a role lacks that Fargate needs.
+func (f *Fargate) permitted(arn string) error {
+	var role world.Role
+	var err error
+	f.Emulator.Do(func(w *world.World, _ time.Time) { role, err = w.Account(f.Account).Role(nameOf(arn)) })
+	switch {
+	case err != nil:
+		return err
+	case role.ARN != arn:
+		return fmt.Errorf("there is no role %s: the one of that name is %s", arn, role.ARN)
+	case !trusts(role.TrustPolicy, Service):
+		return fmt.Errorf("role %s does not trust %s", arn, Service)
+	case !slices.ContainsFunc(role.Policies, func(p string) bool { return strings.HasSuffix(p, ":policy/"+ExecutionPolicy) }):
+		return fmt.Errorf("role %s lacks %s", arn, ExecutionPolicy)
+	}
+	return nil
+}
+
+// token is by what a machine shows the cluster who it is. Fargate names its sessions for the machines.
+func (f *Fargate) token(ctx context.Context, role, node string) (string, error) {
+	var s world.Session
+	var err error
+	f.Emulator.Do(func(w *world.World, now time.Time) {
+		s, err = w.Account(f.Account).AssumeRole(now, nameOf(role), node, session)
+	})
+	if err != nil {
+		return "", fmt.Errorf("assume role %s: %w", role, err)
+	}
+	credentials := aws.Credentials{AccessKeyID: s.AccessKey, SecretAccessKey: s.SecretKey, SessionToken: s.Token}
+	return authn.Token(ctx, credentials, f.Region, f.Cluster, time.Now())
+}
+
+// nameOf is the name of a role, without its path.
+func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
+
+// some is one thing or a list of them, as policies have it.
+type some[T any] []T
+
+// UnmarshalJSON reads either.
+func (s *some[T]) UnmarshalJSON(data []byte) error {
+	var one T
+	if err := json.Unmarshal(data, &one); err == nil {
+		*s = some[T]{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]T)(s))
+}
+
+// trusts reports whether a trust policy lets a service assume the role. What cannot be read lets nobody.
+func trusts(policy, service string) bool {
+	var document struct {
+		Statement some[struct {
+			Effect    string
+			Principal struct{ Service some[string] }
+		}]
+	}
+	if err := json.Unmarshal([]byte(policy), &document); err != nil {
+		return false
+	}
+	allowed := false
+	for _, s := range document.Statement {
+		if !slices.Contains(s.Principal.Service, service) {
+			continue
+		}
+		if s.Effect == "Deny" {
+			return false
+		}
+		allowed = true
+	}
+	return allowed
+}

@@ -1,0 +1,82 @@
+package fargate
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// tooLarge is what Fargate's scheduler says of a pod that none of its sizes holds.
+const tooLarge = "Your pod's cpu/memory requirements exceed the max Fargate configuration"
+
+// reserved is what Fargate takes of each machine's memory for the kubelet and what else Kubernetes needs, in MiB.
+const reserved = 256
+
+// row is what memory goes with a number of CPUs. Source: https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html.
+type row struct {
+	milli             int64 // of a CPU
+	least, most, step int64 // MiB
+}
+
+func rows() []row {
+	const gib = 1024
+	return []row{
+		{250, 512, 2 * gib, 512}, {500, gib, 4 * gib, gib}, {1000, 2 * gib, 8 * gib, gib}, {2000, 4 * gib, 16 * gib, gib},
+		{4000, 8 * gib, 30 * gib, gib}, {8000, 16 * gib, 60 * gib, 4 * gib}, {16000, 32 * gib, 120 * gib, 8 * gib},
+	}
+}
+
+// size is what a pod's machine has.
+type size struct {
+	milli int64 // of a CPU
+	mib   int64
+}
+
+// sizeOf is the smallest size that holds a pod's requests; false if there is none, or the pod asks for what Fargate has not.
+func sizeOf(pod *corev1.Pod) (size, bool) {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	for name, amount := range requests {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		default:
+			if !amount.IsZero() {
+				return size{}, false
+			}
+		}
+	}
+	const mib = 1 << 20
+	memory := reserved + (requests.Memory().Value()+mib-1)/mib
+	for _, r := range rows() {
+		if r.milli < requests.Cpu().MilliValue() || r.most < memory {
+			continue
+		}
+		sold := r.least
+		for sold < memory {
+			sold += r.step
+		}
+		if r.milli == 250 && sold == 3*512 {
+			sold = r.most // a quarter of a CPU goes with half a GiB, one or two
+		}
+		return size{r.milli, sold}, true
+	}
+	return size{}, false
+}
+
+// String is the size as Fargate notes it on the pod: "0.25vCPU 0.5GB".
+func (s size) String() string {
+	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	return fmt.Sprintf("%svCPU %sGB", number(float64(s.milli)/1000), number(float64(s.mib)/1024))
+}
+
+// capacity is what a machine of the size has for its one pod.
+func (s size) capacity() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewMilliQuantity(s.milli, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(s.mib<<20, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+		corev1.ResourcePods:             *resource.NewQuantity(1, resource.DecimalSI),
+	}
+}

@@ -1,0 +1,57 @@
+package fargate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// unsupported says what of a pod Fargate cannot run, in the words of its scheduler; empty if it can run the pod. The volumes that it
+// has are those of https://docs.aws.amazon.com/eks/latest/userguide/fargate.html.
+func unsupported(pod *corev1.Pod) string {
+	var why []string
+	s := &pod.Spec
+	var shared []string
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{{"HostNetwork", s.HostNetwork}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}} {
+		if field.set {
+			shared = append(shared, field.name)
+		}
+	}
+	if len(shared) > 0 {
+		why = append(why, "fields not supported: "+strings.Join(shared, ", "))
+	}
+	containers := slices.Concat(s.InitContainers, s.Containers)
+	if slices.ContainsFunc(containers, privileged) {
+		why = append(why, "invalid SecurityContext fields: Privileged")
+	}
+	if slices.ContainsFunc(containers, takesHostPort) {
+		why = append(why, "port contains HostIP or HostPort")
+	}
+	for _, v := range s.Volumes {
+		if !supportedVolume(&v) {
+			why = append(why, "volumes not supported: "+v.Name+" is of an unsupported volume Type")
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return "Pod not supported on Fargate: " + strings.Join(why, ", ")
+}
+
+func privileged(c corev1.Container) bool {
+	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
+}
+
+// takesHostPort leaves out what the API server fills in where the pod is on the host's network: that is refused as such.
+func takesHostPort(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
+}
+
+func supportedVolume(v *corev1.Volume) bool {
+	return v.EmptyDir != nil || v.NFS != nil || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil ||
+		v.PersistentVolumeClaim != nil
+}
