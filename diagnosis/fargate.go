@@ -64,6 +64,12 @@ func (d *desk) profileOf(p ControllerPod) (FargateProfile, bool) {
 	return d.Fargate.Value[i], true
 }
 
+// isForFargate reports whether a pod has to do with Fargate: it says so itself, or a profile selects it.
+func (d *desk) isForFargate(p ControllerPod) bool {
+	_, selected := d.profileOf(p)
+	return selected || p.onFargate()
+}
+
 // eachWaiting calls f for each of the controller's pods that waits and has to do with Fargate.
 func (d *desk) eachWaiting(f func(p ControllerPod, subject string) []Finding) []Finding {
 	if gap, ok := d.Controller.gap("the controller's own pods"); ok && !d.Controller.Is(Missing) {
@@ -71,7 +77,7 @@ func (d *desk) eachWaiting(f func(p ControllerPod, subject string) []Finding) []
 	}
 	var out []Finding
 	for _, p := range d.waiting() {
-		if !p.onFargate() {
+		if !d.isForFargate(p) {
 			continue
 		}
 		for _, found := range f(p, "pod "+d.Controller.Value.Namespace+"/"+p.Name) {
@@ -150,12 +156,23 @@ func (p ControllerPod) late(f FargateProfile) bool {
 func judgeTooEarly(d *desk) []Finding {
 	return d.eachWaiting(func(p ControllerPod, subject string) []Finding {
 		profile, ok := d.profileOf(p)
-		if !ok || p.Scheduler == "fargate-scheduler" || p.Scheduler == "" || p.late(profile) {
+		if !ok || !p.passedOver() {
 			return nil
 		}
-		f := broken(subject, Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name).
-			with("spec.schedulerName is "+p.Scheduler, d.Fargate.Source).
-			mend(fmt.Sprintf("kubectl -n %s delete pod %s", d.Controller.Value.Namespace, p.Name))
+		var alike []ControllerPod
+		for _, other := range d.waiting() {
+			if same, ok := d.profileOf(other); ok && same.Name == profile.Name && other.passedOver() && other.late(profile) == p.late(profile) {
+				alike = append(alike, other)
+			}
+		}
+		f := broken(subject, Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name)
+		switch {
+		case p.late(profile) && p.said(taintFargate) != "" && !p.tolerates(taintFargate):
+			return nil // a toleration is missing: FG-8
+		case p.late(profile):
+			f = broken(subject, Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and nobody does that later", profile.Name)
+		}
+		f = f.with("spec.schedulerName is "+p.Scheduler, d.Fargate.Source).mend(d.Controller.Value.release(alike))
 		if !profile.Created.IsZero() && !p.Created.IsZero() {
 			f = f.with("profile made " + stamp(profile.Created) + ", pod made " + stamp(p.Created))
 		}
@@ -163,95 +180,14 @@ func judgeTooEarly(d *desk) []Finding {
 	})
 }
 
-// judgeExecutionRole: the role by which Fargate's nodes join must be mapped, and trust Fargate.
-func judgeExecutionRole(d *desk) []Finding {
-	if gap, ok := d.Fargate.gap("the Fargate profiles"); ok {
-		return []Finding{gap}
-	}
-	var out []Finding
-	for _, p := range d.Fargate.Value {
-		said := ""
-		for _, pod := range d.waiting() {
-			said = orElse(said, pod.said("pod execution role"))
-		}
-		if found, ok := d.judgeOneExecutionRole(p, said); ok {
-			out = append(out, found)
-		}
-	}
-	return out
+// passedOver reports whether another scheduler than Fargate's has the pod, and no node for it.
+func (p ControllerPod) passedOver() bool {
+	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
 
-func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bool) {
-	subject, name := "Fargate profile "+p.Name, roleName(p.Role)
-	r := d.Roles[name]
-	switch {
-	case r.Is(Missing) && r.Source != "":
-		return broken(subject, Certain, "there is no pod execution role %s in the account", name).with(r.Source, said).mend(d.makeExecutionRole(name)...), true
-	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
-		return broken(subject, Certain, "the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).with(r.Source, said).
-			mend(fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy(fargateService))), true
-	}
-	if gap, known := d.mappings(); !known {
-		gap.Subject = subject
-		return gap, true
-	}
-	if !d.mappedForFargate(p.Role) {
-		return d.unmappedForFargate(p, subject, said), true
-	}
-	lacks := r.Known() && r.Value.Inline == 0 &&
-		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
-	switch {
-	case said != "" && lacks:
-		return broken(subject, Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).with(r.Source, said).
-			mend(d.attachExecution(name)), true
-	case said != "":
-		return suspicious(subject, Possible, "Fargate says that pod execution role %s is not let in or lacks permissions, and it looks right now: Fargate may not have tried again", name).
-			with(said).mend(fmt.Sprintf("kubectl -n %s delete pods --field-selector status.phase=Pending", orElse(d.Controller.Value.Namespace, "kube-system"))), true
-	}
-	return Finding{}, false
-}
-
-// fargateService is who must be trusted with a pod execution role.
-const fargateService = "eks-fargate-pods.amazonaws.com"
-
-// unmappedForFargate says what is wrong with the mapping of a pod execution role.
-func (d *desk) unmappedForFargate(p FargateProfile, subject, said string) Finding {
-	name := roleName(p.Role)
-	if entry, ok := d.entry(p.Role); ok && d.Cluster.Value.api() {
-		return broken(subject, Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
-			with(d.Entries.Source, said).mend(d.deleteEntry(p.Role), d.createEntry(p.Role, "FARGATE_LINUX"))
-	}
-	fix := d.createEntry(p.Role, "FARGATE_LINUX")
-	if !d.Cluster.Value.api() {
-		fix = d.patchMap(d.withRow(Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}",
-			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
-	}
-	f := broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-		with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(fix)
-	if d.AuthMap.Value.Problem != "" {
-		f.Follows = "AUTH-3"
-	}
-	return f
-}
-
-// mappedForFargate reports whether Fargate's nodes with the role are let in, by what the cluster reads.
-func (d *desk) mappedForFargate(role string) bool {
-	if e, ok := d.entry(role); ok && d.Cluster.Value.api() {
-		return e.Type == "FARGATE_LINUX"
-	}
-	return d.Cluster.Value.configMap() && slices.ContainsFunc(d.rows(role), func(m Mapping) bool {
-		return m.ARN == bare(role) && slices.Contains(m.Groups, "system:node-proxier") && slices.Contains(m.Groups, "system:nodes")
-	})
-}
-
-func (d *desk) attachExecution(role string) string {
-	return fmt.Sprintf("aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy", role, d.Cluster.Value.partition())
-}
-
-func (d *desk) makeExecutionRole(name string) []string {
-	return []string{
-		fmt.Sprintf("aws iam create-role --role-name %s --assume-role-policy-document '%s'", name, trustPolicy(fargateService)), d.attachExecution(name),
-	}
+// tolerates reports whether the pod tolerates a taint, whatever its value and effect.
+func (p ControllerPod) tolerates(key string) bool {
+	return slices.ContainsFunc(p.Tolerates, func(t Taint) bool { return t.Key == key || t.Key == "" })
 }
 
 // judgeFargateSubnets: Fargate takes private subnets only, and needs a way to AWS in them.
@@ -289,7 +225,7 @@ func judgeFargateIdentity(d *desk) []Finding {
 		}
 		if c.Settings["AWS_REGION"] == "" && p.said("region") != "" {
 			out = append(out, broken(subject, Likely, "the controller does not know its region: there is no instance metadata on Fargate").with(p.said("region")).
-				mend(fmt.Sprintf("kubectl -n %s set env deployment/%s AWS_REGION=%s", c.Namespace, c.Account, d.Region)))
+				mend(fmt.Sprintf("kubectl -n %s set env deployment/%s AWS_REGION=%s", c.Namespace, c.workload(), d.Region)))
 		}
 		return out
 	})
@@ -323,7 +259,7 @@ func judgeFargateDNS(d *desk) []Finding {
 		}
 		c := d.Controller.Value
 		out = append(out, broken("pod "+c.Namespace+"/"+p.Name, Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to buy").
-			with(p.said("lookup")).mend(fmt.Sprintf(`kubectl -n %s patch deployment %s -p '{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}'`, c.Namespace, c.Account)))
+			with(p.said("lookup")).mend(fmt.Sprintf(`kubectl -n %s patch deployment %s -p '{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}'`, c.Namespace, c.workload())))
 		break
 	}
 	return out
@@ -335,8 +271,8 @@ func judgeControllerPlace(d *desk) []Finding {
 		return []Finding{gap}
 	}
 	for _, p := range d.waiting() {
-		why := orElse(p.said("untolerated taint"), orElse(p.said("too many pods"), p.said("insufficient")))
-		if p.onFargate() || p.Node != "" || why == "" {
+		why := orElse(p.said("untolerated taint"), orElse(p.said("too many pods"), orElse(p.said("insufficient"), p.said("no nodes available"))))
+		if d.isForFargate(p) || p.Node != "" || why == "" {
 			continue
 		}
 		c := d.Controller.Value
@@ -350,14 +286,12 @@ func judgeControllerPlace(d *desk) []Finding {
 // none; one that it has not is to be made anew, and the fix does that.
 func judgeTolerations(d *desk) []Finding {
 	return d.eachWaiting(func(p ControllerPod, subject string) []Finding {
-		if p.Scheduler == "fargate-scheduler" || p.said(taintFargate) == "" ||
-			slices.ContainsFunc(p.Tolerates, func(t Taint) bool { return t.Key == taintFargate || t.Key == "" }) {
+		if p.Scheduler == "fargate-scheduler" || p.said(taintFargate) == "" || p.tolerates(taintFargate) {
 			return nil
 		}
 		c := d.Controller.Value
 		f := broken(subject, Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", taintFargate).with(p.said(taintFargate)).
-			mend(fmt.Sprintf(`kubectl -n %s patch deployment %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"key":"%s","operator":"Equal","value":"fargate","effect":"NoSchedule"}}]'`,
-				c.Namespace, c.Account, taintFargate))
+			mend(fmt.Sprintf(`kubectl -n %s patch deployment %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations%s]'`, c.Namespace, c.workload(), c.oneMore()))
 		switch profile, ok := d.profileOf(p); {
 		case !ok:
 			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone helps nobody
@@ -366,4 +300,13 @@ func judgeTolerations(d *desk) []Finding {
 		}
 		return []Finding{f}
 	})
+}
+
+// oneMore is the end of a JSON patch that adds the toleration for Fargate, to a list or in place of none.
+func (c Controller) oneMore() string {
+	const toleration = `{"key":"` + taintFargate + `","operator":"Equal","value":"fargate","effect":"NoSchedule"}`
+	if len(c.Tolerates) == 0 {
+		return `","value":[` + toleration + `]}`
+	}
+	return `/-","value":` + toleration + `}`
 }

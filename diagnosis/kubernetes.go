@@ -31,12 +31,26 @@ type Mapping struct {
 
 // Controller is the autoscaler's own installation.
 type Controller struct {
-	Namespace string            `json:"namespace"`
-	Account   string            `json:"account"`            // name of its service account
-	Role      string            `json:"role,omitempty"`     // ARN; empty: not known
-	How       string            `json:"how,omitempty"`      // how it gets the role: "annotation", "pod identity"
-	Settings  map[string]string `json:"settings,omitempty"` // of its environment; only names that hold no secrets
-	Pods      []ControllerPod   `json:"pods,omitempty"`
+	Namespace  string            `json:"namespace"`
+	Deployment string            `json:"deployment,omitempty"` // its name; empty: not known
+	Account    string            `json:"account"`              // name of its service account
+	Role       string            `json:"role,omitempty"`       // ARN; empty: not known
+	How        string            `json:"how,omitempty"`        // how it gets the role: "annotation", "pod identity"
+	Settings   map[string]string `json:"settings,omitempty"`   // of its environment; only names that hold no secrets
+	Tolerates  []Taint           `json:"tolerates,omitempty"`  // what the Deployment says that its pods tolerate
+	Pods       []ControllerPod   `json:"pods,omitempty"`
+}
+
+// workload is the name of the Deployment, which is that of its account where nobody says otherwise.
+func (c Controller) workload() string { return orElse(c.Deployment, c.Account) }
+
+// release is the command that deletes pods, so that others are made in their place.
+func (c Controller) release(pods []ControllerPod) string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Name
+	}
+	return "kubectl -n " + c.Namespace + " delete pod " + strings.Join(names, " ")
 }
 
 // ControllerPod is one of the controller's own pods.

@@ -133,11 +133,20 @@ func fargateFaults() map[string][]fault {
 			{breaks: func(s *situation) { s.e.Fargate.Value[0].Status = "CREATING" }, cause: "is CREATING", fix: "wait fargate-profile-active", hint: true}},
 		"FG-2": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", untolerated).Created = noon.Add(-81 * time.Hour)
-		}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0"}},
+		}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0"},
+			{breaks: func(s *situation) { // replicas are mended by one command, and what kube-scheduler has to say is no sign of Fargate
+				s.pending("default-scheduler", "", "no nodes available to schedule pods").Created = noon.Add(-81 * time.Hour)
+				second := *s.own()
+				second.Name = "joiner-1"
+				s.e.Controller.Value.Pods = append(s.e.Controller.Value.Pods, second)
+			}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0 joiner-1"},
+			{breaks: func(s *situation) {
+				s.pending("default-scheduler", "", "0/1 nodes are available: 1 Too many pods.")
+			}, cause: "was not given to Fargate when it was made", fix: "kubectl -n karpenter delete pod joiner-0"}},
 		"FG-3": {{breaks: func(s *situation) {
 			s.pending("fargate-scheduler", "", execution)
 			s.e.Entries.Value, s.e.AuthMap.Value = s.e.Entries.Value[1:], AuthMap{}
-		}, cause: "FargateRole of Fargate profile joiner is not mapped", fix: "--type FARGATE_LINUX"},
+		}, cause: "FargateRole of Fargate profile joiner is not mapped", fix: "--type FARGATE_LINUX\nkubectl -n karpenter delete pod joiner-0"},
 			{breaks: func(s *situation) { s.e.Entries.Value[0].Type = "EC2_LINUX" }, cause: "must be FARGATE_LINUX", fix: "delete-access-entry"},
 			{breaks: func(s *situation) {
 				s.e.Roles["FargateRole"] = has("iam:GetRole", Role{ARN: executionRole, Trusts: []string{"eks.amazonaws.com"}})
@@ -172,6 +181,13 @@ func fargateFaults() map[string][]fault {
 			s.pending("default-scheduler", "", "0/2 nodes are available: 2 Too many pods.")
 			s.e.Fargate.Value = nil
 		}, cause: "own pod has no node", fix: "describe pod"}},
-		"FG-8": {{breaks: func(s *situation) { s.pending("default-scheduler", "", untolerated).Tolerates = nil }, cause: "do not tolerate", fix: `"path":"/spec/template/spec/tolerations/-"`}},
+		"FG-8": {{breaks: func(s *situation) {
+			s.pending("default-scheduler", "", untolerated).Tolerates = nil
+			s.e.Controller.Value.Tolerates = nil
+		}, cause: "do not tolerate", fix: `patch deployment joiner --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"key":`},
+			{breaks: func(s *situation) {
+				s.pending("default-scheduler", "", untolerated).Tolerates = nil
+				s.e.Controller.Value.Deployment, s.e.Controller.Value.Tolerates = "buyer", []Taint{{Key: "CriticalAddonsOnly"}}
+			}, cause: "do not tolerate", fix: `patch deployment buyer --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"key":`}},
 	}
 }

@@ -134,7 +134,8 @@ func (w *Witness) Controller(ctx context.Context, events []diagnosis.Event) (c d
 		if !isController(&d.ObjectMeta) {
 			continue
 		}
-		c.Namespace, c.Account, c.Settings = d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), envWitness(&d.Spec.Template.Spec, witnessedSettings()...)
+		c.Namespace, c.Deployment, c.Tolerates = d.Namespace, d.Name, toleratedWitness(&d.Spec.Template.Spec)
+		c.Account, c.Settings = cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), envWitness(&d.Spec.Template.Spec, witnessedSettings()...)
 		c.Pods, err = w.controllerPods(ctx, d, events)
 		if err != nil {
 			return c, "", false, err
@@ -162,6 +163,14 @@ func (w *Witness) Controller(ctx context.Context, events []diagnosis.Event) (c d
 	return c, source, found, nil
 }
 
+func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
+	var out []diagnosis.Taint
+	for _, t := range spec.Tolerations {
+		out = append(out, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
 func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, events []diagnosis.Event) ([]diagnosis.ControllerPod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
@@ -179,9 +188,7 @@ func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, even
 		for _, c := range p.Status.Conditions {
 			one.Ready = one.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		}
-		for _, t := range p.Spec.Tolerations {
-			one.Tolerates = append(one.Tolerates, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
-		}
+		one.Tolerates = toleratedWitness(&p.Spec)
 		for _, e := range events {
 			if e.Kind == "Pod" && e.Name == p.Namespace+"/"+p.Name && !slices.Contains(one.Messages, e.Message) {
 				one.Messages = append(one.Messages, e.Message)
