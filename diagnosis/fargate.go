@@ -38,7 +38,7 @@ func (p ControllerPod) said(words ...string) string {
 
 // onFargate reports whether a pod is Fargate's, or complains of Fargate.
 func (p ControllerPod) onFargate() bool {
-	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || p.said("fargate") != "" || p.said(taintFargate) != ""
+	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || p.said("fargate") != ""
 }
 
 // selects reports whether the profile is for a pod of a namespace.
@@ -67,7 +67,22 @@ func (d *desk) profileOf(p ControllerPod) (FargateProfile, bool) {
 // isForFargate reports whether a pod has to do with Fargate: it says so itself, or a profile selects it.
 func (d *desk) isForFargate(p ControllerPod) bool {
 	_, selected := d.profileOf(p)
-	return selected || p.onFargate()
+	return selected || p.onFargate() || d.saidTaint(p) != ""
+}
+
+// saidTaint returns what was said of a pod that does not tolerate Fargate's nodes. Newer kube-schedulers do not name the taint: then it is
+// taken for Fargate's where the pod does not tolerate that, and a node has it.
+func (d *desk) saidTaint(p ControllerPod) string {
+	if said := p.said(taintFargate); said != "" {
+		return said
+	}
+	has := slices.ContainsFunc(d.Nodes.Value, func(n Node) bool {
+		return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == taintFargate })
+	})
+	if !has || p.tolerates(taintFargate) {
+		return ""
+	}
+	return p.said("untolerated taint")
 }
 
 // eachWaiting calls f for each of the controller's pods that waits and has to do with Fargate.
@@ -167,7 +182,7 @@ func judgeTooEarly(d *desk) []Finding {
 		}
 		f := broken(subject, Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name)
 		switch {
-		case p.late(profile) && p.said(taintFargate) != "" && !p.tolerates(taintFargate):
+		case p.late(profile) && d.saidTaint(p) != "" && !p.tolerates(taintFargate):
 			return nil // a toleration is missing: FG-8
 		case p.late(profile):
 			f = broken(subject, Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and nobody does that later", profile.Name)
@@ -286,11 +301,11 @@ func judgeControllerPlace(d *desk) []Finding {
 // none; one that it has not is to be made anew, and the fix does that.
 func judgeTolerations(d *desk) []Finding {
 	return d.eachWaiting(func(p ControllerPod, subject string) []Finding {
-		if p.Scheduler == "fargate-scheduler" || p.said(taintFargate) == "" || p.tolerates(taintFargate) {
+		if p.Scheduler == "fargate-scheduler" || d.saidTaint(p) == "" || p.tolerates(taintFargate) {
 			return nil
 		}
 		c := d.Controller.Value
-		f := broken(subject, Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", taintFargate).with(p.said(taintFargate)).
+		f := broken(subject, Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", taintFargate).with(d.saidTaint(p)).
 			mend(fmt.Sprintf(`kubectl -n %s patch deployment %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations%s]'`, c.Namespace, c.workload(), c.oneMore()))
 		switch profile, ok := d.profileOf(p); {
 		case !ok:

@@ -185,6 +185,10 @@ func fargateFaults() map[string][]fault {
 			s.pending("default-scheduler", "", untolerated).Tolerates = nil
 			s.e.Controller.Value.Tolerates = nil
 		}, cause: "do not tolerate", fix: `patch deployment joiner --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"key":`},
+			{breaks: func(s *situation) { // kube-scheduler 1.36 names no taint
+				s.pending("default-scheduler", "", "0/1 nodes are available: 1 node(s) had untolerated taint(s).").Tolerates = nil
+				s.e.Nodes.Value = append(s.e.Nodes.Value, Node{Name: "fargate-ip-10-0-0-9", Ready: true, Taints: []Taint{{Key: "eks.amazonaws.com/compute-type", Value: "fargate", Effect: "NoSchedule"}}})
+			}, cause: "do not tolerate", fix: "patch deployment joiner"},
 			{breaks: func(s *situation) {
 				s.pending("default-scheduler", "", untolerated).Tolerates = nil
 				s.e.Controller.Value.Deployment, s.e.Controller.Value.Tolerates = "buyer", []Taint{{Key: "CriticalAddonsOnly"}}
