@@ -1,0 +1,270 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/fargate"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// What the Fargate profile of these tests is, and the release that it is for.
+const (
+	executionRole  = "JoinerPodExecution"
+	fargateProfile = "joiner"
+	fargateHome    = "kube-system"
+)
+
+// notInAuth is what EKS says, word for word, of a pod execution role that does not get in.
+const notInAuth = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
+	"or does not have all required permissions for launching fargate pods."
+
+// serverless is a cluster without nodes, whose system pods run on Fargate.
+type serverless struct {
+	*installation
+	joiner string // program
+}
+
+// TestCaseFargate is case-5: the controller's own pods stay Pending where system pods run on Fargate. Of the three causes each is played as
+// it was reported; joiner doctor, outside of the cluster, tells it from the others in its first lines; its fix, as it is printed, has the pods
+// run. Then the chart goes there with all of its documented values.
+func TestCaseFargate(t *testing.T) {
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	l := own(t, lab.Options{Fargate: true, AuthMode: world.AuthBoth})
+	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AddExecutionRole(executionRole); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []struct {
+		name string
+		test func(*serverless)
+	}{
+		{"pods before the profile", (*serverless).podsBeforeProfile},
+		{"mapping lost", (*serverless).mappingLost},
+		{"permissions lost", (*serverless).permissionsLost},
+		{"toleration lost", (*serverless).tolerationLost},
+		{"missed by the webhook", (*serverless).missedByWebhook},
+		{"chart", (*serverless).everyValue},
+	} {
+		ok := t.Run(part.name, func(t *testing.T) {
+			part.test(&serverless{installation: &installation{t: t, l: l, helm: helm}, joiner: joiner})
+		})
+		if !ok {
+			return // what it has left broken would be found again
+		}
+	}
+}
+
+// podsBeforeProfile: Helm is quicker than EKS. The pods are made, then the profile, and nobody looks at them again.
+func (s *serverless) podsBeforeProfile() {
+	s.run("install", "joiner", chartFolder(s.t), "-n", fargateHome, "--set", "settings.clusterName="+s.l.Cluster)
+	s.pending("no nodes available to schedule pods", "default-scheduler")
+	s.makeProfile(fargateProfile, fargateHome, map[string]string{"app.kubernetes.io/name": "joiner"})
+	s.mended("FG-2", "was made before Fargate profile "+fargateProfile+" was active")
+}
+
+// mappingLost: something that thinks it owns all mappings erases the one that EKS made with the profile; the next rollout hangs.
+func (s *serverless) mappingLost() {
+	arn := s.l.RoleARN(executionRole)
+	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(), &eks.DeleteAccessEntryInput{ClusterName: &s.l.Cluster, PrincipalArn: &arn}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.deletePods()
+	s.pending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
+	s.mended("FG-3", "pod execution role "+executionRole+" of Fargate profile "+fargateProfile+" is not mapped")
+}
+
+// permissionsLost: the other half of the same event.
+func (s *serverless) permissionsLost() {
+	role, policy := executionRole, "arn:aws:iam::aws:policy/"+fargate.ExecutionPolicy
+	if _, err := iam.NewFromConfig(s.l.AWS()).DetachRolePolicy(s.t.Context(), &iam.DetachRolePolicyInput{RoleName: &role, PolicyArn: &policy}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.deletePods()
+	s.pending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
+	s.mended("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
+}
+
+// tolerationLost: a list of tolerations has replaced the chart's, as it does in charts that do not see to it. The profile is there for long, EKS
+// has passed the pods over, and kube-scheduler names the taint of the machines that there are.
+func (s *serverless) tolerationLost() {
+	s.age()
+	s.l.Serverless.SetDeaf(true)
+	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
+	s.pending("had untolerated taint", "default-scheduler") // which one, kube-scheduler does not say any more
+	s.l.Serverless.SetDeaf(false)
+	s.mended("FG-8", "do not tolerate eks.amazonaws.com/compute-type")
+}
+
+// missedByWebhook: as before, with the toleration in its place. No machine takes a second pod.
+func (s *serverless) missedByWebhook() {
+	s.l.Serverless.SetDeaf(true)
+	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
+	s.pending("Too many pods", "default-scheduler")
+	s.l.Serverless.SetDeaf(false)
+	s.mended("FG-2", "was not given to Fargate when it was made")
+}
+
+// makeProfile makes a Fargate profile, and waits until it is active.
+func (s *serverless) makeProfile(name, namespace string, labels map[string]string) {
+	s.t.Helper()
+	var subnets []string
+	for _, subnet := range s.l.Estate.PrivateSubnets {
+		subnets = append(subnets, subnet.ID)
+	}
+	arn, api := s.l.RoleARN(executionRole), eks.NewFromConfig(s.l.AWS())
+	_, err := api.CreateFargateProfile(s.t.Context(), &eks.CreateFargateProfileInput{
+		ClusterName: &s.l.Cluster, FargateProfileName: &name, PodExecutionRoleArn: &arn, Subnets: subnets,
+		Selectors: []ekstypes.FargateProfileSelector{{Namespace: &namespace, Labels: labels}},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	within(s.t, s.l, 10*time.Second, "profile "+name+" to be active", func(ctx context.Context) (bool, error) {
+		out, err := api.DescribeFargateProfile(ctx, &eks.DescribeFargateProfileInput{ClusterName: &s.l.Cluster, FargateProfileName: &name})
+		return err == nil && out.FargateProfile.Status == ekstypes.FargateProfileStatusActive, err
+	})
+}
+
+// age has the profile been there for long.
+func (s *serverless) age() {
+	s.t.Helper()
+	s.l.Emulator.Do(func(w *world.World, now time.Time) {
+		p, err := w.Region(s.l.Account, s.l.Region).FargateProfile(s.l.Cluster, fargateProfile)
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		p.CreatedAt = now.Add(-time.Hour)
+	})
+}
+
+// pods are the controller's.
+func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := s.l.Kube.CoreV1().Pods(fargateHome).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+func (s *serverless) deletePods() {
+	s.t.Helper()
+	err := s.l.Kube.CoreV1().Pods(fargateHome).DeleteCollection(s.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *serverless) patch(patch string) {
+	s.t.Helper()
+	if _, err := s.l.Kube.AppsV1().Deployments(fargateHome).Patch(s.t.Context(), "joiner", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// pending waits until two pods of the controller have a scheduler, no node, and an event or condition that says why.
+func (s *serverless) pending(why, scheduler string) {
+	s.t.Helper()
+	within(s.t, s.l, 20*time.Second, "two pods to be told: "+why, func(ctx context.Context) (bool, error) {
+		pods, err := s.pods(ctx)
+		if err != nil {
+			return false, err
+		}
+		events, err := s.l.Kube.CoreV1().Events(fargateHome).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		told := 0
+		for _, p := range pods {
+			if p.Spec.SchedulerName == scheduler && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && isTold(p, events.Items, why) {
+				told++
+			}
+		}
+		if told != 2 {
+			err = fmt.Errorf("%d are", told)
+		}
+		return told == 2, err
+	})
+}
+
+func isTold(p corev1.Pod, events []corev1.Event, why string) bool {
+	return slices.ContainsFunc(events, func(e corev1.Event) bool {
+		return e.InvolvedObject.UID == p.UID && e.Reason == "FailedScheduling" && strings.Contains(e.Message, why)
+	})
+}
+
+// mended has joiner doctor name a check and a cause first, does what it prints, and waits for the pods and for doctor to be content.
+func (s *serverless) mended(check, cause string) {
+	t, l := s.t, s.l
+	t.Helper()
+	printed, code, err := l.Doctor(t.Context(), s.joiner)
+	if err != nil || code != 1 {
+		t.Fatalf("joiner doctor ended with %d, %v:\n%s", code, err, printed)
+	}
+	t.Log("\n" + printed)
+	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	if len(lines) > 24 || !strings.HasPrefix(printed, check+" broken") || !strings.Contains(strings.Join(lines[:3], "\n"), cause) {
+		t.Errorf("the first three of %d lines do not say %s: %s", len(lines), check, cause)
+	}
+	mend(t, l, fixIn(t, printed))
+	s.onFargate(fargateHome, "joiner")
+	within(t, l, 20*time.Second, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
+		printed, code, err := l.Doctor(ctx, s.joiner)
+		if err == nil && code != 0 {
+			err = fmt.Errorf("it prints:\n%s", printed)
+		}
+		return code == 0, err
+	})
+}
+
+// onFargate waits until a Deployment is as it should be, and checks that each of its pods has a machine of Fargate's to itself.
+func (s *serverless) onFargate(namespace, name string) {
+	t, l := s.t, s.l
+	t.Helper()
+	var d *appsv1.Deployment
+	within(t, l, 30*time.Second, "deployment "+namespace+"/"+name+" to run", func(ctx context.Context) (done bool, err error) {
+		if d, err = l.Kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+		want, now := *d.Spec.Replicas, d.Status
+		if now.ObservedGeneration != d.Generation || now.Replicas != want || now.UpdatedReplicas != want || now.ReadyReplicas != want {
+			return false, fmt.Errorf("it is %+v", now)
+		}
+		return true, nil
+	})
+	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]bool{}
+	for _, p := range pods.Items {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		if !strings.HasPrefix(p.Spec.NodeName, "fargate-ip-") || nodes[p.Spec.NodeName] || p.Status.Phase != corev1.PodRunning || p.Annotations[fargate.CapacityAnnotation] == "" {
+			t.Errorf("pod %s of %s is %s on %q: %v", p.Name, namespace, p.Status.Phase, p.Spec.NodeName, p.Annotations)
+		}
+		nodes[p.Spec.NodeName] = true
+	}
+}

@@ -1,0 +1,86 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// forFargate is what a file of documented values must leave out on Fargate, as Helm's --set has it: nodes of EC2 that it names, the host's
+// network, and objects of somebody else's definitions, which this cluster has not.
+func forFargate(name string) []string {
+	set := map[string]string{
+		"nodegroup":           `nodeSelector.eks\.amazonaws\.com/nodegroup=null`,
+		"karpenter-terraform": `nodeSelector.karpenter\.sh/controller=null`,
+		"karpenter":           "serviceMonitor.enabled=false",
+		"everything":          "serviceMonitor.enabled=false,hostNetwork=false",
+	}[name]
+	if set == "" {
+		return nil
+	}
+	return []string{"--set", set}
+}
+
+// everyValue installs the chart with each of its files of documented values, and waits until all of them run on Fargate.
+func (s *serverless) everyValue() {
+	t := s.t
+	t.Helper()
+	s.makeProfile("charts", "chart-*", nil)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "*.values.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files of values: %v, %v", files, err)
+	}
+	homes := map[string]string{} // of a release, by its name
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".values.yaml")
+		homes[name] = s.home("chart-" + name)
+		s.run(append([]string{"install", name, chartFolder(t), "-n", homes[name], "-f", file}, forFargate(name)...)...)
+	}
+	for name, home := range homes {
+		s.onFargate(home, s.deploymentOf(home, name))
+	}
+
+	// The host's network is what Fargate has not, and says so.
+	refused := s.home("chart-refused")
+	s.run("install", "refused", chartFolder(t), "-n", refused, "--set", "settings.clusterName=demo,hostNetwork=true")
+	within(t, s.l, 20*time.Second, "the pod on the host's network to be refused", func(ctx context.Context) (bool, error) {
+		events, err := s.l.Kube.CoreV1().Events(refused).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
+		if err != nil {
+			return false, err
+		}
+		for _, e := range events.Items {
+			if strings.HasPrefix(e.Message, "Pod not supported on Fargate: fields not supported: HostNetwork") {
+				return true, nil
+			}
+		}
+		return false, fmt.Errorf("there are %d other events", len(events.Items))
+	})
+}
+
+// home makes a namespace, with the account that a file of values says is there.
+func (s *serverless) home(name string) string {
+	s.t.Helper()
+	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "present"}}
+	if _, err := s.l.Kube.CoreV1().ServiceAccounts(name).Create(s.t.Context(), account, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	return name
+}
+
+// deploymentOf is the name of the one Deployment of a namespace.
+func (s *serverless) deploymentOf(namespace, release string) string {
+	s.t.Helper()
+	list, err := s.l.Kube.AppsV1().Deployments(namespace).List(s.t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		s.t.Fatalf("release %s has %d deployments: %v", release, len(list.Items), err)
+	}
+	return list.Items[0].Name
+}
