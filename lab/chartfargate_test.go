@@ -3,27 +3,41 @@ package lab_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
-// forFargate is what a file of documented values must leave out on Fargate, as Helm's --set has it: nodes of EC2 that it names, the host's
-// network, and objects of somebody else's definitions, which this cluster has not.
-func forFargate(name string) []string {
-	set := map[string]string{
-		"nodegroup":           `nodeSelector.eks\.amazonaws\.com/nodegroup=null`,
-		"karpenter-terraform": `nodeSelector.karpenter\.sh/controller=null`,
-		"karpenter":           "serviceMonitor.enabled=false",
-		"everything":          "serviceMonitor.enabled=false,hostNetwork=false",
-	}[name]
-	if set == "" {
-		return nil
+// forFargate writes a file of documented values without what cannot be on Fargate: the nodes of EC2 that it names and the host's network. Nor
+// has this cluster the definitions of ServiceMonitors.
+func (s *serverless) forFargate(file string) string {
+	s.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	return []string{"--set", set}
+	values := map[string]any{}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		s.t.Fatalf("read %s: %v", file, err)
+	}
+	if values["nodeSelector"] != nil { // null is a documented value
+		delete(values, "nodeSelector")
+	}
+	delete(values, "hostNetwork")
+	delete(values, "serviceMonitor")
+	if text, err = yaml.Marshal(values); err != nil {
+		s.t.Fatal(err)
+	}
+	out := filepath.Join(s.t.TempDir(), filepath.Base(file))
+	if err := os.WriteFile(out, text, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
 }
 
 // everyValue installs the chart with each of its files of documented values, and waits until all of them run on Fargate.
@@ -39,7 +53,7 @@ func (s *serverless) everyValue() {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".values.yaml")
 		homes[name] = s.home("chart-" + name)
-		s.run(append([]string{"install", name, chartFolder(t), "-n", homes[name], "-f", file}, forFargate(name)...)...)
+		s.run("install", name, chartFolder(t), "-n", homes[name], "-f", s.forFargate(file))
 	}
 	for name, home := range homes {
 		s.onFargate(home, s.deploymentOf(home, name))

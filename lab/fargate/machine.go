@@ -83,8 +83,9 @@ func (f *Fargate) settings(life context.Context, place world.FargatePlace, role 
 		Capacity: s.capacity(), Allocatable: s.capacity(),
 		Arch: "amd64", OSImage: "Amazon Linux 2", KernelVersion: "5.10.238-234.956.amzn2.x86_64", Version: f.Version,
 		Server: f.Server, CA: f.CA,
-		Token: f.tokens(life, role, node),
-		Say:   func(line string) { f.log("node=%s kubelet=%q", node, line) },
+		Token:   f.tokens(life, role, node),
+		Leaving: func() { f.close(life, node) },
+		Say:     func(line string) { f.log("node=%s kubelet=%q", node, line) },
 	}
 }
 
@@ -161,6 +162,14 @@ func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings
 	f.tell(life, pod, corev1.EventTypeWarning, "LoggingDisabled", `Disabled logging because aws-logging configmap was not found. configmap "aws-logging" not found`)
 	f.tell(life, pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned "+pod.Namespace+"/"+pod.Name+" to "+s.NodeName)
 	return nil
+}
+
+// close keeps kube-scheduler from a machine whose pod is about to be gone: the next moment there would be room for another.
+func (f *Fargate) close(ctx context.Context, node string) {
+	_, err := f.Kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	if err != nil {
+		f.log("node=%s error=%q", node, err)
+	}
 }
 
 // forget deletes the Node of a machine that is gone.

@@ -174,6 +174,9 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	if wait := state.stopping.Add(takes).Sub(now); wait > 0 {
 		return wait
 	}
+	if k.Leaving != nil {
+		k.Leaving()
+	}
 	atOnce := int64(0)
 	err := k.client.Pods(pod.Namespace).Delete(k.ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &atOnce,

@@ -22,6 +22,8 @@ type Settings struct {
 
 	// OwnNetwork is a machine that needs no network plug-in: it is one pod's alone, which has the machine's own address.
 	OwnNetwork bool
+	// Leaving is told of a pod that is about to be gone from the machine; nil: nobody is.
+	Leaving func()
 
 	// PodAddresses is how many addresses the VPC CNI can give to pods on this machine, set as the environment of its
 	// own pod says; nil: as many as are wanted.
