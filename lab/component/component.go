@@ -2,7 +2,7 @@
 // lab's own binary.
 //
 // In: the arguments of the process.
-// Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler or the guard.
+// Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler, the guard or a cell.
 // Never: two programs in one process: logging and signals are set up once only.
 package component
 
@@ -16,6 +16,7 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/joiner-sh/joiner/lab/cell"
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
@@ -39,6 +40,11 @@ func Run(args []string) (code int, ok bool) {
 		}
 		process.Guard(args[1], os.Stdin)
 		return 0, true
+	case cell.Arg:
+		if len(args) != 2 {
+			return 0, false
+		}
+		return cell.Main(args[1]), true
 	default:
 		return 0, false
 	}

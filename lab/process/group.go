@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -37,6 +38,9 @@ type Spec struct {
 	Path string   // the program
 	Args []string // its arguments, without the program's name
 	Env  []string // added to this process's environment
+
+	// Attr changes how the program is started, as the kernel sees it; nil: nothing does.
+	Attr func(*syscall.SysProcAttr)
 }
 
 // NewGroup starts a group that writes logs into dir/logs. self is a program
@@ -76,6 +80,9 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = dieWithParent()
+	if spec.Attr != nil {
+		spec.Attr(cmd.SysProcAttr)
+	}
 
 	g.mu.Lock()
 	defer g.mu.Unlock()

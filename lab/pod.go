@@ -1,0 +1,297 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/joiner-sh/joiner/lab/cell"
+	"github.com/joiner-sh/joiner/lab/process"
+)
+
+// Addresses in a pod's cell.
+const (
+	apiServerAddress = "172.20.0.1"  // of the Service "kubernetes": the first one for Services
+	awsAddress       = "10.0.255.10" // of the endpoint in the VPC that all of AWS is behind
+)
+
+// PodRun says how to run a pod's first container as a process of this machine.
+type PodRun struct {
+	Pod  corev1.PodTemplateSpec
+	Name string // of the pod; names its host and its log
+	User int    // the user id, which the image has no account for
+	Path string // the program, in place of the one in the image
+
+	// Role is the ARN of a role that the pod has by its service account (IRSA); empty: none.
+	Role string
+	// Env is added to what the pod says.
+	Env []string
+	// AWS answers calls to AWS; nil: the lab's own does.
+	AWS http.Handler
+}
+
+// Pod is a pod's container that runs as a process, in a cell: as a user without rights, on a root that it cannot write to, with the
+// API server and AWS as all that it can reach, both by address.
+type Pod struct {
+	*process.Process
+
+	container corev1.Container
+	strangers string
+	windows   map[int32]string // sockets, by port
+	servers   []io.Closer
+}
+
+// PodPossible says why no pod can be run as a process here; nil: it can.
+func (l *Lab) PodPossible() error { return cell.Possible(l.Self) }
+
+// RunPod starts a pod's first container. It has what the kubelet and EKS would give it: the files of its service account, the variables
+// that lead to the API server, and with a role the token and the variables of IRSA; never the agent of Pod Identity, nor instance
+// metadata, nor anybody who answers questions for names, though /etc/resolv.conf says where.
+func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
+	folder := filepath.Join(l.Home, "pods", r.Name)
+	if err := os.RemoveAll(folder); err != nil {
+		return nil, fmt.Errorf("make the folder of pod %s: %w", r.Name, err)
+	}
+	p := &Pod{container: r.Pod.Spec.Containers[0], strangers: filepath.Join(l.Home, "logs", r.Name+".strangers"), windows: map[int32]string{}}
+	files, err := l.podFiles(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(folder, "root")
+	if err := writeTree(root, files); err != nil {
+		return nil, fmt.Errorf("make the root of pod %s: %w", r.Name, err)
+	}
+	if err := copyProgram(r.Path, filepath.Join(root, "joiner")); err != nil {
+		return nil, fmt.Errorf("make the root of pod %s: %w", r.Name, err)
+	}
+	env, err := podEnv(r, l.Region)
+	if err != nil {
+		return nil, err
+	}
+	spec := cell.Spec{
+		Root: root, Program: "/joiner", Args: p.container.Args, Env: env, User: r.User, Host: r.Name,
+		Doors:   map[string]string{apiServerAddress + ":443": filepath.Join(folder, "api"), awsAddress + ":80": filepath.Join(folder, "aws")},
+		Windows: map[string]string{}, Strangers: p.strangers,
+	}
+	for _, port := range p.container.Ports {
+		p.windows[port.ContainerPort] = filepath.Join(folder, strconv.Itoa(int(port.ContainerPort)))
+		spec.Windows[p.windows[port.ContainerPort]] = fmt.Sprintf("127.0.0.1:%d", port.ContainerPort)
+	}
+	if err := l.openDoors(p, r, folder); err != nil {
+		return nil, err
+	}
+	args, err := spec.Save(filepath.Join(folder, "cell.json"))
+	if err == nil {
+		p.Process, err = l.group.Start(process.Spec{Name: r.Name, Path: l.Self, Args: args, Attr: cell.Isolate})
+	}
+	if err != nil {
+		p.closeDoors()
+		return nil, err
+	}
+	go func() {
+		<-p.Done()
+		p.closeDoors()
+	}()
+	return p, nil
+}
+
+// podFiles are the files of a container, by path: of the image, of the kubelet, of its service account.
+func (l *Lab) podFiles(ctx context.Context, r PodRun) (map[string]string, error) {
+	own, err := l.accountToken(ctx, r.Pod, "")
+	if err != nil {
+		return nil, err
+	}
+	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
+	files := map[string]string{
+		account + "token": own, account + "ca.crt": string(l.plane.CA), account + "namespace": r.Pod.Namespace,
+		"etc/resolv.conf": "nameserver " + l.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
+	}
+	if r.Role != "" {
+		if files[strings.TrimPrefix(webIdentityToken, "/")], err = l.accountToken(ctx, r.Pod, "sts.amazonaws.com"); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// webIdentityToken is where the webhook of EKS puts the token of IRSA.
+const webIdentityToken = "/var/run/secrets/eks.amazonaws.com/serviceaccount/token"
+
+// accountToken asks for a token of the pod's service account for an audience; empty: the API server.
+func (l *Lab) accountToken(ctx context.Context, pod corev1.PodTemplateSpec, audience string) (string, error) {
+	life := int64(24 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
+	}
+	token, err := l.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", pod.Namespace, pod.Spec.ServiceAccountName, err)
+	}
+	return token.Status.Token, nil
+}
+
+// podEnv is a container's environment, and nothing of this process's.
+func podEnv(r PodRun, region string) ([]string, error) {
+	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress, "KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
+	if r.Role != "" {
+		env = append(env, "AWS_ROLE_ARN="+r.Role, "AWS_WEB_IDENTITY_TOKEN_FILE="+webIdentityToken, "AWS_STS_REGIONAL_ENDPOINTS=regional", "AWS_REGION="+region)
+	}
+	c := r.Pod.Spec.Containers[0]
+	for _, e := range c.Env {
+		value := e.Value
+		if from := e.ValueFrom; from != nil {
+			if from.ResourceFieldRef == nil || from.ResourceFieldRef.Resource != "limits.memory" {
+				return nil, fmt.Errorf("run pod %s: its variable %s is from somewhere that the lab does not know", r.Name, e.Name)
+			}
+			value = strconv.FormatInt(c.Resources.Limits.Memory().Value(), 10)
+		}
+		env = append(env, e.Name+"="+value)
+	}
+	return append(env, r.Env...), nil
+}
+
+// openDoors answers at the sockets that the cell's doors lead to.
+func (l *Lab) openDoors(p *Pod, r PodRun, folder string) error {
+	if r.AWS == nil {
+		r.AWS = l.Emulator
+	}
+	away, err := net.Listen("unix", filepath.Join(folder, "aws"))
+	if err != nil {
+		return fmt.Errorf("open a door to AWS: %w", err)
+	}
+	server := &http.Server{Handler: r.AWS}
+	go func() { _ = server.Serve(away) }()
+	p.servers = append(p.servers, server)
+	home, err := net.Listen("unix", filepath.Join(folder, "api"))
+	if err != nil {
+		p.closeDoors()
+		return fmt.Errorf("open a door to the API server: %w", err)
+	}
+	p.servers = append(p.servers, home)
+	go cell.Forward(home, "tcp", strings.TrimPrefix(l.plane.URL, "https://"))
+	return nil
+}
+
+func (p *Pod) closeDoors() {
+	for _, s := range p.servers {
+		_ = s.Close()
+	}
+}
+
+// Strangers are the calls that found nobody: "udp 53 example.com", "tcp 169.254.169.254:80".
+func (p *Pod) Strangers() ([]string, error) {
+	text, err := os.ReadFile(p.strangers)
+	if err != nil {
+		return nil, fmt.Errorf("read what pod %s called: %w", p.Name, err)
+	}
+	return slices.Collect(strings.Lines(string(text))), nil
+}
+
+// Get reads a page of the container, by the name of its port.
+func (p *Pod) Get(ctx context.Context, port, path string) (status int, body string, err error) {
+	at := slices.IndexFunc(p.container.Ports, func(c corev1.ContainerPort) bool { return c.Name == port })
+	if at < 0 {
+		return 0, "", fmt.Errorf("pod %s has no port %s", p.Name, port)
+	}
+	socket := p.windows[p.container.Ports[at].ContainerPort]
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://pod"+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 2 * time.Second}).Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// WaitReady waits until both of the pod's probes succeed, as the kubelet asks them.
+func (p *Pod) WaitReady(ctx context.Context) error {
+	for _, probe := range []*corev1.Probe{p.container.LivenessProbe, p.container.ReadinessProbe} {
+		if probe == nil || probe.HTTPGet == nil {
+			return fmt.Errorf("pod %s has a probe that is no page", p.Name)
+		}
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			if err := p.Err(); err != nil {
+				return false, err
+			}
+			status, _, err := p.Get(ctx, probe.HTTPGet.Port.StrVal, probe.HTTPGet.Path)
+			return err == nil && status == http.StatusOK, nil
+		})
+		if err != nil && p.Err() == nil {
+			return fmt.Errorf("wait for pod %s: %w\n%s", p.Name, err, p.Tail(15))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Status is what the kernel says of the container's process: the fields of /proc/PID/status by name, and its mounts.
+func (p *Pod) Status() (fields map[string]string, mounts string, err error) {
+	// The cell's process has one child, the program.
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))
+	if err != nil {
+		return nil, "", fmt.Errorf("find the process of pod %s: %w", p.Name, err)
+	}
+	pid := strings.TrimSpace(string(children))
+	if pid == "" {
+		return nil, "", errors.New("pod " + p.Name + " has no process")
+	}
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		return nil, "", err
+	}
+	fields = map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	text, err = os.ReadFile("/proc/" + pid + "/mountinfo")
+	return fields, string(text), err
+}
+
+// writeTree writes files below a folder, for everybody to read.
+func writeTree(root string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyProgram copies a program, for everybody to run.
+func copyProgram(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
