@@ -78,7 +78,7 @@ func (d *Definitions) Look(ctx context.Context) ([]DefinitionSeen, error) {
 	return out, nil
 }
 
-// Bring applies those definitions that may be applied, waits until the API server serves them, and returns what there was
+// Bring applies those definitions that may be applied, waits until the API server serves all that there are, and returns what there was
 // before, by name: what was brought is Brought. Every error can be given to WhatNext.
 func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen, error) {
 	seen, err := d.Look(ctx)
@@ -96,10 +96,12 @@ func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen,
 		seen[i].Brought = version != one.version
 	}
 	for _, one := range seen {
-		if one.Brought {
-			if err := d.waitServed(ctx, one.Name); err != nil {
-				return seen, err
-			}
+		if !one.Brought && one.version == "" {
+			continue
+		}
+		// Not those alone that were brought here: another controller, which starts at the same moment, may be at it.
+		if err := d.waitServed(ctx, one.Name); err != nil {
+			return seen, err
 		}
 	}
 	return seen, nil
