@@ -44,6 +44,7 @@ func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "joiner")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/joiner")
 	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in its image
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build joiner: %w\n%s", err, out)
 	}
@@ -113,13 +114,9 @@ func (l *Lab) controllerEnv() ([]string, error) {
 
 // envOf is the environment of a program with a role, with more variables as NAME=value.
 func (l *Lab) envOf(role string, more ...string) ([]string, error) {
-	var session world.Session
-	var err error
-	l.Emulator.Do(func(w *world.World, now time.Time) {
-		session, err = w.Account(l.Account).AssumeRole(now, role, "joiner", 12*time.Hour)
-	})
+	session, err := l.assume(role)
 	if err != nil {
-		return nil, fmt.Errorf("assume role %s: %w", role, err)
+		return nil, err
 	}
 	env := append([]string{"KUBECONFIG=" + l.Kubeconfig, "CLUSTER_NAME=" + l.Cluster}, more...)
 	for _, variable := range os.Environ() {
@@ -137,6 +134,19 @@ func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 		"AWS_CONFIG_FILE=/dev/null",
 		"AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 	), nil
+}
+
+// assume opens a session of a role.
+func (l *Lab) assume(role string) (world.Session, error) {
+	var session world.Session
+	var err error
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		session, err = w.Account(l.Account).AssumeRole(now, role, "joiner", 12*time.Hour)
+	})
+	if err != nil {
+		return session, fmt.Errorf("assume role %s: %w", role, err)
+	}
+	return session, nil
 }
 
 func (c *Controller) waitHealthy(ctx context.Context) error {
