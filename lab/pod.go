@@ -36,7 +36,8 @@ type PodRun struct {
 	User int    // the user id, which the image has no account for
 	Path string // the program, in place of the one in the image
 
-	// Role is the ARN of a role that the pod has by its service account (IRSA); empty: none.
+	// Role names the role whose keys the pod has in its environment, as from a Secret, and with them the region; empty: none. (The SDK
+	// takes the keys of IRSA from nowhere but the STS of the Internet's names, whatever AWS_ENDPOINT_URL says.)
 	Role string
 	// Env is added to what the pod says.
 	Env []string
@@ -58,9 +59,9 @@ type Pod struct {
 // PodPossible says why no pod can be run as a process here; nil: it can.
 func (l *Lab) PodPossible() error { return cell.Possible(l.Self) }
 
-// RunPod starts a pod's first container. It has what the kubelet and EKS would give it: the files of its service account, the variables
-// that lead to the API server, and with a role the token and the variables of IRSA; never the agent of Pod Identity, nor instance
-// metadata, nor anybody who answers questions for names, though /etc/resolv.conf says where.
+// RunPod starts a pod's first container. It has what the kubelet would give it: the files of its service account and the variables that
+// lead to the API server; never the agent of Pod Identity, nor instance metadata, nor anybody who answers questions for names, though
+// /etc/resolv.conf says where.
 func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	folder := filepath.Join(l.Home, "pods", r.Name)
 	if err := os.RemoveAll(folder); err != nil {
@@ -78,7 +79,7 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	if err := copyProgram(r.Path, filepath.Join(root, "joiner")); err != nil {
 		return nil, fmt.Errorf("make the root of pod %s: %w", r.Name, err)
 	}
-	env, err := podEnv(r, l.Region)
+	env, err := l.podEnv(r)
 	if err != nil {
 		return nil, err
 	}
@@ -111,45 +112,28 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 
 // podFiles are the files of a container, by path: of the image, of the kubelet, of its service account.
 func (l *Lab) podFiles(ctx context.Context, r PodRun) (map[string]string, error) {
-	own, err := l.accountToken(ctx, r.Pod, "")
-	if err != nil {
-		return nil, err
-	}
-	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
-	files := map[string]string{
-		account + "token": own, account + "ca.crt": string(l.plane.CA), account + "namespace": r.Pod.Namespace,
-		"etc/resolv.conf": "nameserver " + l.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
-	}
-	if r.Role != "" {
-		if files[strings.TrimPrefix(webIdentityToken, "/")], err = l.accountToken(ctx, r.Pod, "sts.amazonaws.com"); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
-// webIdentityToken is where the webhook of EKS puts the token of IRSA.
-const webIdentityToken = "/var/run/secrets/eks.amazonaws.com/serviceaccount/token"
-
-// accountToken asks for a token of the pod's service account for an audience; empty: the API server.
-func (l *Lab) accountToken(ctx context.Context, pod corev1.PodTemplateSpec, audience string) (string, error) {
 	life := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
-	if audience != "" {
-		request.Spec.Audiences = []string{audience}
-	}
-	token, err := l.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	token, err := l.Kube.CoreV1().ServiceAccounts(r.Pod.Namespace).CreateToken(ctx, r.Pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", pod.Namespace, pod.Spec.ServiceAccountName, err)
+		return nil, fmt.Errorf("ask for a token of service account %s/%s: %w", r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, err)
 	}
-	return token.Status.Token, nil
+	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
+	return map[string]string{
+		account + "token": token.Status.Token, account + "ca.crt": string(l.plane.CA), account + "namespace": r.Pod.Namespace,
+		"etc/resolv.conf": "nameserver " + l.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
+	}, nil
 }
 
 // podEnv is a container's environment, and nothing of this process's.
-func podEnv(r PodRun, region string) ([]string, error) {
+func (l *Lab) podEnv(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress, "KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
 	if r.Role != "" {
-		env = append(env, "AWS_ROLE_ARN="+r.Role, "AWS_WEB_IDENTITY_TOKEN_FILE="+webIdentityToken, "AWS_STS_REGIONAL_ENDPOINTS=regional", "AWS_REGION="+region)
+		session, err := l.assume(r.Role)
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, "AWS_REGION="+l.Region, "AWS_ACCESS_KEY_ID="+session.AccessKey, "AWS_SECRET_ACCESS_KEY="+session.SecretKey, "AWS_SESSION_TOKEN="+session.Token)
 	}
 	c := r.Pod.Spec.Containers[0]
 	for _, e := range c.Env {

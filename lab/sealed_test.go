@@ -1,0 +1,257 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// TestSealed runs the controllers of the chart as the kubelet would, and takes away what a cluster may not have: cluster DNS, instance
+// metadata, Pod Identity, a root file system that can be written to, a user id that is known, every capability. They start, buy a node,
+// it joins and a pod runs. Then each of the two is killed while a machine that it has launched has not been heard of: the other goes
+// on within the time of the lease, and no machine is bought twice.
+func TestSealed(t *testing.T) {
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	l := own(t, lab.Options{Bare: true})
+	if err := l.PodPossible(); err != nil {
+		t.Skipf("pods cannot be run as processes here: %v", err)
+	}
+	user := 1_000_000 + rand.IntN(1_000_000) // as OpenShift gives: an id that no image knows
+	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
+	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
+	in.systemNodes()
+	in.makeNamespace()
+	in.run("install", "joiner", chartFolder(t), "-n", chartHome, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
+		"--set", fmt.Sprintf("podSecurityContext.runAsUser=%d,podSecurityContext.runAsGroup=%d,podSecurityContext.fsGroup=%d", user, user, user))
+	s := &sealed{installation: in, silence: &silence{to: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
+	s.template = in.podTemplate()
+	s.start("joiner-a", "joiner-b") // at the same moment: both find that the definitions are missing
+	s.trapsWork()
+	name := namespaced(t, l)
+	apply(t, l, onePerNode(l, name, 1)...)
+	allRun(t, l, name, 1, time.Minute)
+	for _, p := range s.pods {
+		s.hasNoRights(p)
+	}
+
+	for i, next := range []string{"joiner-c", "joiner-d"} {
+		s.killedInFlight(name, i+2)
+		s.start(next)
+	}
+	eachHasOne(t, l, name, 3)
+	for _, p := range s.all {
+		if strange := s.strangers(p); len(strange) > 0 {
+			t.Errorf("pod %s called what is not there: %v", p.Name, strange)
+		}
+	}
+	noRefusals(t, l, chartHome, "joiner")
+}
+
+// sealed is an installation whose controllers run in cells.
+type sealed struct {
+	*installation
+	template corev1.PodTemplateSpec
+	silence  *silence
+	pods     map[string]*lab.Pod // that run, by name
+	all      map[string]*lab.Pod // that ever ran
+}
+
+// podTemplate is what the API server has of the chart's pods: all defaults are in it.
+func (in *installation) podTemplate() corev1.PodTemplateSpec {
+	in.t.Helper()
+	var d appsv1.Deployment
+	if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Namespace: chartHome, Name: "joiner"}, &d); err != nil {
+		in.t.Fatal(err)
+	}
+	template := d.Spec.Template
+	template.Namespace = chartHome
+	return template
+}
+
+// runPod starts a pod without waiting for it.
+func (s *sealed) runPod(name, role string, env ...string) *lab.Pod {
+	s.t.Helper()
+	user := s.template.Spec.SecurityContext.RunAsUser
+	p, err := s.l.RunPod(s.t.Context(), lab.PodRun{
+		Pod: s.template, Name: name, User: int(*user), Path: s.d.path, Role: role, Env: env, AWS: s.silence,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(p.Kill)
+	return p
+}
+
+// start starts pods of the Deployment and waits until their probes succeed.
+func (s *sealed) start(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		p := s.runPod(name, lab.ControllerRole)
+		s.pods[name], s.all[name] = p, p
+	}
+	for _, name := range names {
+		if err := s.pods[name].WaitReady(s.t.Context()); err != nil {
+			s.t.Fatalf("%v\nit called %q, of which nobody is there", err, s.strangers(s.pods[name]))
+		}
+	}
+}
+
+func (s *sealed) strangers(p *lab.Pod) []string {
+	s.t.Helper()
+	strange, err := p.Strangers()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strange
+}
+
+// trapsWork makes sure that whoever asks for a name, or for instance metadata, is noted: that nobody was means nothing otherwise.
+func (s *sealed) trapsWork() {
+	s.t.Helper()
+	for what, p := range map[string]*lab.Pod{
+		"tcp 169.254.169.254:80":     s.runPod("joiner-regionless", ""),
+		"udp 53 aws.example.invalid": s.runPod("joiner-by-name", lab.ControllerRole, "AWS_ENDPOINT_URL=http://aws.example.invalid."),
+	} {
+		within(s.t, s.l, 30*time.Second, what+" to be called", func(context.Context) (bool, error) {
+			strange, err := p.Strangers()
+			if err == nil && !slices.Contains(strange, what+"\n") {
+				err = fmt.Errorf("it called %q, and says\n%s", strange, p.Tail(5))
+			}
+			return err == nil, err
+		})
+		p.Kill()
+	}
+}
+
+// hasNoRights checks with the kernel that a pod's process is what the pod says of it.
+func (s *sealed) hasNoRights(p *lab.Pod) {
+	s.t.Helper()
+	fields, mounts, err := p.Status()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	user := int(*s.template.Spec.SecurityContext.RunAsUser)
+	if outside := os.Geteuid(); outside != 0 {
+		user = outside // what the cell calls by the other number
+	}
+	four := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", user), 4), "\t")
+	for field, want := range map[string]string{
+		"Uid": four, "Gid": four, "Groups": "", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000", "NoNewPrivs": "1",
+	} {
+		if field == "Gid" && os.Geteuid() != 0 || field == "Groups" && os.Geteuid() != 0 {
+			continue
+		}
+		if fields[field] != want {
+			s.t.Errorf("pod %s has %s %q, want %q", p.Name, field, fields[field], want)
+		}
+	}
+	isReadOnly := false
+	for line := range strings.Lines(mounts) {
+		// "id parent device root where options …"
+		if f := strings.Fields(line); len(f) > 5 && f[4] == "/" {
+			isReadOnly = slices.Contains(strings.Split(f[5], ","), "ro")
+		}
+	}
+	if !isReadOnly || strings.Count(mounts, "\n") != 1 {
+		s.t.Errorf("pod %s has more than a root that is read-only:\n%s", p.Name, mounts)
+	}
+}
+
+// killedInFlight kills the controller that acts when it has launched a machine and has not been told so, and checks that the other
+// takes over in time and goes on with that machine. want is how many pods there are then, each with a node.
+func (s *sealed) killedInFlight(name string, want int) {
+	s.t.Helper()
+	leader, life := s.lease()
+	if s.pods[leader] == nil {
+		s.t.Fatalf("%q holds the lease, want one of %v", leader, slices.Collect(maps.Keys(s.pods)))
+	}
+	held := s.silence.next()
+	scale(s.t, s.l, name, "one-per-node", want)
+	select {
+	case <-held:
+	case <-time.After(30 * time.Second):
+		s.t.Fatalf("nothing was launched\n%s", s.l.Evidence(context.Background()))
+	}
+	if now := len(bought(s.l, name)); now != want {
+		s.t.Errorf("%d machines when the controller is killed, want %d", now, want)
+	}
+	s.pods[leader].Kill()
+	killed := time.Now()
+	delete(s.pods, leader)
+	within(s.t, s.l, life+10*time.Second, "the other controller to take the lease", func(context.Context) (bool, error) {
+		holder, _ := s.lease()
+		return s.pods[holder] != nil, nil
+	})
+	s.t.Logf("%s was killed; the other acts after %.1f s, the lease is for %s", leader, time.Since(killed).Seconds(), life)
+	allRun(s.t, s.l, name, want, time.Minute)
+	if now := len(bought(s.l, name)); now != want {
+		s.t.Errorf("%d machines were bought, want %d: one was bought twice", now, want)
+	}
+}
+
+// lease is the pod that holds the lease, and for how long it may be silent.
+func (s *sealed) lease() (holder string, life time.Duration) {
+	s.t.Helper()
+	var lease coordinationv1.Lease
+	if err := s.l.Client.Get(s.t.Context(), client.ObjectKey{Namespace: chartHome, Name: "karpenter-leader-election"}, &lease); err != nil {
+		s.t.Fatal(err)
+	}
+	holder, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return holder, time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+}
+
+// silence passes calls to AWS on. When it is asked to, it carries out the next launch and does not say so to who asked for it.
+type silence struct {
+	to   http.Handler
+	held atomic.Pointer[chan struct{}]
+}
+
+// next has the next launch go unanswered, and returns what is closed when it has been carried out.
+func (s *silence) next() <-chan struct{} {
+	held := make(chan struct{})
+	s.held.Store(&held)
+	return held
+}
+
+// ServeHTTP passes a call on.
+func (s *silence) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // it died while it wrote
+	}
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	if awsWrite(q, body) != "ec2:CreateFleet" {
+		s.to.ServeHTTP(w, q)
+		return
+	}
+	held := s.held.Swap(nil)
+	if held == nil {
+		s.to.ServeHTTP(w, q)
+		return
+	}
+	s.to.ServeHTTP(httptest.NewRecorder(), q)
+	close(*held)
+	<-q.Context().Done() // until the controller is dead
+	panic(http.ErrAbortHandler)
+}
