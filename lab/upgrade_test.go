@@ -1,0 +1,178 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/api/crds"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// newFields are fields of today's definitions that those of the version before do not have in these tests: by definition, below the schema.
+var newFields = map[string][]string{
+	"nodepools.karpenter.sh":           {"status", "nodeClassObservedGeneration"},
+	"nodeclaims.karpenter.sh":          {"status", "lastPodEventTime"},
+	"ec2nodeclasses.karpenter.k8s.aws": {"spec", "context"},
+}
+
+// bringOlder brings the definitions as the version before this one had them: of the revision before, without the new fields, and with a
+// printer column that is no more.
+func (in *installation) bringOlder() {
+	in.t.Helper()
+	for _, m := range crds.Manifests() {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(m.YAML), &object.Object); err != nil {
+			in.t.Fatal(err)
+		}
+		if earlier := crds.Revision() - 1; earlier > 0 { // before the first there was no mark
+			annotations := object.GetAnnotations()
+			annotations[crds.KeyRevision] = strconv.Itoa(earlier)
+			object.SetAnnotations(annotations)
+		}
+		versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		version := versions[0].(map[string]any)
+		columns, _ := version["additionalPrinterColumns"].([]any)
+		version["additionalPrinterColumns"] = append(columns, map[string]any{"name": "Once", "type": "string", "jsonPath": ".metadata.name"})
+		if field := newFields[m.Name]; field != nil {
+			unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", field[0], "properties", field[1])
+		}
+		if err := unstructured.SetNestedSlice(object.Object, versions, "spec", "versions"); err != nil {
+			in.t.Fatal(err)
+		}
+		config := client.ApplyConfigurationFromUnstructured(object)
+		if err := in.l.Client.Apply(in.t.Context(), config, client.FieldOwner("joiner"), client.ForceOwnership); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	for _, m := range crds.Manifests() {
+		in.d.until("definition "+m.Name+" to be served", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+			return slices.ContainsFunc(c.Status.Conditions, func(is apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return is.Type == apiextensionsv1.Established && is.Status == apiextensionsv1.ConditionTrue
+			})
+		})
+		if in.hasNewField(in.d.get(m.Name)) == (newFields[m.Name] != nil) {
+			in.t.Fatalf("definition %s is not that of an earlier version", m.Name)
+		}
+	}
+}
+
+func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition) bool {
+	field := newFields[c.Name]
+	if field == nil {
+		return true
+	}
+	_, ok := c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[field[0]].Properties[field[1]]
+	return ok
+}
+
+// upgrade upgrades to the chart of today, and checks that the definitions are brought and that nothing happens to any node.
+func (in *installation) upgrade(pool string) {
+	in.t.Helper()
+	before, calls := in.fleetOf(pool), in.l.Emulator.Calls()
+	if len(before) < 5 || calls["ec2:CreateFleet"] == 0 {
+		in.t.Fatalf("only %d nodes: %v, by these calls: %v", len(before), before, calls)
+	}
+	in.run("upgrade", "joiner", chartFolder(in.t), "-n", chartHome, "--wait", "--timeout", "90s",
+		"--reset-then-reuse-values", "--set", "crds.apply=true", "--set", "logLevel=debug")
+	in.stop()
+	in.start()
+	for _, m := range crds.Manifests() {
+		in.d.until("definition "+m.Name+" to be brought", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+			columns := c.Spec.Versions[0].AdditionalPrinterColumns
+			return c.Annotations[crds.KeyRevision] == strconv.Itoa(crds.Revision()) && in.hasNewField(c) &&
+				!slices.ContainsFunc(columns, func(p apiextensionsv1.CustomResourceColumnDefinition) bool { return p.Name == "Once" })
+		})
+	}
+	in.thoughtAgain(pool)
+	if d := cmp.Diff(before, in.fleetOf(pool)); d != "" {
+		in.t.Errorf("the upgrade changed nodes (-before +after):\n%s", d)
+	}
+	// What was launched is in the fleet; a launch that was only tried (a dry run) is a call, too.
+	if ended := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; ended != 0 {
+		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances", ended)
+	}
+}
+
+// thoughtAgain waits until a new controller has looked at each claim of a pool, and has judged which of its nodes may be disrupted.
+func (in *installation) thoughtAgain(pool string) {
+	in.t.Helper()
+	claims, _ := claimsOf(in.t, in.l, pool)
+	within(in.t, in.l, 30*time.Second, "the new version to judge the nodes", func(context.Context) (bool, error) {
+		for _, c := range in.runs {
+			looks, _ := seriesOf(in.t, c.Metrics, "controller_runtime_reconcile_total", `controller="nodeclaim.lifecycle"`)
+			_, judged := seriesOf(in.t, c.Metrics, "karpenter_nodepools_allowed_disruptions", `nodepool="`+pool+`"`)
+			if looks >= float64(len(claims)) && judged {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+}
+
+// seriesOf is the sum of a metric's series that have a label on a page of metrics, and whether there is one.
+func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, label) {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			t.Fatalf("read metric %q: %v", line, err)
+		}
+		sum, found = sum+value, true
+	}
+	return sum, found
+}
+
+// fleetOf says of each node of a pool what an upgrade must leave as it is: claim, Node, instance, each by its own id, and whether it drifts.
+func (in *installation) fleetOf(pool string) map[string]string {
+	in.t.Helper()
+	claims, _ := claimsOf(in.t, in.l, pool)
+	instances := bought(in.l, pool)
+	out := map[string]string{}
+	for _, c := range claims {
+		var node corev1.Node
+		if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil {
+			in.t.Fatal(err)
+		}
+		at := slices.IndexFunc(instances, func(i world.Instance) bool { return "aws:///"+i.Zone+"/"+i.ID == c.Status.ProviderID })
+		if at < 0 {
+			in.t.Fatalf("claim %s has no instance %s", c.Name, c.Status.ProviderID)
+		}
+		out[c.Name] = fmt.Sprint(c.UID, " ", c.Status.ProviderID, " deleted: ", c.DeletionTimestamp != nil, ", drifts: ", c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted),
+			"; node ", node.Name, " ", node.UID, " ", node.Spec.ProviderID, " deleted: ", node.DeletionTimestamp != nil, " taints: ", node.Spec.Taints,
+			"; instance alive: ", instances[at].Alive())
+	}
+	for _, i := range instances {
+		out[i.ID] = fmt.Sprint("alive: ", i.Alive(), " ", slices.Sorted(maps.Keys(i.Tags)))
+	}
+	return out
+}
