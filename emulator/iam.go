@@ -24,6 +24,8 @@ func iamActions() map[string]action {
 		"DetachRolePolicy":              op(detachRolePolicy),
 		"ListAttachedRolePolicies":      op(listAttachedRolePolicies),
 		"ListRolePolicies":              op(listRolePolicies),
+		"PutRolePolicy":                 op(putRolePolicy),
+		"UpdateAssumeRolePolicy":        op(updateAssumeRolePolicy),
 		"CreateInstanceProfile":         op(createInstanceProfile),
 		"GetInstanceProfile":            op(getInstanceProfile),
 		"ListInstanceProfiles":          op(listInstanceProfiles),
@@ -194,10 +196,28 @@ type rolePoliciesOut struct {
 	IsTruncated bool
 }
 
-// listRolePolicies lists inline policies, of which there are none.
+// listRolePolicies lists inline policies.
 func listRolePolicies(c *call, in *rolePolicyIn) (rolePoliciesOut, error) {
-	_, err := c.account().Role(in.RoleName)
-	return rolePoliciesOut{PolicyNames: []string{}}, err
+	r, err := c.account().Role(in.RoleName)
+	return rolePoliciesOut{PolicyNames: append([]string{}, r.Inline()...)}, err
+}
+
+type putRolePolicyIn struct{ RoleName, PolicyName, PolicyDocument string }
+
+func putRolePolicy(c *call, in *putRolePolicyIn) (none, error) {
+	if in.PolicyName == "" {
+		return none{}, required("policyName")
+	}
+	return none{}, c.account().PutRolePolicy(in.RoleName, in.PolicyName, in.PolicyDocument)
+}
+
+type updateTrustIn struct{ RoleName, PolicyDocument string }
+
+func updateAssumeRolePolicy(c *call, in *updateTrustIn) (none, error) {
+	if in.PolicyDocument == "" {
+		return none{}, required("policyDocument")
+	}
+	return none{}, c.account().UpdateTrust(in.RoleName, in.PolicyDocument)
 }
 
 // tagMap makes a map of tags.

@@ -99,6 +99,9 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (Session, erro
 	if p.Role == "" {
 		return Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s holds no role", instanceID, p.Name)
 	}
+	if r, err := a.Role(p.Role); err == nil && !r.forInstances() {
+		return Session{}, fmt.Errorf("read credentials of instance %s: EC2 may not assume role %s, by its trust policy", instanceID, p.Role)
+	}
 	if s := m.session; s != nil && s.Identity.Role == p.Role && now.Before(s.Expires.Add(-sessionLife/2)) {
 		return *s, nil
 	}

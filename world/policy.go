@@ -77,11 +77,12 @@ func (a *Account) DeletePolicy(arn string) error {
 	return nil
 }
 
-// Judged says whether the policies of a role are looked at: as soon as one of the account's own is attached. A role that has
+// Judged says whether the policies of a role are looked at: as soon as one of the account's own is attached, or it has one
+// of its own. A role that has
 // none, or only AWS's, whose texts this world does not know, may do everything; in life it is the other way round.
 func (a *Account) Judged(role string) bool {
 	r := a.roles[role]
-	return r != nil && slices.ContainsFunc(r.Policies, func(arn string) bool { return a.policies[arn] != nil })
+	return r != nil && (len(r.inline) > 0 || slices.ContainsFunc(r.Policies, func(arn string) bool { return a.policies[arn] != nil }))
 }
 
 // Judge says what the policies of a role, which is Judged, say of a request.
@@ -92,6 +93,9 @@ func (a *Account) Judge(role string, r permit.Request) permit.Verdict {
 			if p := a.policies[arn]; p != nil {
 				policies = append(policies, p.read)
 			}
+		}
+		for _, name := range known.Inline() {
+			policies = append(policies, known.inline[name])
 		}
 	}
 	return permit.Judge(policies, r)

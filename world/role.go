@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/permit"
 )
 
 // Role is an IAM role.
@@ -17,6 +19,16 @@ type Role struct {
 	CreatedAt   time.Time
 	Tags        map[string]string
 	Policies    []string // ARNs of the managed policies attached, sorted
+
+	inline map[string]permit.Policy // policies of its own, by name
+}
+
+// Inline returns the names of the role's own policies, sorted.
+func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
+
+// forInstances reports whether EC2 may give the role to instances, by its trust policy. A role without one is for whoever asks.
+func (r Role) forInstances() bool {
+	return r.TrustPolicy == "" || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
 }
 
 // Profile is an instance profile: what gives an instance its role.
@@ -110,6 +122,35 @@ func (a *Account) DetachPolicy(role, policyARN string) error {
 		return refuseWith(404, "NoSuchEntity", "Policy %s was not found.", policyARN)
 	}
 	r.Policies = slices.DeleteFunc(slices.Clone(r.Policies), func(p string) bool { return p == policyARN })
+	return nil
+}
+
+// PutRolePolicy gives a role a policy of its own, in place of an older one of that name.
+func (a *Account) PutRolePolicy(role, name, document string) error {
+	r := a.roles[role]
+	if r == nil {
+		return noRole(role)
+	}
+	read, err := permit.Read([]byte(document))
+	if err != nil {
+		return refuse("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
+	}
+	inline := maps.Clone(r.inline)
+	if inline == nil {
+		inline = map[string]permit.Policy{}
+	}
+	inline[name] = read
+	r.inline = inline
+	return nil
+}
+
+// UpdateTrust replaces the trust policy of a role.
+func (a *Account) UpdateTrust(role, document string) error {
+	r := a.roles[role]
+	if r == nil {
+		return noRole(role)
+	}
+	r.TrustPolicy = document
 	return nil
 }
 
