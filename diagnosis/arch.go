@@ -55,7 +55,7 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 			before = fmt.Sprintf("%d types", total(p.Steps[i-1]))
 		}
 		return []Finding{broken(subject, Certain, "no instance type is left after the requirement %s, and there were %s before it", p.Steps[i].Name, before).
-			with(stepsLine(p.Steps)).mend(fmt.Sprintf("kubectl edit nodepool %s   # loosen %s in spec.template.spec.requirements", p.Name, p.Steps[i].Name))}
+			with(stepsLine(p.Steps)).mend(p.without(p.Steps[i].Name))}
 	}
 	var out []Finding
 	for _, arch := range p.architectures() {
@@ -64,7 +64,7 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 		}
 		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Left[arch] == 0 })
 		out = append(out, suspicious(subject, Certain, "of the architecture %s that it allows, no instance type is left after the requirement %s", arch, p.Steps[i].Name).
-			with(stepsLine(p.Steps)).mend(fmt.Sprintf("kubectl edit nodepool %s   # add types or families of %s, or take %s out of %s", p.Name, arch, arch, labelArch)))
+			with(stepsLine(p.Steps)).mend(p.only(arch, last)))
 	}
 	return out
 }
@@ -259,12 +259,18 @@ func (d *desk) noSuchLabel(pod Pod, key, value string) Finding {
 				best = p
 			}
 		}
+		if slices.ContainsFunc(p.Requirements, func(r Requirement) bool { return r.Key == key }) {
+			best = p
+		}
 	}
 	for k := range best.Labels {
 		if strings.EqualFold(k, key) && k != key || best.Labels[k] == value {
 			f = f.with(fmt.Sprintf("NodePool %s has %s=%s", best.Name, k, best.Labels[k]))
 			break
 		}
+	}
+	if i := slices.IndexFunc(best.Requirements, func(r Requirement) bool { return r.Key == key }); i >= 0 {
+		return f.with(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).mend(best.admit(i, value))
 	}
 	return f.mend(fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"template":{"metadata":{"labels":{"%s":"%s"}}}}}'`, best.Name, key, value))
 }

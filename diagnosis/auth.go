@@ -164,7 +164,7 @@ func judgeAuthMap(d *desk) []Finding {
 	if problem := d.AuthMap.Value.Problem; problem != "" {
 		f := broken("", Certain, "aws-auth cannot be read, so it maps nobody: %s", problem).
 			with(d.AuthMap.Source, d.modeLine()).with(lines(d.of("", Unauthorized))...).explaining(Unauthorized).
-			mend("kubectl -n kube-system edit configmap aws-auth   # correct mapRoles: a list of rolearn, username and groups")
+			mend(d.mapAnew()...)
 		if d.Cluster.Value.api() {
 			f.Verdict, f.Certainty = Suspicious, Certain
 		}
@@ -191,6 +191,23 @@ func judgeAuthMap(d *desk) []Finding {
 		}
 		return []Finding{f}
 	})
+}
+
+// mapAnew are the commands that keep the text of an aws-auth that cannot be read, and map the node roles, which is what nodes need.
+func (d *desk) mapAnew() []string {
+	var text strings.Builder
+	done := map[string]bool{}
+	for _, c := range d.Classes.Value {
+		if role, _ := d.nodeRole(c); role != "" && !done[role] {
+			done[role] = true
+			d.nodeRow(role).write(&text)
+		}
+	}
+	if text.Len() == 0 {
+		return []string{"kubectl -n kube-system edit configmap aws-auth   # correct mapRoles: a list of rolearn, username and groups"}
+	}
+	return []string{"kubectl -n kube-system get configmap aws-auth -o yaml > aws-auth-before.yaml   # correct its other rows, and add them again",
+		d.patchMap(text.String())}
 }
 
 // mapLine is who is mapped, as a line.

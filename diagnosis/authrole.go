@@ -119,6 +119,8 @@ func judgePassRole(d *desk) []Finding {
 		may, asked := d.PassRole[role]
 		mine := slices.DeleteFunc(slices.Clone(denied), func(l string) bool { return !strings.Contains(l, roleName(role)) })
 		switch {
+		case d.isControllers(role):
+			return nil // AUTH-5 says so: it is no role to be passed
 		case len(mine) > 0, asked && may.Known() && !may.Value:
 			return []Finding{broken(subject, Certain, "the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", roleName(role)).
 				with(may.Source).with(mine...).mend(d.passRoleFix(role)...)}

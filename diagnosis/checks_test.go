@@ -70,7 +70,7 @@ func authFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				row(s, good)
 				s.e.AuthMap.Value = AuthMap{Raw: "- x", Problem: "line 1: not a list"}
-			}, cause: "cannot be read", fix: "kubectl -n kube-system edit"},
+			}, cause: "cannot be read", fix: "get configmap aws-auth -o yaml > aws-auth-before.yaml"},
 			{breaks: func(s *situation) { row(s, good); m := good; m.Username = "x"; row(s, m) }, cause: "2 rows", fix: "patch configmap", hint: true},
 		},
 		"AUTH-4": {{breaks: func(s *situation) {

@@ -183,7 +183,7 @@ func judgeNetworksOwner(d *desk) []Finding {
 		for _, g := range d.groups(c.Groups) {
 			if other := d.otherOwner(g.Tags); other != "" {
 				out = append(out, suspicious(subject, Likely, "its security group %s belongs to cluster %s, by its tags", g.ID, other).with(d.Groups.Source).
-					mend("kubectl edit ec2nodeclass "+c.Name+"   # narrow spec.securityGroupSelectorTerms to this cluster's groups"))
+					mend(d.ownGroups(c)+"   # narrow it to this cluster's groups"))
 			}
 		}
 		for _, id := range c.Subnets {

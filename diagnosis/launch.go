@@ -31,6 +31,8 @@ func launchChecks() []Check {
 		}),
 		{ID: "LAUNCH-6", Title: "volumes are large enough for their images", Layer: LayerLaunch, judge: judgeVolumes},
 		{ID: "LAUNCH-7", Title: "user data fits", Layer: LayerLaunch, judge: judgeDataSize},
+		{ID: "LAUNCH-8", Title: "the EC2NodeClass selects subnets, security groups and images that are there", Layer: LayerLaunch, judge: judgeSelection},
+		{ID: "LAUNCH-9", Title: "the NodePool's EC2NodeClass is there", Layer: LayerPlan, judge: judgeClassRef},
 	}
 }
 
@@ -73,8 +75,8 @@ func judgeProfile(d *desk) []Finding {
 		subject := "EC2NodeClass " + c.Name
 		p, asked := d.Profiles[c.Profile]
 		switch {
-		case c.Profile == "" && c.Role != "" || !asked:
-			out = append(out, fine(subject)) // the controller makes it
+		case c.Role != "" || !asked:
+			out = append(out, fine(subject)) // the controller makes it, and removes it with the class
 		case c.Profile != "" && p.Is(Missing):
 			f := broken(subject, Certain, "instance profile %s does not exist", c.Profile).with(p.Source).with(d.messages("instance profile", c.Profile)...).explaining(NoCredentials)
 			out = append(out, f.mend("aws iam create-instance-profile --instance-profile-name "+c.Profile,

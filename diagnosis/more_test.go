@@ -88,6 +88,24 @@ func launchFaults() map[string][]fault {
 		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1"}},
 		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: "volumeSize: at least 20Gi"}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
 		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"), cause: "larger than the 16384", fix: "shorten"}},
+		"LAUNCH-8": {
+			{breaks: lost("SubnetsReady", "SubnetsNotFound"), cause: "selects no subnet", fix: "select subnets with more addresses"},
+			{breaks: func(s *situation) {
+				lost("SubnetsReady", "SubnetsNotFound")(s)
+				s.e.Subnets.Value = append(s.e.Subnets.Value, Subnet{ID: "subnet-9", VPC: "vpc-1", Zone: "b", Free: 1000})
+				s.e.Routes.Value = append(s.e.Routes.Value, RouteTable{ID: "rtb-9", Subnets: []string{"subnet-9"}, Routes: []Route{{To: "0.0.0.0/0", Target: "nat-1"}}})
+			}, cause: "selects no subnet", fix: `"subnetSelectorTerms":[{"id":"subnet-9"}]`},
+			{breaks: lost("SecurityGroupsReady", "SecurityGroupsNotFound"), cause: "selects no security group", fix: `"securityGroupSelectorTerms":[{"id":"sg-cluster"}]`},
+			{breaks: lost("AMIsReady", "AMINotFound"), cause: "selects no image", fix: `"alias":"al2023@latest"`},
+		},
+		"LAUNCH-9": {{breaks: func(s *situation) { s.pool().Class = "other" }, cause: "names the EC2NodeClass other, and there is none", fix: `"nodeClassRef":{"name":"default"}`}},
+	}
+}
+
+// lost makes a condition of the class say that nothing was found.
+func lost(condition, reason string) func(*situation) {
+	return func(s *situation) {
+		s.class().Conditions = append(s.class().Conditions, Condition{Type: condition, Status: "False", Reason: reason, Message: "found nothing"})
 	}
 }
 

@@ -319,44 +319,6 @@ func (d *desk) lackingEndpoints() []string {
 	return out
 }
 
-// judgeAddresses: instances and pods take addresses.
-func judgeAddresses(d *desk) []Finding {
-	if gap, ok := d.Classes.gap("the EC2NodeClasses"); ok {
-		return []Finding{gap}
-	}
-	if gap, ok := d.Subnets.gap("the subnets"); ok {
-		return []Finding{gap}
-	}
-	said := append(d.messages("InsufficientFreeAddressesInSubnet"), d.messages("failed to assign an IP address")...)
-	var out []Finding
-	for _, c := range d.Classes.Value {
-		free, full := 0, []string{}
-		for _, s := range d.Subnets.Value {
-			if !slices.Contains(c.Subnets, s.ID) {
-				continue
-			}
-			free += s.Free
-			if s.Free < fewAddresses {
-				full = append(full, fmt.Sprintf("%s (%d free)", s.ID, s.Free))
-			}
-		}
-		subject := "EC2NodeClass " + c.Name
-		fix := "kubectl edit ec2nodeclass " + c.Name + "   # select subnets with more addresses in spec.subnetSelectorTerms"
-		switch {
-		case len(c.Subnets) > 0 && free < fewAddresses:
-			out = append(out, broken(subject, Certain, "its subnets are full: %s", strings.Join(full, ", ")).with(d.Subnets.Source).with(said...).mend(fix))
-		case len(full) > 0 && len(said) > 0:
-			out = append(out, suspicious(subject, Likely, "some of its subnets are full: %s", strings.Join(full, ", ")).with(d.Subnets.Source).with(said...).mend(fix))
-		default:
-			out = append(out, fine(subject))
-		}
-	}
-	return out
-}
-
-// fewAddresses is how many free ones do not carry a node with its pods.
-const fewAddresses = 4
-
 // judgeCustomNetworking: pods in subnets of their own take an interface away from every node.
 func judgeCustomNetworking(d *desk) []Finding {
 	if gap, ok := d.Daemons.gap("the DaemonSets"); ok {
