@@ -72,10 +72,10 @@ func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
 		}
 	}
 	l.AL2Image = l.Estate.Region.RegisterImage(world.Image{
-		Name: "own-eks-node-al2-" + kubernetesMinor(), Description: "Amazon Linux 2, made by the account itself",
+		Name: "own-eks-node-al2-" + KubernetesMinor(), Description: "Amazon Linux 2, made by the account itself",
 		Architecture: "x86_64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 		Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
-		Family:  "AL2", Variant: "standard", Version: kubernetesMinor(),
+		Family:  "AL2", Variant: "standard", Version: KubernetesMinor(),
 	}).ID
 	return nil
 }
@@ -117,7 +117,7 @@ func (l *Lab) registerCluster(issuer string) error {
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		_, err = w.Region(l.Account, l.Region).CreateCluster(now, world.Cluster{
-			Name: l.Cluster, Version: kubernetesMinor(), Endpoint: l.plane.URL,
+			Name: l.Cluster, Version: KubernetesMinor(), Endpoint: l.plane.URL,
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
 			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,
 			RoleARN: l.RoleARN("eksClusterRole"),
@@ -135,8 +135,8 @@ func (l *Lab) RoleARN(name string) string {
 	return "arn:" + world.Partition(l.Region) + ":iam::" + l.Account + ":role/" + name
 }
 
-// kubernetesMinor is the control plane's version as EKS writes it: "1.36".
-func kubernetesMinor() string {
+// KubernetesMinor is the control plane's version as EKS writes it: "1.36".
+func KubernetesMinor() string {
 	parts := strings.Split(strings.TrimPrefix(component.Version, "v"), ".")
 	return parts[0] + "." + parts[1]
 }

@@ -47,7 +47,7 @@ type Fault struct {
 
 // All returns all faults, in the order of a node's life.
 func All() []Fault {
-	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), planFaults())
+	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), planFaults(), bootFaults(), armFaults(), classFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range diagnosis.Checks() {
 		layers[c.ID] = c.Layer
@@ -65,4 +65,3 @@ func Find(name string) (Fault, error) {
 	}
 	return Fault{}, fmt.Errorf("there is no fault %q: `lab fault list` has them all", name)
 }
-

@@ -68,7 +68,7 @@ func root(begun *bool) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
-	cmd.AddCommand(up(), kubeconfig(), showDemo())
+	cmd.AddCommand(up(), kubeconfig(), showDemo(), playFault(), diagnosisReport())
 	return cmd
 }
 

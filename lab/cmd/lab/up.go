@@ -13,6 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/trouble"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -86,6 +87,9 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 		return err
 	}
 	defer l.Close()
+	if err := trouble.Serve(ctx, l); err != nil {
+		return err
+	}
 	var ended <-chan struct{} // nil: there is no controller that could end
 	var controller *lab.Controller
 	if f.joiner != "" {

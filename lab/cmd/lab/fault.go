@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/process"
+	"github.com/joiner-sh/joiner/lab/trouble"
+)
+
+// playFault is lab fault: it breaks the newest running lab.
+func playFault() *cobra.Command {
+	undo := false
+	cmd := &cobra.Command{
+		Use: "fault NAME", Short: "break the newest running lab, for joiner doctor to find out; `lab fault list` tells the names",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+				return err
+			}
+			_, err := trouble.Find(args[0])
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			homes, err := process.Homes()
+			if err != nil {
+				return err
+			}
+			if len(homes) == 0 {
+				return errors.New("no lab is running: start one with `lab up --joiner PROGRAM`")
+			}
+			text, err := trouble.Ask(cmd.Context(), homes[0], args[0], undo)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&undo, "undo", false, "put right what the fault broke, and delete its objects")
+	cmd.AddCommand(&cobra.Command{
+		Use: "list", Short: "list all faults: name, the check that finds it, and what it does", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listFaults(cmd.OutOrStdout()) },
+	})
+	return cmd
+}
+
+func listFaults(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range trouble.All() {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Name, f.Check, f.What)
+	}
+	return table.Flush()
+}
+
+// diagnosisReport is lab diagnosis-report: it plays all faults, and writes what came of them.
+func diagnosisReport() *cobra.Command {
+	var joiner, path string
+	p := trouble.Plan{Labs: 2, Pairs: 12, Seed: 1}
+	cmd := &cobra.Command{
+		Use: "diagnosis-report", Short: "play all faults in labs of their own, and write what joiner doctor found", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if err := trouble.Tools(ctx); err != nil {
+				return err
+			}
+			var err error
+			if p.Joiner, err = lab.BuildJoiner(ctx, os.TempDir()); joiner != "" {
+				p.Joiner, err = joiner, nil
+			}
+			if err != nil {
+				return err
+			}
+			p.Faults = trouble.All()
+			p.Say = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+			report, err := trouble.Run(ctx, p)
+			if err != nil {
+				return err
+			}
+			if path != "" {
+				if err := os.WriteFile(path, []byte(report.Markdown()), 0o644); err != nil { //nolint:gosec // a page of documentation is for all to read
+					return fmt.Errorf("write the report: %w", err)
+				}
+			}
+			return conclude(cmd.OutOrStdout(), report)
+		},
+	}
+	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
+	cmd.Flags().StringVarP(&path, "output", "o", "", "write the report to this file, as Markdown")
+	cmd.Flags().IntVar(&p.Labs, "labs", p.Labs, "how many labs play side by side")
+	cmd.Flags().IntVar(&p.Pairs, "pairs", p.Pairs, "how many pairs of faults are played at once")
+	cmd.Flags().Uint64Var(&p.Seed, "seed", p.Seed, "draws the pairs")
+	return cmd
+}
+
+// conclude prints the numbers, and fails where one is not as it has to be.
+func conclude(out io.Writer, r trouble.Report) error {
+	s := r.Summary()
+	fmt.Fprintf(out, "%d faults: %d found first, %d at all, %d before the launch, %d mended; median %.1f s, worst %.1f s\n",
+		s.Faults, s.First, s.AtAll, s.Early, s.Mended, s.Median.Seconds(), s.Worst.Seconds())
+	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n", s.Both, s.Pairs, r.Calm.Scenes, s.Alarms)
+	short := r.Short()
+	for _, line := range short {
+		fmt.Fprintln(out, cmp.Or(line, "?"))
+	}
+	if len(short) > 0 {
+		return fmt.Errorf("%d things are not as they have to be", len(short))
+	}
+	return nil
+}

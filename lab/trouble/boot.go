@@ -1,0 +1,169 @@
+package trouble
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// healthyArgs are the arguments by which an image of one's own registers its nodes with the startup taint.
+const healthyArgs = "--kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
+
+// bootFaults are of user data.
+func bootFaults() []Fault {
+	taint := func(name, what, check, cause, args string, words ...string) Fault {
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Stays: true,
+			Break: custom(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) }), Hand: rewrite(words...)}
+	}
+	broken := func(name, what, check, cause string, change func(string) string, words ...string) Fault {
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Break: custom(change), Hand: rewrite(words...)}
+	}
+	replace := func(old, with string) func(string) string {
+		return func(text string) string { return strings.Replace(text, old, with, 1) }
+	}
+	return append(familyFaults(),
+		taint("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1", "taint karpenter.sh/unregistered", "", "--register-with-taints"),
+		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint", strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1), "karpenter.sh/unregistered:NoExecute"),
+		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint", strings.Replace(healthyArgs, "unregistered", "unregisterd", 1), "karpenter.sh/unregistered:NoExecute"),
+		taint("extra-args-with-equals", "--kubelet-extra-args=… is one word, which bootstrap.sh ignores", "TAINT-2", "only with its value as the next word",
+			strings.Replace(healthyArgs, "args '", "args='", 1), healthyArgs),
+		taint("extra-args-without-quotes", "the kubelet's arguments are several words, of which bootstrap.sh takes one", "TAINT-2", "",
+			"--kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute", "between one pair of single quotes"),
+		taint("taints-given-twice", "--register-with-taints is given twice, and the kubelet takes the last", "TAINT-2", "given again later",
+			strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:NoSchedule'", 1), "--register-with-taints"),
+		broken("quote-left-open", "a quote is not closed", "TAINT-2", "", replace("NoExecute'", "NoExecute"), "close"),
+		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2", "before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
+		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2", "lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
+		broken("no-shebang", "the script does not begin with #!", "TAINT-2", "", replace("#!/bin/bash\n", "")),
+		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2", "without the name of the cluster", func(text string) string {
+			return strings.Replace(text, "bootstrap.sh lab", "bootstrap.sh", 1)
+		}),
+		broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3", "has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote ")),
+		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3", "may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
+		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read", replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
+		broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7", "does not know its cluster", func(string) string { return "#!/bin/bash\necho hello\n" }),
+		broken("other-cluster", "the user data names another cluster", "BOOT-7", "the node asks for a token of the wrong cluster", replace("bootstrap.sh lab", "bootstrap.sh staging")),
+	)
+}
+
+// familyFaults are of user data that is merged with what Joiner writes.
+func familyFaults() []Fault {
+	own := func(f Fault, alias, text string, words ...string) Fault {
+		f.Break = func(_ context.Context, s *Scene) error {
+			s.Class.Spec.AMISelectorTerms, s.Class.Spec.UserData = []awsv1.AMISelectorTerm{{Alias: alias}}, &text
+			return nil
+		}
+		f.Hand = withoutData(words...)
+		return f
+	}
+	const al2023, bottlerocket = "al2023@latest", "bottlerocket@latest"
+	return []Fault{
+		own(Fault{Name: "nodeconfig-malformed", What: "AL2023: the NodeConfig in the user data is no YAML", Check: "TAINT-3", Cause: "is no NodeConfig"},
+			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
+		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "TAINT-3", Cause: "it is no TOML from here on"},
+			bottlerocket, "[settings.kubernetes\nmax-pods = 20\n"),
+		own(Fault{Name: "setting-of-wrong-type", What: "Bottlerocket: a setting has a value of the wrong type", Check: "TAINT-3", Cause: "max-pods"},
+			bottlerocket, "[settings.kubernetes]\nmax-pods = \"twenty\"\n"),
+		own(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "max-pod"},
+			bottlerocket, "[settings.kubernetes]\nmax-pod = 20\n"),
+		own(Fault{Name: "script-for-bottlerocket", What: "Bottlerocket: the user data is a shell script", Check: "BOOT-7", Cause: "Bottlerocket runs nothing"},
+			bottlerocket, "#!/bin/bash\necho hello\n"),
+		own(Fault{Name: "kubelet-setting-unknown", What: "AL2023: the NodeConfig sets a label that kubelets may not set", Check: "TAINT-3", Cause: "may not set the label"},
+			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --node-labels=node-role.kubernetes.io/worker=x\n"),
+		own(Fault{Name: "user-data-too-long", What: "the user data is longer than EC2 takes", Check: "LAUNCH-7", Cause: "bytes, and EC2 takes 16384"},
+			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that nobody reads on an instance\n", 400), "shorten spec.userData"),
+	}
+}
+
+// custom gives the scene an image of the account's own, and user data that makes it join but for a change.
+func custom(change func(string) string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		text, err := s.customData()
+		if err != nil {
+			return err
+		}
+		id, family := s.image("own-image-"+s.Name), "Custom"
+		text = change(text)
+		s.Class.Spec.AMIFamily, s.Class.Spec.UserData, s.Class.Spec.AMISelectorTerms = &family, &text, []awsv1.AMISelectorTerm{{ID: id}}
+		return nil
+	}
+}
+
+// customData is user data by which an image of the account's own joins as it should.
+func (s *Scene) customData() (string, error) {
+	text := ""
+	err := s.Cluster(func(c *world.Cluster) {
+		text = fmt.Sprintf("#!/bin/bash\nset -o xtrace\n/etc/eks/bootstrap.sh %s --b64-cluster-ca %s --apiserver-endpoint %s %s\n", c.Name, c.CA, c.Endpoint, healthyArgs)
+	})
+	return text, err
+}
+
+// image registers an image of the account's own, made from that of Amazon Linux 2.
+func (s *Scene) image(name string) (id string) {
+	s.Lab.Emulator.Do(func(_ *world.World, now time.Time) {
+		id = s.Lab.Estate.Region.RegisterImage(world.Image{
+			Name: name, Architecture: "x86_64", OwnerID: s.Lab.Account, CreatedAt: now, RootDevice: "/dev/xvda",
+			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
+			Family:  "Custom", Variant: "standard", Version: lab.KubernetesMinor(),
+		}).ID
+	})
+	return id
+}
+
+// rewrite corrects the user data as the fix says, which has to say all of the words.
+func rewrite(words ...string) func(context.Context, *Scene, string) error {
+	return func(ctx context.Context, s *Scene, fix string) error {
+		text, err := s.customData()
+		if err != nil {
+			return err
+		}
+		return s.edit(ctx, fix, func() { s.Class.Spec.UserData = &text }, words...)
+	}
+}
+
+// withoutData takes the user data away, after a fix that says all of the words.
+func withoutData(words ...string) func(context.Context, *Scene, string) error {
+	return func(ctx context.Context, s *Scene, fix string) error {
+		return s.edit(ctx, fix, func() { s.Class.Spec.UserData = nil }, words...)
+	}
+}
+
+// edit does what `kubectl edit ec2nodeclass NAME   # … spec.userData …` asks for.
+func (s *Scene) edit(ctx context.Context, fix string, change func(), words ...string) error {
+	for _, w := range append(words, "kubectl edit ec2nodeclass "+s.Name+" ", "spec.userData") {
+		if !strings.Contains(fix, w) {
+			return fmt.Errorf("it does not say %q", w)
+		}
+	}
+	return s.change(ctx, change)
+}
+
+// change changes the scene's EC2NodeClass as it is now.
+func (s *Scene) change(ctx context.Context, change func()) error {
+	if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), s.Class); err != nil {
+		return fmt.Errorf("read EC2NodeClass %s: %w", s.Name, err)
+	}
+	change()
+	return s.Lab.Client.Update(ctx, s.Class)
+}
+
+// armFaults are of machines of the other architecture.
+func armFaults() []Fault {
+	return []Fault{
+		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool buys arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true, Stays: true,
+			Break: func(_ context.Context, s *Scene) error {
+				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
+				text := "#!/bin/bash\necho https://example.com/agent-linux-x86_64.tar.gz\n"
+				s.Class.Spec.UserData = &text
+				return nil
+			}, Hand: withoutData()},
+	}
+}

@@ -1,0 +1,143 @@
+package trouble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// socket is where a lab listens for faults, in its folder.
+const socket = "faults.sock"
+
+// answering is how long a lab may take to break, or to be put right.
+const answering = 2 * time.Minute
+
+// desk breaks a running lab by hand.
+type desk struct {
+	mu     sync.Mutex
+	stage  *Stage
+	scenes map[string]*Scene // by name of the fault
+}
+
+// Serve lets `lab fault` break the lab until the context ends: it listens in the lab's folder, where only its user has access.
+func Serve(ctx context.Context, l *lab.Lab) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(l.Home, socket))
+	if err != nil {
+		return fmt.Errorf("listen for faults: %w", err)
+	}
+	d := &desk{stage: &Stage{Lab: l}, scenes: map[string]*Scene{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{name}", d.answer(d.brk))
+	mux.HandleFunc("DELETE /{name}", d.answer(d.undo))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }()
+	return nil
+}
+
+func (d *desk) answer(do func(context.Context, string) (string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answering)
+		defer cancel()
+		text, err := do(ctx, r.PathValue("name"))
+		if err != nil {
+			w.WriteHeader(http.StatusConflict)
+			text = err.Error()
+		}
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// brk breaks the lab.
+func (d *desk) brk(ctx context.Context, name string) (string, error) {
+	f, err := Find(name)
+	if err != nil {
+		return "", err
+	}
+	if d.scenes[name] != nil {
+		return "", fmt.Errorf("the fault %s is played already: `lab fault --undo %s` ends it", name, name)
+	}
+	stage, err := NewStage(ctx, d.stage.Lab, "")
+	if err != nil {
+		return "", err
+	}
+	scene := NewScene(d.stage.Lab, name)
+	if err := stage.keepMode(scene); err != nil {
+		return "", err
+	}
+	// Whoever breaks a lab wants to see what pods come to.
+	f.NeedsPods = true
+	if err := stage.Break(ctx, scene, f, true); err != nil {
+		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
+	}
+	d.scenes[name] = scene
+	return fmt.Sprintf("%s. EC2NodeClass, NodePool and Deployment %s are there.\nTo find out: joiner doctor\nTo end it:   lab fault --undo %s\n", capital(f.What), name, name), nil
+}
+
+// undo puts right what a fault broke, and deletes its objects.
+func (d *desk) undo(ctx context.Context, name string) (string, error) {
+	scene := d.scenes[name]
+	if scene == nil {
+		return "", fmt.Errorf("the fault %q is not played in this lab", name)
+	}
+	if err := errors.Join(scene.undone(ctx), scene.remove(ctx)); err != nil {
+		return "", err
+	}
+	delete(d.scenes, name)
+	return "The fault " + name + " is ended, and its objects are deleted.\n", nil
+}
+
+// keepMode notes the cluster's authentication mode, to be put back.
+func (s *Stage) keepMode(scene *Scene) error {
+	return scene.Cluster(func(c *world.Cluster) {
+		mode := c.AuthMode
+		scene.Undo(func(context.Context) error { return scene.Cluster(func(c *world.Cluster) { c.AuthMode = mode }) })
+	})
+}
+
+// Ask has the lab in a folder play a fault, or end it, and returns what it says.
+func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
+	client := &http.Client{Timeout: answering, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))
+	}}}
+	method := http.MethodPost
+	if undo {
+		method = http.MethodDelete
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://lab/"+name, nil)
+	if err != nil {
+		return "", fmt.Errorf("ask the lab: %w", err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return "", fmt.Errorf("ask the lab in %s: %w", home, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask the lab: %w", err)
+	case response.StatusCode != http.StatusOK:
+		return "", errors.New(strings.TrimSpace(string(text)))
+	}
+	return string(text), nil
+}
+
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
