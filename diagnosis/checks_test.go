@@ -114,7 +114,7 @@ func authFaults() map[string][]fault {
 			s.e.PassRole[nodeRole] = has("iam:SimulatePrincipalPolicy", false)
 		}, cause: "may not pass", fix: "put-role-policy"},
 			{breaks: func(s *situation) {
-				s.event("NodeClaim", "claim-3", "Unauthorized", "not authorized to perform: iam:PassRole on resource: "+nodeRole)
+				s.event("EC2NodeClass", "default", "Unauthorized", "not authorized to perform: iam:PassRole on resource: "+nodeRole)
 			}, cause: "may not pass", fix: "put-role-policy"}},
 		"AUTH-9": {{breaks: func(s *situation) { s.says(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) }, cause: "call themselves by another name", fix: "create-access-entry"},
 			{breaks: func(s *situation) {

@@ -202,7 +202,32 @@ func (d *desk) messages(words ...string) []string {
 		add("instance "+i.ID, i.StateReason)
 	}
 	for _, v := range d.Events.Value {
+		if d.isPast(v) {
+			continue
+		}
 		add("event on "+v.Kind+" "+v.Name, v.Reason+": "+v.Message)
 	}
 	return out[:min(len(out), 4)]
+}
+
+// isPast reports whether what an event tells of is over: Kubernetes keeps events for an hour, whatever has become of their objects since.
+func (d *desk) isPast(v Event) bool {
+	since := func(all []Condition, kind string) bool {
+		c := condition(all, kind)
+		return c.Status == "True" && !c.Since.Before(v.Last) && !v.Last.IsZero()
+	}
+	switch v.Kind {
+	case "NodeClaim":
+		i := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.Name == v.Name })
+		return d.Claims.Known() && (i < 0 || since(d.Claims.Value[i].Conditions, "Launched"))
+	case "EC2NodeClass":
+		c, ok := d.class(v.Name)
+		return d.Classes.Known() && (!ok || since(c.Conditions, "Ready"))
+	case "NodePool":
+		i := slices.IndexFunc(d.Pools.Value, func(p Pool) bool { return p.Name == v.Name })
+		return d.Pools.Known() && (i < 0 || since(d.Pools.Value[i].Conditions, "Ready"))
+	case "Pod":
+		return d.Pods.Known() && !slices.ContainsFunc(d.Pods.Value, func(p Pod) bool { return p.String() == v.Name })
+	}
+	return false
 }
