@@ -37,6 +37,7 @@ func ec2Actions() map[string]action {
 		"AuthorizeSecurityGroupEgress":   op(authorizeEgress),
 		"AuthorizeSecurityGroupIngress":  op(authorizeIngress),
 		"CreateRoute":                    op(createRoute),
+		"ReplaceRoute":                   op(replaceRoute),
 		"DescribeNetworkInterfaces":      op(describeNetworkInterfaces),
 		"DescribeVolumes":                op(describeVolumes),
 		"DescribeAvailabilityZones":      op(describeAvailabilityZones),

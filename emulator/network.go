@@ -316,6 +316,9 @@ func (c *call) routeTable(t *world.RouteTable) routeTable {
 	out := routeTable{RouteTableId: t.ID, VpcId: t.VPCID, OwnerId: c.caller.Account, Routes: []route{}, Associations: []routeAssociation{}, Tags: tagList(t.Tags)}
 	for i, r := range t.Routes {
 		w := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}
+		if r.Gone {
+			w.State = "blackhole"
+		}
 		if i == 0 {
 			w.Origin = "CreateRouteTable"
 		}

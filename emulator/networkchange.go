@@ -81,3 +81,23 @@ func createRoute(c *call, in *createRouteIn) (done, error) {
 	tables[i].Routes = append(tables[i].Routes, world.Route{Destination: in.DestinationCidrBlock, Target: or(in.NatGatewayId, in.GatewayId)})
 	return done{Return: true}, nil
 }
+
+// replaceRoute has a route that is there lead elsewhere.
+func replaceRoute(c *call, in *createRouteIn) (done, error) {
+	tables := c.region.RouteTables()
+	i := slices.IndexFunc(tables, func(t *world.RouteTable) bool { return t.ID == in.RouteTableId })
+	if i < 0 {
+		return done{}, &world.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
+	}
+	routes := slices.Clone(tables[i].Routes)
+	k := slices.IndexFunc(routes, func(r world.Route) bool { return r.Destination == in.DestinationCidrBlock })
+	if k < 0 {
+		return done{}, &world.Error{Code: "InvalidParameterValue", Message: "There is no route defined for '" + in.DestinationCidrBlock + "' in the route table. Use CreateRoute instead."}
+	}
+	if in.NatGatewayId == "" && in.GatewayId == "" {
+		return done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}
+	}
+	routes[k] = world.Route{Destination: in.DestinationCidrBlock, Target: or(in.NatGatewayId, in.GatewayId)}
+	tables[i].Routes = routes
+	return done{Return: true}, nil
+}

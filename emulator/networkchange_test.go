@@ -1,6 +1,7 @@
 package emulator_test
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,6 +64,75 @@ func TestNetworkIsMended(t *testing.T) {
 	isCode(t, err, "InvalidRouteTableID.NotFound")
 	_, err = b.ec2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16")})
 	isCode(t, err, "MissingParameter")
+}
+
+// TestRouteIsReplaced: a route whose gateway is gone is a black hole until it leads elsewhere.
+func TestRouteIsReplaced(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	table := b.estate.Region.CreateRouteTable(world.RouteTable{VPCID: b.estate.VPC.ID, Routes: []world.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
+	state := func() types.RouteState {
+		out, err := b.ec2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{RouteTableIds: []string{table.ID}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.RouteTables[0].Routes[0].State
+	}
+	if got := state(); got != types.RouteStateBlackhole {
+		t.Errorf("before: %s", got)
+	}
+	in := &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"), NatGatewayId: aws.String("nat-2")}
+	if _, err := b.ec2.ReplaceRoute(ctx, in); err != nil || table.Routes[0].Target != "nat-2" || state() != types.RouteStateActive {
+		t.Errorf("%+v, %v", table.Routes, err)
+	}
+	_, err := b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16"), NatGatewayId: aws.String("nat-2")})
+	isCode(t, err, "InvalidParameterValue")
+	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
+	isCode(t, err, "InvalidRouteTableID.NotFound")
+	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0")})
+	isCode(t, err, "MissingParameter")
+}
+
+// TestRolesAreMended: an inline policy allows what the others do not, and a role that EC2 may not assume gives instances nothing until it may.
+func TestRolesAreMended(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	b.govern(t, "controller", controllerPolicies(t)...)
+	other := "arn:aws:iam::" + account + ":role/other"
+	may := func() iamtypes.PolicyEvaluationDecisionType {
+		out, err := b.iam.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
+			ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.EvaluationResults[0].EvalDecision
+	}
+	if got := may(); got != "implicitDeny" {
+		t.Errorf("before: %s", got)
+	}
+	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + other + `"}]}`
+	if _, err := b.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
+		t.Fatal(err)
+	}
+	if got := may(); got != "allowed" {
+		t.Errorf("with a policy of its own: %s", got)
+	}
+	names, err := b.iam.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
+	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
+		t.Errorf("%+v, %v", names, err)
+	}
+	_, err = b.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
+	isCode(t, err, "MalformedPolicyDocument")
+	trust := `{"Version":"2012-10-17","Statement":[]}`
+	if _, err := b.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
+		t.Fatal(err)
+	}
+	role, err := b.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
+	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
+		t.Errorf("%q, %v, %v", text, err, err2)
+	}
+	_, err = b.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("nobody"), PolicyDocument: &trust})
+	isCode(t, err, "NoSuchEntity")
 }
 
 // TestVPCAttributes: a VPC resolves names, until that is switched off.

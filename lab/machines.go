@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -257,9 +258,11 @@ func routed(r *world.Region, i world.Instance) bool {
 		return true
 	}
 	for _, route := range table.Routes {
-		if route.Destination == "0.0.0.0/0" {
-			return true
+		if route.Destination != "0.0.0.0/0" || route.Gone {
+			continue
 		}
+		// Who has no public address is not known to an internet gateway.
+		return i.PublicIP != "" || !strings.HasPrefix(route.Target, "igw-")
 	}
 	return false
 }

@@ -71,6 +71,7 @@ type RouteTable struct {
 type Route struct {
 	Destination string // "0.0.0.0/0"
 	Target      string // "local", "igw-…", "nat-…", "vpce-…"
+	Gone        bool   // what it leads to was deleted: the route is a black hole
 }
 
 // Endpoint is a VPC endpoint.
