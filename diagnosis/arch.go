@@ -169,6 +169,8 @@ func (d *desk) problems(id string) []Finding {
 		f = f.with(strings.TrimSpace(strings.TrimPrefix(p.Where+": "+p.Line, ": "))).explaining(ScriptFailed)
 		if p.Fix != "" {
 			f = f.mend("kubectl edit ec2nodeclass "+p.Class+"   # spec.userData should have there:", p.Fix)
+		} else {
+			f = f.mend("kubectl edit ec2nodeclass " + p.Class + "   # correct spec.userData, or leave out what is named above: " + orElse(p.Where, "the whole of it"))
 		}
 		out = append(out, f)
 	}

@@ -15,7 +15,7 @@ func bootChecks() []Check {
 		{ID: "BOOT-1", Title: "the controller has the cluster's present endpoint", Layer: LayerBoot, judge: judgeEndpointSetting},
 		sign("BOOT-2", "the cluster's certificate authority is trusted", symptom{[]Sign{Untrusted},
 			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
-			"joiner render userdata   # compare the certificate authority in it with: aws eks describe-cluster --name %[2]s --region %[3]s --query cluster.certificateAuthority.data"}),
+			"kubectl edit ec2nodeclass %[1]s   # in spec.userData write the certificate authority of: aws eks describe-cluster --name %[2]s --region %[3]s --query cluster.certificateAuthority.data"}),
 		sign("BOOT-3", "the instance's clock is right", symptom{[]Sign{ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
 			"kubectl edit ec2nodeclass %[1]s   # in spec.userData leave chrony as it is: server 169.254.169.123"}),
@@ -46,7 +46,7 @@ func bootChecks() []Check {
 		}},
 		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
 			return d.judgeSymptom(symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
-				"joiner render userdata   # the script that the console names, line by line"})
+				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata shows it line by line"})
 		}},
 	}
 	return checks
@@ -194,7 +194,7 @@ func judgeSkew(d *desk) []Finding {
 			}
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation, d.Cluster.Value.Version).
 				with(d.Images.Source+": "+i.Name, d.Cluster.Source).explaining(KubeletFlag, KubeletConfig).
-				mend("kubectl edit ec2nodeclass "+c.Name+"   # in spec.amiSelectorTerms select an image for "+d.Cluster.Value.Version))
+				mend(familyImages(c)+"   # an image for "+d.Cluster.Value.Version))
 		}
 	}
 	return out

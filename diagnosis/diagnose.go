@@ -62,6 +62,7 @@ func Diagnose(e Evidence) []Finding {
 		}
 		for _, f := range found {
 			f.Check, f.Title, f.layer = c.ID, c.Title, int(c.Layer)
+			f = d.afresh(f)
 			f.Page = "docs/checks/" + c.ID + ".md"
 			f.seen = slices.ContainsFunc(f.Explains, d.has)
 			if c.Fallback && f.Verdict.order() < Unknown.order() {

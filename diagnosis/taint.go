@@ -28,6 +28,12 @@ func taintChecks() []Check {
 // judgeStartTaint: what user data will do, and nodes that did register without.
 func judgeStartTaint(d *desk) []Finding {
 	out := d.problems("TAINT-1")
+	for i := range out {
+		// A taint that is written and does not arrive is lost by how it is written.
+		if slices.ContainsFunc(d.problems("TAINT-2"), func(f Finding) bool { return f.Subject == out[i].Subject && f.Verdict == Broken }) {
+			out[i].Follows = "TAINT-2"
+		}
+	}
 	if gap, ok := d.UserData.gap("user data"); ok {
 		out = append(out, gap)
 	}
