@@ -42,7 +42,7 @@ func bootFaults() []Fault {
 		broken("quote-left-open", "a quote is not closed", "TAINT-2", "", replace("NoExecute'", "NoExecute"), "close"),
 		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2", "before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
 		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2", "lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
-		broken("no-shebang", "the script does not begin with #!", "TAINT-2", "", replace("#!/bin/bash\n", "")),
+		broken("no-shebang", "the script does not begin with #!", "BOOT-7", "it is no shell script", replace("#!/bin/bash\n", "")),
 		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2", "without the name of the cluster", func(text string) string {
 			return strings.Replace(text, "bootstrap.sh lab", "bootstrap.sh", 1)
 		}),
@@ -68,10 +68,10 @@ func familyFaults() []Fault {
 	return []Fault{
 		own(Fault{Name: "nodeconfig-malformed", What: "AL2023: the NodeConfig in the user data is no YAML", Check: "TAINT-3", Cause: "is no NodeConfig"},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
-		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "TAINT-3", Cause: "it is no TOML from here on"},
+		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "BOOT-7", Cause: "it is no TOML from here on"},
 			bottlerocket, "[settings.kubernetes\nmax-pods = 20\n"),
-		own(Fault{Name: "setting-of-wrong-type", What: "Bottlerocket: a setting has a value of the wrong type", Check: "TAINT-3", Cause: "max-pods"},
-			bottlerocket, "[settings.kubernetes]\nmax-pods = \"twenty\"\n"),
+		own(Fault{Name: "setting-out-of-range", What: "Bottlerocket: a setting has a value that it cannot have", Check: "TAINT-3", Cause: "image-gc-high-threshold-percent has to be a number"},
+			bottlerocket, "[settings.kubernetes]\nimage-gc-high-threshold-percent = 500\n"),
 		own(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "max-pod"},
 			bottlerocket, "[settings.kubernetes]\nmax-pod = 20\n"),
 		own(Fault{Name: "script-for-bottlerocket", What: "Bottlerocket: the user data is a shell script", Check: "BOOT-7", Cause: "Bottlerocket runs nothing"},

@@ -39,6 +39,12 @@ func classFaults() []Fault {
 		class("image-version-never-made", "the EC2NodeClass pins a version of the image that AWS never made", "it selects no image", func(s *Scene) {
 			s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@v19990101"}}
 		}),
+		{Name: "image-too-old", What: "the EC2NodeClass selects images of a Kubernetes version that is too old for the control plane", Check: "BOOT-8", Cause: "more than 3 versions older than the control plane's", Stays: true,
+			Break: func(_ context.Context, s *Scene) error {
+				family := "AL2023"
+				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-al2023-x86_64-standard-1.30-*", Owner: "amazon"}}
+				return nil
+			}},
 		{Name: "class-of-other-name", What: "the NodePool names an EC2NodeClass that is not there", Check: "LAUNCH-9", Cause: "there is none of that name", Smoke: true, Break: func(_ context.Context, s *Scene) error {
 			s.Pool.Spec.Template.Spec.NodeClassRef.Name = "other-than-" + s.Name
 			return nil

@@ -32,6 +32,8 @@ func mappingFaults() []Fault {
 			Break: badRow(":role/", ":role/teams/a/")}),
 		mapOnly(Fault{Name: "row-of-other-account", What: "CONFIG_MAP: the row's rolearn is of another account", Cause: "of another account",
 			Break: badRow(emulator.DefaultAccount, "999999999999")}),
+		Fault{Name: "row-names-nodes-by-session", What: "CONFIG_MAP: the row's username is the session's name, and the subnets name hosts by address", Check: "AUTH-9", Cause: "names nodes by session",
+			AuthMode: world.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
 		mapOnly(Fault{Name: "map-malformed", What: "CONFIG_MAP: aws-auth's mapRoles is no YAML", Cause: "aws-auth cannot be read", Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.authMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })

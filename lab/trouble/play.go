@@ -211,7 +211,7 @@ func (r *Result) wrong(f Found) {
 	}
 }
 
-func (r *Result) when() string {
+func (r Result) when() string {
 	if r.Early {
 		return "before anything was launched"
 	}

@@ -20,6 +20,7 @@ type Plan struct {
 	Faults []Fault
 	Pairs  int    // how many pairs of faults at once
 	Seed   uint64 // that draws them
+	NoCalm bool   // no healthy scenes are played
 	Say    func(string)
 }
 
@@ -42,6 +43,9 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	var errs []error
 	jobs <- func(s *Stage) {
 		var err error
+		if p.NoCalm {
+			return
+		}
 		if r.Calm, err = s.Calm(ctx); err != nil {
 			r.Calm.Alarms = append(r.Calm.Alarms, "not played to the end: "+err.Error())
 		}

@@ -62,6 +62,7 @@ func listFaults(out io.Writer) error {
 // diagnosisReport is lab diagnosis-report: it plays all faults, and writes what came of them.
 func diagnosisReport() *cobra.Command {
 	var joiner, path string
+	var only []string
 	p := trouble.Plan{Labs: 2, Pairs: 12, Seed: 1}
 	cmd := &cobra.Command{
 		Use: "diagnosis-report", Short: "play all faults in labs of their own, and write what joiner doctor found", Args: cobra.NoArgs,
@@ -77,7 +78,9 @@ func diagnosisReport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.Faults = trouble.All()
+			if p.Faults, err = chosen(only); err != nil {
+				return err
+			}
 			p.Say = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
 			report, err := trouble.Run(ctx, p)
 			if err != nil {
@@ -93,10 +96,28 @@ func diagnosisReport() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
 	cmd.Flags().StringVarP(&path, "output", "o", "", "write the report to this file, as Markdown")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "play these faults alone, by name")
+	cmd.Flags().BoolVar(&p.NoCalm, "no-healthy", false, "leave out the scenes in which nothing is wrong")
 	cmd.Flags().IntVar(&p.Labs, "labs", p.Labs, "how many labs play side by side")
 	cmd.Flags().IntVar(&p.Pairs, "pairs", p.Pairs, "how many pairs of faults are played at once")
 	cmd.Flags().Uint64Var(&p.Seed, "seed", p.Seed, "draws the pairs")
 	return cmd
+}
+
+// chosen are the faults of some names; without names all.
+func chosen(names []string) ([]trouble.Fault, error) {
+	if len(names) == 0 {
+		return trouble.All(), nil
+	}
+	var out []trouble.Fault
+	for _, name := range names {
+		f, err := trouble.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
 }
 
 // conclude prints the numbers, and fails where one is not as it has to be.

@@ -1,0 +1,192 @@
+package trouble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/world"
+)
+
+// fleetFaults are of instances that are nobody's, or another's, and of what comes after a node has joined.
+func fleetFaults() []Fault {
+	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
+	return []Fault{
+		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of them", Hint: true, Stays: true, Alone: true,
+			Break: stranger(nil)},
+		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Stays: true, Alone: true,
+			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"}), Hand: renamed},
+		{Name: "startup-taint-stays", What: "nobody takes the NodePool's startup taint off its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true,
+			Break: func(_ context.Context, s *Scene) error {
+				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
+				return nil
+			}},
+		{Name: "network-plugin-missing", What: "the cluster has no network plug-in", Check: "CNI-1", Cause: "the cluster has no network plug-in", After: true, Slow: true, Alone: true,
+			Break: withoutPlugin, Hand: plugin},
+		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "it was made anew since", Stays: true, Alone: true,
+			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
+		{Name: "custom-networking-unknown", What: "the VPC CNI has custom networking on, and the controller does not know", Check: "NET-6", Cause: "the controller does not reserve an interface for it",
+			Hint: true, Stays: true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
+				return errors.Join(deployed("RESERVED_ENIS", "0")(ctx, s), s.plugin(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
+			}},
+		{Name: "other-authority", What: "image of one's own: the user data has another cluster's certificate authority", Check: "BOOT-2", Cause: "does not trust the API server's certificate", After: true,
+			Break: func(ctx context.Context, s *Scene) error {
+				right, wrong, err := s.authorities()
+				if err != nil {
+					return err
+				}
+				return custom(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
+			}, Hand: rewriteAfresh("certificate authority")},
+		{Name: "feature-gate-unknown", What: "image of one's own: the kubelet gets a feature gate that it does not know", Check: "BOOT-9", Cause: "the kubelet refuses a flag or its configuration", After: true,
+			Break: custom(func(text string) string {
+				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
+			}), Hand: rewriteAfresh("what the console names")},
+		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true,
+			Break: custom(func(text string) string {
+				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
+			}), Hand: rewriteAfresh("correct the script")},
+	}
+}
+
+// stranger launches an instance with the cluster's name and more tags, which no controller of this cluster has asked for.
+func stranger(more map[string]string) func(context.Context, *Scene) error {
+	return func(ctx context.Context, s *Scene) error {
+		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster}, {Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
+			{Key: aws.String("karpenter.k8s.aws/ec2nodeclass"), Value: aws.String("gone")}}
+		for k, v := range more {
+			tags = append(tags, types.Tag{Key: &k, Value: &v})
+		}
+		one, image := int32(1), s.image("stranger-"+s.Name)
+		out, err := ec2.NewFromConfig(s.Lab.AWS()).RunInstances(ctx, &ec2.RunInstancesInput{
+			ImageId: &image, InstanceType: "m5.large", SubnetId: &s.Lab.Estate.PrivateSubnets[0].ID, MinCount: &one, MaxCount: &one,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
+		})
+		if err != nil {
+			return fmt.Errorf("launch a stranger: %w", err)
+		}
+		id := *out.Instances[0].InstanceId
+		s.Undo(func(context.Context) error {
+			return s.World(func(_ *world.World, now time.Time) error {
+				_, _, err := s.Lab.Estate.Region.Terminate(now, []string{id})
+				return err
+			})
+		})
+		return nil
+	}
+}
+
+// renamed gives the instance that the fix names the name of its own cluster, as whoever it is of has to.
+func renamed(ctx context.Context, s *Scene, fix string) error {
+	_, rest, ok := strings.Cut(fix, "--instance-ids ")
+	id, why, _ := strings.Cut(rest, " ")
+	if !ok || !strings.Contains(why, "Give each cluster its own settings.clusterName") {
+		return errors.New("it does not say to give each cluster a name of its own")
+	}
+	_, err := ec2.NewFromConfig(s.Lab.AWS()).CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id},
+		Tags: []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("staging")}}})
+	return err
+}
+
+// daemon is the network plug-in's DaemonSet.
+func (s *Scene) daemon(ctx context.Context) (*appsv1.DaemonSet, error) {
+	out := &appsv1.DaemonSet{}
+	err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-node"}, out)
+	return out, err
+}
+
+// withoutPlugin deletes the network plug-in.
+func withoutPlugin(ctx context.Context, s *Scene) error {
+	daemon, err := s.daemon(ctx)
+	if err != nil {
+		return err
+	}
+	again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
+	s.Undo(func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))
+	})
+	return s.Lab.Client.Delete(ctx, daemon)
+}
+
+// plugin makes the network plug-in again, as EKS does when the add-on is created.
+func plugin(ctx context.Context, s *Scene, fix string) error {
+	if want := "aws eks create-addon --region " + s.Lab.Region + " --cluster-name " + s.Lab.Cluster + " --addon-name vpc-cni"; fix != want {
+		return fmt.Errorf("it does not say %q", want)
+	}
+	return s.undone(ctx)
+}
+
+// plugin sets a variable of the network plug-in.
+func (s *Scene) plugin(ctx context.Context, name, value string) error {
+	daemon, err := s.daemon(ctx)
+	if err != nil {
+		return err
+	}
+	env := &daemon.Spec.Template.Spec.Containers[0].Env
+	before := *env
+	s.Undo(func(ctx context.Context) error {
+		daemon, err := s.daemon(ctx)
+		if err != nil {
+			return err
+		}
+		daemon.Spec.Template.Spec.Containers[0].Env = before
+		return s.Lab.Client.Update(ctx, daemon)
+	})
+	*env = append([]corev1.EnvVar{{Name: name, Value: value}}, before...)
+	return s.Lab.Client.Update(ctx, daemon)
+}
+
+// deployed lets the controller have a Deployment, as the chart makes it, with a setting. It has no pods: the controller runs beside the cluster.
+func deployed(name, value string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		d := pods(s.Name)
+		none := int32(0)
+		d.Name, d.Namespace, d.Spec.Replicas = "joiner", metav1.NamespaceSystem, &none
+		d.Labels = map[string]string{"app.kubernetes.io/name": "joiner"}
+		pod := &d.Spec.Template.Spec
+		pod.ServiceAccountName, pod.NodeSelector = "joiner", nil
+		pod.Containers[0].Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: s.Lab.Region}, {Name: "CLUSTER_NAME", Value: s.Lab.Cluster}, {Name: name, Value: value}}
+		s.More = append(s.More, d)
+		return nil
+	}
+}
+
+// authorities are the cluster's certificate authority, and another one.
+func (s *Scene) authorities() (right, wrong string, err error) {
+	if err := s.Cluster(func(c *world.Cluster) { right = c.CA }); err != nil {
+		return "", "", err
+	}
+	wrong, err = otherAuthority()
+	return right, wrong, err
+}
+
+// rewriteAfresh corrects the user data as the fix says, and then does the fix's last line, which deletes the NodeClaims of instances that have the old one.
+func rewriteAfresh(words ...string) func(context.Context, *Scene, string) error {
+	return func(ctx context.Context, s *Scene, fix string) error {
+		edit, rest, _ := strings.Cut(fix, "\n")
+		if !strings.HasPrefix(rest, "kubectl delete nodeclaim ") {
+			return fmt.Errorf("it does not say to delete the NodeClaims: %q", rest)
+		}
+		return errors.Join(rewrite(words...)(ctx, s, edit), s.Paste(ctx, rest))
+	}
+}
+
+// publicFaults are of subnets that lead to an internet gateway.
+func publicFaults() []Fault {
+	return []Fault{{Name: "public-subnet-without-address", What: "the nodes' subnet leads to an internet gateway, and they get no public address", Check: "NET-4", Cause: "its instances get no public address",
+		Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {
+			no := false
+			t.Routes = routesOf(s.Lab.Estate, s.Lab.Estate.PublicSubnets[0].ID)
+			s.Class.Spec.AssociatePublicIPAddress = &no
+		})}, {Name: "gateway-gone", What: "the default route of the nodes' subnet goes to a NAT gateway that was deleted", Check: "NET-4", Cause: "which is gone",
+		Break: subnet(func(_ *Scene, _ *world.Subnet, t *world.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
+}
