@@ -39,6 +39,10 @@ unit: ## the tests that need no control plane
 e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, an emulated AWS
 	@HELM_BINARY=$(CURDIR)/bin/helm JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
+.PHONY: diagnosis-report
+diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (10 minutes; wants kubectl and aws)
+	@bin/lab diagnosis-report --joiner bin/joiner -o docs/diagnosis-report.md
+
 .PHONY: soak
 soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, faults for as long as they last (45 minutes)
 	@LAB_DRAINS=500 LAB_NODES=1000 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes)$$' -v .
