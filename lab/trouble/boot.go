@@ -29,6 +29,10 @@ func bootFaults() []Fault {
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
 	}
+	hint := func(f Fault) Fault {
+		f.Hint = true
+		return f
+	}
 	return append(familyFaults(),
 		taint("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1", "taint karpenter.sh/unregistered", "", "--register-with-taints"),
 		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint", strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1), "karpenter.sh/unregistered:NoExecute"),
@@ -46,10 +50,10 @@ func bootFaults() []Fault {
 		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2", "without the name of the cluster", func(text string) string {
 			return strings.Replace(text, "bootstrap.sh lab", "bootstrap.sh", 1)
 		}),
-		broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3", "has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote ")),
+		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3", "has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote "))),
 		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3", "may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
 		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read", replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
-		broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7", "does not know its cluster", func(string) string { return "#!/bin/bash\necho hello\n" }),
+		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7", "only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
 		broken("other-cluster", "the user data names another cluster", "BOOT-7", "the node asks for a token of the wrong cluster", replace("bootstrap.sh lab", "bootstrap.sh staging")),
 	)
 }
