@@ -9,12 +9,17 @@ import (
 type Account struct {
 	ID string // 12 digits
 
-	world     *World
-	partition string // "aws-cn"; empty until the first of its regions is used
-	regions   map[string]*Region
-	roles     map[string]*Role
-	profiles  map[string]*Profile
-	policies  map[string]*Policy // its own, by ARN
+	// NoSpotRole is an account that has never had a spot instance: the service-linked role is missing that EC2 makes for the
+	// first one, and that who launches may not make.
+	NoSpotRole bool
+
+	world      *World
+	partition  string // "aws-cn"; empty until the first of its regions is used
+	regions    map[string]*Region
+	roles      map[string]*Role
+	profiles   map[string]*Profile
+	policies   map[string]*Policy // its own, by ARN
+	guardrails []Guardrail        // of its organization
 }
 
 // Region is one region of an account.
@@ -39,6 +44,7 @@ type Region struct {
 	groups       []*SecurityGroup
 	routeTables  []*RouteTable
 	endpoints    []*Endpoint
+	keys         []*Key
 	reserved     []*CapacityReservation // oldest first
 	placements   []*PlacementGroup      // oldest first
 	images       map[string]*Image

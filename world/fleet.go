@@ -24,7 +24,8 @@ type FleetRequest struct {
 	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
 	SpotStrategy     string // "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
 
-	Tags Tagging
+	Tags   Tagging
+	Caller string // ARN of the role that asks; empty: a user
 }
 
 // FleetConfig is a launch template and what to vary in it.
@@ -237,7 +238,7 @@ func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID strin
 		for _, o := range overrides {
 			c := choice{want: want{
 				market: q.Market, data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
-				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token,
+				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token, caller: q.Caller,
 			}}
 			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, or(config.Version, "$Default"), o, spot
 			c.Override.InstanceType = c.want.data.InstanceType

@@ -22,6 +22,10 @@ type Image struct {
 	Tags         map[string]string
 	Windows      bool
 
+	// State is "available" (also for empty), "pending" or "failed". Product is what of the AWS Marketplace the account has to
+	// subscribe to before it may launch the image, empty for none.
+	State, Product string
+
 	// Family, Variant and Version are what the image is, for whoever boots it:
 	// "AL2023" (in the words of an EC2NodeClass), "standard", "nvidia" or
 	// "neuron", and the Kubernetes version "1.31". EC2 does not know them.
@@ -35,6 +39,17 @@ type ImageVolume struct {
 	SizeGiB    int64
 	Kind       string // "gp2", "gp3"
 	Encrypted  bool
+}
+
+// refusal is why nobody can launch the image.
+func (i *Image) refusal() error {
+	switch {
+	case i.State != "" && i.State != "available":
+		return refuse("InvalidAMIID.Unavailable", "The image ID '%s' is not available", i.ID)
+	case i.Product != "":
+		return refuseWith(401, "OptInRequired", "In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=%s", i.Product)
+	}
+	return nil
 }
 
 // RegisterImage adds an image to the region; without an id it is given one.

@@ -24,12 +24,13 @@ type want struct {
 	tags     Tagging
 	fleetID  string
 	token    string
+	caller   string // ARN of the role that asks; empty: a user
 }
 
 // prepare checks everything about a launch but what there is to have, and
 // returns the instance to start. Each refusal is EC2's.
 func (r *Region) prepare(now time.Time, w want) (birth, error) {
-	b := birth{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token}
+	b := birth{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token, caller: w.caller}
 	var err error
 	if b.stock, err = r.wantedType(w.data.InstanceType); err != nil {
 		return birth{}, err
@@ -113,7 +114,7 @@ func (r *Region) wantedImage(id string) (*Image, error) {
 		return nil, refuse("MissingParameter", "The request must contain the parameter ImageId")
 	}
 	if i := r.images[id]; i != nil {
-		return i, nil
+		return i, i.refusal()
 	}
 	if !wellFormed(id, "ami") {
 		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: %q (expecting \"ami-...\")", id)
@@ -157,6 +158,9 @@ func (r *Region) sold(now time.Time, w want, b birth) error {
 			code = "InvalidFleetConfiguration"
 		}
 		return refuse(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
+	}
+	if w.spot && r.Account.NoSpotRole {
+		return refuseWith(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
 	}
 	p, ok := r.world().Market(r.Name).price(now, b.offering)
 	if !ok {

@@ -14,6 +14,8 @@ const (
 	hostLost     = "Server.InternalError"
 	blockEnded   = "Server.CapacityBlockTermination" // the words are ours: EC2's documentation has none
 	retired      = "Server.ScheduledStop"
+	keyState     = "Client.InvalidKMSKey.InvalidState"
+	keyDenied    = "Client.InternalError"
 )
 
 // reason returns a reason in EC2's words.
@@ -24,6 +26,8 @@ func reason(code string) Reason {
 		hostLost:     "Internal error",
 		blockEnded:   "Capacity block ended",
 		retired:      "Stopped due to a scheduled retirement",
+		keyState:     "The KMS key provided is in an incorrect state",
+		keyDenied:    "Client error on launch",
 	}
 	return Reason{Code: code, Message: code + ": " + words[code]}
 }
@@ -43,6 +47,7 @@ type birth struct {
 	template    *Template
 	fleetID     string
 	token       string
+	caller      string               // ARN of the role that launches; empty: a user
 	reservation string               // of instances of one call
 	target      *CapacityReservation // that the launch names; nil: none
 	placement   *PlacementGroup      // that the launch names; nil: none
@@ -101,7 +106,11 @@ func (r *Region) start(now time.Time, b birth) Instance {
 	}
 	w.changes = append(w.changes, i)
 	r.announceState(now, i)
-	r.schedule(now, m, w.Faults.boot(b.offering))
+	fate := w.Faults.boot(b.offering)
+	if why := r.keyTrouble(b); fate == nil && why.Code != "" {
+		fate = &Boot{Fail: why}
+	}
+	r.schedule(now, m, fate)
 	return i
 }
 

@@ -88,6 +88,11 @@ func (a *Account) Judged(role string) bool {
 // Judge says what the policies of a role, which is Judged, say of a request.
 func (a *Account) Judge(role string, r permit.Request) permit.Verdict {
 	var policies []permit.Policy
+	for _, g := range a.guardrails {
+		if permit.Judge([]permit.Policy{g.read}, r).Denied {
+			return permit.Verdict{Denied: true}
+		}
+	}
 	if known := a.roles[role]; known != nil {
 		for _, arn := range known.Policies {
 			if p := a.policies[arn]; p != nil {

@@ -63,6 +63,17 @@ func (a *Account) CreateRole(now time.Time, role Role) (Role, error) {
 	return role, nil
 }
 
+// CreateSpotRole makes the service-linked role by which EC2 buys spot instances for the account.
+func (a *Account) CreateSpotRole(now time.Time) (Role, error) {
+	const name = "AWSServiceRoleForEC2Spot"
+	if a.roles[name] != nil {
+		return Role{}, refuse("InvalidInput", "Service role name %s has been taken in this account, please try a different suffix.", name)
+	}
+	a.NoSpotRole = false
+	return a.CreateRole(now, Role{Name: name, Path: "/aws-service-role/spot.amazonaws.com/", Description: "Default EC2 Spot Service Linked Role",
+		TrustPolicy: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"spot.amazonaws.com"},"Action":"sts:AssumeRole"}]}`})
+}
+
 // Role returns a role by name.
 func (a *Account) Role(name string) (Role, error) {
 	if r := a.roles[name]; r != nil {

@@ -17,6 +17,7 @@ type RunRequest struct {
 	SubnetID string
 	Min, Max int
 	Tags     Tagging
+	Caller   string // ARN of the role that asks; empty: a user
 }
 
 // run is what an idempotency token stands for.
@@ -66,7 +67,7 @@ func (r *Region) checkRun(now time.Time, q RunRequest) (birth, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
 		return birth{}, refuse("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
-	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token}
+	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
 		t, err := r.FindTemplate(q.TemplateID, q.TemplateName)
 		if err != nil {
