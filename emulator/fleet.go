@@ -99,6 +99,7 @@ func createFleet(c *call, in *createFleetIn) (createFleetOut, error) {
 	if err != nil {
 		return createFleetOut{}, err
 	}
+	q.Caller = c.roleARN()
 	if c.judged() {
 		if err := c.ask(c.region.FleetPermits(q)...); err != nil {
 			return createFleetOut{}, err
@@ -263,7 +264,7 @@ func runInstances(c *call, in *runInstancesIn) (reservation, error) {
 	q := world.RunRequest{
 		Idempotency: world.Idempotency{Token: in.ClientToken, Fingerprint: c.fingerprint()}, Data: in.TemplateData,
 		TemplateID: in.Template.LaunchTemplateId, TemplateName: in.Template.LaunchTemplateName, Version: in.Template.Version,
-		SubnetID: in.SubnetId, Min: int(*in.MinCount), Max: int(*in.MaxCount), Tags: tags,
+		SubnetID: in.SubnetId, Min: int(*in.MinCount), Max: int(*in.MaxCount), Tags: tags, Caller: c.roleARN(),
 	}
 	if c.judged() {
 		if err := c.ask(c.region.RunPermits(q)...); err != nil {

@@ -12,6 +12,7 @@ import (
 func iamActions() map[string]action {
 	return map[string]action{
 		"CreateRole":                    op(createRole),
+		"CreateServiceLinkedRole":       op(createServiceLinkedRole),
 		"GetRole":                       op(getRole),
 		"ListRoles":                     op(listRoles),
 		"DeleteRole":                    op(deleteRole),
@@ -82,6 +83,20 @@ func createRole(c *call, in *createRoleIn) (roleOut, error) {
 	r, err := c.account().CreateRole(c.now, world.Role{
 		Name: in.RoleName, Path: in.Path, TrustPolicy: in.AssumeRolePolicyDocument, Description: in.Description, Tags: tagMap(in.Tags),
 	})
+	return roleOut{Role: roleOf(r)}, err
+}
+
+type serviceRoleIn struct {
+	AWSServiceName string
+	Description    string
+}
+
+// createServiceLinkedRole makes the role of a service in the account. The world knows that of spot instances.
+func createServiceLinkedRole(c *call, in *serviceRoleIn) (roleOut, error) {
+	if in.AWSServiceName != "spot.amazonaws.com" {
+		return roleOut{}, &world.Error{Code: "InvalidInput", Message: "This emulator makes the service-linked role of spot.amazonaws.com only."}
+	}
+	r, err := c.account().CreateSpotRole(c.now)
 	return roleOut{Role: roleOf(r)}, err
 }
 

@@ -134,7 +134,7 @@ func platformOf(i world.Image) []string {
 
 func imageOf(i world.Image) image {
 	out := image{
-		ImageId: i.ID, ImageLocation: or(i.OwnerAlias, i.OwnerID) + "/" + i.Name, ImageState: "available", ImageOwnerId: i.OwnerID,
+		ImageId: i.ID, ImageLocation: or(i.OwnerAlias, i.OwnerID) + "/" + i.Name, ImageState: or(i.State, "available"), ImageOwnerId: i.OwnerID,
 		CreationDate: i.CreatedAt.Format(timeFormat), IsPublic: i.Public, Architecture: i.Architecture, ImageType: "machine",
 		PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", ImageOwnerAlias: i.OwnerAlias, Name: i.Name, Description: i.Description,
 		RootDeviceType: "ebs", RootDeviceName: i.RootDevice, BlockDevices: []imageDevice{}, VirtualizationType: "hvm", Hypervisor: "xen",

@@ -1,6 +1,8 @@
 package emulator
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"maps"
 	"strings"
@@ -55,9 +57,34 @@ func (c *call) ask(requests ...permit.Request) error {
 func deniedBy(c *call, r permit.Request, v permit.Verdict) error {
 	why := "because no identity-based policy allows the " + r.Action + " action"
 	if v.Denied {
-		why = "with an explicit deny in an identity-based policy"
+		kind, arn := c.account().Denier(c.caller.Role, r)
+		why = "with an explicit deny in " + kind + ": " + arn
 	}
-	return denial(c, "User: "+c.caller.ARN+" is not authorized to perform: "+r.Action+" on resource: "+r.Resource+" "+why)
+	what := "User: " + c.caller.ARN + " is not authorized to perform: " + r.Action + " on resource: " + r.Resource + " " + why
+	if c.service == "ec2" {
+		what += ". Encoded authorization failure message: " + c.encoded(r, v)
+	}
+	return denial(c, what)
+}
+
+// encoded is what sts:DecodeAuthorizationMessage reads: in life more than this, and for AWS alone to read.
+func (c *call) encoded(r permit.Request, v permit.Verdict) string {
+	text, err := json.Marshal(map[string]any{
+		"allowed": false, "explicitDeny": v.Denied,
+		"context": map[string]any{"principal": map[string]string{"id": c.caller.UserID, "arn": c.caller.ARN}, "action": r.Action, "resource": r.Resource},
+	})
+	if err != nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// roleARN is the role of the caller; empty for a user.
+func (c *call) roleARN() string {
+	if r, err := c.account().Role(c.caller.Role); err == nil {
+		return r.ARN
+	}
+	return ""
 }
 
 // wanted is what a call does to which resources, as IAM sees it.

@@ -41,7 +41,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, error) {
 // readTarget reads "AmazonSSM.GetParameter".
 func (c *call) readTarget(target, contentType string) error {
 	prefix, action, _ := strings.Cut(target, ".")
-	known := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing"}
+	known := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
+		"TrentService": "kms", "ServiceQuotasV20190624": "servicequotas", "AWSOrganizationsV20161128": "organizations"}
 	c.action, c.protocol = action, awsJSON11
 	if strings.Contains(contentType, "json-1.0") {
 		c.protocol = awsJSON10

@@ -104,6 +104,9 @@ func (s *Server) build() {
 		{"ssm", "", ssmActions()},
 		{"eks", "", eksActions()},
 		{"pricing", "", pricingActions()},
+		{"kms", "", kmsActions()},
+		{"servicequotas", "", quotaActions()},
+		{"organizations", "", organizationActions()},
 		{shiftService, "", shiftActions()},
 	} {
 		s.services[svc.name] = svc
