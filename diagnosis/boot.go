@@ -48,6 +48,12 @@ func bootChecks() []Check {
 			return d.judgeSymptom(symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
 				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata shows it line by line"})
 		}},
+		sign("BOOT-14", "the image has a kubelet", symptom{[]Sign{KubeletAbsent},
+			"the image has no kubelet",
+			"kubectl edit ec2nodeclass %[1]s   # in spec.amiSelectorTerms select an image that is made for EKS, such as alias: al2023@latest"}),
+		sign("BOOT-15", "the disk has room", symptom{[]Sign{DiskFull},
+			"the instance's disk is full before its kubelet starts",
+			"kubectl edit ec2nodeclass %[1]s   # give the root volume more in spec.blockDeviceMappings[].ebs.volumeSize, or let spec.userData write less"}),
 	}
 	return checks
 }

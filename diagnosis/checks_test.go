@@ -198,8 +198,10 @@ func bootFaults() map[string][]fault {
 		"BOOT-7":  {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses", fix: "edit ec2nodeclass default"}},
 		"BOOT-8":  {{breaks: func(s *situation) { s.plane().Version = "1.32" }, cause: "for Kubernetes 1.33, which is newer", fix: "image for 1.32"}, {breaks: func(s *situation) { s.plane().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
 		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: "edit ec2nodeclass default"}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
-		"BOOT-10": {{breaks: line("No entry for m9.large in /etc/eks/eni-max-pods.txt in eni-max-pods"), cause: "older than the instance type", fix: "maxPods"}},
+		"BOOT-10": {{breaks: line("No entry for m9.large in /etc/eks/eni-max-pods.txt"), cause: "older than the instance type", fix: "maxPods"}},
 		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap", fix: "exclude"}},
+		"BOOT-14": {{breaks: line("fork/exec /usr/bin/kubelet: no such file or directory"), cause: "has no kubelet", fix: "al2023@latest"}},
+		"BOOT-15": {{breaks: line("fallocate: fallocate failed: No space left on device"), cause: "disk is full", fix: "volumeSize"}},
 		"BOOT-12": {{breaks: line("Unable to locate credentials. You can configure credentials"), cause: "has no credentials", fix: "get-instance-profile"}},
 		"BOOT-13": {{breaks: line("part-001: line 4: unexpected EOF while looking for matching `''"), cause: "script of the user data fails", fix: "render userdata"}},
 		"TAINT-1": {{breaks: prob("TAINT-1"), cause: "problem of TAINT-1", fix: "y"}, {breaks: func(s *situation) {

@@ -32,6 +32,9 @@ const (
 	NetworkPlugin  Sign = "the network plug-in is not up"
 	ServiceTimeout Sign = "the address of the service kubernetes gets no answer"
 	PullFailed     Sign = "images cannot be pulled"
+	KubeletAbsent  Sign = "the image has no kubelet"
+	DiskFull       Sign = "the instance's disk is full"
+	NoMetadata     Sign = "the instance's metadata service does not answer"
 )
 
 // spelling is how a sign is written in a log: all of the words stand in one line.
@@ -79,6 +82,14 @@ func spellings() []spelling {
 		{NodeadmAbsent, []string{"nodeadm: command not found"}},
 		{NodeadmAbsent, []string{"Unit nodeadm", "not found"}},
 		{NodeadmAbsent, []string{"nodeadm: No such file or directory"}},
+		{NodeadmAbsent, []string{"/usr/bin/nodeadm: Permission denied"}},
+		{NoMetadata, []string{"IMDS's HTTP endpoint is probably disabled"}},
+		{NoMetadata, []string{"IMDS request failed", "403"}},
+		{NoMetadata, []string{"request to EC2 IMDS failed", "StatusCode: 403"}},
+		{KubeletAbsent, []string{"/usr/bin/kubelet: no such file or directory"}},
+		{KubeletAbsent, []string{"Failed to start kubelet.service: Unit", "not found"}},
+		{KubeletAbsent, []string{"Failed to locate executable /usr/bin/kubelet"}},
+		{DiskFull, []string{"o space left on device"}},
 		{ScriptAbsent, []string{"bootstrap.sh has been removed from AL2023"}},
 		{ScriptAbsent, []string{"/etc/eks/bootstrap.sh: No such file or directory"}},
 		{ScriptAbsent, []string{"/etc/eks/bootstrap.sh: not found"}},
@@ -88,7 +99,7 @@ func spellings() []spelling {
 		{OtherArch, []string{"xec format error"}},
 		{OtherArch, []string{"cannot execute binary file"}},
 		{UnknownType, []string{"in eni-max-pods"}},
-		{UnknownType, []string{"No entry for type", "eni-max-pods"}},
+		{UnknownType, []string{"No entry for", "eni-max-pods"}},
 		{SwapOn, []string{"running with swap on is not supported"}},
 		{BadSettings, []string{"Failed to", "settings", "unknown field"}},
 		{BadSettings, []string{"unknown field", "expected one of"}},
