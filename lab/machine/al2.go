@@ -22,8 +22,10 @@ func (b *boot) bootAL2(ctx context.Context, parts []part) {
 	if data, err := json.MarshalIndent(imageConfig(), "", "  "); err == nil {
 		box.files.content[kubeletConfigAL2] = data
 	}
-	box.programs["/etc/eks/bootstrap.sh"] = func(args []string, _ io.Reader, stdout, stderr io.Writer) int {
-		return b.bootstrap(box.files, args, stdout, stderr)
+	if !b.Image.has(FlawNoBootstrap) {
+		box.programs["/etc/eks/bootstrap.sh"] = func(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+			return b.bootstrap(box.files, args, stdout, stderr)
+		}
 	}
 	b.runShell(ctx, parts, box)
 	if b.kubelet == nil {
@@ -58,6 +60,21 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 		}
 		fmt.Fprintln(stderr, "PrivateDnsName is not available. Exited with error on line 563")
 		return 1
+	}
+	if b.Image.has(FlawWrongClock) {
+		fmt.Fprintln(stderr, "An error occurred (RequestExpired) when calling the DescribeInstances operation: Request has expired.")
+		fmt.Fprintln(stderr, "PrivateDnsName is not available. Exited with error on line 563")
+		return 1
+	}
+	if flags["--use-max-pods"] == "true" && b.Image.has(FlawOldTable) {
+		fmt.Fprintf(stderr, "No entry for %s in /etc/eks/eni-max-pods.txt\n", b.Facts.Name)
+		fmt.Fprintln(stderr, "Exited with error on line 507")
+		return 1
+	}
+	if b.Image.has(FlawNoKubelet) {
+		fmt.Fprintln(stderr, "Failed to execute operation: No such file or directory")
+		fmt.Fprintln(stderr, "Failed to start kubelet.service: Unit not found.")
+		return 5
 	}
 	if endpoint == "" || ca == "" {
 		c, err := b.around.Cluster(cluster)

@@ -37,13 +37,20 @@ type nodeConfig struct {
 // NodeConfig parts before the scripts run, and starts it after them.
 func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 	b.refuseParts(parts, kindNodeConfig)
-	configured := b.nodeadmConfig(parts)
+	var configured *start
+	lacking := b.lacksNodeadm()
+	if !lacking {
+		configured = b.nodeadmConfig(parts)
+	}
 	box := b.sandbox()
 	box.programs["/etc/eks/bootstrap.sh"] = func(_ []string, _ io.Reader, _, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "\n!!!!!!!!!!\n!!!!!!!!!! ERROR: bootstrap.sh has been removed from AL2023-based EKS AMIs.\n!!!!!!!!!!\n!!!!!!!!!! EKS nodes are now initialized by nodeadm.\n!!!!!!!!!!")
 		return 1
 	}
 	b.runShell(ctx, parts, box)
+	if lacking {
+		return
+	}
 	if configured == nil {
 		b.unit("systemd[1]", "nodeadm-run.service: Main process exited, code=exited, status=1/FAILURE")
 		b.unit("systemd[1]", "Failed to start nodeadm-run.service - EKS Nodeadm Run.")
@@ -81,8 +88,8 @@ func (b *boot) nodeadmConfig(parts []part) *start {
 
 // describeSelf is nodeadm's call of ec2:DescribeInstances, for the node's name.
 func (b *boot) describeSelf() error {
-	if err := b.around.Credentials(); err != nil {
-		return fmt.Errorf("operation error EC2: DescribeInstances, get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found: %w", err)
+	if err := b.describe(); err != nil {
+		return fmt.Errorf("operation error EC2: DescribeInstances, %w", err)
 	}
 	return nil
 }
@@ -158,6 +165,9 @@ func (c *nodeConfig) check() error {
 }
 
 func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
+	if b.Image.has(FlawNoKubelet) {
+		return nil, errNoKubelet
+	}
 	ca, err := base64.StdEncoding.DecodeString(c.Spec.Cluster.CertificateAuthority)
 	if err != nil {
 		return nil, fmt.Errorf("could not parse certificateAuthority: %w", err)

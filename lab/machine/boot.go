@@ -24,6 +24,7 @@ type Instance struct {
 	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
 	IPv6           string // empty without one
 	UserData       []byte // as the metadata service gives it
+	NoMetadata     bool   // the metadata service is switched off
 	RootGiB        int64  // size of the volume that holds pods and images
 	Image          Image
 	Facts          catalog.Facts // of the instance's type
@@ -31,10 +32,11 @@ type Instance struct {
 
 // Image is what the instance boots from.
 type Image struct {
-	Name         string // "bottlerocket-aws-k8s-1.31-x86_64-v1.53.0-0123abcd"
-	Family       string // "AL2", "AL2023", …, in the words of an EC2NodeClass
-	Architecture string // "x86_64" or "arm64"
-	Version      string // of its Kubernetes: "1.31"
+	Name         string   // "bottlerocket-aws-k8s-1.31-x86_64-v1.53.0-0123abcd"
+	Family       string   // "AL2", "AL2023", …, in the words of an EC2NodeClass
+	Architecture string   // "x86_64" or "arm64"
+	Version      string   // of its Kubernetes: "1.31"
+	Flaws        []string // FlawNoNodeadm…; of those that it has not, none is here
 }
 
 // Surroundings are what an instance finds around it.
@@ -62,6 +64,7 @@ type boot struct {
 	around  Surroundings
 	say     func(string)
 	born    time.Time
+	swap    bool   // a script has switched it on
 	kubelet *start // what the image's bootstrap has set the kubelet to; nil until it has
 }
 
@@ -81,9 +84,12 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 	defer cancel()
 	b := &boot{Instance: i, around: around, say: say, born: time.Now()}
 	b.sayKernel()
-	if i.Image.Family == "Bottlerocket" {
+	switch {
+	case i.NoMetadata:
+		b.noMetadata()
+	case i.Image.Family == "Bottlerocket":
 		b.bootBottlerocket()
-	} else {
+	default:
 		b.bootCloudInit(ctx)
 	}
 	if b.kubelet == nil {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,6 +46,9 @@ func (b *boot) startKubelet() (*kubelet.Settings, error) {
 	if err := validation.ValidateKubeletConfiguration(config, utilfeature.DefaultMutableFeatureGate); err != nil {
 		return nil, fmt.Errorf("failed to validate kubelet configuration, error: %w, path: %s", err, "/etc/kubernetes/kubelet/config.json")
 	}
+	if b.swap && config.FailSwapOn {
+		return nil, errSwap
+	}
 	capacity, allocatable, err := b.resources(config)
 	if err != nil {
 		return nil, err
@@ -62,6 +66,10 @@ func (b *boot) startKubelet() (*kubelet.Settings, error) {
 		Server:  b.kubelet.server, CA: b.kubelet.ca,
 	}, nil
 }
+
+// errSwap is the kubelet's. Source: pkg/kubelet/cm/container_manager_linux.go.
+var errSwap = errors.New("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false: " +
+	"[Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority /swapfile                               file\t\t2097148\t\t0\t\t-2]")
 
 // kubeletConfig reads the kubelet's configuration file, or what holds without one.
 func (b *boot) kubeletConfig() (*kubeletconfig.KubeletConfiguration, error) {

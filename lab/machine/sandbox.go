@@ -216,18 +216,45 @@ func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.R
 // nothing.
 func (s *sandbox) exec(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
+	if arch, ok := s.downloaded(ctx, args[0]); ok {
+		if arch != s.boot.Image.Architecture {
+			fmt.Fprintf(h.Stderr, "line %d: %s: cannot execute binary file: Exec format error\n", h.Pos.Line(), args[0])
+			return interp.ExitStatus(126)
+		}
+		return nil
+	}
 	p := s.programs[args[0]]
 	if p == nil {
 		p = s.programs[path.Base(args[0])]
 	}
 	if p == nil || strings.Contains(args[0], "/") && s.programs[args[0]] == nil && !standardPath(args[0]) {
-		fmt.Fprintf(h.Stderr, "line %d: %s: command not found\n", h.Pos.Line(), args[0])
+		why := "command not found"
+		if strings.Contains(args[0], "/") {
+			why = "No such file or directory"
+		}
+		fmt.Fprintf(h.Stderr, "line %d: %s: %s\n", h.Pos.Line(), args[0], why)
 		return interp.ExitStatus(127)
 	}
 	if code := p(args[1:], h.Stdin, h.Stdout, h.Stderr); code != 0 {
 		return interp.ExitStatus(uint8(code))
 	}
 	return nil
+}
+
+// downloaded finds a program that a script has fetched, and says for which architecture it is.
+func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok bool) {
+	places := []string{absolute(ctx, name)}
+	if !strings.Contains(name, "/") {
+		places = []string{"/usr/local/bin/" + name, "/usr/bin/" + name}
+	}
+	for _, place := range places {
+		if data, found := s.files.read(place); found {
+			if arch, ok = strings.CutPrefix(string(data), executable); ok {
+				return arch, true
+			}
+		}
+	}
+	return "", false
 }
 
 func standardPath(name string) bool {

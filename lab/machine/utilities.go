@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // utilities are the programs of the images that user data commonly calls. Each
@@ -15,23 +17,26 @@ import (
 func (b *boot) utilities(f *files) map[string]program {
 	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 }
 	programs := map[string]program{
-		"cat":      func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
-		"tee":      func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
-		"logger":   func(args []string, in io.Reader, _, err io.Writer) int { return logger(args, in, err) },
-		"mkdir":    func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
-		"rm":       func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
-		"touch":    func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
-		"cp":       func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "cp", args, err) },
-		"mv":       func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "mv", args, err) },
-		"jq":       func(args []string, in io.Reader, out, err io.Writer) int { return jq(f, args, in, out, err) },
-		"base64":   encodeOrDecode,
-		"curl":     b.curl,
-		"hostname": printer(b.PrivateDNSName),
-		"uname":    b.uname,
-		"nproc":    printer(fmt.Sprint(b.Facts.Processor.VCPUs)),
-		"date":     printer(time.Now().UTC().Format(time.UnixDate)),
-		"id":       printer("uid=0(root) gid=0(root) groups=0(root)"),
-		"whoami":   printer("root"),
+		"cat":       func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
+		"tee":       func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
+		"logger":    func(args []string, in io.Reader, _, err io.Writer) int { return logger(args, in, err) },
+		"mkdir":     func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
+		"rm":        func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
+		"touch":     func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
+		"cp":        func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "cp", args, err) },
+		"mv":        func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "mv", args, err) },
+		"jq":        func(args []string, in io.Reader, out, err io.Writer) int { return jq(f, args, in, out, err) },
+		"base64":    encodeOrDecode,
+		"curl":      func(args []string, in io.Reader, out, err io.Writer) int { return b.curl(f, args, in, out, err) },
+		"swapon":    func([]string, io.Reader, io.Writer, io.Writer) int { b.swap = true; return 0 },
+		"mkswap":    done,
+		"fallocate": b.fallocate,
+		"hostname":  printer(b.PrivateDNSName),
+		"uname":     b.uname,
+		"nproc":     printer(fmt.Sprint(b.Facts.Processor.VCPUs)),
+		"date":      printer(time.Now().UTC().Format(time.UnixDate)),
+		"id":        printer("uid=0(root) gid=0(root) groups=0(root)"),
+		"whoami":    printer("root"),
 	}
 	for _, name := range []string{
 		"sleep", "chmod", "chown", "sync", "sysctl", "systemctl", "mount", "umount", "swapoff", "modprobe", "yum", "dnf", "rpm",
@@ -183,13 +188,24 @@ func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// curl reaches the metadata service and nothing else.
-func (b *boot) curl(args []string, _ io.Reader, out, errs io.Writer) int {
-	url := ""
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") {
+// curl reaches the metadata service, and programs that are to be kept in a file and whose address tells for which architecture
+// they are. It reaches nothing else.
+func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) int {
+	url, file := "", ""
+	for i, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://"):
 			url = arg
+		case arg == "--output" && i+1 < len(args), strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, "o") && i+1 < len(args):
+			file = path.Clean(args[i+1])
 		}
+	}
+	if arch := architectureOf(url); arch != "" && file != "" {
+		if err := f.write(file, []byte(executable+arch), false); err != nil {
+			fmt.Fprintf(errs, "curl: (23) Failed to open the file %s: No such file or directory\n", file)
+			return 23
+		}
+		return 0
 	}
 	item, ok := strings.CutPrefix(url, "http://169.254.169.254/latest/")
 	if !ok {
@@ -212,6 +228,25 @@ func (b *boot) curl(args []string, _ io.Reader, out, errs io.Writer) int {
 		return 22
 	}
 	fmt.Fprint(out, answer)
+	return 0
+}
+
+// fallocate makes a file of a size, if the disk has room for it.
+func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
+	for i, arg := range args {
+		if arg != "-l" || i+1 == len(args) {
+			continue
+		}
+		size, err := resource.ParseQuantity(strings.TrimSuffix(args[i+1], "B"))
+		if err != nil {
+			fmt.Fprintln(errs, "fallocate: invalid length value specified")
+			return 1
+		}
+		if size.Value() >= b.RootGiB*1e9 {
+			fmt.Fprintln(errs, "fallocate: fallocate failed: No space left on device")
+			return 1
+		}
+	}
 	return 0
 }
 
