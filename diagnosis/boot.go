@@ -48,6 +48,8 @@ func bootChecks() []Check {
 			return d.judgeSymptom(symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
 				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata shows it line by line"})
 		}},
+		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: LayerBoot, judge: judgeStatus},
+		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: LayerBoot, judge: judgeMetadata},
 		sign("BOOT-14", "the image has a kubelet", symptom{[]Sign{KubeletAbsent},
 			"the image has no kubelet",
 			"kubectl edit ec2nodeclass %[1]s   # in spec.amiSelectorTerms select an image that is made for EKS, such as alias: al2023@latest"}),

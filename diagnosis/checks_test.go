@@ -200,6 +200,15 @@ func bootFaults() map[string][]fault {
 		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: "edit ec2nodeclass default"}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
 		"BOOT-10": {{breaks: line("No entry for m9.large in /etc/eks/eni-max-pods.txt"), cause: "older than the instance type", fix: "maxPods"}},
 		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap", fix: "exclude"}},
+		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" }, cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim claim-2"},
+			{breaks: func(s *situation) {
+				s.e.Impaired.Value["i-2"] = "instance"
+				s.e.Instances.Value[1].Claim = ""
+			}, cause: "its operating system does not answer", fix: "terminate-instances --region us-east-1 --instance-ids i-2"}},
+		"IMDS-2": {{breaks: func(s *situation) {
+			s.class().NoMetadata = true
+			s.says("DataSourceEc2.py[WARNING]: IMDS's HTTP endpoint is probably disabled")
+		}, cause: "cannot read their metadata", fix: `{"httpEndpoint":"enabled"}`}},
 		"BOOT-14": {{breaks: line("fork/exec /usr/bin/kubelet: no such file or directory"), cause: "has no kubelet", fix: "al2023@latest"}},
 		"BOOT-15": {{breaks: line("fallocate: fallocate failed: No space left on device"), cause: "disk is full", fix: "volumeSize"}},
 		"BOOT-12": {{breaks: line("Unable to locate credentials. You can configure credentials"), cause: "has no credentials", fix: "get-instance-profile"}},

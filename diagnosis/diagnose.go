@@ -173,40 +173,13 @@ func lines(of []sighting) []string {
 	return out
 }
 
-// messages are what claims, classes, pools and events say that has all of the words, without regard to case: "NodeClaim x: …".
+// messages are the first of what is said with all of the words: "NodeClaim x: …".
 func (d *desk) messages(words ...string) []string {
-	has := func(text string) bool {
-		text = strings.ToLower(text)
-		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
-	}
 	var out []string
-	add := func(subject, text string) {
-		line := subject + ": " + quote(strings.Join(strings.Fields(text), " "))
-		if has(text) && !slices.Contains(out, line) {
+	for _, s := range d.said(words...) {
+		if line := s.String(); !slices.Contains(out, line) {
 			out = append(out, line)
 		}
-	}
-	conditions := func(subject string, all []Condition) {
-		for _, c := range all {
-			if c.Status != "True" {
-				add(subject, c.Reason+": "+c.Message)
-			}
-		}
-	}
-	for _, c := range d.Classes.Value {
-		conditions("EC2NodeClass "+c.Name, c.Conditions)
-	}
-	for _, c := range d.Claims.Value {
-		conditions("NodeClaim "+c.Name, c.Conditions)
-	}
-	for _, i := range d.Instances.Value {
-		add("instance "+i.ID, i.StateReason)
-	}
-	for _, v := range d.Events.Value {
-		if d.isPast(v) {
-			continue
-		}
-		add("event on "+v.Kind+" "+v.Name, v.Reason+": "+v.Message)
 	}
 	return out[:min(len(out), 4)]
 }

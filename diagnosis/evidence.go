@@ -100,6 +100,7 @@ type Evidence struct {
 	NATAddresses Item[[]string]           `json:"natAddresses,omitzero"` // public addresses of the VPC's NAT gateways
 	Images       Item[[]Image]            `json:"images,omitzero"`
 	Instances    Item[[]Instance]         `json:"instances,omitzero"` // that carry the cluster's name
+	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by id of an instance: which status check fails, "instance" or "system"
 
 	// What Kubernetes says.
 	Home       Item[Home]        `json:"home,omitzero"`

@@ -95,17 +95,19 @@ func condition(all []Condition, kind string) Condition {
 // Class is an EC2NodeClass.
 type Class struct {
 	Name       string      `json:"name"`
-	Family     string      `json:"family,omitempty"`    // spec.amiFamily, or that of the alias
-	Role       string      `json:"role,omitempty"`      // spec.role
-	Profile    string      `json:"profile,omitempty"`   // spec.instanceProfile, else status.instanceProfile
-	ImageIDs   []string    `json:"imageIDs,omitempty"`  // spec.amiSelectorTerms[].id
-	Images     []string    `json:"images,omitempty"`    // status.amis[].id
-	Subnets    []string    `json:"subnets,omitempty"`   // status
-	Groups     []string    `json:"groups,omitempty"`    // status
-	PublicIP   *bool       `json:"publicIP,omitempty"`  // spec.associatePublicIPAddress
-	HopLimit   int64       `json:"hopLimit"`            // of the metadata service; 1 by default
-	DataBytes  int         `json:"dataBytes,omitempty"` // size of spec.userData
-	RootGiB    int         `json:"rootGiB,omitempty"`   // size of the root volume that is asked for; 0: the image's
+	Family     string      `json:"family,omitempty"`     // spec.amiFamily, or that of the alias
+	Role       string      `json:"role,omitempty"`       // spec.role
+	Profile    string      `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
+	ImageIDs   []string    `json:"imageIDs,omitempty"`   // spec.amiSelectorTerms[].id
+	Images     []string    `json:"images,omitempty"`     // status.amis[].id
+	Subnets    []string    `json:"subnets,omitempty"`    // status
+	Groups     []string    `json:"groups,omitempty"`     // status
+	PublicIP   *bool       `json:"publicIP,omitempty"`   // spec.associatePublicIPAddress
+	HopLimit   int64       `json:"hopLimit"`             // of the metadata service; 1 by default
+	NoMetadata bool        `json:"noMetadata,omitempty"` // spec.metadataOptions.httpEndpoint is "disabled"
+	Keys       []string    `json:"keys,omitempty"`       // of KMS, that its volumes are encrypted with
+	DataBytes  int         `json:"dataBytes,omitempty"`  // size of spec.userData
+	RootGiB    int         `json:"rootGiB,omitempty"`    // size of the root volume that is asked for; 0: the image's
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 

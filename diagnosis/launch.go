@@ -3,66 +3,21 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 func launchChecks() []Check {
-	said := func(id, title string, c cause) Check {
-		return Check{ID: id, Title: title, Layer: LayerLaunch, judge: func(d *desk) []Finding { return d.judgeSaid(c) }}
-	}
 	return []Check{
 		{ID: "LAUNCH-1", Title: "the instance profile is there", Layer: LayerLaunch, judge: judgeProfile},
-		said("LAUNCH-2", "the volumes' key can be used", cause{
-			words: [][]string{{"InvalidKMSKey"}, {"Client.InternalError"}, {"KMSKeyUnusable"}, {"kms", "not authorized"}},
-			text:  "EC2 cannot use the KMS key of the volumes: instances end as soon as they start",
-			fix: "aws kms create-grant --key-id KEY_ID --grantee-principal arn:aws:iam::ACCOUNT:role/CONTROLLER_ROLE " +
-				"--operations Decrypt Encrypt GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo CreateGrant DescribeKey",
-		}),
+		{ID: "LAUNCH-2", Title: "the volumes' key can be used", Layer: LayerLaunch, judge: judgeKey},
 		{ID: "LAUNCH-3", Title: "the account has the service-linked role for spot", Layer: LayerLaunch, judge: judgeSpotRole},
-		said("LAUNCH-4", "no policy forbids launching", cause{
-			words: [][]string{{"UnauthorizedOperation"}, {"encoded authorization failure"}, {"not authorized to perform", "ec2:"}, {"explicit deny"}, {"service control policy"}},
-			text:  "a policy does not let the controller launch instances",
-			fix:   "aws sts decode-authorization-message --encoded-message MESSAGE   # the statement that denies; the controller's policies are in deploy/iam",
-		}),
-		said("LAUNCH-5", "quotas suffice", cause{
-			words: [][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}, {"InstanceLimitExceeded"}},
-			text:  "the account's quota of vCPUs is used up",
-			fix:   "aws service-quotas request-service-quota-increase --region REGION --service-code ec2 --quota-code L-1216C47A --desired-value VCPUS   # spot: L-34B43A08",
-		}),
+		{ID: "LAUNCH-4", Title: "no policy forbids launching", Layer: LayerLaunch, judge: judgeDenial},
+		{ID: "LAUNCH-5", Title: "quotas suffice", Layer: LayerLaunch, judge: judgeQuota},
 		{ID: "LAUNCH-6", Title: "volumes are large enough for their images", Layer: LayerLaunch, judge: judgeVolumes},
 		{ID: "LAUNCH-7", Title: "user data fits", Layer: LayerLaunch, judge: judgeDataSize},
 		{ID: "LAUNCH-8", Title: "the EC2NodeClass selects subnets, security groups and images that are there", Layer: LayerLaunch, judge: judgeSelection},
 		{ID: "LAUNCH-9", Title: "the NodePool's EC2NodeClass is there", Layer: LayerPlan, judge: judgeClassRef},
+		{ID: "LAUNCH-10", Title: "images can be launched", Layer: LayerLaunch, judge: judgeImageState},
 	}
-}
-
-// cause is a reason that EC2 names itself.
-type cause struct {
-	words [][]string // each alternative's words all stand in the message
-	text  string
-	fix   string
-}
-
-// judgeSaid looks for EC2's words in conditions, events and the reasons of instances' ends.
-func (d *desk) judgeSaid(c cause) []Finding {
-	if !d.Claims.Known() && !d.Events.Known() && !d.Instances.Known() {
-		gap, _ := d.Claims.gap("the NodeClaims")
-		return []Finding{gap}
-	}
-	var said []string
-	for _, words := range c.words {
-		for _, line := range d.messages(words...) {
-			if !slices.Contains(said, line) && !strings.Contains(line, "iam:PassRole") && !strings.Contains(line, "ServiceLinkedRole") {
-				said = append(said, line)
-			}
-		}
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	fix := strings.NewReplacer("ACCOUNT", orElse(d.Account, "ACCOUNT"), "CONTROLLER_ROLE", orElse(roleName(d.Controller.Value.Role), "CONTROLLER_ROLE"),
-		"REGION", d.Region).Replace(c.fix)
-	return []Finding{broken("", Certain, "%s", c.text).with(said[:min(3, len(said))]...).mend(fix)}
 }
 
 // judgeProfile: what spec.instanceProfile names must be there.

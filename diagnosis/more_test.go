@@ -82,10 +82,24 @@ func launchFaults() map[string][]fault {
 		}, cause: "instance profile mine does not exist", fix: "create-instance-profile"}},
 		"LAUNCH-2": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.InternalError: Client error on launch"
-		}, cause: "cannot use the KMS key", fix: "aws kms create-grant"}},
+		}, cause: "cannot use the KMS key", fix: "--key-id KEY_ID --grantee-principal " + controllerRole},
+			{breaks: func(s *situation) {
+				s.class().Keys = []string{"1234"}
+				s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"
+			}, cause: "it is disabled", fix: "aws kms enable-key --region us-east-1 --key-id 1234"}},
 		"LAUNCH-3": {{breaks: launch("AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission"), cause: "AWSServiceRoleForEC2Spot", fix: "create-service-linked-role"}},
-		"LAUNCH-4": {{breaks: launch("UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: abc"), cause: "a policy does not let", fix: "decode-authorization-message"}},
-		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1"}},
+		"LAUNCH-4": {{breaks: launch("UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: abc"), cause: "a policy does not let", fix: "decode-authorization-message"},
+			{breaks: launch("RunInstancesAuthCheckFailed: User: x is not authorized to perform: ec2:RunInstances on resource: y with an explicit deny in a service control policy: " +
+				"arn:aws:organizations::999999999999:policy/o-a/service_control_policy/p-1234. Encoded authorization failure message: abc"),
+				cause: "a service control policy", fix: "aws organizations detach-policy --policy-id p-1234 --target-id 111122223333"},
+			{breaks: launch("ec2:CreateFleet: not authorized with an explicit deny in a service control policy"), cause: "a service control policy", fix: "list-policies-for-target"},
+			{breaks: launch("User: x is not authorized to perform: ec2:CreateFleet on resource: y with an explicit deny in an identity-based policy: arn:aws:iam::111122223333:policy/frozen."),
+				cause: "denies it to launch", fix: "aws iam detach-role-policy --role-name Controller --policy-arn arn:aws:iam::111122223333:policy/frozen "}},
+		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1 --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
+			{breaks: launch("MaxSpotInstanceCountExceeded: Max spot instance count exceeded"), cause: "quota of spot vCPUs", fix: "L-34B43A08 --desired-value 256"}},
+		"LAUNCH-10": {{breaks: func(s *situation) { s.e.Images.Value[0].State = "pending" }, cause: "image ami-1 is pending", fix: "spec.amiSelectorTerms"},
+			{breaks: launch("OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc (hint)"),
+				cause: "sold in the AWS Marketplace", fix: "https://aws.amazon.com/marketplace/pp?sku=abc,"}},
 		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: "volumeSize: at least 20Gi"}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
 		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"), cause: "larger than the 16384", fix: "shorten"}},
 		"LAUNCH-8": {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joiner-sh/joiner/access"
 	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
 )
 
@@ -33,6 +34,7 @@ func (c *collector) account(ctx context.Context) []func() {
 		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", a.NodeGroups),
 		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", a.FargateProfiles),
 		into(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
+		into(ctx, c, &e.Impaired, "ec2:DescribeInstanceStatus", c.impaired),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", func(ctx context.Context) ([]diagnosis.Image, error) {
 			var ids []string
 			for _, class := range e.Classes.Value {
@@ -42,6 +44,18 @@ func (c *collector) account(ctx context.Context) []func() {
 			return c.Images.Described(ctx, slices.Compact(ids))
 		}),
 	}
+}
+
+// impaired are the instances that fail a status check, whoever's they are.
+func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
+	all, err := c.EC2.Troubles(ctx)
+	out := map[string]string{}
+	for _, t := range all {
+		if t.Kind == ec2.InstanceTrouble && out[t.ID] == "" || t.Kind == ec2.SystemTrouble {
+			out[t.ID] = string(t.Kind)
+		}
+	}
+	return out, err
 }
 
 func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {

@@ -170,6 +170,8 @@ func byMessage(code, message string) (verdict, bool) {
 		return verdict{Transient, "InstanceProfileNameInvalid", "IAM takes some seconds to show a new profile; if it stays, check spec.instanceProfile"}, true
 	case has("not eligible for free tier"):
 		return verdict{Misconfigured, "FreeTierIneligible", "the account's plan allows only free-tier instance types: narrow the NodePool, or upgrade the plan"}, true
+	case code == "OptInRequired" && has("marketplace"):
+		return verdict{Denied, "MarketplaceSubscriptionMissing", "accept the terms of the product for this account, or select another image"}, true
 	case has("not authorized for images"):
 		return verdict{Denied, "AMIAuthorizationFailure", "share the image with this account, or select another"}, true
 	case has("pending verification"):

@@ -129,6 +129,9 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	if m := c.Spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
 		out.HopLimit = *m.HTTPPutResponseHopLimit
 	}
+	if m := c.Spec.MetadataOptions; m != nil && m.HTTPEndpoint != nil {
+		out.NoMetadata = *m.HTTPEndpoint == "disabled"
+	}
 	if c.Spec.UserData != nil {
 		out.DataBytes = len(*c.Spec.UserData)
 	}
@@ -147,6 +150,9 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 		out.Groups = append(out.Groups, g.ID)
 	}
 	for _, m := range c.Spec.BlockDeviceMappings {
+		if m.EBS != nil && m.EBS.KMSKeyID != nil && !slices.Contains(out.Keys, *m.EBS.KMSKeyID) {
+			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
+		}
 		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(c.Spec.BlockDeviceMappings) == 1) {
 			out.RootGiB = int(m.EBS.VolumeSize.Value() >> 30)
 		}

@@ -1,0 +1,54 @@
+package diagnosis_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/joiner-sh/joiner/diagnosis"
+)
+
+// TestOvercome: what EC2 said once is no finding any more when a later instance of the class has become a node, when the claim was
+// launched after all, or when the class is gone.
+func TestOvercome(t *testing.T) {
+	t.Parallel()
+	ended := func(s *situation) {
+		s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
+			Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})
+	}
+	cases := map[string]struct {
+		check string
+		then  func(*situation)
+		want  Verdict
+	}{
+		"no later instance": {"LAUNCH-2", func(s *situation) {
+			ended(s)
+			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute)
+		}, Broken},
+		"a later one is a node": {"LAUNCH-2", ended, Fine},
+		"the class is gone": {"LAUNCH-2", func(s *situation) {
+			ended(s)
+			s.e.Instances.Value[2].Class, s.e.Instances.Value[2].Launched = "old", noon
+		}, Fine},
+		"the claim waits": {"LAUNCH-5", func(s *situation) {
+			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
+		}, Broken},
+		"the claim was launched": {"LAUNCH-5", func(s *situation) {
+			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Claims.Value[1].Conditions[0].Since = noon.Add(time.Second)
+		}, Fine},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &situation{healthy()}
+			c.then(s)
+			found := Diagnose(s.e)
+			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == c.check })
+			if i < 0 || found[i].Verdict != c.want {
+				t.Errorf("want %s %s:\n%s", c.check, c.want, tell(found))
+			}
+		})
+	}
+}
