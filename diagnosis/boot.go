@@ -18,7 +18,7 @@ func bootChecks() []Check {
 			"kubectl edit ec2nodeclass %[1]s   # in spec.userData write the certificate authority of: aws eks describe-cluster --name %[2]s --region %[3]s --query cluster.certificateAuthority.data"}),
 		sign("BOOT-3", "the instance's clock is right", symptom{[]Sign{ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
-			"kubectl edit ec2nodeclass %[1]s   # in spec.userData leave chrony as it is: server 169.254.169.123"}),
+			"kubectl edit ec2nodeclass %[1]s   # let spec.userData leave chrony as it is, or select an image in spec.amiSelectorTerms that has it: server 169.254.169.123"}),
 		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: LayerBoot, judge: judgeFamily},
 		sign("BOOT-5", "the image has nodeadm", symptom{[]Sign{NodeadmAbsent},
 			"the image has no nodeadm, and AMI family AL2023 needs it",
@@ -38,8 +38,8 @@ func bootChecks() []Check {
 			"the image is older than the instance type, and does not know how many pods it takes",
 			"kubectl edit ec2nodeclass %[1]s   # select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods"}),
 		sign("BOOT-11", "the instance has no swap", symptom{[]Sign{SwapOn},
-			"the instance type has swap, and the kubelet refuses to start with it",
-			"kubectl edit nodepool   # exclude the type: m1 and c1 are the ones with swap"}),
+			"the instance has swap, and the kubelet refuses to start with it",
+			"kubectl edit ec2nodeclass %[1]s   # make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1"}),
 		{ID: "BOOT-12", Title: "instances have credentials", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
 			return d.judgeSymptom(symptom{[]Sign{NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
 				"kubectl get ec2nodeclass %[1]s -o jsonpath={.status.instanceProfile}   # then: aws iam get-instance-profile; it must have the node role"})
@@ -89,9 +89,25 @@ func (d *desk) judgeSymptom(s symptom) []Finding {
 			fix = fmt.Sprintf(fix+"%[4]s", class, d.Name, d.Region, "")
 		}
 		out = append(out, broken(subject, Likely, "%s", s.text).with(lines(d.of(g.instance.Class, s.signs...))...).explaining(s.signs...).
-			explaining(NodeadmFailed, ScriptFailed).mend(fix))
+			explaining(NodeadmFailed, ScriptFailed).mend(d.anew(g.instance.Class, fix)...))
 	}
 	return out
+}
+
+// anew adds to a fix that changes an EC2NodeClass what is to be done with the NodeClaims that were launched before: they would be
+// waited for until their time is out.
+func (d *desk) anew(class string, fix ...string) []string {
+	const most = 20
+	var names []string
+	for _, c := range d.Claims.Value {
+		if c.Class == class && class != "" && !c.Deleting && condition(c.Conditions, "Launched").Status == "True" && condition(c.Conditions, "Registered").Status != "True" {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return fix
+	}
+	return append(fix, "kubectl delete nodeclaim "+strings.Join(names[:min(most, len(names))], " ")+"   # launched as it was before: others are bought in their place")
 }
 
 // judgeEndpointSetting: a setting outlives the cluster that it was made for.
@@ -154,11 +170,11 @@ func judgeFamily(d *desk) []Finding {
 				certainty = Certain
 			}
 			out = append(out, broken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
-				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(fix(family)))
+				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(d.anew(c.Name, fix(family))...))
 		case len(sights) > 0:
 			out = append(out, broken(subject, Likely, "its image does not understand the user data of AMI family %s", orElse(c.Family, "that it has")).
 				with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).
-				mend("kubectl edit ec2nodeclass "+c.Name+"   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself"))
+				mend(d.anew(c.Name, "kubectl edit ec2nodeclass "+c.Name+"   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself")...))
 		}
 	}
 	return out
