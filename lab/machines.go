@@ -154,8 +154,8 @@ func (m *machines) boot(ctx context.Context, i world.Instance, say func(string))
 	}
 	return machine.Boot(ctx, machine.Instance{
 		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, IPv6: i.IPv6,
-		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts,
-		Image: machine.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version},
+		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts, NoMetadata: i.Metadata.Endpoint == "disabled",
+		Image: machine.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version, Flaws: image.Flaws},
 	}, surroundings{m.lab, i}, say), nil
 }
 

@@ -30,6 +30,9 @@ type Image struct {
 	// "AL2023" (in the words of an EC2NodeClass), "standard", "nvidia" or
 	// "neuron", and the Kubernetes version "1.31". EC2 does not know them.
 	Family, Variant, Version string
+
+	// Flaws are what is wrong with the image, likewise, in words of whoever boots it.
+	Flaws []string
 }
 
 // ImageVolume is a volume that instances of an image get.
