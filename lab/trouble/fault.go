@@ -47,7 +47,8 @@ type Fault struct {
 
 // All returns all faults, in the order of a node's life.
 func All() []Fault {
-	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), publicFaults())
+	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), publicFaults(),
+		launchFaults(), imageFaults(), scriptFaults(), instanceFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range diagnosis.Checks() {
 		layers[c.ID] = c.Layer
