@@ -67,6 +67,14 @@ type symptom struct {
 	fix   string // %[1]s the class, %[2]s the cluster, %[3]s the region
 }
 
+// follow are the signs that come of the symptom: with another time than AWS has, an instance may as well have no credentials.
+func (s symptom) follow() []Sign {
+	if slices.Contains(s.signs, ClockWrong) {
+		return []Sign{NoCredentials}
+	}
+	return nil
+}
+
 func (d *desk) judgeSymptom(s symptom) []Finding {
 	sights := d.of("", s.signs...)
 	if gap, ok := d.consoles(); ok && len(sights) == 0 {
@@ -89,7 +97,7 @@ func (d *desk) judgeSymptom(s symptom) []Finding {
 			fix = fmt.Sprintf(fix+"%[4]s", class, d.Name, d.Region, "")
 		}
 		out = append(out, broken(subject, Likely, "%s", s.text).with(lines(d.of(g.instance.Class, s.signs...))...).explaining(s.signs...).
-			explaining(NodeadmFailed, ScriptFailed).mend(d.anew(g.instance.Class, fix)...))
+			explaining(NodeadmFailed, ScriptFailed).explaining(s.follow()...).mend(d.anew(g.instance.Class, fix)...))
 	}
 	return out
 }
