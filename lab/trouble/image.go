@@ -93,7 +93,7 @@ func scriptFaults() []Fault {
 		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile"), "swap"),
 		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models"), "spec.userData"),
 		own("authority-of-another-cluster", "the script has the certificate authority of another cluster", "BOOT-2", "does not trust the API server's certificate", otherAuthority, ""),
-		own("kubelet-flag-misspelt", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available<100 "), "spec.userData"),
+		own("kubelet-flag-misspelt", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi "), "spec.userData"),
 		own("kubelet-pods-negative", "the kubelet is told to take fewer than no pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 "), "spec.userData"),
 	}
 }

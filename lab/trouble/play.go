@@ -38,7 +38,7 @@ type Stage struct {
 
 // Settings are what the stage's controller runs with, besides what it needs: it looks at AWS often, so that what is mended there is seen soon.
 func Settings() []string {
-	return []string{"DISABLE_LEADER_ELECTION=true", "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s"}
+	return []string{"DISABLE_LEADER_ELECTION=true", "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s", "SHORTAGE_BACKOFF=5s"}
 }
 
 // NewStage prepares a lab: as where the chart was installed, it has the service account of a controller. The lab's authentication mode has to be
@@ -168,7 +168,7 @@ func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix
 		launched := launch(scene)
 		r.AtAll = r.AtAll || slices.ContainsFunc(all, f.is)
 		if len(all) == 0 || !f.is(all[0]) {
-			if len(all) > 0 && all[0].Bad() {
+			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // what it only suspects at first is not wrong
 				r.wrong(all[0])
 			}
 			// What cannot be told without an instance is waited for with one.
