@@ -45,6 +45,7 @@ bootstrap:           capacity catalog constraint
 disruption:          capacity catalog cluster constraint packing
 drain:               cluster constraint
 diagnosis:
+migration:
 world:               capacity catalog constraint permit
 scenario:            capacity catalog cluster constraint packing
 view:                capacity catalog cluster constraint packing
@@ -60,7 +61,7 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
 budget:              fault | github.com/aws
-kube:                spelling capacity catalog cluster constraint packing bootstrap diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube:                spelling capacity catalog cluster constraint packing bootstrap diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint diagnosis | github.com/aws
 ami:                 fault catalog constraint diagnosis | github.com/aws
 network:             fault catalog diagnosis | github.com/aws
@@ -84,7 +85,7 @@ controller:          capacity catalog cluster constraint packing lifecycle boots
 
 # Tools.
 emulator:            catalog permit world
-cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner:          spelling catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
