@@ -1,0 +1,126 @@
+package migration
+
+import (
+	"strconv"
+	"strings"
+)
+
+// of returns the controllers of a product.
+func (in Installation) of(p Product) []Controller {
+	var out []Controller
+	for _, c := range in.Controllers {
+		if c.Product == p {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (c Controller) subject() string {
+	if c.Name == "" {
+		return ""
+	}
+	return "Deployment " + c.Namespace + "/" + c.Name
+}
+
+// controllers judges who acts, and whether it can be taken over from.
+func controllers(in Installation) []Finding {
+	var out []Finding
+	theirs := in.of(Karpenter)
+	if len(theirs) == 0 && in.sawCluster() {
+		out = append(out, unknown("", "no Deployment of Karpenter was seen, so its settings are not known").
+			mend("give its values: --values FILE"))
+	}
+	for _, c := range theirs {
+		if major, ok := majorOf(c.Version); ok && major < 1 {
+			out = append(out, stops(c.subject(), "Karpenter %s is of before the API v1", c.Version).
+				mend("upgrade Karpenter to a version from 1.0 on first, as its own guide says"))
+		}
+		if c.Lease == "" && c.Name != "" {
+			out = append(out, differs(c.subject(), "it acts without a lease, so nothing but the order of the steps keeps both from acting at once").
+				mend("have no pod of Karpenter left before Joiner starts"))
+		}
+	}
+	if len(theirs) > 1 {
+		out = append(out, differs("", "there are %s of Karpenter", count(len(theirs), "Deployment")).mend("scale all of them to zero"))
+	}
+	for _, ours := range in.of(Joiner) {
+		for _, c := range theirs {
+			if ours.Replicas > 0 && c.Replicas > 0 && (ours.Lease != c.Lease || c.Lease == "") {
+				out = append(out, stops(ours.subject(), "it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
+					mend("kubectl --namespace %s scale deployment/%s --replicas=0", ours.Namespace, ours.Name))
+			}
+		}
+	}
+	return out
+}
+
+// sawCluster reports whether anything of a cluster was seen.
+func (in Installation) sawCluster() bool {
+	return in.UID != "" || len(in.Definitions)+len(in.Pools)+len(in.Classes)+len(in.Claims)+len(in.Nodes) > 0
+}
+
+// majorOf reads the first number of a version; ok is false where there is none: a digest, "latest".
+func majorOf(version string) (major int, ok bool) {
+	first, _, dotted := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	major, err := strconv.Atoi(first)
+	return major, err == nil && dotted
+}
+
+// settings judges what Joiner makes of Karpenter's settings.
+func settings(in Installation) []Finding {
+	var out []Finding
+	for _, c := range in.of(Karpenter) {
+		if c.Problem != "" {
+			out = append(out, stops(c.subject(), "Joiner would not start with these settings: %s", c.Problem))
+		}
+		for _, i := range c.Ignored {
+			out = append(out, differs(c.subject(), "%s is %s: %s", i.Setting, i.Value, i.Says))
+		}
+		if c.Problem != "" {
+			continue
+		}
+		if len(c.Ignored) == 0 {
+			out = append(out, stays("all settings of Karpenter are honoured"))
+		}
+		if c.Queue != "" {
+			out = append(out, stays("interruption notices are read from the queue %s, as Karpenter does", c.Queue))
+		} else {
+			out = append(out, stays("there is no interruption queue, with Karpenter or with Joiner"))
+		}
+	}
+	return out
+}
+
+// ownValues are values of Karpenter's chart that name what is Karpenter's own, by their path or what it begins with, and what to give
+// Joiner's chart instead.
+func ownValues() []struct{ path, why, flags string } {
+	return []struct{ path, why, flags string }{
+		{"controller.image.", "it names Karpenter's image", "--set controller.image.repository=ghcr.io/joiner-sh/joiner --set controller.image.tag= --set controller.image.digest="},
+		{"fullnameOverride", "Joiner's objects would have the names of Karpenter's", "--set fullnameOverride=joiner"},
+		{"nameOverride", "Joiner's objects would have the names of Karpenter's", "--set nameOverride=joiner"},
+		{"podDisruptionBudget.name", "Joiner's budget would have the name of Karpenter's", "--set podDisruptionBudget.name=joiner"},
+	}
+}
+
+// values judges the values of Karpenter's chart, where Joiner's is to be given them.
+func values(in Installation) []Finding {
+	var out []Finding
+	for _, own := range ownValues() {
+		if path, ok := in.value(own.path); ok {
+			out = append(out, differs("value "+path, "%s", own.why).mend("helm install … %s", own.flags))
+		}
+	}
+	return out
+}
+
+// value finds the first value that was set of a path, or below one that ends with a dot.
+func (in Installation) value(path string) (string, bool) {
+	found := ""
+	for p, v := range in.Values {
+		if v != "" && (p == path || strings.HasSuffix(path, ".") && strings.HasPrefix(p, path)) && (found == "" || p < found) {
+			found = p
+		}
+	}
+	return found, found != ""
+}

@@ -1,0 +1,142 @@
+package migration
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Weight is what a finding means for the hand-over. It is a closed set.
+type Weight string
+
+// The weights, the heaviest first.
+const (
+	Stops   Weight = "stops"   // mend it first: a node, or money, could be lost otherwise, or Joiner would not start
+	Differs Weight = "differs" // it works otherwise than with Karpenter
+	Unknown Weight = "unknown" // it could not be judged
+	Stays   Weight = "stays"   // it was looked at, and is as it was
+)
+
+// Finding is one thing that was found.
+type Finding struct {
+	Weight  Weight `json:"weight"`
+	Check   string `json:"check"`             // what was looked at: "definitions"
+	Subject string `json:"subject,omitempty"` // "NodePool default"; empty: the installation
+	Says    string `json:"says"`              // one sentence
+	Fix     string `json:"fix,omitempty"`     // what to do about it, often a command
+}
+
+// Report is what Check comes to.
+type Report struct {
+	// Go: nothing stops the hand-over.
+	Go       bool      `json:"go"`
+	Cluster  string    `json:"cluster,omitempty"`
+	Findings []Finding `json:"findings"` // the weightiest first
+	Steps    Steps     `json:"steps"`
+}
+
+// Check says what changes when Joiner takes Karpenter's place.
+func Check(in Installation) Report {
+	var all []Finding
+	for _, check := range checks() {
+		for _, f := range check.find(in) {
+			f.Check = check.name
+			all = append(all, f)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Weight.order(), b.Weight.order()), cmp.Compare(checkOrder(a.Check), checkOrder(b.Check)),
+			cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Says, b.Says))
+	})
+	stops := slices.ContainsFunc(all, func(f Finding) bool { return f.Weight == Stops })
+	return Report{Go: !stops, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
+}
+
+// check is one thing to look at.
+type check struct {
+	name string
+	find func(Installation) []Finding
+}
+
+// checks are all of them, in the order in which they matter.
+func checks() []check {
+	return []check{
+		{"controllers", controllers},
+		{"settings", settings},
+		{"values", values},
+		{"definitions", definitions},
+		{"nodepools", pools},
+		{"ec2nodeclasses", classes},
+		{"nodeclaims", claims},
+		{"nodes", nodes},
+		{"instances", instances},
+		{"permissions", permissions},
+		{"drift", drift},
+		{"consolidation", consolidation},
+		{"unseen", unseen},
+	}
+}
+
+func checkOrder(name string) int {
+	return slices.IndexFunc(checks(), func(c check) bool { return c.name == name })
+}
+
+func (w Weight) order() int { return slices.Index([]Weight{Stops, Differs, Unknown, Stays}, w) }
+
+func stops(subject, format string, args ...any) Finding {
+	return Finding{Weight: Stops, Subject: subject, Says: fmt.Sprintf(format, args...)}
+}
+
+func differs(subject, format string, args ...any) Finding {
+	return Finding{Weight: Differs, Subject: subject, Says: fmt.Sprintf(format, args...)}
+}
+
+func unknown(subject, format string, args ...any) Finding {
+	return Finding{Weight: Unknown, Subject: subject, Says: fmt.Sprintf(format, args...)}
+}
+
+func stays(format string, args ...any) Finding {
+	return Finding{Weight: Stays, Says: fmt.Sprintf(format, args...)}
+}
+
+// mend adds what to do about it.
+func (f Finding) mend(format string, args ...any) Finding {
+	f.Fix = fmt.Sprintf(format, args...)
+	return f
+}
+
+// unseen tells what could not be looked at.
+func unseen(in Installation) []Finding {
+	var out []Finding
+	for _, u := range in.Unseen {
+		out = append(out, unknown(u.What, "not looked at: %s", u.Why))
+	}
+	return out
+}
+
+// some lists the first few names, in order.
+func some(names []string) string {
+	const most = 3
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// count writes a number of things: "1 node", "2 nodes".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// is agrees with count.
+func is(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

@@ -1,0 +1,213 @@
+package migration
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// definitions judges whether Joiner's definitions can take the place of the cluster's.
+func definitions(in Installation) []Finding {
+	var out []Finding
+	for _, d := range in.Definitions {
+		if d.Held {
+			out = append(out, stops("CustomResourceDefinition "+d.Name, "%s", d.Says))
+		}
+	}
+	if len(out) == 0 && len(in.Definitions) > 0 {
+		out = append(out, stays("%s can be brought up to date; no object is changed by that", count(len(in.Definitions), "definition")))
+	}
+	return out
+}
+
+func pools(in Installation) []Finding {
+	var out []Finding
+	served := 0
+	for _, p := range in.Pools {
+		if p.Foreign {
+			out = append(out, stays("NodePool %s is of another node class than EC2NodeClass: neither serves it", p.Name))
+			continue
+		}
+		served++
+		out = append(out, p.judge("NodePool "+p.Name)...)
+	}
+	if served > 0 {
+		out = append(out, stays("%s %s as %s", count(served, "NodePool"), is(served, "stays", "stay"), is(served, "it is", "they are")))
+	}
+	return out
+}
+
+func classes(in Installation) []Finding {
+	var out []Finding
+	for _, c := range in.Classes {
+		out = append(out, c.judge("EC2NodeClass "+c.Name)...)
+	}
+	if n := len(in.Classes); n > 0 {
+		out = append(out, stays("%d %s as %s", n, is(n, "EC2NodeClass stays", "EC2NodeClasses stay"), is(n, "it is", "they are")))
+	}
+	return out
+}
+
+// judge tells what all objects may have.
+func (o Object) judge(subject string) []Finding {
+	var out []Finding
+	if len(o.Refused) > 0 {
+		out = append(out, stops(subject, "the definitions refuse it: %s", strings.Join(o.Refused, "; ")).
+			mend("correct it while Karpenter still runs, so that its nodes follow"))
+	}
+	if len(o.Unknown) > 0 {
+		out = append(out, differs(subject, "Joiner does not know %s", some(o.Unknown)).
+			mend("take %s out, or stay with Karpenter until Joiner knows %s", is(len(o.Unknown), "it", "them"), is(len(o.Unknown), "it", "them")))
+	}
+	if o.NotReady != "" {
+		out = append(out, differs(subject, "it is not ready now: %s", o.NotReady))
+	}
+	return out
+}
+
+// claims judges what is bought: whether it can be adopted, and what happens to it next.
+func claims(in Installation) []Finding {
+	var out []Finding
+	var flying, leaving, expired, strange []string
+	for _, c := range in.Claims {
+		switch {
+		case c.UID != "" && in.UID != "" && c.UID != in.UID:
+			strange = append(strange, c.Name)
+		case c.Deleting:
+			leaving = append(leaving, c.Name)
+		case c.ProviderID == "":
+			flying = append(flying, c.Name)
+		case !c.Expires.IsZero() && c.Expires.Before(in.At):
+			expired = append(expired, c.Name)
+		}
+	}
+	if len(strange) > 0 {
+		out = append(out, stops("NodeClaim "+some(strange), "the annotation joiner.sh/cluster-uid is that of another cluster").
+			mend("if it was restored from a copy of another cluster, take the annotation away: kubectl annotate nodeclaim %s joiner.sh/cluster-uid-", strange[0]))
+	}
+	if n := len(flying); n > 0 {
+		out = append(out, stops("NodeClaim "+some(flying), "%s in flight: what Karpenter is buying for %s now would be bought twice", is(n, "it is", "they are"), is(n, "it", "them")).
+			mend("kubectl wait --for=condition=Launched nodeclaim/%s --timeout=5m", strings.Join(slices.Sorted(slices.Values(flying)), " nodeclaim/")))
+	}
+	if n := len(leaving); n > 0 {
+		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner goes on with that, and ends the %s", is(n, "it is", "they are"), is(n, "instance", "instances")))
+	}
+	if n := len(expired); n > 0 {
+		out = append(out, differs("NodeClaim "+some(expired), "%s past expireAfter: Joiner replaces %s, as Karpenter does", is(n, "it is", "they are"), is(n, "it", "them")))
+	}
+	if n := len(in.Claims) - len(strange) - len(flying) - len(leaving) - len(expired); n > 0 {
+		out = append(out, stays("%s %s over with %s: nothing is replaced", count(n, "NodeClaim"), is(n, "is taken", "are taken"), is(n, "its instance", "their instances")))
+	}
+	return out
+}
+
+// nodes judges the Nodes of pools.
+func nodes(in Installation) []Finding {
+	claimed := map[string]bool{}
+	leaving := map[string]bool{}
+	for _, c := range in.Claims {
+		claimed[c.ProviderID], leaving[c.ProviderID] = true, c.Deleting
+	}
+	var out []Finding
+	var alone, tainted []string
+	for _, n := range in.Nodes {
+		switch {
+		case !claimed[n.ProviderID]:
+			alone = append(alone, n.Name)
+		case n.Disrupted && !leaving[n.ProviderID]:
+			tainted = append(tainted, n.Name)
+		}
+	}
+	if n := len(alone); n > 0 {
+		out = append(out, differs("Node "+some(alone), "%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
+			mend("terminate what nobody needs by hand"))
+	}
+	if n := len(tainted); n > 0 {
+		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted", is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).
+			mend("wait until it is done; if it never is: kubectl taint node %s karpenter.sh/disrupted-", strings.Join(slices.Sorted(slices.Values(tainted)), " ")))
+	}
+	if n := len(in.Nodes) - len(alone); n > 0 {
+		out = append(out, stays("%s %s with labels, taints and pods", count(n, "Node"), is(n, "stays", "stay")))
+	}
+	return out
+}
+
+// drift judges what Karpenter would replace, or was about to. Joiner looks neither at hashes nor at requirements of nodes that are there.
+func drift(in Installation) []Finding {
+	poolOf, classOf := map[string]Pool{}, map[string]Class{}
+	for _, p := range in.Pools {
+		poolOf[p.Name] = p
+	}
+	for _, c := range in.Classes {
+		classOf[c.Name] = c
+	}
+	marked, stale := map[string][]string{}, []string{}
+	for _, c := range in.Claims {
+		p, class := poolOf[c.Pool], classOf[c.Class]
+		switch {
+		case c.Deleting:
+		case c.Drifted != "":
+			marked[c.Drifted] = append(marked[c.Drifted], c.Name)
+		case isOther(p.Hash, p.HashVersion, c.PoolHash, c.PoolHashVersion), isOther(class.Hash, class.HashVersion, c.ClassHash, c.ClassHashVersion):
+			stale = append(stale, c.Name)
+		}
+	}
+	var out []Finding
+	for _, reason := range slices.Sorted(maps.Keys(marked)) {
+		names := marked[reason]
+		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; Joiner does not", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
+			mend("let Karpenter finish, or delete them one by one when Joiner runs: kubectl delete nodeclaim %s", slices.Min(names)))
+	}
+	if len(stale) > 0 {
+		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, Joiner does not", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")))
+	}
+	if len(in.Claims) > 0 {
+		out = append(out, stays("nothing drifts: hashes and their versions are left as Karpenter wrote them"))
+	}
+	return out
+}
+
+// isOther compares hashes as Karpenter does: only where both are there and were computed alike.
+func isOther(a, aVersion, b, bVersion string) bool {
+	return a != "" && b != "" && aVersion == bVersion && a != b
+}
+
+// consolidation tells how nodes are given back.
+func consolidation(in Installation) []Finding {
+	var names []string
+	for _, p := range in.Pools {
+		if policy := cmp.Or(p.Policy, usualPolicy); !p.Foreign && policy != whenEmpty {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 || !Lacks(LackConsolidation) {
+		return nil
+	}
+	return []Finding{differs("NodePool "+some(names), "nodes that are empty are given back; those that are merely underused are not replaced by cheaper ones yet, so the fleet may cost more than with Karpenter")}
+}
+
+// Policies of consolidation.
+const (
+	usualPolicy = "WhenEmptyOrUnderutilized"
+	whenEmpty   = "WhenEmpty"
+)
+
+// Lack is a row of docs/compatibility.md about what Joiner has not yet, and that findings rest on.
+type Lack string
+
+// The rows. A test of the module fails when one of them is there: then take it out of Lacking.
+const (
+	LackConsolidation Lack = "NodePool | `spec.disruption.consolidationPolicy`"
+	LackDrift         Lack = "NodeClaim | `Drifted`"
+)
+
+// Lacking are the rows that are "not yet".
+func Lacking() []Lack { return []Lack{LackConsolidation, LackDrift} }
+
+// Lacks reports whether Joiner has it not yet.
+func Lacks(l Lack) bool { return slices.Contains(Lacking(), l) }
+
+// String is the beginning of the row.
+func (l Lack) String() string { return fmt.Sprintf("| %s |", string(l)) }
