@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -213,4 +214,32 @@ func fargateOf(p *ekstypes.FargateProfile) diagnosis.FargateProfile {
 		}
 	}
 	return out
+}
+
+// Forbidden asks IAM which of the actions a role or user may not do to one of the resources, with these condition keys. Policies of the
+// organization are not looked at.
+func (d *Door) Forbidden(ctx context.Context, who string, actions, resources []string, keys map[string][]string) ([]string, error) {
+	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(who), ActionNames: actions, ResourceArns: resources}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		kind := iamtypes.ContextKeyTypeEnumString
+		if len(keys[name]) > 1 {
+			kind = iamtypes.ContextKeyTypeEnumStringList
+		}
+		in.ContextEntries = append(in.ContextEntries, iamtypes.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: kind, ContextKeyValues: keys[name]})
+	}
+	var out []string
+	pages := iam.NewSimulatePrincipalPolicyPaginator(d.iam, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fault.Sort("SimulatePrincipalPolicy "+who, err)
+		}
+		for _, r := range page.EvaluationResults {
+			if r.EvalDecision != iamtypes.PolicyEvaluationDecisionTypeAllowed {
+				out = append(out, aws.ToString(r.EvalActionName))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
