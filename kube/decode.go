@@ -33,6 +33,9 @@ type decoder struct {
 	read      map[string]bool   // files, by absolute path
 	workloads []workload
 	bytes     int64 // read so far
+
+	// take is given all documents instead, of whatever kind; nil: they are decoded, for a plan.
+	take func(document)
 }
 
 // head is what every document has.
@@ -77,6 +80,10 @@ func (d *decoder) document(s source, doc document) {
 	}
 	if h.Kind == "List" || strings.HasSuffix(h.Kind, "List") && h.Items != nil {
 		d.items(s, doc, h.Items)
+		return
+	}
+	if d.take != nil {
+		d.take(doc)
 		return
 	}
 	d.object(doc, gv.WithKind(h.Kind))

@@ -1,0 +1,132 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/api/crds"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/migration"
+)
+
+// ReadAny reads manifests of any kind from files, as ReadFiles finds them, without a judgement. The error joins one for each thing that
+// is wrong; what could be read is returned beside it.
+func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	d := decoder{skipped: map[string]int{}, strange: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
+	d.take = func(doc document) {
+		object := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(doc.json, &object.Object); err != nil {
+			d.fail(doc.file, doc.line, "cannot be read: %v", err)
+			return
+		}
+		out = append(out, object)
+	}
+	for _, path := range paths {
+		if path == "-" {
+			d.stream("<stdin>", stdin, true)
+			continue
+		}
+		d.path(path)
+	}
+	return out, errors.Join(d.errs...)
+}
+
+// Karpenter returns what the cluster has of Karpenter and of this program: definitions, objects, the Nodes of pools, Deployments with
+// their service accounts, and the namespace kube-system. What may not be read is told in the second result.
+func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
+	home := emptyList(corev1.SchemeGroupVersion, "Namespace")
+	inSystem := client.MatchingFields{"metadata.name": metav1.NamespaceSystem}
+	definitions := emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition")
+	nodes, deployments := emptyList(corev1.SchemeGroupVersion, "Node"), emptyList(appsv1.SchemeGroupVersion, "Deployment")
+	var out []*unstructured.Unstructured
+	var unseen []migration.Unseen
+	for _, ask := range []struct {
+		list    *unstructured.UnstructuredList
+		options []client.ListOption
+	}{
+		{home, []client.ListOption{inSystem}},
+		{definitions, nil},
+		{emptyList(karpv1.GroupVersion, "NodePool"), nil},
+		{emptyList(karpv1.GroupVersion, "NodeClaim"), nil},
+		{emptyList(awsv1.GroupVersion, awsv1.Kind), nil},
+		{nodes, []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
+		{deployments, nil},
+	} {
+		kind := ask.list.GetKind()
+		err := w.live.List(ctx, ask.list, ask.options...)
+		switch {
+		case meta.IsNoMatchError(err): // the cluster does not know the kind, which the definitions tell
+			continue
+		case IsForbidden(err):
+			unseen = append(unseen, migration.Unseen{What: kind[:len(kind)-len("List")] + "s", Why: "you may not list them"})
+			continue
+		case err != nil:
+			return nil, nil, fmt.Errorf("list %s: %w", kind, err)
+		}
+		for i := range ask.list.Items {
+			if one := &ask.list.Items[i]; isOfKarpenter(one) {
+				out = append(out, one)
+			}
+		}
+	}
+	accounts, err := w.accounts(ctx, out)
+	return append(out, accounts...), unseen, err
+}
+
+func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gv.WithKind(kind + "List"))
+	return list
+}
+
+// isOfKarpenter leaves out the Deployments and definitions of others.
+func isOfKarpenter(o *unstructured.Unstructured) bool {
+	switch o.GetKind() {
+	case "Deployment":
+		return isController(&metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels()})
+	case "CustomResourceDefinition":
+		for _, m := range crds.Manifests() {
+			if m.Name == o.GetName() {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// accounts are the service accounts of Deployments; those that are missing, or may not be read, are left out.
+func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, o := range objects {
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+		if o.GetKind() != "Deployment" || name == "" {
+			continue
+		}
+		account := &unstructured.Unstructured{}
+		account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+		err := w.live.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, account)
+		switch {
+		case err == nil:
+			out = append(out, account)
+		case WhatNext(err) != Gone && !IsForbidden(err):
+			return nil, fmt.Errorf("read service account %s/%s: %w", o.GetNamespace(), name, err)
+		}
+	}
+	return out, nil
+}
