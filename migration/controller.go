@@ -36,7 +36,7 @@ func controllers(in Installation) []Finding {
 			out = append(out, stops(c.subject(), "Karpenter %s is of before the API v1", c.Version).
 				mend("upgrade Karpenter to a version from 1.0 on first, as its own guide says"))
 		}
-		if c.Lease == "" && c.Name != "" {
+		if c.Lease == "" && c.Name != "" && c.Problem == "" {
 			out = append(out, differs(c.subject(), "it acts without a lease, so nothing but the order of the steps keeps both from acting at once").
 				mend("have no pod of Karpenter left before Joiner starts"))
 		}

@@ -86,6 +86,7 @@ type Pool struct {
 // Class is an EC2NodeClass.
 type Class struct {
 	Name        string `json:"name"`
+	Role        string `json:"role,omitempty"` // of its nodes, with its path; empty: it names an instance profile
 	Hash        string `json:"hash,omitempty"`
 	HashVersion string `json:"hashVersion,omitempty"`
 	Object

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/migration"
+)
+
+// migrateFlags are those of joiner migrate check.
+type migrateFlags struct {
+	files    []string
+	values   []string
+	policies []string
+	name     string
+	account  string
+	region   string
+	role     string
+	cluster  clusterFlags
+	out      output
+}
+
+func newMigrate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "See what changes when Joiner takes Karpenter's place",
+		Long: `Joiner serves the NodePools, NodeClaims and EC2NodeClasses of Karpenter as they
+are, and takes the nodes over as they are. These commands say what else changes.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newMigrateCheck())
+	return cmd
+}
+
+func newMigrateCheck() *cobra.Command {
+	var m migrateFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say what stops a change-over, what differs and what stays, with the commands",
+		Long: `Reads an installation of Karpenter: its Deployment and settings, definitions,
+objects, nodes, instances, and what IAM allows its role. It changes nothing.
+Then it says what would stop a change-over, what Joiner does otherwise, and what
+stays as it is, and writes the commands that hand over, and those that go back.
+
+It asks the cluster of your kubeconfig, and AWS where there are credentials; with
+-f it asks nobody, and judges what the files have. Whatever it could not look at,
+it says.
+
+It ends with 0 when nothing stops the change-over, 1 when something does, 2 when
+it could not look.`,
+		Example: `  joiner migrate check                      the cluster of your kubeconfig
+  kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
+  joiner migrate check -f objects.yaml --values karpenter-values.yaml
+  joiner migrate check -f objects.yaml --policy role.json --cluster-name prod --account 111122223333 --region eu-west-1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return m.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&m.files, "filename", "f", nil, "judge the manifests in this `PATH`, a file or a folder, and ask nobody; - is standard input; may be repeated")
+	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
+	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
+	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what Karpenter is set to, then what the kubeconfig says")
+	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it that of Karpenter's role")
+	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it that of its service account")
+	m.cluster.flags(flags)
+	m.out.flag(flags)
+	return cmd
+}
+
+func (m *migrateFlags) run(ctx context.Context, s Streams) error {
+	seen, err := m.look(ctx, s)
+	if err != nil {
+		return err
+	}
+	report := migration.Check(seen)
+	if err := m.out.write(s.Out, func() string { return migrationScreen(report) }, func() any { return report }); err != nil {
+		return err
+	}
+	stopping := 0
+	for _, f := range report.Findings {
+		if f.Weight == migration.Stops {
+			stopping++
+		}
+	}
+	if stopping > 0 {
+		return Findings{stopping}
+	}
+	return nil
+}
+
+// look reads what there is: the files that were given, or the cluster and AWS.
+func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installation, error) {
+	offline := len(m.files) > 0 || len(m.values) > 0
+	chart, err := readValues(m.values)
+	if err != nil {
+		return migration.Installation{}, err
+	}
+	seen, installed, err := m.objects(ctx, s, offline)
+	if err != nil {
+		return migration.Installation{}, err
+	}
+	seen.At, seen.Values = time.Now().UTC(), chart.flat
+	own := settingsOf(&seen, installed, chart)
+	name, region := m.cluster.eks()
+	if offline {
+		name, region = "", ""
+	}
+	seen.Cluster = cmp.Or(m.name, own.ClusterName, name)
+	m.region = cmp.Or(m.region, own.Region, region)
+	a := migrationAWS{migrateFlags: m, settings: own, seen: &seen}
+	err = a.look(ctx, offline)
+	return seen, err
+}
+
+// objects reads manifests, or the cluster.
+func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (migration.Installation, []kube.Installed, error) {
+	if offline {
+		all, err := kube.ReadAny(m.files, s.In)
+		if err != nil {
+			return migration.Installation{}, nil, err
+		}
+		seen, installed, err := kube.Migrants(all)
+		if err == nil && len(m.files) > 0 && len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
+			err = errors.New("the files have nothing of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
+		}
+		return seen, installed, err
+	}
+	cfg, err := m.cluster.config()
+	if err != nil {
+		return migration.Installation{}, nil, err
+	}
+	w, err := kube.NewWitness(cfg)
+	if err != nil {
+		return migration.Installation{}, nil, hinted(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
+	defer cancel()
+	all, unseen, err := w.Karpenter(ctx)
+	if err != nil {
+		return migration.Installation{}, nil, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
+	}
+	seen, installed, err := kube.Migrants(all)
+	seen.Unseen = unseen
+	return seen, installed, err
+}
