@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +116,7 @@ func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installat
 		name, region = "", ""
 	}
 	seen.Cluster = cmp.Or(m.name, own.ClusterName, name)
-	m.region = cmp.Or(m.region, own.Region, region)
+	m.region = cmp.Or(m.region, os.Getenv("AWS_REGION"), own.Region, region)
 	a := migrationAWS{migrateFlags: m, settings: own, seen: &seen}
 	err = a.look(ctx, offline)
 	return seen, err

@@ -44,9 +44,6 @@ func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 func (m *migrationAWS) open(ctx context.Context) error {
 	m.doors.Cluster = m.seen.Cluster
 	d := doctorFlags{region: m.region}
-	if os.Getenv("AWS_REGION") != "" {
-		d.region = ""
-	}
 	if err := d.openAWS(ctx, &m.doors, m.seen.UID); err != nil {
 		return err
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	appsv1 "k8s.io/api/apps/v1"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/api/crds"
@@ -49,34 +49,30 @@ func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, err
 // Karpenter returns what the cluster has of Karpenter and of this program: definitions, objects, the Nodes of pools, Deployments with
 // their service accounts, and the namespace kube-system. What may not be read is told in the second result.
 func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
-	home := emptyList(corev1.SchemeGroupVersion, "Namespace")
-	inSystem := client.MatchingFields{"metadata.name": metav1.NamespaceSystem}
-	definitions := emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition")
-	nodes, deployments := emptyList(corev1.SchemeGroupVersion, "Node"), emptyList(appsv1.SchemeGroupVersion, "Deployment")
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
 	for _, ask := range []struct {
 		list    *unstructured.UnstructuredList
 		options []client.ListOption
 	}{
-		{home, []client.ListOption{inSystem}},
-		{definitions, nil},
+		{emptyList(corev1.SchemeGroupVersion, "Namespace"), []client.ListOption{client.MatchingFields{"metadata.name": metav1.NamespaceSystem}}},
+		{emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition"), nil},
 		{emptyList(karpv1.GroupVersion, "NodePool"), nil},
 		{emptyList(karpv1.GroupVersion, "NodeClaim"), nil},
 		{emptyList(awsv1.GroupVersion, awsv1.Kind), nil},
-		{nodes, []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
-		{deployments, nil},
+		{emptyList(corev1.SchemeGroupVersion, "Node"), []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
+		{emptyList(appsv1.SchemeGroupVersion, "Deployment"), nil},
 	} {
-		kind := ask.list.GetKind()
+		kind := strings.TrimSuffix(ask.list.GetKind(), "List")
 		err := w.live.List(ctx, ask.list, ask.options...)
 		switch {
 		case meta.IsNoMatchError(err): // the cluster does not know the kind, which the definitions tell
 			continue
 		case IsForbidden(err):
-			unseen = append(unseen, migration.Unseen{What: kind[:len(kind)-len("List")] + "s", Why: "you may not list them"})
+			unseen = append(unseen, migration.Unseen{What: kind + "s", Why: "you may not list them"})
 			continue
 		case err != nil:
-			return nil, nil, fmt.Errorf("list %s: %w", kind, err)
+			return nil, nil, fmt.Errorf("list %ss: %w", kind, err)
 		}
 		for i := range ask.list.Items {
 			if one := &ask.list.Items[i]; isOfKarpenter(one) {

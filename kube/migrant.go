@@ -34,10 +34,11 @@ type Installed struct {
 // result, for settings are not this package's to read. Kinds that do not matter are left out. The error joins one for each object
 // that cannot be decoded.
 func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
-	m := migrants{roles: map[string]string{}, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
+	m := migrants{roles: map[string]string{}, foreign: map[string]bool{}, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 	for _, o := range objects {
 		m.add(o)
 	}
+	m.out.Nodes = slices.DeleteFunc(m.out.Nodes, func(n migration.Node) bool { return m.foreign[n.Pool] })
 	for i, c := range m.installed {
 		m.installed[i].Role = m.roles[c.Namespace+"/"+c.Account]
 	}
@@ -50,6 +51,7 @@ type migrants struct {
 	out         migration.Installation
 	installed   []Installed
 	roles       map[string]string // by namespace and name of the service account
+	foreign     map[string]bool   // pools of node classes that are not EC2NodeClasses: their claims and Nodes are nobody's business here
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition
 	err         error // the first
 }
@@ -78,9 +80,10 @@ func (m *migrants) add(o *unstructured.Unstructured) {
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}:
 		if p := (&karpv1.NodePool{}); m.decode(o, p) {
 			m.out.Pools = append(m.out.Pools, poolMigrant(p, judged(o, p.Status.Conditions)))
+			m.foreign[p.Name] = isForeign(p.Spec.Template.Spec.NodeClassRef)
 		}
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}:
-		if c := (&karpv1.NodeClaim{}); m.decode(o, c) {
+		if c := (&karpv1.NodeClaim{}); m.decode(o, c) && !isForeign(c.Spec.NodeClassRef) {
 			m.out.Claims = append(m.out.Claims, claimMigrant(c))
 		}
 	case schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}:
@@ -107,9 +110,14 @@ func nodeMigrant(n *corev1.Node) migration.Node {
 		Disrupted: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })}
 }
 
+// isForeign reports whether a node class is of a kind that neither Karpenter for AWS nor we serve.
+func isForeign(ref *karpv1.NodeClassReference) bool {
+	return ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind)
+}
+
 func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
 	ref := p.Spec.Template.Spec.NodeClassRef
-	return migration.Pool{Name: p.Name, Class: classNameOf(ref), Foreign: ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind),
+	return migration.Pool{Name: p.Name, Class: classNameOf(ref), Foreign: isForeign(ref),
 		Policy: string(p.Spec.Disruption.ConsolidationPolicy), Hash: p.Annotations[karpv1.AnnotationNodePoolHash],
 		HashVersion: p.Annotations[karpv1.AnnotationNodePoolHashVersion], Object: o}
 }
@@ -186,6 +194,7 @@ func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migrati
 	}
 	tree := o.DeepCopy().Object
 	out.Unknown = pruning.PruneWithOptions(tree, compiled.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	out.Unknown = slices.DeleteFunc(out.Unknown, func(path string) bool { return strings.HasPrefix(path, "status.") })
 	slices.Sort(out.Unknown)
 	for _, e := range compiled.admit(tree) {
 		out.Refused = append(out.Refused, refusal(e, fieldValue(e)))
