@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/constraint"
 )
 
 // Instances on demand on hardware of one's own are reckoned at a tenth more than on shared hardware. What the Price List asks
@@ -16,6 +18,13 @@ const (
 // CanDedicate reports whether a type can be launched on hardware of one's own: all can but T2.
 // Source: EC2 User Guide, "Burstable performance instances".
 func CanDedicate(name string) bool { return !strings.HasPrefix(name, "t2.") }
+
+// WantsDedicated reports whether nodes of these requirements must be on hardware of their own. Where both tenancies are allowed it
+// is the usual one, which costs less.
+func WantsDedicated(says constraint.Requirements) bool {
+	tenancy, ok := says[LabelTenancy]
+	return ok && tenancy.Accepts(TenancyDedicated) && !tenancy.Accepts(TenancyDefault)
+}
 
 // Dedicated returns the type as its nodes are on hardware of one's own. Metal is so anyway, and costs no more. t is not altered.
 func (t Type) Dedicated() Type {

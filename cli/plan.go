@@ -109,6 +109,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
+	dedicate(market, objects.Pools)
 	notes = append(notes, reservedAll(classes, market)...)
 	snapshot := objects.Snapshot(kube.View{
 		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: relax,

@@ -9,20 +9,12 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 )
 
 // dedicatedTypes are the types of one pool on hardware of one's own, and what they were made from.
 type dedicatedTypes struct {
 	from *catalog.Type // the first of the list
 	list []catalog.Type
-}
-
-// wantsDedicated reports whether the pool's nodes must be on hardware of their own. A pool that allows both tenancies gets the
-// usual one, which costs less.
-func wantsDedicated(says constraint.Requirements) bool {
-	tenancy, ok := says[catalog.LabelTenancy]
-	return ok && tenancy.Accepts(catalog.TenancyDedicated) && !tenancy.Accepts(catalog.TenancyDefault)
 }
 
 // dedicate returns the catalog of a class with the types of its pools whose nodes must be on hardware of their own; c is not
@@ -42,7 +34,7 @@ func (m *Market) dedicate(class string, c catalog.Catalog) (catalog.Catalog, err
 		if !isServed(ref) || ref.Name != class || len(types) == 0 {
 			continue
 		}
-		if says, ok := saysOf(pool); !ok || !wantsDedicated(says) {
+		if says, ok := saysOf(pool); !ok || !catalog.WantsDedicated(says) {
 			continue
 		}
 		if own == nil {

@@ -98,7 +98,7 @@ func TestWantsDedicated(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		if got := wantsDedicated(says); got != c.want {
+		if got := catalog.WantsDedicated(says); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

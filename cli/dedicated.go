@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"maps"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// dedicate gives pools whose nodes must be on hardware of their own the types that can be, as the controller does.
+func dedicate(market catalog.Market, pools []*karpv1.NodePool) {
+	for _, pool := range pools {
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		if ref == nil || !wantsDedicated(pool) {
+			continue
+		}
+		c, own := market[ref.Name], []catalog.Type{}
+		for _, t := range c.Of(pool.Name) {
+			if catalog.CanDedicate(t.Name) {
+				own = append(own, t.Dedicated())
+			}
+		}
+		if c.Pools = maps.Clone(c.Pools); c.Pools == nil {
+			c.Pools = map[string][]catalog.Type{}
+		}
+		c.Pools[pool.Name] = own
+		market[ref.Name] = c
+	}
+}
+
+// wantsDedicated reads the pool's requirements; what is wrong with one is for the plan to say.
+func wantsDedicated(pool *karpv1.NodePool) bool {
+	var all []constraint.Requirement
+	for _, r := range pool.Spec.Template.Spec.Requirements {
+		all = append(all, constraint.Requirement{Key: karpv1.StableLabel(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values})
+	}
+	says, wrong := constraint.All(all...)
+	return wrong == nil && catalog.WantsDedicated(says)
+}
