@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/kube"
@@ -20,7 +21,18 @@ func notesOn(o kube.Objects, live bool) []string {
 	if live {
 		return append(gated(o.Pods), schedulers(o.Pods, kube.Provisionable)...)
 	}
-	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o))
+	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools))
+}
+
+// static says which NodePools have a size of their own, which no pod changes.
+func static(pools []*karpv1.NodePool) []string {
+	var out []string
+	for _, p := range pools {
+		if n := p.Spec.Replicas; n != nil {
+			out = append(out, fmt.Sprintf("left out: NodePool %s is kept at %s (spec.replicas) by the controller, whatever pods there are", p.Name, view.Count(int(*n), "node")))
+		}
+	}
+	return out
 }
 
 // gated says which pods are left out until somebody takes their scheduling gates away.
@@ -125,14 +137,22 @@ func first(names []string) string {
 	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
 }
 
+// overlayKind is how package kube counts NodeOverlays.
+const overlayKind = "NodeOverlay.karpenter.sh"
+
 // skipped says what was left out.
 func skipped(m kube.Manifests) []string {
 	var out []string
 	if len(m.Strange) > 0 {
 		out = append(out, "not understood; if any of them makes pods, those are NOT planned: "+byKind(m.Strange))
 	}
-	if len(m.Skipped) > 0 {
-		out = append(out, "left out, for they do not matter to a plan: "+byKind(m.Skipped))
+	plain := maps.Clone(m.Skipped)
+	if n := plain[overlayKind]; n > 0 {
+		delete(plain, overlayKind)
+		out = append(out, "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: "+view.Count(n, "NodeOverlay"))
+	}
+	if len(plain) > 0 {
+		out = append(out, "left out, for they do not matter to a plan: "+byKind(plain))
 	}
 	return out
 }

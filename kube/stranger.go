@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/spelling"
 )
 
@@ -65,6 +66,9 @@ func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, b
 func makesNoPods(gvk schema.GroupVersionKind) bool {
 	if gvk.Kind == "ReplicationController" {
 		return false
+	}
+	if (gvk.GroupKind() == schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}) {
+		return true
 	}
 	return isBuiltIn(gvk.GroupKind()) || slices.Contains([]string{
 		"apiextensions.k8s.io", "apiregistration.k8s.io", "gateway.networking.k8s.io", "metrics.k8s.io", "snapshot.storage.k8s.io",
