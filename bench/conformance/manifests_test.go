@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// kindsOf are the definitions by kind.
+var kindsOf = map[string]string{
+	"NodePool": "nodepools.karpenter.sh", "NodeClaim": "nodeclaims.karpenter.sh", "NodeOverlay": "nodeoverlays.karpenter.sh",
+	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
+}
+
+// TestManifests: both definitions take the manifests of testdata/manifests, which are written as users write them, lose nothing of
+// them, and store the same.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/manifests/*.yaml")
+	if err != nil || len(files) < 22 {
+		t.Fatalf("there are %d manifests: %v; want at least 22", len(files), err)
+	}
+	seen := agree(t, files, true, func(name string) string { return name })
+	for _, kind := range []string{"NodePool", "NodeOverlay", "EC2NodeClass"} {
+		if seen[kind] == 0 {
+			t.Errorf("there is no %s among the manifests", kind)
+		}
+	}
+}
+
+// TestExamples asks both about the examples that lie beside Karpenter's source, as they are there but for what a user is told to fill
+// in. What Karpenter itself refuses of them, we refuse.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "examples", "v1", "*.yaml"))
+	if err != nil || len(files) < 15 {
+		t.Fatalf("there are %d examples: %v; want at least 15", len(files), err)
+	}
+	agree(t, files, false, func(name string) string {
+		switch name {
+		case "ALIAS_VERSION":
+			return "latest"
+		case "AMI_ID":
+			return "ami-0123456789abcdef0"
+		}
+		return "demo"
+	})
+}
+
+// agree asks both definitions about every object of the API in the files, with variables filled in, and counts the objects by kind.
+// Whole: none may be refused, and nothing may be lost.
+func agree(t *testing.T, files []string, whole bool, fill func(variable string) string) map[string]int {
+	t.Helper()
+	all, seen := pairs(t), map[string]int{}
+	compiled := map[string][2]*Definition{}
+	for name, pair := range all {
+		compiled[name] = [2]*Definition{compile(t, pair.ours), compile(t, pair.theirs)}
+	}
+	for _, file := range files {
+		for _, object := range objectsOf(t, file, fill) {
+			kind, _ := object["kind"].(string)
+			definitions, ok := compiled[kindsOf[kind]]
+			if !ok {
+				continue // a workload, for instance
+			}
+			seen[kind]++
+			t.Run(filepath.Base(file)+"/"+kind, func(t *testing.T) {
+				ours, theirs := created(t, definitions[0], object), created(t, definitions[1], object)
+				if diff := gocmp.Diff(kinds(theirs.errs), kinds(ours.errs)); diff != "" {
+					t.Errorf("errors differ (-theirs +ours):\n%s", diff)
+				}
+				if diff := gocmp.Diff(theirs.stored, ours.stored); diff != "" {
+					t.Errorf("objects differ (-theirs +ours):\n%s", diff)
+				}
+				if diff := gocmp.Diff(merge(ours.stored, object), ours.stored); whole && (diff != "" || len(ours.errs) > 0) {
+					t.Errorf("refused (%v) or lost (-written +stored):\n%s", ours.errs.ToAggregate(), diff)
+				}
+			})
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("there is no object of the API in any file")
+	}
+	return seen
+}
+
+// created is what a server with the definition makes of a new object.
+func created(t *testing.T, definition *Definition, object map[string]any) answer {
+	t.Helper()
+	out := runtime.DeepCopyJSON(object)
+	definition.Read(out)
+	return answer{stored: out, errs: definition.Create(t.Context(), out)}
+}
+
+// objectsOf reads the documents of a file.
+func objectsOf(t *testing.T, file string, fill func(string) string) []map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []map[string]any
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(os.Expand(string(text), fill))))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		data, err := yaml.ToJSON(document)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if object := decode(t, bytes.TrimSpace(data)); len(object) > 0 {
+			out = append(out, object)
+		}
+	}
+}
