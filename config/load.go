@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -156,20 +157,43 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 		if u := all[name]; !ok || value == "" || u.says == "" || strings.EqualFold(value, u.harmless) || gatesOff(name, value) {
 			continue
 		}
-		out = append(out, Note{Setting: fmt.Sprintf("--%s (%s)", name, s.variable()), Value: value, Says: all[name].says})
+		out = append(out, Note{Setting: s.named(), Value: value, Says: all[name].says})
+	}
+	gates := setting{flag: "feature-gates"}
+	value, ok := given[gates.flag]
+	if !ok {
+		value, _ = lookup(gates.variable())
+	}
+	return append(out, gateNotes(gates.named(), value)...)
+}
+
+// gateNotes lists the gates that are switched on and not built.
+func gateNotes(setting, value string) []Note {
+	theirs := (&Settings{}).karpentersGates()
+	on := map[string]bool{}
+	for _, gate := range strings.Split(value, ",") {
+		name, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		if _, ok := theirs[name]; ok {
+			on[name], _ = strconv.ParseBool(state) // which was checked before; the last one counts
+		}
+	}
+	var out []Note
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		if on[name] {
+			out = append(out, Note{Setting: setting, Value: name + "=true", Says: theirs[name]})
+		}
 	}
 	return out
 }
 
-// gatesOff reports whether a list of feature gates switches nothing on that is not built.
+// gatesOff reports whether a list of feature gates switches nothing on.
 func gatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
 		return false
 	}
-	known := (&Settings{}).gates()
 	for _, gate := range strings.Split(value, ",") {
-		key, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		if strings.EqualFold(state, "true") && (name != "feature-gates" || known[key] == nil) {
+		_, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		if strings.EqualFold(state, "true") {
 			return false
 		}
 	}

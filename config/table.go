@@ -25,6 +25,9 @@ type setting struct {
 	set      func(text string) error
 }
 
+// named is the setting by both of its names.
+func (s setting) named() string { return fmt.Sprintf("--%s (%s)", s.flag, s.variable()) }
+
 func (s setting) variable() string {
 	return strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 }
@@ -50,7 +53,7 @@ func (c *Settings) table() []setting {
 		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
 		{flag: "isolated-vpc", fallback: "false", help: "do not ask the Price List, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
-		{flag: "feature-gates", help: "NAME=true or NAME=false with commas; ReservedCapacity is on by default; built are " + builtGates(), set: gates(c.gates(), c.karpentersGates())},
+		{flag: "feature-gates", help: "NAME=true or NAME=false with commas; ReservedCapacity is on by default; built are " + builtGates(), set: gates(c.gates(), slices.Collect(maps.Keys(c.karpentersGates())))},
 		{flag: "interruption-queue", help: "name of the SQS queue with EC2's interruption notices; none are heeded when empty", set: queue(&c.InterruptionQueue)},
 		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
@@ -92,9 +95,12 @@ func (c *Settings) gates() map[string]*bool {
 	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "StaticCapacity": &c.StaticPools}
 }
 
-// karpentersGates are those of Karpenter's that this version knows and does not have.
-func (c *Settings) karpentersGates() []string {
-	return []string{"CapacityBuffer", "SpotToSpotConsolidation"}
+// karpentersGates are those of Karpenter's that this version knows and does not have, and what happens instead.
+func (c *Settings) karpentersGates() map[string]string {
+	return map[string]string{
+		"CapacityBuffer":          "CapacityBuffers are not looked at: no room is kept for pods that are not there yet",
+		"SpotToSpotConsolidation": "spot nodes are not replaced by cheaper spot nodes",
+	}
 }
 
 // builtGates names them.
@@ -123,7 +129,6 @@ func (c *Settings) check() error {
 // them: they are taken and ignored.
 func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
-		"feature-gates":                       {"", "of the gated features these are built: " + builtGates()},
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
 		"eks-control-plane":                   {"", ""},
 		"karpenter-service":                   {"", ""},
