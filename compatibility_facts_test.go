@@ -247,9 +247,9 @@ annotation karpenter.sh/nodeclaim-min-values-relaxed
 annotation karpenter.sh/requested-dra-drivers
 annotation karpenter.sh/price-overlay-applied
 annotation karpenter.sh/capacity-overlay-applied
-annotation karpenter.sh/capacity-buffer-fake-pod
-annotation karpenter.sh/capacity-buffer-name
-annotation karpenter.sh/capacity-buffer-namespace
+annotation karpenter.sh/capacity-buffer-fake-pod | Karpenter has it on pods of its own that the API server never sees
+annotation karpenter.sh/capacity-buffer-name | Karpenter has it on pods of its own that the API server never sees
+annotation karpenter.sh/capacity-buffer-namespace | Karpenter has it on pods of its own that the API server never sees
 annotation karpenter.k8s.aws/ec2nodeclass-hash
 annotation karpenter.k8s.aws/ec2nodeclass-hash-version
 annotation karpenter.k8s.aws/instance-profile-name

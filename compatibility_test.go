@@ -25,6 +25,9 @@ const (
 	notYet  = "not yet"
 )
 
+// told is the verdict on what is accepted and has no effect: the controller says so when it starts.
+func told(says string) string { return notYet + "; accepted, and told at the start: " + says }
+
 // TestCompatibility holds docs/compatibility.md to the code: a name of Karpenter's counts as ours if the code really uses it.
 // It fails when somebody builds, or takes away, what the page speaks of: then write the page anew and read the difference.
 func TestCompatibility(t *testing.T) {
@@ -33,10 +36,11 @@ func TestCompatibility(t *testing.T) {
 		"\n## Settings\n\nFlags of the controller; the environment variable of `--batch-max-duration` is `BATCH_MAX_DURATION`.\n\n" + settingsTable(t) +
 		"\n## Feature gates\n\n" + gatesTable(t, s) +
 		"\n## Metrics\n\nWithout a prefix given, names begin with `karpenter_`. What only Joiner has begins with `joiner_`.\n\n" + metricsTable(s) +
-		"\n## Events\n\nReasons of events.\n\n" + namesTable("object", "reason", theirEvents, s) +
-		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s) +
-		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s) +
-		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet + "\" means that nothing is done about them.\n\n" +
+		"\n## Events\n\nReasons of events.\n\n" + namesTable("object", "reason", theirEvents, s, nil) +
+		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s, conditionPath) +
+		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s, keyPath) +
+		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet + "\" means that nothing is done about them, " +
+		"and that the controller says so of each object that has them, in one line of its log and an event `FieldNotHonoured`.\n\n" +
 		fieldsTable(t, s)
 	if *rewriteDocs {
 		if err := os.WriteFile(compatibilityPage, []byte(page), 0o600); err != nil {
@@ -101,7 +105,7 @@ func settingsTable(t *testing.T) string {
 		verdict := "accepted; there is nothing that it could change"
 		switch {
 		case len(notes) > 0:
-			verdict = notYet + "; accepted, and told at the start: " + notes[0].Says
+			verdict = told(notes[0].Says)
 		case !reflect.DeepEqual(got, defaults):
 			verdict = asThere
 		}
@@ -122,7 +126,12 @@ func gatesTable(t *testing.T, s source) string {
 			t.Error(err)
 		}
 		verdict := asThere
-		if len(notes) > 0 || row[0] == "ReservedCapacity" && s.refused["spec.capacityReservationSelectorTerms"] {
+		switch {
+		case len(notes) == 1:
+			verdict = told(notes[0].Says)
+		case len(notes) > 1:
+			t.Errorf("gate %s has %d lines at the start, want one", row[0], len(notes))
+		case row[0] == "ReservedCapacity" && s.refused["spec.capacityReservationSelectorTerms"]:
 			verdict = notYet
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row[0], verdict, remarks[i])
@@ -159,15 +168,25 @@ func metricsTable(s source) string {
 	return b.String()
 }
 
-// namesTable says of each name whether the code uses it.
-func namesTable(what, name, facts string, s source) string {
+// Paths by which the controller tells of what has no effect.
+func conditionPath(_, name string) string { return "status.conditions[" + name + "]" }
+func keyPath(kind, name string) string    { return "metadata." + kind + "s[" + name + "]" }
+
+// namesTable says of each name whether the code uses it, and of those that it does not what the controller says, if path says where
+// that would be.
+func namesTable(what, name, facts string, s source, path func(kind, name string) string) string {
 	var b strings.Builder
 	b.WriteString(head(what, name, "Joiner"))
-	rows, _ := rowsOf(facts)
-	for _, row := range rows {
+	rows, remarks := rowsOf(facts)
+	for i, row := range rows {
 		verdict := notYet
 		if s.uses(row[1]) {
 			verdict = asThere
+		} else if path != nil && s.lapses[path(row[0], row[1])] != "" {
+			verdict = told(s.lapses[path(row[0], row[1])])
+		}
+		if remarks[i] != "" {
+			verdict += "; " + remarks[i]
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", strings.ReplaceAll(row[0], ",", ", "), row[1], verdict)
 	}
@@ -197,6 +216,8 @@ func fieldsTable(t *testing.T, s source) string {
 			top, _, _ := strings.Cut(strings.TrimPrefix(path, "spec."), ".")
 			verdict := notYet
 			switch {
+			case s.lapses[path] != "" && o.name != "NodeClaim":
+				verdict = told(s.lapses[path])
 			case s.refused["spec."+strings.TrimSuffix(top, "[]")]:
 				verdict += ": the object is not ready, and says so"
 			case path == "spec.replicas" && !static:

@@ -21,6 +21,7 @@ type source struct {
 	mentioned  map[string]bool     // names that occur outside of their declaration
 	reads      map[string]bool     // fields and constants that are selected: the B of a.B
 	refused    map[string]bool     // fields that this version refuses: "spec.placementGroupSelector"
+	lapses     map[string]string   // paths that are told to have no effect (lapseFile) → what happens instead
 	metrics    map[string][]string // name → labels
 	metricVar  map[string]string   // name → the field of package metrics that it is in
 	metricHelp map[string]string
@@ -39,7 +40,7 @@ func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{
 		named: map[string][]string{}, spelled: map[string]bool{}, mentioned: map[string]bool{}, reads: map[string]bool{},
-		refused: map[string]bool{}, metrics: map[string][]string{}, metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
+		refused: map[string]bool{}, lapses: map[string]string{}, metrics: map[string][]string{}, metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
 	}
 	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh", "api/aws/v1": "karpenter.k8s.aws"}
 	skip := []string{"bench", "lab", "hack", "emulator", "world", "userdata", "scenario", "packing/verify", "grant"}
@@ -63,7 +64,10 @@ func readSource(t *testing.T) source {
 		}
 		folder := filepath.ToSlash(filepath.Dir(file))
 		s.constants(f, groups[folder])
-		if !strings.HasPrefix(folder, "api/") && folder != "metrics" {
+		switch {
+		case filepath.ToSlash(file) == lapseFile:
+			s.readLapses(f)
+		case !strings.HasPrefix(folder, "api/") && folder != "metrics":
 			s.body(f)
 		}
 		if folder == "metrics" {
@@ -80,6 +84,27 @@ func readSource(t *testing.T) source {
 		}
 	}
 	return s
+}
+
+// lapseFile is where the controller says what of objects has no effect: what it reads of them there, it does not do.
+const lapseFile = "controller/lapse.go"
+
+// readLapses collects lapse{"path, path", "what happens instead"}.
+func (s source) readLapses(f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok || len(literal.Elts) != 2 {
+			return true
+		}
+		paths, ok := textOf(literal.Elts[0], "")
+		says, also := textOf(literal.Elts[1], "")
+		if ok && also {
+			for _, path := range strings.Split(paths, ", ") {
+				s.lapses[path] = says
+			}
+		}
+		return true
+	})
 }
 
 // constants collects the constants of texts; those of the API are often made of its group.

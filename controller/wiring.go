@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -40,6 +41,8 @@ type Loops struct {
 	Interruption *Interruption
 	// Shifts follow zonal shifts; nil: nobody does.
 	Shifts *ZonalShifts
+	// Honour tells what has no effect.
+	Honour *Honour
 }
 
 // How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
@@ -82,6 +85,13 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	return nil
 }
 
+// objectLoop visits the objects of a kind.
+type objectLoop struct {
+	build   *builder.Builder
+	loop    reconcile.Reconciler
+	workers int
+}
+
 func (l Loops) addObjects(m manager.Manager) error {
 	cached := m.GetCache()
 	claims := builder.ControllerManagedBy(m).Named("nodeclaim.lifecycle").For(&karpv1.NodeClaim{}).
@@ -108,11 +118,6 @@ func (l Loops) addObjects(m manager.Manager) error {
 			}
 			return requests(poolsOfClass(pools.Items, o.GetName()))
 		}))
-	type objectLoop struct {
-		build   *builder.Builder
-		loop    reconcile.Reconciler
-		workers int
-	}
 	all := []objectLoop{
 		{claims, l.Claims, claimWorkers}, {orphans, l.Orphans, otherWorkers},
 		{classes, l.NodeClasses, otherWorkers}, {pools, l.Pools, otherWorkers},
@@ -123,6 +128,7 @@ func (l Loops) addObjects(m manager.Manager) error {
 	if l.Overlays != nil {
 		all = append(all, objectLoop{watchOverlays(m), l.Overlays, 1})
 	}
+	all = append(all, l.Honour.watch(m)...)
 	for _, c := range all {
 		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(c.loop); err != nil {
 			return fmt.Errorf("add loop: %w", err)
@@ -142,6 +148,22 @@ func watchStatics(m manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(m).Named("static").
 		For(&karpv1.NodePool{}, builder.WithPredicates(poolMatters())).
 		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(crewMatters()))
+}
+
+// watch visits objects when they appear and when what they ask for changes. A cluster may lack the definition of NodeOverlays.
+func (h *Honour) watch(m manager.Manager) []objectLoop {
+	on := func(name string, kind client.Object, loop reconcile.Func) objectLoop {
+		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+		return objectLoop{builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), loop, 1}
+	}
+	out := []objectLoop{
+		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
+	}
+	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
+	if _, err := m.GetRESTMapper().RESTMapping(overlays, karpv1alpha1.Version); err == nil {
+		out = append(out, on("nodeoverlay", &karpv1alpha1.NodeOverlay{}, h.Overlay))
+	}
+	return out
 }
 
 // watchOverlays visits all NodeOverlays whenever something changes that one of them rests on.

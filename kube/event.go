@@ -62,6 +62,9 @@ const (
 	ReasonFailedDraining  Reason = "FailedDraining"           // which pod keeps the node from being emptied
 	ReasonAwaitingVolumes Reason = "AwaitingVolumeDetachment" // which volumes are still attached
 
+	// All objects of the API.
+	ReasonNotHonoured Reason = "FieldNotHonoured" // a field is accepted and has no effect, and what happens instead
+
 	// EC2NodeClasses.
 	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // what is wrong with it
 	ReasonPreflightFailed  Reason = "PreflightFailed"   // what it asks for leads to nodes that are not as they were meant
@@ -73,7 +76,7 @@ func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonFailedDraining, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	}

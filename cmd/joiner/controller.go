@@ -181,6 +181,10 @@ func wire(p parts) controller.Loops {
 			Holds: holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 	}
+	loops.Honour = &controller.Honour{
+		Cache: cache, Tell: teller, Log: p.log,
+		Gates: controller.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
+	}
 	if !p.settings.IsolatedVPC {
 		loops.Sweeper.Profiles = p.away.access
 	}

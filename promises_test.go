@@ -1,0 +1,70 @@
+package joiner_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// silent are the rows of docs/compatibility.md that say "not yet" and of which the controller says nothing at its start, and why: nobody asks
+// for them in a setting or an object. A section stands for all of its rows.
+var silent = map[string]string{
+	"Metrics": "a metric is asked for by a query, which the page answers",
+	"Events":  "an event is waited for, not asked for",
+	"`karpenter.sh/capacity-buffer-fake-pod`":  "Karpenter has it on pods of its own that the API server never sees",
+	"`karpenter.sh/capacity-buffer-name`":      "the same",
+	"`karpenter.sh/capacity-buffer-namespace`": "the same",
+}
+
+// TestNothingIsSilentlyIgnored: what is accepted and has no effect is told at the start. A row that says "not yet" says what is told, too.
+func TestNothingIsSilentlyIgnored(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(compatibilityPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, rows, used := "", 0, map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			section = title
+		}
+		cells := strings.Split(strings.Trim(line, "|"), " | ")
+		if !strings.HasPrefix(line, "| ") || !strings.Contains(line, "| "+notYet) {
+			continue
+		}
+		rows++
+		excused := slices.IndexFunc(append(cells, section), func(cell string) bool { return silent[strings.TrimSpace(cell)] != "" })
+		isTold := strings.Contains(line, "| "+told(""))
+		if excused >= 0 {
+			used[strings.TrimSpace(append(cells, section)[excused])] = true
+		}
+		if isTold == (excused >= 0) {
+			t.Errorf("%s: told at the start: %t; excused in silent: %t; want one of them. What objects ask for in vain stands in %s, settings in package config",
+				line, isTold, excused >= 0, lapseFile)
+		}
+	}
+	for row := range silent {
+		if !used[row] {
+			t.Errorf("no row of %s needs the excuse %q any more", compatibilityPage, row)
+		}
+	}
+	if rows == 0 {
+		t.Errorf("%s has no row that says %q: is it still what this test reads?", compatibilityPage, notYet)
+	}
+}
+
+// TestLapsesAreOfThePage: what the controller says has no effect is a row of the page.
+func TestLapsesAreOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(compatibilityPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range readSource(t).lapses {
+		if !strings.Contains(string(page), told(says)) {
+			t.Errorf("%s says of %s %q, and no row of %s does: has it been built?", lapseFile, path, says, compatibilityPage)
+		}
+	}
+}
