@@ -61,7 +61,7 @@ func seen() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: watch, Why: "what may be bought"},
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list", "watch"}, Why: "what is being bought, and is there; get asks the server where a cache may be behind"},
-		{Group: karpenter, Resources: []string{"nodeoverlays"}, Verbs: watch, When: whenOverlays, Why: "what users say of prices and sizes"},
+		{Group: karpenter, Resources: []string{"nodeoverlays"}, Verbs: watch, Why: "what users say of prices and sizes; where that does not count, whoever says it is told"},
 		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: watch, Why: "what machines are made of"},
 		{Resources: []string{"pods", "nodes"}, Verbs: watch, Why: "who needs a place, and where there is one"},
 		{Resources: []string{"persistentvolumeclaims", "persistentvolumes"}, Verbs: watch, Why: "the zones that volumes tie pods to"},

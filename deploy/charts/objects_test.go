@@ -256,7 +256,7 @@ func TestRolesFollowSettings(t *testing.T) {
 		return out
 	}
 	plain, all := resources("defaults"), resources("everything")
-	for resource, isExtra := range map[string]bool{"nodeoverlays": true, "services": true, "statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
+	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true, "statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
 		if plain[resource] == isExtra || !all[resource] {
 			t.Errorf("%s: by default %t, with its setting %t", resource, plain[resource], all[resource])
 		}

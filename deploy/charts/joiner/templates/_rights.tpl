@@ -8,12 +8,10 @@
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [get, list, watch]
-{{- if .Values.settings.featureGates.nodeOverlay }}
-# what users say of prices and sizes
+# what users say of prices and sizes; where that does not count, whoever says it is told
 - apiGroups: [karpenter.sh]
   resources: [nodeoverlays]
   verbs: [list, watch]
-{{- end }}
 # what machines are made of
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses]
