@@ -64,9 +64,7 @@ var rareRights = map[string]string{
 
 // unusedRights are rights that no test in the lab makes use of, and why the controller has them.
 var unusedRights = map[string]string{
-	"list karpenter.sh/nodeoverlays":                        "no test in the lab has NodeOverlays; the rig of package controller has",
-	"watch karpenter.sh/nodeoverlays":                       "the same",
-	"patch karpenter.sh/nodeoverlays/status":                "the same",
+	"patch karpenter.sh/nodeoverlays/status":                "no test in the lab has NodeOverlays that count; the rig of package controller has",
 	"list /services":                                        "no test in the lab has default spreads; those of package kube have",
 	"watch /services":                                       "the same",
 	"list /replicationcontrollers":                          "the same",
