@@ -32,6 +32,10 @@ const (
 	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // traffic is shifted away from a zone: nothing is bought there now
 	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"         // the zone is used again
 
+	ReasonNamesake     Reason = "NamesakeSeen" // another cluster of this name is at work
+	ReasonWrongCluster Reason = "WrongCluster" // the controller is set to the name of another cluster, and does nothing
+	ReasonHeldBack     Reason = "HeldBack"     // so much would be removed at once that nothing is
+
 	// NodeClaims.
 	ReasonLaunched             Reason = "Launched"                  // which instance was bought
 	ReasonRegistered           Reason = "Registered"                // the Node has joined
@@ -55,6 +59,7 @@ const (
 	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 sees a higher risk for the spot instance
 	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
 	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
+	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // neither this controller nor AWS ended the instance
 	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops the instance
 	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of what AWS said
 
@@ -68,7 +73,6 @@ const (
 	// EC2NodeClasses.
 	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // what is wrong with it
 	ReasonPreflightFailed  Reason = "PreflightFailed"   // what it asks for leads to nodes that are not as they were meant
-	ReasonNamesake         Reason = "NamesakeSeen"      // another cluster of this name is at work
 )
 
 // isWarning reports whether the reason asks for somebody's attention.
@@ -76,7 +80,7 @@ func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonFailedDraining, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonEndedOutside, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	}
@@ -90,7 +94,7 @@ func (r Reason) action() string {
 		return "Provisioning"
 	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
 		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
-		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
+		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	}
 	return "Launching"
@@ -167,7 +171,7 @@ func (t *Teller) isNews(what telling) bool {
 	switch what.reason {
 	case ReasonFailedScheduling:
 		pause = repeatSchedulingAfter
-	case ReasonRepairBlocked:
+	case ReasonRepairBlocked, ReasonNamesake, ReasonHeldBack:
 		pause = repeatRepairAfter
 	}
 	t.told[what] = at.Add(pause)

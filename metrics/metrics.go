@@ -115,6 +115,10 @@ type Own struct {
 	BreakerOpen *prometheus.GaugeVec
 	// Namesakes is how many instances carry our cluster's name and another cluster's UID.
 	Namesakes prometheus.Gauge
+	// Proven is 1 for each mark by which EKS's cluster of our name was proven to be this one, and 0 for each that says nothing, by mark.
+	Proven *prometheus.GaugeVec
+	// Foreign counts instances of NodeClaims that somebody else ended, by nodepool and by how: call, within, unknown.
+	Foreign *prometheus.CounterVec
 	// Failures counts errors of the loops by what comes next: retry, tell.
 	Failures *prometheus.CounterVec
 	// CallWait is how long calls to EC2 waited for their turn, in seconds, each retry by itself, by action.
@@ -229,6 +233,8 @@ func (r *maker) own() Own {
 		Swept:        r.counters("joiner_swept_total", "What the sweeper removed.", "kind"),
 		BreakerOpen:  r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),
 		Namesakes:    r.gauge("joiner_namesake_instances", "Instances that carry our cluster's name and another cluster's UID."),
+		Proven:       r.gauges("joiner_identity_proven", "1 where EKS's cluster of our name and the cluster that we run in agree, 0 where one of them does not say.", "mark"),
+		Foreign:      r.counters("joiner_foreign_terminations_total", "Instances of NodeClaims that ended by neither our doing nor AWS's.", "nodepool", "how"),
 		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
 		CallWait:     r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
 		CallsRefused: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 refused as one too many.", "action"),

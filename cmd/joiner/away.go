@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +36,7 @@ type away struct {
 	join     controller.JoinFacts
 	vpc      string
 	arn      string // of the cluster; empty if EKS does not say
+	proof    access.Proof
 	table    catalog.Table
 
 	ec2     *ec2.Door
@@ -143,7 +142,8 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	case err != nil && settings.ClusterEndpoint == "":
 		return err
 	case err != nil:
-		log.Warn("EKS does not say anything about the cluster; AL2023 nodes need its service CIDR", "error", err.Error())
+		log.Warn("EKS does not say anything about the cluster: AL2023 nodes need its service CIDR, and whether the cluster's name is this cluster's is not proven",
+			"error", err.Error(), "hint", "allow eks:DescribeCluster")
 	}
 	ca := settings.ClusterCABundle
 	if ca == "" {
@@ -156,9 +156,8 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	if endpoint == "" {
 		endpoint = facts.Endpoint
 	}
-	if !sameAuthority(facts.CA, h.config) {
-		return fmt.Errorf("EKS cluster %q in %s is not the cluster at %s: their certificate authorities differ; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
-			settings.ClusterName, a.identity.Region, h.config.Host)
+	if a.proof, err = a.prove(ctx, facts, h, log); err != nil {
+		return err
 	}
 	if err := belongs(settings, facts); err != nil {
 		return err
@@ -187,28 +186,6 @@ func authority(cfg *rest.Config) []byte {
 // nothing speaks against it.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
 	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
-	ours := authority(cfg)
-	if err != nil || len(theirs) == 0 || len(ours) == 0 {
-		return true
-	}
-	for _, a := range certificates(theirs) {
-		for _, b := range certificates(ours) {
-			if bytes.Equal(a, b) {
-				return true
-			}
-		}
-	}
-	return len(certificates(theirs)) == 0 || len(certificates(ours)) == 0
-}
-
-func certificates(text []byte) [][]byte {
-	var out [][]byte
-	for {
-		var block *pem.Block
-		block, text = pem.Decode(text)
-		if block == nil {
-			return out
-		}
-		out = append(out, block.Bytes)
-	}
+	same, known := access.SameAuthority(theirs, authority(cfg))
+	return err != nil || same || !known
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -21,27 +19,12 @@ func belongs(settings config.Settings, facts access.Facts) error {
 	if err == nil && len(ours) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: ours}}) {
 		return fmt.Errorf("--cluster-ca-bundle (CLUSTER_CA_BUNDLE) is not that of EKS cluster %q: nodes could not trust it; leave it out, and EKS is asked", settings.ClusterName)
 	}
-	given, asked := clusterOf(settings.ClusterEndpoint), clusterOf(facts.Endpoint)
+	given, asked := access.ClusterOf(settings.ClusterEndpoint), access.ClusterOf(facts.Endpoint)
 	if given != "" && asked != "" && given != asked {
 		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of another cluster than EKS cluster %q: is %s meant? leave it out, and EKS is asked",
 			settings.ClusterName, facts.Endpoint)
 	}
 	return nil
-}
-
-// clusterOf is what an endpoint of EKS begins with, which no two clusters share; "" for any other address.
-func clusterOf(endpoint string) string {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return ""
-	}
-	host := strings.ToLower(u.Hostname())
-	isEKS := strings.Contains(host, ".eks.amazonaws.com") || strings.Contains(host, ".eks-cluster.") && strings.HasSuffix(host, ".api.aws")
-	id, _, ok := strings.Cut(host, ".")
-	if !ok || !isEKS {
-		return ""
-	}
-	return id
 }
 
 // knownRegion says which region was probably meant, where the one that is set is in no table of ours. It may be there all the same: this

@@ -79,6 +79,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
+	away.tellProof(numbers)
 	loops := wire(parts{settings: settings, usual: usual, home: home, away: away, manager: m, metrics: numbers, log: log})
 	if err := loops.Add(ctx, m); err != nil {
 		return fmt.Errorf("start the loops: %w", err)

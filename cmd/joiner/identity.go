@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/access"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+)
+
+// prove makes sure that the cluster that EKS has under our name is the one that we run in. Where it is certainly another one nothing is
+// changed, there or here: the error ends the process, which was never ready, and the NodePools are told.
+func (a *away) prove(ctx context.Context, facts access.Facts, h *home, log *slog.Logger) (access.Proof, error) {
+	proof := facts.Prove(access.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
+	if !proof.Refuted() {
+		if !proof.Proven() && facts.Name != "" {
+			log.Warn("it is not proven that the cluster's name is this cluster's: EKS and the cluster say nothing that can be compared", "cluster", a.identity.Name,
+				"hint", "let the controller's service account read /.well-known/openid-configuration: ClusterRole system:service-account-issuer-discovery")
+		}
+		return proof, nil
+	}
+	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
+		a.identity.Name, a.identity.Region, h.config.Host, proof)
+	if told := h.announce(ctx, kube.ReasonWrongCluster, err.Error()); told != nil {
+		log.Warn("cannot tell the NodePools that the cluster's name is another's", "error", told.Error())
+	}
+	return proof, err
+}
+
+// issuer is whom the API server says its service account tokens are from, else whom our own token says; "" if neither does.
+func (h *home) issuer(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var said struct {
+		Issuer string `json:"issuer"`
+	}
+	text, err := h.discovery.RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
+	if err == nil && json.Unmarshal(text, &said) == nil && said.Issuer != "" {
+		return said.Issuer
+	}
+	return issuerOf(h.config)
+}
+
+// issuerOf reads the issuer in the service account token of a configuration; "" if it has none.
+func issuerOf(cfg *rest.Config) string {
+	parts := strings.Split(bearer(cfg), ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		return ""
+	}
+	return claims.Issuer
+}
+
+// bearer is the token that a configuration shows the API server; "" if it shows another thing.
+func bearer(cfg *rest.Config) string {
+	if cfg.BearerTokenFile == "" {
+		return cfg.BearerToken
+	}
+	text, err := os.ReadFile(cfg.BearerTokenFile)
+	if err != nil {
+		return cfg.BearerToken
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// announce tells all NodePools, which are what people look at when no node comes.
+func (h *home) announce(ctx context.Context, reason kube.Reason, message string) error {
+	scheme, err := kube.Scheme()
+	if err != nil {
+		return err
+	}
+	live, err := client.New(h.config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var pools karpv1.NodePoolList
+	if err := live.List(ctx, &pools); err != nil {
+		return err
+	}
+	for i := range pools.Items {
+		if err := kube.Announce(ctx, live, &pools.Items[i], reason, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellProof says in numbers what the proof rests on.
+func (a *away) tellProof(numbers *metrics.Metrics) {
+	for _, mark := range access.Marks() {
+		value := 0.0
+		if slices.Contains(a.proof.Same, mark) {
+			value = 1
+		}
+		numbers.Proven.WithLabelValues(string(mark)).Set(value)
+	}
+}
