@@ -56,6 +56,11 @@ type Settings struct {
 	// account begins with: package budget.
 	EC2Limits map[string]Rate
 
+	// BreakerCount and BreakerShare are how much the sweeper may remove at once: it removes nothing when more than so many things, and
+	// more than this share of all of their kind, have lost their counterpart.
+	BreakerCount int
+	BreakerShare float64
+
 	// ReservedCapacity: capacity reservations that EC2NodeClasses select are launched into. On unless the feature gate says
 	// otherwise.
 	ReservedCapacity bool
@@ -103,4 +108,6 @@ const (
 	KubeBurst       = 300
 	RefreshInterval = time.Minute
 	ShortageBackoff = 3 * time.Minute
+	BreakerCount    = 10
+	BreakerShare    = 0.25
 )

@@ -62,6 +62,8 @@ func (c *Settings) table() []setting {
 		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long nothing is asked of EC2 that it was short of; where it goes on being short, one launch probes this often", set: period(&c.ShortageBackoff, time.Second)},
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
+		{flag: "breaker-count", fallback: "10", help: "so many instances or NodeClaims without counterpart are removed at once whatever their share", set: count(&c.BreakerCount, 1, 1_000_000)},
+		{flag: "breaker-share", fallback: "0.25", help: "where more of all of them than this fraction would be removed at once, nothing is; 1 for no limit", set: fraction(&c.BreakerShare)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
 		{flag: "kube-client-burst", fallback: "300", help: "calls to the API server at once", set: count(&c.KubeBurst, 1, 1_000_000)},
@@ -225,6 +227,18 @@ func share(to *float64) func(string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f >= 0 && f < 1) {
 			return fmt.Errorf("want a fraction of 1, for instance 0.075 for 7.5 %%%s", asShare(s))
+		}
+		*to = f
+		return nil
+	}
+}
+
+// fraction is a share that may be the whole, and is not nothing.
+func fraction(to *float64) func(string) error {
+	return func(s string) error {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(f > 0 && f <= 1) {
+			return fmt.Errorf("want a fraction of 1, for instance 0.25 for a quarter%s", asShare(s))
 		}
 		*to = f
 		return nil

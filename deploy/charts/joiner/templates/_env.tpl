@@ -19,6 +19,8 @@
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
   (list "SHORTAGE_BACKOFF" $s.shortageBackoff)
   (list "EC2_API_LIMITS" $s.ec2APILimits)
+  (list "BREAKER_COUNT" $s.breakerCount)
+  (list "BREAKER_SHARE" $s.breakerShare)
   (list "EKS_CONTROL_PLANE" $s.eksControlPlane)
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
