@@ -254,6 +254,9 @@ func (i *Interruption) remove(ctx context.Context, d departure, now time.Time) e
 	loss{claim, string(d.kind), displaced(ctx, i.Cluster, claim, now)}.count(i.Metrics)
 	message := "Interrupted: " + string(d.kind)
 	i.Tell.Tell(claim, kube.ReasonTerminatingOnInterruption, message)
+	if d.kind == interruption.InstanceTerminated {
+		askOutside(ctx, i.Machines, claim).tell(i.Tell, i.Metrics, i.Log)
+	}
 	for _, node := range d.nodes {
 		i.Tell.Tell(node, kube.ReasonTerminatingOnInterruption, message)
 	}

@@ -275,6 +275,9 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 	if !strings.Contains(r.log.String(), "another cluster has our name") {
 		t.Error("the namesake is not mentioned")
 	}
+	if r.events.has("NodePool/NamesakeSeen", "its uid is another", theirs) == "" {
+		t.Errorf("NodePools are not told of it: %v", r.events.told)
+	}
 	if err := r.Sweeper.Machines.Terminate(t.Context(), mine, ec2.ByTags); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,9 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 		c.Ledger.Forget(v.claim.UID)
 		c.Batch.Hurry(string(v.claim.UID))
 	}
+	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
+		askOutside(ctx, c.Machines, v.claim).tell(c.Tell, c.Metrics, c.Log)
+	}
 	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Registrations.note(v.claim, false)
 	}

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/ec2"
 )
 
@@ -18,6 +19,7 @@ type sweepInput struct {
 	claims    []*karpv1.NodeClaim
 	nodes     map[string]bool // provider ids of Nodes that are ready
 	shifted   map[string]bool // ids of zones that traffic is shifted away from: EC2 may not show what is there
+	breaker   Breaker
 	now       time.Time
 }
 
@@ -25,24 +27,28 @@ type sweepInput struct {
 type sweeping struct {
 	instances []ec2.Instance      // without a claim
 	claims    []*karpv1.NodeClaim // without an instance
-	held      []breaker           // what is too much to be true
+	held      []open              // what is too much to be true
 	namesakes []ec2.Instance
 	legacy    []ec2.Instance // of our name, without UID, with no claim or Node here
 }
 
-// breaker says that the breaker is open for one kind of thing.
-type breaker struct {
+// open says that the breaker is open for one kind of thing.
+type open struct {
 	kind         string // "instance" or "nodeclaim"
 	found, total int
 }
 
-// A machine must be so old before it can be missed, and a claim bought for so long. The breaker opens when more than
-// breakerCount things, and more than breakerShare of all of them, would go at once: then rather what we know is wrong.
+// Breaker is how much may go at once: it opens when more than Count things, and more than Share of all of their kind, would. Then rather
+// what we know is wrong.
+type Breaker struct {
+	Count int     // Zero: config.BreakerCount
+	Share float64 // of 1. Zero: config.BreakerShare
+}
+
+// A machine must be so old before it can be missed, and a claim bought for so long.
 const (
-	sweepGrace   = 30 * time.Second
-	claimGrace   = time.Minute
-	breakerCount = 10
-	breakerShare = 0.25
+	sweepGrace = 30 * time.Second
+	claimGrace = time.Minute
 )
 
 // sweep decides what has lost its counterpart.
@@ -79,8 +85,8 @@ func sweep(in sweepInput) sweeping {
 		}
 	}
 	out.claims = in.lost(alive)
-	out.instances = limit(&out, "instance", out.instances, ours)
-	out.claims = limit(&out, "nodeclaim", out.claims, len(in.claims))
+	out.instances = limit(&out, in.breaker, "instance", out.instances, ours)
+	out.claims = limit(&out, in.breaker, "nodeclaim", out.claims, len(in.claims))
 	return out
 }
 
@@ -103,15 +109,16 @@ func (in sweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 }
 
 // limit is the breaker: it returns what may go, which is all or nothing.
-func limit[T any](out *sweeping, kind string, found []T, total int) []T {
-	if len(found) <= breakerCount || float64(len(found)) <= breakerShare*float64(total) {
+func limit[T any](out *sweeping, b Breaker, kind string, found []T, total int) []T {
+	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
+	if len(found) <= most || float64(len(found)) <= share*float64(total) {
 		return found
 	}
-	out.held = append(out.held, breaker{kind, len(found), total})
+	out.held = append(out.held, open{kind, len(found), total})
 	return nil
 }
 
 // String says in words that the breaker is open.
-func (h breaker) String() string {
-	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", h.found, count(h.total, h.kind))
+func (o open) String() string {
+	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", o.found, count(o.total, o.kind))
 }

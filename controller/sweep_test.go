@@ -76,6 +76,7 @@ func TestSweep(t *testing.T) {
 	for name, c := range map[string]struct {
 		instances, claims []string
 		ready             string // provider ids of ready Nodes, as instance ids
+		breaker           Breaker
 
 		wantInstances, wantClaims, wantHeld, wantNamesakes, wantLegacy string
 	}{
@@ -123,11 +124,18 @@ func TestSweep(t *testing.T) {
 			instances: append(many(89, "i-%d ours for=c%d"), many(11, "i-lost%d ours for=lost%d")...), claims: many(89, "c%d on=i-%d"),
 			wantInstances: "i-lost0 i-lost1 i-lost2 i-lost3 i-lost4 i-lost5 i-lost6 i-lost7 i-lost8 i-lost9 i-lost10",
 		},
+		"eleven of eleven, where somebody said that they may go": {
+			instances: many(11, "i-%d ours for=c%d"), breaker: Breaker{Share: 1},
+			wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9 i-10",
+		},
+		"two of two, where one is the most": {
+			instances: many(2, "i-%d ours for=c%d"), breaker: Breaker{Count: 1}, wantHeld: "instance 2/2",
+		},
 		"EC2 shows nothing any more": {
 			claims: many(50, "c%d on=i-%d"), wantHeld: "nodeclaim 50/50",
 		},
 	} {
-		in := sweepInput{now: now, nodes: map[string]bool{}}
+		in := sweepInput{now: now, breaker: c.breaker, nodes: map[string]bool{}}
 		for _, line := range c.instances {
 			in.instances = append(in.instances, instance(line))
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,12 +32,14 @@ type Sweeper struct {
 	Cache    client.Reader
 	Live     client.Reader // the API server itself; nil: the cache is believed
 	Cluster  nodeReader
+	Name     string // of the cluster
 	Fleet    fleet
 	Profiles profileStore // nil: there is no way to IAM
 	Machines machines
 	Objects  objectWriter
 	Batch    *Batch
 	Holds    *Holds
+	Breaker  Breaker
 	Market   *Market // knows from which zones traffic is shifted away; nil: from none
 	Tell     teller
 	Metrics  *metrics.Metrics
@@ -80,7 +81,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 
 func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	// 1. read
-	in := sweepInput{now: now, shifted: s.Market.shiftedZones(now)}
+	in := sweepInput{now: now, breaker: s.Breaker, shifted: s.Market.shiftedZones(now)}
 	var err error
 	if in.instances, err = s.Fleet.Instances(ctx); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	// 2. decide
 	out := sweep(in)
 	// 3. act, 4. tell
-	s.report(out)
+	s.report(ctx, out)
 	var errs []error
 	for _, i := range out.instances {
 		errs = append(errs, s.terminate(ctx, i))
@@ -161,7 +162,7 @@ func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 
 // drop deletes a claim whose machine is gone, after asking EC2 about that one machine.
 func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
-	why := "EC2 does not know it"
+	why, known := "EC2 does not know it", false // by EC2
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
 		instance, err := s.Machines.Instance(ctx, id)
 		if err != nil && !fault.Is(err, fault.Gone) {
@@ -170,6 +171,7 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Ti
 		if err == nil && !instance.State.Ended() {
 			return nil
 		}
+		known = err == nil
 		if instance.StateReason != "" {
 			why = instance.StateReason
 		}
@@ -180,6 +182,7 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Ti
 	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
 	loss{claim, lifecycle.ReasonMachineGone, displaced(ctx, s.Cluster, claim, now)}.count(s.Metrics)
 	s.tellGone(claim, why, now)
+	outside{claim, howEnded(why, known), why}.tell(s.Tell, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
@@ -207,34 +210,4 @@ func (s *Sweeper) templates(ctx context.Context, now time.Time) error {
 		s.Log.Info("deleted unused launch templates", "count", deleted)
 	}
 	return err
-}
-
-// report says once what was seen and is not touched.
-func (s *Sweeper) report(out sweeping) {
-	s.Metrics.Namesakes.Set(float64(len(out.namesakes)))
-	s.Metrics.BreakerOpen.Reset()
-	told := map[string]bool{}
-	say := func(key, message string, args ...any) {
-		told[key] = true
-		if !s.told[key] {
-			s.Log.Warn(message, args...)
-		}
-	}
-	for _, h := range out.held {
-		s.Metrics.BreakerOpen.WithLabelValues(h.kind).Set(1)
-		say("breaker "+h.kind, h.String(), "hint", "if it is true, remove them by hand; the sweeper goes on when the share is below a quarter")
-	}
-	for _, i := range out.namesakes {
-		say("namesake "+i.Tags[ec2.TagUID], "another cluster has our name; its instances are not touched",
-			"uid", i.Tags[ec2.TagUID], "instance", i.ID, "hint", "give each cluster of an account and region a name of its own")
-	}
-	if len(out.legacy) > 0 {
-		ids := []string{}
-		for _, i := range out.legacy {
-			ids = append(ids, i.ID)
-		}
-		say("legacy "+strings.Join(ids, ","), "instances carry our cluster's name, no mark of who made them, and no NodeClaim or Node here; they are not touched",
-			"instances", ids, "hint", "terminate them by hand if nobody needs them")
-	}
-	s.told = told
 }

@@ -178,8 +178,9 @@ func wire(p parts) controller.Loops {
 			Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Sweeper: &controller.Sweeper{
-			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
-			Holds: holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Name: p.settings.ClusterName, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
+			Breaker: controller.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
+			Holds:   holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 	}
 	loops.Honour = &controller.Honour{

@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// TestHowEnded: EC2's word on why an instance ended tells somebody's call from AWS's own doing.
+func TestHowEnded(t *testing.T) {
+	t.Parallel()
+	for why, want := range map[string]string{
+		"Client.UserInitiatedShutdown: User initiated shutdown":              endedByCall,
+		"Client.InstanceInitiatedShutdown: Instance initiated shutdown":      endedWithin,
+		"Server.SpotInstanceTermination: Spot instance termination":          "",
+		"Client.VolumeLimitExceeded: Volume limit exceeded":                  "",
+		"Server.InternalError: Internal error on launch":                     "",
+		"Client.InvalidSnapshot.NotFound: The snapshot 'snap-1' is not here": "",
+		"": "",
+	} {
+		if got := howEnded(why, true); got != want {
+			t.Errorf("%q: %q, want %q", why, got, want)
+		}
+	}
+	if got := howEnded("", false); got != endedUnknown {
+		t.Errorf("an instance that EC2 has forgotten: %q", got)
+	}
+}
+
+// TestTerminatedFromOutside: an instance that somebody else terminates is counted and told once, with the way to find out who did,
+// whether the sweeper finds it, the queue tells of it, or the cloud's controller has deleted its Node. What we terminate ourselves is not.
+func TestTerminatedFromOutside(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"found by the sweeper", "told by the queue", "its Node is deleted"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			r.heeding(t)
+			r.classes(t)
+			r.pending(t, "web", "500m", "512Mi")
+			r.plan(t)
+			r.work(t)
+			r.join(t)
+			r.work(t)
+			id := r.instances()[0].ID
+			if _, err := ec2.NewFromConfig(r.cfg()).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
+				t.Fatal(err)
+			}
+			node := r.nodes(t)[0]
+			switch name {
+			case "found by the sweeper":
+				node.Status.Conditions = nil // its kubelet is silent
+				if err := r.api.Status().Update(t.Context(), &node); err != nil {
+					t.Fatal(err)
+				}
+			case "told by the queue":
+				r.post(t, about(id, stateChange, `,"state":"terminated"`))
+				r.read(t)
+				r.depart(t)
+			default:
+				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud's controller does
+					t.Fatal(err)
+				}
+				r.work(t)
+			}
+			r.ahead += 2 * time.Minute
+			for range 3 {
+				if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := counted(t, r.Claims.Metrics.Foreign, "apps", endedByCall); n != 1 {
+				t.Errorf("counted %d times\n%s", n, r.log)
+			}
+			if r.events.has("NodeClaim/TerminatedFromOutside", id, "somebody called TerminateInstances", "aws cloudtrail lookup-events") == "" {
+				t.Errorf("it is not told: %v", r.events.told)
+			}
+			if n := strings.Count(r.log.String(), "an instance was ended from outside"); n != 1 {
+				t.Errorf("the log says it %d times", n)
+			}
+		})
+	}
+}
+
+// TestOwnTerminationsAreNotForeign: a claim that is deleted ends its instance by our own call.
+func TestOwnTerminationsAreNotForeign(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	if err := r.api.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		r.work(t)
+		r.ahead += time.Minute
+		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := len(r.claims(t)); left > 0 || r.events.has("TerminatedFromOutside") != "" {
+		t.Errorf("%d claims are left; told: %q", left, r.events.has("TerminatedFromOutside"))
+	}
+}
