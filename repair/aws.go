@@ -1,0 +1,203 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"github.com/joiner-sh/joiner/fault"
+)
+
+// AWS is the way to EKS and IAM with the credentials of a person.
+type AWS struct {
+	region string
+	who    string // ARN of whoever that is; empty: not known
+	eks    *eks.Client
+	iam    *iam.Client
+}
+
+// NewAWS returns the way. who is the ARN that the credentials stand for, for the sentence that says what it lacks.
+func NewAWS(cfg aws.Config, who string) *AWS {
+	cfg = fault.Genuine(cfg)
+	return &AWS{region: cfg.Region, who: who, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
+}
+
+// awsCommands are the commands that can be made, by name. Each looks at what is there, and returns the change.
+func awsCommands() map[string]func(context.Context, *AWS, map[string]string) (Change, error) {
+	return map[string]func(context.Context, *AWS, map[string]string) (Change, error){
+		"eks create-access-entry":               createEntry,
+		"eks delete-access-entry":               deleteEntry,
+		"iam attach-role-policy":                attachPolicy,
+		"iam put-role-policy":                   putPolicy,
+		"iam update-assume-role-policy":         updateTrust,
+		"iam add-role-to-instance-profile":      addToProfile,
+		"iam remove-role-from-instance-profile": removeFromProfile,
+	}
+}
+
+// take returns the values of options, which must be these and no others.
+func (a *AWS) take(options map[string]string, names ...string) ([]string, error) {
+	if region := options["--region"]; region != "" && region != a.region {
+		return nil, fmt.Errorf("the fix is for %s, and the AWS configuration for %s", region, a.region)
+	}
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		if options[n] == "" {
+			return nil, fmt.Errorf("the fix lacks the option %s", n)
+		}
+		out = append(out, options[n])
+	}
+	for n := range options {
+		if n != "--region" && !slices.Contains(names, n) {
+			return nil, fmt.Errorf("the fix has the option %s, which is not understood", n)
+		}
+	}
+	return out, nil
+}
+
+func (a *AWS) refused(service, op string, err error) error {
+	return permission(service, a.who, fault.Sort(op, err))
+}
+
+// entryText is the access entry of a principal as text; empty if there is none.
+func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string, error) {
+	out, err := a.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
+	switch err := fault.Sort("DescribeAccessEntry "+principal, err); {
+	case fault.Is(err, fault.Gone):
+		return "", nil
+	case err != nil:
+		return "", permission("eks", a.who, err)
+	case out.AccessEntry == nil:
+		return "", nil
+	}
+	return entryLines(principal, aws.ToString(out.AccessEntry.Type), out.AccessEntry.KubernetesGroups), nil
+}
+
+func entryLines(principal, kind string, groups []string) string {
+	text := "principal: " + principal + "\ntype: " + kind + "\n"
+	if len(groups) > 0 {
+		text += "groups: " + strings.Join(slices.Sorted(slices.Values(groups)), ", ") + "\n"
+	}
+	return text
+}
+
+func createEntry(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--cluster-name", "--principal-arn", "--type")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.entryText(ctx, v[0], v[1])
+	return Change{What: "access entry of " + v[1], Before: before, After: entryLines(v[1], v[2], nil), apply: func(ctx context.Context) error {
+		_, err := a.eks.CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1], Type: &v[2]})
+		return a.refused("eks", "CreateAccessEntry "+v[1], err)
+	}}, err
+}
+
+func deleteEntry(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--cluster-name", "--principal-arn")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.entryText(ctx, v[0], v[1])
+	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
+		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
+		return a.refused("eks", "DeleteAccessEntry "+v[1], err)
+	}}, err
+}
+
+func attachPolicy(_ context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--role-name", "--policy-arn")
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{What: "policies of role " + v[0], After: "attached: " + v[1] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &v[0], PolicyArn: &v[1]})
+		return a.refused("iam", "AttachRolePolicy "+v[0], err)
+	}}, nil
+}
+
+func putPolicy(_ context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--role-name", "--policy-name", "--policy-document")
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{What: "policy " + v[1] + " of role " + v[0], After: v[2] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &v[0], PolicyName: &v[1], PolicyDocument: &v[2]})
+		return a.refused("iam", "PutRolePolicy "+v[0], err)
+	}}, nil
+}
+
+func updateTrust(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--role-name", "--policy-document")
+	if err != nil {
+		return Change{}, err
+	}
+	role, err := a.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &v[0]})
+	if err != nil {
+		return Change{}, a.refused("iam", "GetRole "+v[0], err)
+	}
+	before := ""
+	if role.Role != nil {
+		before = decoded(aws.ToString(role.Role.AssumeRolePolicyDocument)) + "\n"
+	}
+	return Change{What: "trust policy of role " + v[0], Before: before, After: v[1] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: &v[0], PolicyDocument: &v[1]})
+		return a.refused("iam", "UpdateAssumeRolePolicy "+v[0], err)
+	}}, nil
+}
+
+// profileText is the role of an instance profile, as text.
+func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
+	out, err := a.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+	if err != nil {
+		return "", a.refused("iam", "GetInstanceProfile "+name, err)
+	}
+	if out.InstanceProfile == nil {
+		return "", errors.New("GetInstanceProfile " + name + ": IAM does not describe the instance profile")
+	}
+	text := ""
+	for _, r := range out.InstanceProfile.Roles {
+		text += "role: " + aws.ToString(r.RoleName) + "\n"
+	}
+	return text, nil
+}
+
+func addToProfile(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--instance-profile-name", "--role-name")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.profileText(ctx, v[0])
+	return Change{What: "instance profile " + v[0], Before: before, After: "role: " + v[1] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
+		return a.refused("iam", "AddRoleToInstanceProfile "+v[0], err)
+	}}, err
+}
+
+func removeFromProfile(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
+	v, err := a.take(options, "--instance-profile-name", "--role-name")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.profileText(ctx, v[0])
+	return Change{What: "instance profile " + v[0], Before: before, After: strings.Replace(before, "role: "+v[1]+"\n", "", 1), apply: func(ctx context.Context) error {
+		_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
+		return a.refused("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
+	}}, err
+}
+
+// decoded is a policy as IAM returns it, which is written for a URL.
+func decoded(document string) string {
+	text, err := url.QueryUnescape(document)
+	if err != nil {
+		return document
+	}
+	return text
+}
