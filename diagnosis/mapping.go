@@ -138,8 +138,11 @@ func (d *desk) deleteEntry(role string) string {
 	return fmt.Sprintf("aws eks delete-access-entry --cluster-name %s --region %s --principal-arn %s", d.Name, d.Region, role)
 }
 
-// withRow is the text of mapRoles with a row in place of those that are about its role, and the others as they are.
+// withRow is the text of mapRoles with a row in place of those that are about its role, and all else as it is: rows, their order, comments.
 func (d *desk) withRow(row Mapping) string {
+	if text, ok := edited(d.AuthMap.Value.Raw, row); ok {
+		return text
+	}
 	var b strings.Builder
 	for _, m := range d.AuthMap.Value.Roles {
 		if roleName(m.ARN) != roleName(row.ARN) {
