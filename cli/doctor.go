@@ -32,8 +32,12 @@ type doctorFlags struct {
 	mask    bool
 	name    string
 	region  string
+	fix     string // id of the check whose fix is to be made
+	yes     bool
 	cluster clusterFlags
 	out     output
+
+	aws *aws.Config // as the doors were opened with; nil if they were not
 }
 
 func newDoctor() *cobra.Command {
@@ -51,10 +55,16 @@ it says, and judges the rest. The permissions are in deploy/iam/doctor.json.
 With --bundle it also writes what it saw to a file, without secrets, that
 joiner doctor -f judges anywhere, without a cluster or AWS.
 
-It ends with 0 when nothing is wrong, 1 when something is, 2 when it could not look.`,
+With --fix CHECK it shows what the fix of that check would change, and makes it
+when you say yes; in a script --yes says so, and without either nothing changes.
+For that you need the permissions of the commands that it prints.
+
+It ends with 0 when nothing is wrong or all was fixed, 1 when something is wrong, 2
+when it could not look, or not fix.`,
 		Example: `  joiner doctor                             the cluster of your kubeconfig
   joiner doctor --bundle case.json --mask-accounts
-  joiner doctor -f case.json -o json`,
+  joiner doctor -f case.json -o json
+  joiner doctor --fix AUTH-2                shows the change, and asks`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return d.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
@@ -66,12 +76,17 @@ It ends with 0 when nothing is wrong, 1 when something is, 2 when it could not l
 	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
 	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
 	flags.StringVar(&d.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&d.fix, "fix", "", "make the fix of this `CHECK`, after showing it and asking")
+	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; only for what is certain")
 	d.cluster.flags(flags)
 	d.out.flag(flags)
 	return cmd
 }
 
 func (d *doctorFlags) run(ctx context.Context, s Streams) error {
+	if err := d.check(); err != nil {
+		return err
+	}
 	e, err := d.evidence(ctx, s)
 	if err != nil {
 		return err
@@ -94,11 +109,27 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	if nothingSeen(e) {
 		return fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked: %s; %s", whyNot(e.Classes), whyNot(e.Cluster))
 	}
+	if d.fix != "" {
+		return d.mend(ctx, s, e, findings)
+	}
 	if err := d.out.write(s.Out, func() string { return screen(findings) }, func() any { return report(e, findings) }); err != nil {
 		return err
 	}
 	if n := len(diagnosis.Worst(findings)); n > 0 {
 		return Findings{Count: n}
+	}
+	return nil
+}
+
+// check holds the flags against one another.
+func (d *doctorFlags) check() error {
+	switch {
+	case d.yes && d.fix == "":
+		return errors.New("--yes goes with --fix CHECK: it says yes to that fix")
+	case d.fix != "" && d.file != "":
+		return errors.New("--fix changes the cluster that it looks at, and -f is a bundle: leave one of them out")
+	case d.fix != "" && d.mask:
+		return errors.New("--fix needs the account ids that --mask-accounts takes out: leave one of them out")
 	}
 	return nil
 }
@@ -218,6 +249,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid st
 		doors.NoAWS = "no credentials for AWS: " + CredentialsProblem(err)
 		return nil
 	}
+	d.aws = &cfg
 	return openDoors(doors, cfg, uid)
 }
 
