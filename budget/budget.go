@@ -85,6 +85,8 @@ type Attempt struct {
 type Budget struct {
 	limits Limits
 	told   func(Attempt) // nil: nobody
+	// isOne: all actions of all services share one bucket.
+	isOne bool
 
 	mu      sync.Mutex
 	buckets map[string]*bucket // by action
@@ -95,10 +97,27 @@ func New(limits Limits, told func(Attempt)) *Budget {
 	return &Budget{limits: limits, told: told, buckets: map[string]*bucket{}}
 }
 
+// NewOne returns a budget of one bucket for all calls of a purpose, whatever the service: its calls do not touch the buckets of
+// others, and others' not its. told hears of each attempt when it has ended; it may be nil.
+func NewOne(rate Rate, told func(Attempt)) *Budget {
+	b := New(Limits{"*": rate}, told)
+	b.isOne = true
+	return b
+}
+
+// key is the bucket that an action takes its tokens from.
+func (b *Budget) key(action string) string {
+	if b.isOne {
+		return "*"
+	}
+	return action
+}
+
 // service is what the SDK calls EC2.
 const service = "EC2"
 
-// Keep puts the budget into a client, as one of aws.Config's APIOptions. Calls to other services pass freely.
+// Keep puts the budget into a client, as one of aws.Config's APIOptions. Calls to other services pass freely, but where one bucket
+// is for all.
 func (b *Budget) Keep(stack *middleware.Stack) error {
 	step := middleware.FinalizeMiddlewareFunc("JoinerBudget", b.attempt)
 	if _, ok := stack.Finalize.Get("Retry"); !ok {
@@ -111,7 +130,7 @@ func (b *Budget) Keep(stack *middleware.Stack) error {
 func (b *Budget) attempt(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	if awsmiddleware.GetServiceID(ctx) != service {
+	if awsmiddleware.GetServiceID(ctx) != service && !b.isOne {
 		return next.HandleFinalize(ctx, in)
 	}
 	a := Attempt{Action: awsmiddleware.GetOperationName(ctx)}
@@ -159,14 +178,14 @@ func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error)
 func (b *Budget) turn(now time.Time, action string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k, ok := b.buckets[action]
+	k, ok := b.buckets[b.key(action)]
 	if !ok {
 		rate, limited := b.limits.of(action)
 		if !limited {
 			return 0
 		}
 		k = newBucket(now, rate)
-		b.buckets[action] = k
+		b.buckets[b.key(action)] = k
 	}
 	return k.take(now)
 }
@@ -175,7 +194,7 @@ func (b *Budget) turn(now time.Time, action string) time.Duration {
 func (b *Budget) giveBack(action string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if k, ok := b.buckets[action]; ok {
+	if k, ok := b.buckets[b.key(action)]; ok {
 		k.tokens++
 	}
 }
@@ -184,7 +203,7 @@ func (b *Budget) giveBack(action string) {
 func (b *Budget) refused(action string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if k, ok := b.buckets[action]; ok {
+	if k, ok := b.buckets[b.key(action)]; ok {
 		k.fill(time.Now())
 		k.tokens = min(k.tokens, 0)
 	}

@@ -122,3 +122,33 @@ func TestOtherServices(t *testing.T) {
 		}
 	})
 }
+
+// TestOne: one bucket holds back calls to all services, and those of other budgets do not wait for it.
+func TestOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line, _, _ := newWire(t)
+		var waited []time.Duration
+		one := budget.NewOne(budget.Rate{Burst: 1, PerSecond: 0.1 / 0.95}, func(a budget.Attempt) { waited = append(waited, a.Waited) })
+		roles := iam.NewFromConfig(line.config(one))
+		ask := asker(t, line, one)
+		begun := time.Now()
+		for range 2 {
+			if _, err := ask(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := roles.ListInstanceProfiles(t.Context(), &iam.ListInstanceProfilesInput{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begun); took < 29*time.Second || took > 31*time.Second {
+			t.Errorf("4 calls at one in 10 s took %s", took)
+		}
+		if len(waited) != 4 || waited[0] != 0 {
+			t.Errorf("waited %v", waited)
+		}
+		if took, err := asker(t, line, budget.New(slow(), nil))(t.Context()); err != nil || took > underway {
+			t.Errorf("a call of another budget took %s, %v", took, err)
+		}
+	})
+}
