@@ -22,28 +22,32 @@ func (c *collector) account(ctx context.Context) []func() {
 		return nil
 	}
 	return []func(){
-		func() {
-			e.Caller = ask(ctx, c, "sts:GetCallerIdentity", func(ctx context.Context) (string, error) {
-				who, err := a.Identity(ctx)
-				e.Account = who.Account
-				return who.ARN, err
-			})
-		},
+		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
 		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", a.NodeGroups),
 		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", a.FargateProfiles),
 		into(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
 		into(ctx, c, &e.Impaired, "ec2:DescribeInstanceStatus", c.impaired),
-		into(ctx, c, &e.Images, "ec2:DescribeImages", func(ctx context.Context) ([]diagnosis.Image, error) {
-			var ids []string
-			for _, class := range e.Classes.Value {
-				ids = append(append(ids, class.Images...), class.ImageIDs...)
-			}
-			slices.Sort(ids)
-			return c.Images.Described(ctx, slices.Compact(ids))
-		}),
+		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
 	}
+}
+
+// caller says as whom we ask, and notes of which account that is.
+func (c *collector) caller(ctx context.Context) (string, error) {
+	who, err := c.Access.Identity(ctx)
+	c.e.Account = who.Account
+	return who.ARN, err
+}
+
+// images are those of the classes.
+func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
+	var ids []string
+	for _, class := range c.e.Classes.Value {
+		ids = append(append(ids, class.Images...), class.ImageIDs...)
+	}
+	slices.Sort(ids)
+	return c.Images.Described(ctx, slices.Compact(ids))
 }
 
 // impaired are the instances that fail a status check, whoever's they are.
@@ -124,7 +128,7 @@ func (c *collector) consoles(ctx context.Context) {
 	read := map[string]int{}
 	for i := range c.e.Instances.Value {
 		it := &c.e.Instances.Value[i]
-		if it.State != "running" || ready[it.ID] || read[it.Class] >= mostConsoles {
+		if it.State != "running" || ready[it.ID] || read[it.Class] >= mostConsoles || c.Late != nil && !c.Late[it.ID] {
 			continue
 		}
 		read[it.Class]++
@@ -144,27 +148,14 @@ func (c *collector) dependents(ctx context.Context) []func() {
 	var mu sync.Mutex // of the maps
 	var out []func()
 	for _, name := range c.roleNames() {
-		out = append(out, func() {
-			item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.Access.Role(ctx, name) })
-			mu.Lock()
-			defer mu.Unlock()
-			c.e.Roles[name] = item
-		})
+		out = append(out, func() { c.role(ctx, name, &mu) })
 	}
 	for _, class := range c.e.Classes.Value {
 		name := class.Profile
 		if name == "" {
 			continue
 		}
-		out = append(out, func() {
-			item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
-				p, err := c.Access.Profile(ctx, name)
-				return diagnosis.Profile{ARN: p.ARN, Role: p.RoleARN, Created: p.Created.UTC()}, err
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			c.e.Profiles[name] = item
-		})
+		out = append(out, func() { c.profile(ctx, name, &mu) })
 		if who, role := c.e.Controller.Value.Role, c.roleARN(class); who != "" && role != "" {
 			out = append(out, func() {
 				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who, func(ctx context.Context) (bool, error) { return c.Access.MayPass(ctx, who, role) })
@@ -175,6 +166,25 @@ func (c *collector) dependents(ctx context.Context) []func() {
 		}
 	}
 	return out
+}
+
+// role asks about one role; mu guards where it is written.
+func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
+	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.Access.Role(ctx, name) })
+	mu.Lock()
+	defer mu.Unlock()
+	c.e.Roles[name] = item
+}
+
+// profile asks about one instance profile; mu guards where it is written.
+func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
+	item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
+		p, err := c.Access.Profile(ctx, name)
+		return diagnosis.Profile{ARN: p.ARN, Role: p.RoleARN, Created: p.Created.UTC()}, err
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	c.e.Profiles[name] = item
 }
 
 // roleARN is the role of a class, as a class names it.

@@ -36,6 +36,10 @@ type Doors struct {
 	// UserData finds what is wrong with the user data of the cluster's EC2NodeClasses. Nil: nobody looks.
 	UserData func(context.Context) ([]diagnosis.UserDataProblem, error)
 
+	// Late narrows the questions to what keeps instances from joining, for whoever asks often. It names the ids of the instances
+	// that are late, whose consoles are read; empty, no instance is asked about. Nil: everything is asked.
+	Late map[string]bool
+
 	Cluster string // name of the EKS cluster
 	Region  string
 
@@ -71,6 +75,10 @@ func Collect(ctx context.Context, d Doors) diagnosis.Evidence {
 	c := &collector{Doors: d}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format, At: d.Now().UTC(), Name: d.Cluster, Region: d.Region,
 		Roles: map[string]diagnosis.Item[diagnosis.Role]{}, Profiles: map[string]diagnosis.Item[diagnosis.Profile]{}, PassRole: map[string]diagnosis.Item[bool]{}}
+	if d.Late != nil {
+		c.joining(ctx)
+		return c.e
+	}
 	c.together(c.kubernetes(ctx))
 	c.together(c.account(ctx))
 	c.together(c.region(ctx))
@@ -150,12 +158,7 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 		into(ctx, c, &e.Home, "namespace kube-system", w.Home),
 		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
 		into(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-		func() {
-			e.Pools = ask(ctx, c, "nodepools", w.Pools)
-			for i := range e.Pools.Value {
-				e.Pools.Value[i].Steps = steps(e.Pools.Value[i], c.Region)
-			}
-		},
+		c.pools(ctx),
 		into(ctx, c, &e.Claims, "nodeclaims", w.Claims),
 		into(ctx, c, &e.Nodes, "nodes", w.Nodes),
 		into(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
@@ -164,6 +167,17 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 			e.Pods = ask(ctx, c, "pods", func(ctx context.Context) ([]diagnosis.Pod, error) { return w.Pods(ctx, e.Events.Value) })
 			e.Controller = c.controller(ctx)
 		},
+	}
+}
+
+// pools are the NodePools, with what is left of a region's types after each requirement.
+func (c *collector) pools(ctx context.Context) func() {
+	return func() {
+		pools := ask(ctx, c, "nodepools", c.Kube.Pools)
+		for i := range pools.Value {
+			pools.Value[i].Steps = steps(pools.Value[i], c.Region)
+		}
+		c.e.Pools = pools
 	}
 }
 

@@ -29,7 +29,12 @@ type Witness struct {
 	live  client.Reader
 	plain kubernetes.Interface
 	host  string
+	maps  client.Reader // of ConfigMaps, for a witness without plain
 }
+
+// NewInsider returns a witness within the controller, for what keeps nodes from joining: what the controller watches it reads from the
+// controller's informers, and the ConfigMap aws-auth live. It knows nothing of what else Home, Events, Pods and Controller tell.
+func NewInsider(cache, live client.Reader) *Witness { return &Witness{live: cache, maps: live} }
 
 // NewWitness returns a witness for a cluster.
 func NewWitness(cfg *rest.Config) (*Witness, error) {
@@ -73,9 +78,19 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 	return out, nil
 }
 
+// authMapName is the ConfigMap by which roles are mapped where the cluster reads it.
+const authMapName = "aws-auth"
+
 // AuthMap reads the ConfigMap aws-auth.
 func (w *Witness) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
-	config, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "aws-auth", metav1.GetOptions{})
+	if w.maps != nil {
+		config := &corev1.ConfigMap{}
+		if err := w.maps.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: authMapName}, config); err != nil {
+			return diagnosis.AuthMap{}, err
+		}
+		return ReadAuthMap(config.Data["mapRoles"]), nil
+	}
+	config, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authMapName, metav1.GetOptions{})
 	if err != nil {
 		return diagnosis.AuthMap{}, err
 	}
