@@ -105,6 +105,9 @@ func NewOne(rate Rate, told func(Attempt)) *Budget {
 	return b
 }
 
+// Diagnosis is the rate of calls that look into what is wrong: five a second, one after the other.
+func Diagnosis() Rate { return Rate{Burst: 1, PerSecond: 5} }
+
 // key is the bucket that an action takes its tokens from.
 func (b *Budget) key(action string) string {
 	if b.isOne {
