@@ -40,6 +40,9 @@ type Doors struct {
 	// that are late, whose consoles are read; empty, no instance is asked about. Nil: everything is asked.
 	Late map[string]bool
 
+	// NoIAM is true where there is no way to IAM: with Late, it is not asked.
+	NoIAM bool
+
 	Cluster string // name of the EKS cluster
 	Region  string
 

@@ -35,9 +35,14 @@ func (c *collector) joining(ctx context.Context) {
 		return
 	}
 	c.together(c.joiningAccount(ctx))
+	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
+		e.Account = parts[4]
+	}
 	c.together(c.region(ctx))
-	c.together(c.joiningRoles(ctx))
-	c.ownRole()
+	if !c.NoIAM {
+		c.together(c.joiningRoles(ctx))
+		c.ownRole()
+	}
 }
 
 // joiningAccount is account without what has no part in joining.
