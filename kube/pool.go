@@ -143,7 +143,7 @@ func failures(class *awsv1.EC2NodeClass) string {
 	var out []string
 	for _, c := range class.Status.Conditions {
 		if c.Type != karpv1.ConditionReady && c.Status == metav1.ConditionFalse &&
-			c.ObservedGeneration == class.Generation && c.Message != "" {
+			c.ObservedGeneration == class.Generation && c.Message != "" && !slices.Contains(out, c.Message) {
 			out = append(out, c.Message)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -178,9 +179,16 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	return out
 }
 
+// ofCheck is the reason of conditions on which the controller says what a check has found: "AUTH_5".
+var ofCheck = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
+
+// conditionWitness leaves out what a diagnosis itself has written: it would be evidence of itself.
 func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
 	var out []diagnosis.Condition
 	for _, c := range all {
+		if ofCheck.MatchString(c.Reason) {
+			continue
+		}
 		out = append(out, diagnosis.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: diagnosis.Mask(c.Message), Since: c.LastTransitionTime.UTC()})
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Condition) int { return cmp.Compare(a.Type, b.Type) })

@@ -30,6 +30,9 @@ func (w *Witness) Events(ctx context.Context) ([]diagnosis.Event, error) {
 	out := []diagnosis.Event{}
 	for i := range list.Items {
 		e := &list.Items[i]
+		if e.Reason == string(ReasonNotJoining) || e.Reason == string(ReasonPreflightFailed) {
+			continue // a diagnosis said so
+		}
 		last := e.LastTimestamp.Time
 		if last.IsZero() {
 			last = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time)
