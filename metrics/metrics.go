@@ -99,8 +99,12 @@ type Interruptions struct {
 type Own struct {
 	// Stage is how long a step on the way from a pending pod to CreateFleet took, in seconds, by stage; see the Stage constants.
 	Stage *prometheus.HistogramVec
-	// Join is how long a NodeClaim took from its creation until it was that far, in seconds, by step (registered, initialized) and nodepool.
+	// Join is how long a NodeClaim took from its creation until it was that far, in seconds, by step (launched, registered, initialized) and nodepool.
 	Join *prometheus.HistogramVec
+	// JoinFailures counts NodeClaims whose instance has not joined in time, by check ("AUTH-5"; unknown where no cause was found) and nodepool.
+	JoinFailures *prometheus.CounterVec
+	// Diagnoses counts how often evidence was collected about nodes that do not join.
+	Diagnoses prometheus.Counter
 	// Refused pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
 	// Shortages is how many offerings EC2 is known to be short of.
@@ -225,7 +229,9 @@ func (r *maker) interruptions() Interruptions {
 func (r *maker) own() Own {
 	return Own{
 		Stage:        r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
-		Join:         r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
+		Join:         r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its instance is bought (launched), its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
+		JoinFailures: r.counters("joiner_join_failures_total", "NodeClaims whose instance has not joined in time, by the check that says why.", "check", "nodepool"),
+		Diagnoses:    r.counter("joiner_diagnoses_total", "How often evidence was collected about nodes that do not join."),
 		Refused:      r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),
 		Shortages:    r.gauge("joiner_shortages", "Offerings that EC2 is known to be short of."),
 		PricesAt:     r.gauges("joiner_prices_timestamp_seconds", "When AWS gave the prices in use; 0 if it never did.", "capacity_type"),
