@@ -152,7 +152,7 @@ func (s Scope) reading() []Statement {
 	for _, name := range s.Parameters {
 		parameters = append(parameters, s.arn("ssm", s.Region, s.Account, "parameter/"+strings.TrimPrefix(name, "/")))
 	}
-	return []Statement{
+	return append(s.diagnosis(), []Statement{
 		{
 			Why:    "Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.",
 			Worst:  "Whoever has this sees the region's instances, images and networks, with their tags; neither user data nor disks.",
@@ -201,6 +201,38 @@ func (s Scope) reading() []Statement {
 			Worst:  "The names of the account's instance profiles and of their roles are known.",
 			Sid:    "ListInstanceProfiles",
 			Effect: allow, Action: []string{"iam:ListInstanceProfiles"}, Resource: []string{"*"},
+		},
+	}...)
+}
+
+// diagnosis is what the controller looks at to say why nodes do not join. All of it is optional: without it the cause is not found, and
+// that a permission is missing is said in its place.
+func (s Scope) diagnosis() []Statement {
+	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
+	return []Statement{
+		{
+			Why:    "Optional: whether instances have a way to the API server, and what they print while they boot, to say why a node does not join. EC2 cannot restrict all of these by resource.",
+			Worst:  "Whoever has this sees the region's routes, gateways and endpoints, and what its instances print to their consoles.",
+			Sid:    "LookWhyNodesDoNotJoin",
+			Effect: allow,
+			Action: []string{
+				"ec2:DescribeNatGateways", "ec2:DescribeRouteTables", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints", "ec2:GetConsoleOutput",
+			},
+			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
+		},
+		{
+			Why:    "Optional: which roles the cluster lets in, to say so before a machine is bought that would be refused.",
+			Worst:  "The names of the roles and users that have access to the cluster are known.",
+			Sid:    "LookWhoMayJoin",
+			Effect: allow, Action: []string{"eks:DescribeAccessEntry", "eks:ListAccessEntries"},
+			Resource: []string{cluster("cluster"), cluster("access-entry") + "/*"},
+		},
+		{
+			Why:    "Optional: whom the roles of nodes trust, and which policies they have, where nodes that have them do not join.",
+			Worst:  "Whoever knows a role's name knows whom it trusts and the names of its policies.",
+			Sid:    "LookAtNodeRoles",
+			Effect: allow, Action: []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:ListRolePolicies"},
+			Resource: []string{s.arn("iam", "", s.Account, "role/*")},
 		},
 	}
 }

@@ -234,6 +234,48 @@ locals {
     reading = {
       Version = "2012-10-17"
       Statement = [
+        # Optional: whether instances have a way to the API server, and what they print while they boot, to say why a node does not join. EC2 cannot restrict all of these by resource.
+        {
+          Sid    = "LookWhyNodesDoNotJoin"
+          Effect = "Allow"
+          Action = [
+            "ec2:DescribeNatGateways",
+            "ec2:DescribeRouteTables",
+            "ec2:DescribeVpcAttribute",
+            "ec2:DescribeVpcEndpoints",
+            "ec2:GetConsoleOutput",
+          ]
+          Resource = ["*"]
+          Condition = {
+            StringEquals = {
+              "aws:RequestedRegion" = [local.region]
+            }
+          }
+        },
+        # Optional: which roles the cluster lets in, to say so before a machine is bought that would be refused.
+        {
+          Sid    = "LookWhoMayJoin"
+          Effect = "Allow"
+          Action = [
+            "eks:DescribeAccessEntry",
+            "eks:ListAccessEntries",
+          ]
+          Resource = [
+            "arn:${local.partition}:eks:${local.region}:${local.account_id}:cluster/${var.cluster_name}",
+            "arn:${local.partition}:eks:${local.region}:${local.account_id}:access-entry/${var.cluster_name}/*",
+          ]
+        },
+        # Optional: whom the roles of nodes trust, and which policies they have, where nodes that have them do not join.
+        {
+          Sid    = "LookAtNodeRoles"
+          Effect = "Allow"
+          Action = [
+            "iam:GetRole",
+            "iam:ListAttachedRolePolicies",
+            "iam:ListRolePolicies",
+          ]
+          Resource = ["arn:${local.partition}:iam::${local.account_id}:role/*"]
+        },
         # Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.
         {
           Sid    = "ReadRegion"
