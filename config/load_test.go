@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	want := Settings{
 		ReservedCapacity: true,
 		ClusterName:      "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
-		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff,
+		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff, LateAfter: LateAfter,
 		BreakerCount: BreakerCount, BreakerShare: BreakerShare, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, ApplyCRDs: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",

@@ -52,6 +52,8 @@ type Settings struct {
 	DisableDryRun bool
 	// ShortageBackoff is how long what EC2 was short of is not asked for again after the first time: ec2.Shortages.
 	ShortageBackoff time.Duration
+	// LateAfter is how long after its launch an instance may be without a Node before it is looked into why.
+	LateAfter time.Duration
 	// EC2Limits are EC2's limits of API calls, by action ("CreateFleet", "Describe*"), where they are not those that every
 	// account begins with: package budget.
 	EC2Limits map[string]Rate
@@ -110,4 +112,5 @@ const (
 	ShortageBackoff = 3 * time.Minute
 	BreakerCount    = 10
 	BreakerShare    = 0.25
+	LateAfter       = 90 * time.Second
 )

@@ -61,6 +61,7 @@ func (c *Settings) table() []setting {
 		{flag: "enable-zonal-shift", fallback: "false", help: "launch nothing in zones that the cluster's traffic is shifted away from (ARC zonal shift)", isBool: true, set: yes(&c.ZonalShift)},
 		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long nothing is asked of EC2 that it was short of; where it goes on being short, one launch probes this often", set: period(&c.ShortageBackoff, time.Second)},
+		{flag: "late-after", fallback: "90s", help: "look into why an instance has not joined the cluster so long after its launch, and say so; it is given back after 15m, whatever the reason", set: period(&c.LateAfter, time.Second)},
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "so many instances or NodeClaims without counterpart are removed at once whatever their share", set: count(&c.BreakerCount, 1, 1_000_000)},
 		{flag: "breaker-share", fallback: "0.25", help: "where more of all of them than this fraction would be removed at once, nothing is; 1 for no limit", set: fraction(&c.BreakerShare)},

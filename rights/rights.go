@@ -106,6 +106,7 @@ func own() []Rule {
 		{Where: Own, Resources: []string{"configmaps"}, Verbs: []string{"create"}, Why: "what nodes turned out to have, for the next start"},
 		{Where: Own, Resources: []string{"configmaps"}, Names: []string{MeasuredName}, Verbs: []string{"get", "update"}, Why: "the same"},
 		{Where: System, Resources: []string{"services"}, Names: []string{"kube-dns"}, Verbs: []string{"get"}, Why: "nodes are told the address of cluster DNS"},
+		{Where: System, Resources: []string{"configmaps"}, Names: []string{"aws-auth"}, Verbs: []string{"get"}, Why: "which roles of nodes the cluster lets in, to say why one does not join"},
 	}
 }
 

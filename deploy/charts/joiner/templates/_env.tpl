@@ -18,6 +18,7 @@
   (list "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval)
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
   (list "SHORTAGE_BACKOFF" $s.shortageBackoff)
+  (list "LATE_AFTER" $s.lateAfter)
   (list "EC2_API_LIMITS" $s.ec2APILimits)
   (list "BREAKER_COUNT" $s.breakerCount)
   (list "BREAKER_SHARE" $s.breakerShare)

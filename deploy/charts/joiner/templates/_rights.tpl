@@ -129,4 +129,9 @@
   resources: [services]
   resourceNames: [kube-dns]
   verbs: [get]
+# which roles of nodes the cluster lets in, to say why one does not join
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [aws-auth]
+  verbs: [get]
 {{- end }}
