@@ -70,10 +70,12 @@ type Claims struct {
 	Repair *Repair
 	// Registrations are told how launches end; nil: nobody wants to know.
 	Registrations *Registrations
-	Tell          teller
-	Metrics       *metrics.Metrics
-	Log           *slog.Logger
-	Now           Clock
+	// Late says why claims are late; nil: nobody knows.
+	Late    *Diagnoses
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
 
 	attempts attempts
 	newest   newest

@@ -46,6 +46,7 @@ type foundClass struct {
 
 	problem   problem
 	preflight preflight
+	pending   bool // whether its nodes can join is not known yet, and worth waiting for
 
 	trialErr error // what EC2 said to a launch that was only tried
 }
@@ -75,7 +76,7 @@ func (f foundClass) retry() error {
 // isComplete reports whether all is there that a launch needs, as far as can be known without asking for one.
 func (f foundClass) isComplete() bool {
 	condition, _ := f.strangers()
-	return f.retry() == nil && f.problem.reason == "" && condition == "" && f.profile != "" &&
+	return f.retry() == nil && f.problem.reason == "" && condition == "" && !f.pending && f.profile != "" &&
 		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
 }
 
@@ -134,6 +135,8 @@ func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, 
 		c.SetFalse(now, awsv1.ConditionValidationSucceeded, f.problem.reason, f.problem.message)
 	case !c.IsTrue(needed...):
 		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady, "waiting for "+strings.Join(untrue(c, needed), ", "))
+	case f.pending:
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "looking whether its nodes can join the cluster")
 	case f.trialErr != nil:
 		f.writeTrial(c, now)
 	default:

@@ -120,6 +120,9 @@ func (c *Claims) wait(ctx context.Context, v view, step lifecycle.Step, now time
 		}
 	case lifecycle.Bought:
 		condition, message = karpv1.ConditionRegistered, "the instance has not joined the cluster yet"
+		if reason, why, known := c.Late.verdict(v.claim); known && step.Reason == lifecycle.WaitNode {
+			step.Reason, message = reason, why
+		}
 		if step.Reason == lifecycle.WaitOneNode {
 			message = step.Detail + " Nodes carry the provider id of this claim; one is right"
 		}

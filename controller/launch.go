@@ -179,6 +179,7 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 		return nil, err
 	}
 	c.Holds.Launched(pool)
+	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	c.Tell.Tell(claim, kube.ReasonLaunched, "Bought "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,

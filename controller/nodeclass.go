@@ -68,6 +68,7 @@ type NodeClasses struct {
 	Placements   placements
 	Tester       tester // nil: EC2 is not asked about launches before there is one
 	Offers       *Offers
+	Diagnoses    *Diagnoses    // whether nodes can join, before there are any; nil: nobody looks
 	VPC          string        // of the cluster; empty if it is not known
 	Isolated     bool          // there is no way to IAM, so it is not asked about profiles that a class names
 	Refresh      time.Duration // how often AWS is asked
@@ -123,6 +124,9 @@ func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error)
 	if err := found.retry(); err != nil {
 		return time.Time{}, err
 	}
+	if found.pending {
+		return now.Add(aheadPatience), nil // a report wakes us earlier
+	}
 	if pause := found.settles(); pause > 0 {
 		return now.Add(min(pause, n.Refresh)), nil
 	}
@@ -176,6 +180,7 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 	if p := classProblem(class); p.reason != "" {
 		f.problem = p
 	}
+	n.lookAhead(ctx, class, &f)
 	return f
 }
 

@@ -96,7 +96,8 @@ type poolSeen struct {
 	nodes   int64
 	cost    catalog.Price // an hour
 
-	held     string // why launches wait; empty if they do not
+	held     string // why launches wait, and until when; empty if they do not
+	heldBy   string // the check that has found why; empty if none has
 	isAnew   bool   // it, or its node class, is another than the one that launches are known of
 	launches lifecycle.Outcomes
 	joined   time.Time // when the last of its claims became a node; zero if none has
@@ -104,6 +105,9 @@ type poolSeen struct {
 
 func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
 	seen := poolSeen{invalid: poolProblem(pool)}
+	if err := p.Holds.Recall(ctx); err != nil {
+		return seen, err
+	}
 	class := &awsv1.EC2NodeClass{}
 	err := p.Cache.Get(ctx, client.ObjectKey{Name: pool.Spec.Template.Spec.NodeClassRef.Name}, class)
 	switch {
@@ -116,7 +120,9 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 		p.Registrations.forget(pool.UID)
 		p.Holds.Anew(pool.Name)
 	}
-	_, seen.held = p.Holds.Held(time.Now(), pool.Name)
+	if until, why := p.Holds.Held(time.Now(), pool.Name); why != "" {
+		seen.held, seen.heldBy = heldText(why, until), p.Holds.explanation(pool.Name)
+	}
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return seen, fmt.Errorf("list nodeclaims: %w", err)
@@ -192,7 +198,11 @@ func (s poolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet
 		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
 			"nothing has been launched since the NodePool and its EC2NodeClass are as they are")
 	case s.held != "":
-		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonRegistrationFailed, s.held)
+		reason := karpv1.ReasonRegistrationFailed
+		if s.heldBy != "" {
+			reason = reasonOfCheck(s.heldBy)
+		}
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, reason, s.held)
 	case known == 0:
 	case s.launches.IsHealthy():
 		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
@@ -229,7 +239,11 @@ func (s poolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown, "the EC2NodeClass "+name+" has not been looked at yet")
 		return
 	}
-	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, ready.Message)
+	message := ready.Message
+	if valid, ok := s.class.StatusConditions().Find(awsv1.ConditionValidationSucceeded); ok && valid.Status == metav1.ConditionFalse && isOfCheck(valid) {
+		message = "the EC2NodeClass " + name + ": " + valid.Message
+	}
+	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, message)
 }
 
 // cause says in words why the pool is not ready.
@@ -275,6 +289,7 @@ func (p *Pools) forget(name string) {
 	p.Metrics.Allowed.DeletePartialMatch(labels)
 	p.Metrics.Cost.DeletePartialMatch(labels)
 	p.Metrics.Join.DeletePartialMatch(labels)
+	p.Metrics.JoinFailures.DeletePartialMatch(labels)
 	p.failures.Clear(name)
 }
 

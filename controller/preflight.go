@@ -11,18 +11,20 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/userdata"
 )
 
 // maxSentences is how many problems a condition tells; the rest is counted.
 const maxSentences = 3
 
-// preflight is what is wrong with user data before anything is launched with it.
+// preflight is what is wrong before anything is launched: with user data, and with all that nodes join by.
 type preflight struct {
 	mode     string // awsv1.PreflightEnforce, …
 	odd      string // what the annotation says, if it is none of the modes
 	problems []userdata.Problem
-	broken   problem // why user data cannot be written at all
+	broken   problem             // why user data cannot be written at all
+	ahead    []diagnosis.Finding // what else is certain to keep nodes from joining
 }
 
 // preflightOf reads the mode that the class asks for.
@@ -108,11 +110,27 @@ func (p preflight) write(c karpv1.ConditionSet, now time.Time) {
 			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
 	case p.mode == awsv1.PreflightOff:
 		c.Remove(condition)
+	case len(p.ahead) > 0:
+		c.SetFalse(now, condition, reasonOfCheck(p.ahead[0].Check), p.causes())
 	case len(told) > 0:
 		c.SetFalse(now, condition, string(told[0].Kind), sentences(told))
 	default:
 		c.SetTrue(now, condition)
 	}
+}
+
+// causes tells what keeps nodes from joining; what follows from another cause is not told.
+func (p preflight) causes() string {
+	var texts []string
+	for _, f := range p.ahead {
+		if f.Follows == "" && len(texts) < maxSentences {
+			texts = append(texts, sentence(f))
+		}
+	}
+	if len(texts) == 0 {
+		texts = append(texts, sentence(p.ahead[0]))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // sentences tells the first few problems, and how many more there are.

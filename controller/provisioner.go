@@ -88,6 +88,10 @@ func (p *Provisioner) Start(ctx context.Context) error {
 func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	// 1. read
 	begun := p.Now.now()
+	if err := p.Holds.Recall(ctx); err != nil {
+		p.Log.Error("cannot see which pools wait", "error", err, "hint", kube.Hint(err))
+		return recheck
+	}
 	number := p.Departures.begin()
 	market := p.Market.Market(begun)
 	if market == nil {
@@ -122,6 +126,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
 
 	// 3. act
+	plan.Machines = p.Holds.Canaries(begun, plan.Machines)
 	created := p.Claims.CreateClaims(ctx, plan.Machines)
 	if !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil }) {
 		p.Departures.planned(number, snapshot)

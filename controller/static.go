@@ -81,8 +81,17 @@ func (s *Statics) visit(ctx context.Context, name string) (time.Time, error) {
 		// 3. act, 4. tell
 		return now.Add(staticEvery), s.dismiss(ctx, active, disruption.Surplus(members, replicas), now)
 	}
+	if err := s.Holds.Recall(ctx); err != nil {
+		return time.Time{}, err
+	}
 	if until, _ := s.Holds.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
 		return now.Add(notReadyEvery), nil
+	}
+	if missing > 1 && s.Holds.isCanaryDue(now, name) {
+		missing = 1
+	}
+	if missing > 0 {
+		s.Holds.Sent(now, name)
 	}
 	if err := s.recruit(ctx, name, missing); err != nil {
 		return time.Time{}, err

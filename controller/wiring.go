@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -43,6 +44,8 @@ type Loops struct {
 	Shifts *ZonalShifts
 	// Honour tells what has no effect.
 	Honour *Honour
+	// Diagnoses find out why nodes do not join; nil: nobody does.
+	Diagnoses *Diagnoses
 }
 
 // How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
@@ -77,6 +80,9 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	if l.Shifts != nil {
 		loops = append(loops, l.Shifts.Start)
 	}
+	if l.Diagnoses != nil {
+		loops = append(loops, l.Diagnoses.Start)
+	}
 	for _, loop := range loops {
 		if err := m.Add(leading(loop)); err != nil {
 			return fmt.Errorf("add loop: %w", err)
@@ -109,6 +115,10 @@ func (l Loops) addObjects(m manager.Manager) error {
 	classes := builder.ControllerManagedBy(m).Named("nodeclass").
 		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(onlyDeletes()))
+	if d := l.Diagnoses; d != nil {
+		claims.WatchesRawSource(source.Channel(d.channel(&d.late), &handler.EnqueueRequestForObject{}))
+		classes.WatchesRawSource(source.Channel(d.channel(&d.woken), &handler.EnqueueRequestForObject{}))
+	}
 	pools := builder.ControllerManagedBy(m).Named("nodepool").
 		For(&karpv1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {

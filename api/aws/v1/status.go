@@ -134,7 +134,7 @@ const (
 	// ConditionCapacityReservationsReady says that capacity reservations were looked for.
 	ConditionCapacityReservationsReady = "CapacityReservationsReady"
 
-	// ConditionPreflightPassed says whether the user data leads to nodes as they are meant to be, before any is launched.
+	// ConditionPreflightPassed says whether the user data leads to nodes as they are meant to be, and whether these can join, before any is launched.
 	// Ready does not stand on it. What is certain to keep every node from joining makes ValidationSucceeded False, too,
 	// unless AnnotationPreflight says otherwise.
 	ConditionPreflightPassed = "PreflightPassed"

@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// explained is why a machine of a pool has not joined.
+type explained struct {
+	check  string
+	cause  string // a sentence
+	ahead  bool   // it is known without any machine, and so is the end of it
+	bought time.Time
+	over   time.Time // when the machine is given back, should it never join
+}
+
+// trial is what a pool goes through whose machines do not join for a cause that is known: nothing is bought for a while, then one
+// machine, as a canary, and only when that has joined more.
+type trial struct {
+	explained
+	times  int       // machines in a row, those at the same time counting as one
+	until  time.Time // nothing is bought before
+	canary time.Time // when the one machine was bought after that; zero: not yet
+}
+
+// canaryTime is for how long a canary keeps others from being bought, should nobody ever hear of it again.
+const canaryTime = 15 * time.Minute
+
+// Explained notes at now why a machine of the pool does not join. The pool waits until that machine is over, and then for a pause that
+// grows with each in a row. It returns until when, and whether the cause is news.
+func (h *Holds) Explained(now time.Time, pool string, e explained) (until time.Time, isNews bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, known := h.trials[pool]
+	isNews = !known || t.check != e.check
+	if !known || e.bought.After(t.until) {
+		t.times++
+		t.canary = time.Time{}
+		t.until = e.over.Add(pause(t.times))
+	}
+	t.explained = e
+	if h.trials == nil {
+		h.trials = map[string]trial{}
+	}
+	h.trials[pool] = t
+	return t.until, isNews
+}
+
+// pause is how long nothing is bought after so many machines in a row have not joined.
+func pause(times int) time.Duration {
+	return min(holdJoinMost, holdJoinFirst<<min(max(times-1, 0), 10))
+}
+
+// Sent notes that a machine was bought for the pool at now. After the pause it is the canary.
+func (h *Holds) Sent(now time.Time, pool string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t, ok := h.trials[pool]; ok && !now.Before(t.until) {
+		t.canary = now
+		h.trials[pool] = t
+	}
+}
+
+// tried returns until when nothing is bought because of a cause that is known; zero if something may be.
+func (h *Holds) tried(now time.Time, pool string) (time.Time, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.trials[pool]
+	if !ok {
+		return time.Time{}, ""
+	}
+	why := "machines did not join the cluster " + count(t.times, "time") + " in a row: " + t.cause
+	switch {
+	case now.Before(t.until):
+		return t.until, why
+	case !t.canary.IsZero() && now.Before(t.canary.Add(canaryTime)):
+		return t.canary.Add(canaryTime), why + "; one machine was bought to see whether it still is so"
+	}
+	return time.Time{}, ""
+}
+
+// isCanaryDue reports whether one machine may be bought for the pool, and no second one.
+func (h *Holds) isCanaryDue(now time.Time, pool string) bool {
+	until, _ := h.tried(now, pool)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.trials[pool]
+	return ok && until.IsZero()
+}
+
+// Canaries leaves one machine of each pool whose machines have not joined for a cause that is known, and all of the others. Pods of
+// machines that are left out stay pending, and are planned again when the canary has joined.
+func (h *Holds) Canaries(now time.Time, machines []packing.Machine) []packing.Machine {
+	var out []packing.Machine
+	sent := map[string]bool{}
+	for _, m := range machines {
+		if h.isCanaryDue(now, m.Pool) {
+			if sent[m.Pool] {
+				continue
+			}
+			sent[m.Pool] = true
+		}
+		out = append(out, m)
+	}
+	for pool := range sent {
+		h.Sent(now, pool)
+	}
+	return out
+}
+
+// ExplainedAhead returns, by pool, the checks that have found why its machines do not join, and that can tell when it is over.
+func (h *Holds) ExplainedAhead() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]string{}
+	for pool, t := range h.trials {
+		if t.ahead {
+			out[pool] = t.check
+		}
+	}
+	return out
+}
+
+// AnyExplained reports whether a pool waits for a cause whose end can be seen.
+func (h *Holds) AnyExplained() bool { return len(h.ExplainedAhead()) > 0 }
+
+// explanation returns the check by which the pool waits, empty if it waits for none.
+func (h *Holds) explanation(pool string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.trials[pool].check
+}
+
+// heldText is what the condition of a pool says that waits; recall reads it.
+func heldText(why string, until time.Time) string {
+	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
+}
+
+var heldForm = regexp.MustCompile(`(?s)^machines did not join the cluster (\d+) times? in a row: (.*); the next try is at (\S+)$`)
+
+// Recall takes up, once, what a process before us wrote on the conditions of pools. Before that nothing may be bought.
+func (h *Holds) Recall(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.recalled || h.Cache == nil {
+		return nil
+	}
+	var pools karpv1.NodePoolList
+	if err := h.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list nodepools: %w", err)
+	}
+	for i := range pools.Items {
+		h.recall(&pools.Items[i])
+	}
+	h.recalled = true
+	return nil
+}
+
+func (h *Holds) recall(pool *karpv1.NodePool) {
+	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	if !ok || c.Status != metav1.ConditionFalse || c.ObservedGeneration != pool.Generation || !isOfCheck(c) {
+		return
+	}
+	parts := heldForm.FindStringSubmatch(c.Message)
+	if parts == nil {
+		return
+	}
+	times, err1 := strconv.Atoi(parts[1])
+	until, err2 := time.Parse(time.RFC3339, parts[3])
+	if err1 != nil || err2 != nil {
+		return
+	}
+	if h.trials == nil {
+		h.trials = map[string]trial{}
+	}
+	if _, known := h.trials[pool.Name]; !known {
+		check := checkOfReason(c.Reason)
+		h.trials[pool.Name] = trial{explained: explained{check: check, cause: parts[2], ahead: true}, times: times, until: until}
+	}
+}

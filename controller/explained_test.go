@@ -1,0 +1,61 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// TestExplained: machines that are late together count once, the canary is one, and what is written on the pool is read again.
+func TestExplained(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	e := explained{check: "AUTH-5", cause: "a cause. Fix: two\nlines; and more (AUTH-5)", ahead: true, bought: now, over: now.Add(15 * time.Minute)}
+	h := &Holds{}
+	until, isNews := h.Explained(now, "apps", e)
+	later := e
+	later.bought = now.Add(time.Minute)
+	again, isNewsAgain := h.Explained(now, "apps", later)
+	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
+		t.Fatalf("waits until %s and %s, want %s; news %t, %t", until, again, want, isNews, isNewsAgain)
+	}
+	machines := []packing.Machine{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
+	held, why := h.Held(until.Add(-time.Second), "apps")
+	if !held.Equal(until) || len(h.Canaries(until, machines)) != 2 {
+		t.Errorf("held until %s, want %s", held, until)
+	}
+	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(canaryTime)) {
+		t.Errorf("beside the canary it is held until %s", held)
+	}
+	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
+	if !h.isCanaryDue(until.Add(time.Minute), "apps") {
+		t.Error("a canary that was not bought counts")
+	}
+	later.bought, later.over = until.Add(2*time.Minute), until.Add(17*time.Minute)
+	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.over.Add(10 * time.Minute)) {
+		t.Errorf("after the canary it waits until %s", next)
+	}
+
+	pool := testPool()
+	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionFalse,
+		Reason: reasonOfCheck("AUTH-5"), ObservedGeneration: pool.Generation, Message: heldText(why, until)}}
+	anew := &Holds{}
+	anew.recall(pool)
+	if got, text := anew.Held(now, "apps"); !got.Equal(until) || text != why || anew.ExplainedAhead()["apps"] != "AUTH-5" {
+		t.Errorf("recalled until %s: %s", got, text)
+	}
+	pool.Generation++ // it was changed since
+	changed := &Holds{}
+	changed.recall(pool)
+	if got, _ := changed.Held(now, "apps"); !got.IsZero() {
+		t.Errorf("a changed pool waits until %s", got)
+	}
+	h.Joined(now, "apps")
+	if got, _ := h.Held(until.Add(5*time.Minute), "apps"); !got.IsZero() {
+		t.Errorf("after a machine has joined it waits until %s", got)
+	}
+}
