@@ -23,6 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/evidence"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/network"
@@ -46,6 +47,10 @@ type away struct {
 	prices  *price.Door
 	queue   *interruption.Door // nil without an interruption queue
 	shifts  *shift.Door        // nil unless zonal shifts count
+
+	plain aws.Config // the configuration of all doors, without a budget
+	// inquiry are the doors by which it is looked into why nodes do not join, with a budget of calls of their own.
+	inquiry evidence.Doors
 
 	calls *calls
 }
@@ -83,6 +88,9 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 		}
 		a.shifts = shift.New(cfg, a.arn)
 	}
+	if err := a.openInquiry(settings); err != nil {
+		return nil, err
+	}
 	a.prices = price.New(price.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
 	return a, nil
 }
@@ -111,6 +119,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 			"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", cli.CredentialsProblem(err))
 	}
 	cfg.AppID = "joiner"
+	a.plain = cfg
 	limits := budget.Limits{}
 	for action, rate := range settings.EC2Limits {
 		limits[action] = budget.Rate(rate)

@@ -117,7 +117,7 @@ func wire(p parts) controller.Loops {
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
 		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
-		holds     = &controller.Holds{}
+		holds     = &controller.Holds{Cache: cache}
 		unhelped  = &controller.Unhelped{}
 		shortages = &ec2.Shortages{First: p.settings.ShortageBackoff}
 		watch     = p.away.calls.stopwatch(p.metrics)
@@ -208,6 +208,8 @@ func wire(p parts) controller.Loops {
 		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Troubles: p.away.ec2, Shortages: shortages,
 		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
 	}
+	late := p.diagnoses(loops)
+	loops.Diagnoses, loops.Claims.Late, loops.NodeClasses.Diagnoses = late, late, late
 	if p.away.shifts != nil {
 		loops.Shifts = &controller.ZonalShifts{Door: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/ami"
+	"github.com/joiner-sh/joiner/budget"
+	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/controller"
+	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/network"
+)
+
+// openInquiry opens the doors by which it is looked into why nodes do not join. They lead to the same AWS with the same credentials;
+// their calls have a budget of their own, so that however much there is to look into, launches do not wait for it.
+func (a *away) openInquiry(settings config.Settings) error {
+	cfg := a.plain.Copy()
+	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.watch, budget.NewOne(budget.Diagnosis(), nil).Keep)
+	cfg.RetryMaxAttempts = 3
+	who, err := access.New(cfg, access.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region})
+	what, err2 := ec2.New(cfg, a.identity)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	a.inquiry = evidence.Doors{Access: who, EC2: what, Images: ami.New(cfg), Network: network.New(cfg), NoIAM: settings.IsolatedVPC,
+		Cluster: a.identity.Name, Region: cfg.Region, Patience: controller.DiagnosisPatience}
+	return nil
+}
+
+// diagnoses are who looks into why nodes do not join.
+func (p parts) diagnoses(l controller.Loops) *controller.Diagnoses {
+	doors := p.away.inquiry
+	doors.Kube = kube.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
+	return &controller.Diagnoses{
+		Doors: doors, Cache: p.manager.GetClient(), Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: p.settings.LateAfter,
+		Tell: l.Claims.Tell, Drip: l.Provisioner.Tell, Metrics: p.metrics, Log: p.log,
+	}
+}
