@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"hash/fnv"
 	"sync"
 	"time"
 
@@ -112,8 +113,9 @@ type Teller struct {
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 
-	mu   sync.Mutex
-	told map[telling]time.Time
+	mu     sync.Mutex
+	told   map[telling]time.Time
+	series map[telling]series // by object and reason
 }
 
 type telling struct {
@@ -135,14 +137,60 @@ const maxNote = 1024
 
 // Tell says about an object what happened. Nothing waits for it and it cannot fail.
 func (t *Teller) Tell(about client.Object, reason Reason, message string) {
-	if !t.isNews(telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}) {
+	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
+	if !t.isNews(what) {
 		return
 	}
 	kind := corev1.EventTypeNormal
 	if reason.isWarning() {
 		kind = corev1.EventTypeWarning
 	}
-	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action(), "%s", cut(message, maxNote))
+	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action()+t.variant(what), "%s", cut(message, maxNote))
+}
+
+// series is what the recorder takes for one: events about one object, of one reason.
+type series struct {
+	message  string // the first
+	began    time.Time
+	variants int
+}
+
+// How many messages of a series are told apart from its first, and after which time it counts as new. What changes more often is not
+// worth an event each time.
+const (
+	mostVariants = 3
+	seriesLife   = 10 * time.Minute
+)
+
+// variant tells a message from another one of the same reason about the same object. The recorder takes events that differ in nothing
+// but their message for a series, of which the server keeps the first message: what has changed would not be seen for minutes.
+func (t *Teller) variant(what telling) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.series == nil || len(t.series) >= maxTold {
+		t.series = map[telling]series{}
+	}
+	topic, now := telling{uid: what.uid, name: what.name, reason: what.reason}, t.now()
+	s, ok := t.series[topic]
+	if !ok || now.Sub(s.began) >= seriesLife {
+		s = series{message: what.message, began: now}
+	}
+	suffix := ""
+	if s.message != what.message && s.variants < mostVariants {
+		s.variants++
+		sum := fnv.New32a()
+		_, _ = sum.Write([]byte(what.message)) // it never fails
+		suffix = fmt.Sprintf("-%08x", sum.Sum32())
+	}
+	t.series[topic] = s
+	return suffix
+}
+
+func (t *Teller) now() time.Time {
+	if t.Now != nil {
+		return t.Now()
+	}
+	return time.Now()
 }
 
 // Tellf is Tell with a message made from a format.
@@ -151,13 +199,9 @@ func (t *Teller) Tellf(about client.Object, reason Reason, format string, args .
 }
 
 func (t *Teller) isNews(what telling) bool {
-	now := time.Now
-	if t.Now != nil {
-		now = t.Now
-	}
+	at := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := now()
 	if until, ok := t.told[what]; ok && at.Before(until) {
 		return false
 	}

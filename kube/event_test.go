@@ -34,7 +34,7 @@ func TestTeller(t *testing.T) {
 	want := notebook{
 		"Normal Nominated Provisioning 100% sure",
 		"Warning FailedScheduling Provisioning 3 too small",
-		"Warning FailedScheduling Provisioning 4 too small",
+		"Warning FailedScheduling Provisioning-20c9d4ee 4 too small",
 		"Normal Nominated Provisioning 100% sure",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
