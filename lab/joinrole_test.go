@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,15 +13,20 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
 )
 
-// TestJoinRole is the case join-role: aws-auth maps the controller's role where the nodes' belongs. Instances launch and never
-// join; joiner doctor, as somebody who may only read, says why in its first lines; its fix, applied as it is printed, mends it.
+// TestJoinRole is the case join-role: aws-auth maps the controller's role where the nodes' belongs. The controller says so before it
+// buys anything; told to buy all the same, on the claim that is late, its pool and its pod, and buys no second machine; joiner doctor,
+// as somebody who may only read, says why in its first lines; the fix, applied as it is printed, mends it.
 func TestJoinRole(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{world.AuthConfigMap, world.AuthBoth} {
@@ -34,18 +40,25 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	if err := l.MapRoles(ctx, l.RoleARN(lab.ControllerRole)); err != nil {
 		t.Fatal(err)
 	}
-	restart(t, l)
+	restart(t, l, "LATE_AFTER=5s")
 	const name = "karpenter"
 	images := fmt.Sprintf("amiFamily: AL2\n  amiSelectorTerms: [{id: %s}]", l.AL2Image)
 	apply(t, l, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: karpenter, namespace: kube-system, annotations: {eks.amazonaws.com/role-arn: %q}}\n---\n", l.RoleARN(lab.ControllerRole)),
 		class(l, name, images),
 		pool(name, "limits: {cpu: 4}", "{key: node.kubernetes.io/instance-type, operator: In, values: [t2.small, t2.medium, t3.small, t3.medium]}", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", "inflate", 2, "500m", "256Mi", "test: "+name))
+	want := fmt.Sprintf("node role %s is not mapped; the role that is mapped, %s, is the controller's own", lab.NodeRole, lab.ControllerRole)
+	toldAhead(t, l, name, want)
+	patch := []byte(`{"metadata":{"annotations":{"joiner.sh/preflight":"warn"}}}`)
+	if err := l.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
 	within(t, l, time.Minute, "an instance that is refused twice", func(context.Context) (bool, error) {
 		return slices.ContainsFunc(l.Instances(), func(i world.Instance) bool {
 			return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2
 		}), nil
 	})
+	fix := toldLate(t, l, name, want)
 	began := time.Now()
 	printed, code, err := l.Doctor(ctx, joiner)
 	if err != nil || code != 1 {
@@ -53,24 +66,85 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	}
 	t.Logf("after %s:\n%s", time.Since(began).Truncate(time.Millisecond), printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
-	want := fmt.Sprintf("node role %s is not mapped; the role that is mapped, %s, is the controller's own", lab.NodeRole, lab.ControllerRole)
 	if len(lines) > 24 || !strings.Contains(strings.Join(lines[:3], "\n"), want) {
 		t.Errorf("the first three lines of %d do not say: %s", len(lines), want)
 	}
 	if !strings.HasPrefix(printed, "AUTH-5 broken, certain: EC2NodeClass "+name) || strings.Contains(printed, "permission") {
 		t.Error("another finding comes first, or a permission is missing")
 	}
-	mend(t, l, fixIn(t, printed))
+	if fix != fixIn(t, printed) {
+		t.Errorf("the claim says another fix: %s", fix)
+	}
+	bought := len(l.Instances())
+	mend(t, l, fix)
 	within(t, l, time.Minute, "the pods to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=inflate"})
 		return err == nil && len(pods.Items) == 2 && !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), err
 	})
+	if n := len(l.Instances()); n != bought {
+		t.Errorf("%d machines were bought, want %d: those that were late have joined", n, bought)
+	}
 	within(t, l, time.Minute, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, joiner)
 		if err == nil && code != 0 {
 			err = fmt.Errorf("it prints:\n%s", printed)
 		}
 		return code == 0, err
+	})
+}
+
+// toldAhead waits until the cause stands on the EC2NodeClass, its pool and an event of the pods, and nothing has been bought.
+func toldAhead(t *testing.T, l *lab.Lab, name, want string) {
+	t.Helper()
+	within(t, l, time.Minute, "the cause to be told before anything is bought", func(ctx context.Context) (bool, error) {
+		class, pool := &awsv1.EC2NodeClass{}, &karpv1.NodePool{}
+		if err := errors.Join(l.Client.Get(ctx, client.ObjectKey{Name: name}, class), l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)); err != nil {
+			return false, err
+		}
+		of, _ := class.StatusConditions().Find(awsv1.ConditionValidationSucceeded)
+		told, _ := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
+		inPool, _ := pool.StatusConditions().Find(karpv1.ConditionNodeClassReady)
+		ok := of.Reason == "AUTH_5" && strings.Contains(of.Message, want) && told.Reason == "AUTH_5" && strings.Contains(inPool.Message, want)
+		return ok && hasEvent(ctx, l, "Pod", want), nil
+	})
+	if n := len(l.Instances()); n != 0 {
+		t.Errorf("%d machines were bought before anybody was told", n)
+	}
+}
+
+// toldLate waits until the cause stands on a claim and on events of it, its pool and its pods. It returns the fix.
+func toldLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
+	t.Helper()
+	within(t, l, time.Minute, "the cause to be told of a late claim", func(ctx context.Context) (bool, error) {
+		var claims karpv1.NodeClaimList
+		if err := l.Client.List(ctx, &claims); err != nil || len(claims.Items) == 0 {
+			return false, err
+		}
+		c, _ := claims.Items[0].StatusConditions().Find(karpv1.ConditionRegistered)
+		text, rest, _ := strings.Cut(c.Message, ". Fix: ")
+		fix = strings.TrimSuffix(rest, " (AUTH-5)")
+		if c.Reason != "AUTH_5" || text != want {
+			return false, fmt.Errorf("it says %s: %s", c.Reason, c.Message)
+		}
+		for _, kind := range []string{"NodeClaim", "NodePool", "Pod"} {
+			if !hasEvent(ctx, l, kind, "NodeNotJoining", want) {
+				return false, fmt.Errorf("no event on a %s says so", kind)
+			}
+		}
+		pool := &karpv1.NodePool{}
+		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)
+		held, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+		return held.Reason == "AUTH_5" && strings.Contains(held.Message, want) && strings.Contains(held.Message, "the next try is at"), err
+	})
+	return fix
+}
+
+// hasEvent reports whether an event on an object of the kind has all of the words in its reason or message.
+func hasEvent(ctx context.Context, l *lab.Lab, kind string, words ...string) bool {
+	events, err := l.Kube.EventsV1().Events("").List(ctx, metav1.ListOptions{})
+	return err == nil && slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+		text := e.Reason + ": " + e.Note
+		return e.Regarding.Kind == kind && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 	})
 }
 
