@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
@@ -43,6 +44,14 @@ func poolMatters() predicate.Predicate {
 		old, ok1 := e.ObjectOld.(*karpv1.NodePool)
 		pool, ok2 := e.ObjectNew.(*karpv1.NodePool)
 		return !ok1 || !ok2 || old.Generation != pool.Generation || old.StatusConditions().IsReady() != pool.StatusConditions().IsReady()
+	}}
+}
+
+// classMatters lets through that the spec of an EC2NodeClass changed, or what is to come of problems that are found before a launch.
+func classMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight]
 	}}
 }
 

@@ -113,7 +113,7 @@ func (l Loops) addObjects(m manager.Manager) error {
 			return ok && isOrphan(node)
 		})))
 	classes := builder.ControllerManagedBy(m).Named("nodeclass").
-		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(classMatters())).
 		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(onlyDeletes()))
 	if d := l.Diagnoses; d != nil {
 		claims.WatchesRawSource(source.Channel(d.channel(&d.late), &handler.EnqueueRequestForObject{}))
