@@ -51,7 +51,7 @@ func fleetFaults() []Fault {
 			Break: custom(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
 			}), Hand: rewriteAfresh("what the console names")},
-		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true,
+		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true, Smoke: true,
 			Break: custom(func(text string) string {
 				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
 			}), Hand: rewriteAfresh("correct the script")},

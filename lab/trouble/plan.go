@@ -35,7 +35,7 @@ func planFaults() []Fault {
 				s.Pods.Spec.Template.Spec.NodeSelector["tier-"+s.Name] = "gold"
 				return nil
 			}},
-		{Name: "arm-of-x86-families", What: "the NodePool asks for arm64 and for families that are x86 alone", Check: "ARCH-1", Cause: "no instance type is left after the requirement karpenter.k8s.aws/instance-family In [m5, c5]", Smoke: true,
+		{Name: "arm-of-x86-families", What: "the NodePool asks for arm64 and for families that are x86 alone", Check: "ARCH-1", Cause: "no instance type is left after the requirement karpenter.k8s.aws/instance-family In [m5, c5]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				s.require(In("karpenter.k8s.aws/instance-family", "m5", "c5"))

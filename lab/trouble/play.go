@@ -34,6 +34,8 @@ type Stage struct {
 	Say func(string)
 
 	played int
+	mode   string   // authentication mode of the last scene
+	left   []*Scene // that are mended, and on their way out
 }
 
 // Settings are what the stage's controller runs with, besides what it needs: it looks at AWS often, so that what is mended there is seen soon.
@@ -85,6 +87,7 @@ func (s *Stage) Play(ctx context.Context, f Fault) Result {
 		r.Err = errors.Join(r.Err, scene.undone(tidy), scene.remove(tidy), scene.gone(tidy))
 		return r
 	}
+	s.left = append(s.left, scene)
 	if r.Err = scene.remove(tidy); r.Err == nil && f.Alone {
 		r.Err = errors.Join(scene.gone(tidy), scene.undone(tidy)) // what the fix left may be another fault's undoing
 	}
@@ -120,6 +123,15 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 // Break breaks the lab, and makes the objects; pods only where they are wanted at once.
 func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) error {
 	mode := cmp.Or(f.AuthMode, world.AuthBoth)
+	if mode != s.mode {
+		// Who is mapped in one mode is not in another: nobody may be left who could be found for that.
+		for _, other := range s.left {
+			if err := other.gone(ctx); err != nil {
+				return err
+			}
+		}
+		s.mode, s.left = mode, nil
+	}
 	if err := scene.Cluster(func(c *world.Cluster) { c.AuthMode = mode }); err != nil {
 		return err
 	}

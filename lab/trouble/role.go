@@ -24,10 +24,18 @@ func (s *Scene) role() error {
 // arn is the ARN of the scene's own role.
 func (s *Scene) arn() string { return s.Lab.RoleARN(s.Name) }
 
-// entry makes an access entry for a role.
+// entry makes an access entry for a role, if need be as if in another authentication mode: EKS keeps entries when it is told not to read them any more.
 func (s *Scene) entry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
-		_, err := s.Lab.Estate.Region.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
+		r := s.Lab.Estate.Region
+		c, err := r.Cluster(s.Lab.Cluster)
+		if err != nil {
+			return err
+		}
+		mode := c.AuthMode
+		defer func() { c.AuthMode = mode }()
+		c.AuthMode = world.AuthBoth
+		_, err = r.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
 		return err
 	})
 }

@@ -52,7 +52,10 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	}
 	// What takes long begins first.
 	order := slices.Collect(indices(len(p.Faults)))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(brief(p.Faults[a]), brief(p.Faults[b])) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		one, other := p.Faults[a], p.Faults[b]
+		return cmp.Or(cmp.Compare(brief(one), brief(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // modes change seldom
+	})
 	for _, i := range order {
 		jobs <- func(s *Stage) {
 			r.Results[i] = s.Play(ctx, p.Faults[i])
