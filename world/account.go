@@ -44,6 +44,7 @@ type Region struct {
 	groups       []*SecurityGroup
 	routeTables  []*RouteTable
 	endpoints    []*Endpoint
+	acls         []*NetworkACL // oldest first
 	keys         []*Key
 	reserved     []*CapacityReservation // oldest first
 	placements   []*PlacementGroup      // oldest first
