@@ -33,6 +33,8 @@ func ec2Actions() map[string]action {
 		"DescribeRouteTables":            op(describeRouteTables),
 		"DescribeVpcEndpoints":           op(describeVpcEndpoints),
 		"DescribeVpcAttribute":           op(describeVpcAttribute),
+		"DescribeNetworkAcls":            op(describeNetworkAcls),
+		"CreateNetworkAclEntry":          op(createNetworkAclEntry),
 		"DescribeNatGateways":            op(describeNatGateways),
 		"AuthorizeSecurityGroupEgress":   op(authorizeEgress),
 		"AuthorizeSecurityGroupIngress":  op(authorizeIngress),
