@@ -222,10 +222,21 @@ func blocked(r *world.Region, i world.Instance) error {
 			open = true
 		}
 	}
-	if !open || !routed(r, i) {
+	if !open || !routed(r, i) || !passed(r, i) {
 		return errors.New("dial tcp: i/o timeout")
 	}
 	return nil
+}
+
+// passed says whether the network ACL of the instance's subnet lets out what it sends to the API server, and in what comes back.
+func passed(r *world.Region, i world.Instance) bool {
+	s := r.Subnet(i.SubnetID)
+	if s == nil {
+		return true
+	}
+	const chosen = 40000 // a port that Linux chooses for the near end of a connection
+	n := r.NetworkACL(s)
+	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
 }
 
 func letsOut(g *world.SecurityGroup, port int64) bool {
