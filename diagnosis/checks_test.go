@@ -172,6 +172,16 @@ func networkFaults() map[string][]fault {
 		},
 		"NET-5": {{breaks: func(s *situation) { s.e.Subnets.Value[0].Free = 1 }, cause: "its subnets are full: subnet-1 (1 free)", fix: "subnetSelectorTerms"}},
 		"NET-6": {{breaks: func(s *situation) { s.e.Daemons.Value[0].Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] = "true" }, cause: "custom networking", fix: "RESERVED_ENIS=1", hint: true}},
+		"NET-8": {
+			{breaks: func(s *situation) {
+				n := &s.e.ACLs.Value[0]
+				n.Entries = append([]ACLEntry{{Number: 90, Out: true, Deny: true, Protocol: "6", From: 443, To: 443, CIDR: "0.0.0.0/0"}}, n.Entries...)
+				s.says(timeout)
+			}, cause: "acl-1 of subnet subnet-1 lets nothing out to port 443", fix: "create-network-acl-entry --region us-east-1 --network-acl-id acl-1 --egress --rule-number 89 "},
+			{breaks: func(s *situation) {
+				s.e.ACLs.Value = []ACL{{ID: "acl-2", Subnets: []string{"subnet-1"}, Entries: []ACLEntry{{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, {Number: 100, Protocol: "6", From: 443, To: 443, CIDR: "0.0.0.0/0"}}}}
+			}, cause: "lets no answers in", fix: "--ingress --rule-number 99 --protocol 6 --port-range From=1024,To=65535"},
+		},
 		"NET-7": {{breaks: func(s *situation) { s.says(timeout) }, cause: "network ACL", fix: "describe-network-acls"}},
 	}
 }

@@ -96,6 +96,7 @@ type Evidence struct {
 	Subnets      Item[[]Subnet]           `json:"subnets,omitzero"`      // of the VPC
 	Routes       Item[[]RouteTable]       `json:"routes,omitzero"`       // of the VPC
 	Endpoints    Item[[]Endpoint]         `json:"endpoints,omitzero"`    // of the VPC
+	ACLs         Item[[]ACL]              `json:"acls,omitzero"`         // of the VPC
 	Groups       Item[[]Group]            `json:"groups,omitzero"`       // of the VPC
 	NATAddresses Item[[]string]           `json:"natAddresses,omitzero"` // public addresses of the VPC's NAT gateways
 	Images       Item[[]Image]            `json:"images,omitzero"`

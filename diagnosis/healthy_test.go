@@ -42,6 +42,8 @@ func healthy() Evidence {
 		Subnets:  has("ec2:DescribeSubnets", []Subnet{{ID: "subnet-1", VPC: "vpc-1", Zone: "us-east-1a", Free: 200, HostnameType: "ip-name"}}),
 		Routes: has("ec2:DescribeRouteTables", []RouteTable{{ID: "rtb-1", Subnets: []string{"subnet-1"},
 			Routes: []Route{{To: "10.0.0.0/16", Target: "local"}, {To: "0.0.0.0/0", Target: "nat-1"}}}}),
+		ACLs: has("ec2:DescribeNetworkAcls", []ACL{{ID: "acl-1", Default: true, Entries: []ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"},
+			{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, {Number: 32767, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, {Number: 32767, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}}}}),
 		Endpoints: has("ec2:DescribeVpcEndpoints", []Endpoint{}),
 		Groups: has("ec2:DescribeSecurityGroups", []Group{
 			{ID: "sg-cluster", VPC: "vpc-1", In: []Rule{{Protocol: "-1", Groups: []string{"sg-cluster", "sg-node"}}}, Out: []Rule{{Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}}}},

@@ -15,6 +15,7 @@ func networkChecks() []Check {
 		{ID: "NET-4", Title: "subnets have a way out", Layer: LayerNetwork, judge: judgeRoutes},
 		{ID: "NET-5", Title: "subnets have free addresses", Layer: LayerLaunch, judge: judgeAddresses},
 		{ID: "NET-6", Title: "custom networking is known to the controller", Layer: LayerReady, judge: judgeCustomNetworking},
+		{ID: "NET-8", Title: "network ACLs let nodes reach the API server", Layer: LayerNetwork, judge: judgeACLs},
 		{ID: "NET-7", Title: "the API server does not answer", Layer: LayerNetwork, Fallback: true, judge: judgeNoAnswer},
 	}
 }

@@ -99,6 +99,7 @@ func (c *collector) region(ctx context.Context) []func() {
 	if vpc == "" {
 		why := "the cluster's VPC is not known"
 		e.VPC, e.Subnets, e.Routes = unasked[diagnosis.VPC](why), unasked[[]diagnosis.Subnet](why), unasked[[]diagnosis.RouteTable](why)
+		e.ACLs = unasked[[]diagnosis.ACL](why)
 		e.Endpoints, e.Groups, e.NATAddresses = unasked[[]diagnosis.Endpoint](why), unasked[[]diagnosis.Group](why), unasked[[]string](why)
 		return out
 	}
@@ -106,6 +107,7 @@ func (c *collector) region(ctx context.Context) []func() {
 		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, of(vpc, n.VPC)),
 		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, of(vpc, n.AllSubnets)),
 		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, of(vpc, n.Routes)),
+		into(ctx, c, &e.ACLs, "ec2:DescribeNetworkAcls of "+vpc, of(vpc, n.ACLs)),
 		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, of(vpc, n.Endpoints)),
 		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, of(vpc, n.AllGroups)),
 		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, of(vpc, n.NATAddresses)),

@@ -207,5 +207,6 @@ func (c *collector) noAWS() {
 	e.NodeGroups, e.Fargate, e.VPC = unasked[[]diagnosis.NodeGroup](c.NoAWS), unasked[[]diagnosis.FargateProfile](c.NoAWS), unasked[diagnosis.VPC](c.NoAWS)
 	e.Subnets, e.Routes, e.Endpoints = unasked[[]diagnosis.Subnet](c.NoAWS), unasked[[]diagnosis.RouteTable](c.NoAWS), unasked[[]diagnosis.Endpoint](c.NoAWS)
 	e.Groups, e.NATAddresses, e.Images = unasked[[]diagnosis.Group](c.NoAWS), unasked[[]string](c.NoAWS), unasked[[]diagnosis.Image](c.NoAWS)
+	e.ACLs = unasked[[]diagnosis.ACL](c.NoAWS)
 	e.Instances, e.Impaired = unasked[[]diagnosis.Instance](c.NoAWS), unasked[map[string]string](c.NoAWS)
 }
