@@ -48,7 +48,7 @@ type Fault struct {
 // All returns all faults, in the order of a node's life.
 func All() []Fault {
 	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), publicFaults(),
-		launchFaults(), imageFaults(), scriptFaults(), instanceFaults())
+		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range diagnosis.Checks() {
 		layers[c.ID] = c.Layer

@@ -92,17 +92,9 @@ func scriptFaults() []Fault {
 			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join"), "uname -m"),
 		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile"), "swap"),
 		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models"), "spec.userData"),
-		own("authority-of-another-cluster", "the script has the certificate authority of another cluster", "BOOT-2", "does not trust the API server's certificate", otherAuthority, ""),
-		own("kubelet-flag-misspelt", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi "), "spec.userData"),
+		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi "), "spec.userData"),
 		own("kubelet-pods-negative", "the kubelet is told to take fewer than no pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 "), "spec.userData"),
 	}
-}
-
-// otherAuthority replaces the certificate authority by one that has signed nothing here.
-func otherAuthority(text string) string {
-	_, rest, _ := strings.Cut(text, "--b64-cluster-ca ")
-	mine, _, _ := strings.Cut(rest, " ")
-	return strings.Replace(text, mine, foreignAuthority, 1)
 }
 
 // rewriteAny gives the scene healthy user data, after a fix that says all of the words, whatever it says to do first.
@@ -128,8 +120,3 @@ func (s *Scene) rest(ctx context.Context, fix string) error {
 	}
 	return nil
 }
-
-// foreignAuthority is the base64 of a certificate authority that nobody has the key of.
-const foreignAuthority = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJnVENDQVNlZ0F3SUJBZ0lVZW45ZzVpU2NKN216SFNaSHF3bUt2UzdwUnl3d0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWdGdzB5TmpFeE1qSXhNVE00TkRWYUdBOHlNVEkyTVRBeQpPVEV4TXpnME5Wb3dGVEVUTUJFR0ExVUVBd3dLYTNWaVpYSnVaWFJsY3pCWk1CTUdCeXFHU000OUFnRUdDQ3FHClNN" +
-	"NDlBd0VIQTBJQUJGREdpSSt1b09wQnBuVmxHRENOcWJ5NU95cmZmVTFIUXpYNVN0U2pJN2tjdXpGQjF4MlUKd3U4Y0xucTV6N1RlQmUyV0V0c2pWR3I3MjdUZWxPYW44ZzZqVXpCUk1CMEdBMVVkRGdRV0JCVHg2VWxQQ0cvVwpXT2duNGlxalg1a3cxa1V5Q0RBZkJnTlZIU01FR0RBV2dCVHg2VWxQQ0cvV1dPZ240aXFqWDVrdzFrVXlDREFQCkJnTlZIUk1CQWY4RUJUQURBUUgvTUFvR0NDcUdTTTQ5" +
-	"QkFNQ0EwZ0FNRVVDSUZmenM2Z2lCSVNTdmROY0JyR2sKR3hMc1VQM1lrS1cvckJoWDRnbzRTSnR3QWlFQW4xZVBvMm1MY1JTWkgvYzQ2NG1QNWxMYTRieFdxdjZ5QWpuNQowako0YTdFPQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="

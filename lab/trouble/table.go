@@ -23,7 +23,7 @@ func Untried() map[string]string {
 		"ID-1":    "a controller does not begin to work in a cluster of another name, and two clusters of one name have tests of their own in the lab",
 		"ID-7":    "the controller gives up the NodeClaim of an instance that is gone within a second",
 		"ID-8":    "the emulated EC2 has no call that changes the security groups of an instance",
-		"NET-7":   "the emulated VPC has neither network ACLs nor firewalls, and what else is in the way has a check of its own",
+		"NET-7":   "the emulated VPC has no firewalls besides groups and network ACLs, and what else is in the way has a check of its own",
 		"READY-1": "no device plug-ins are played",
 		"READY-3": late,
 		"TAINT-4": "nodes are named by addresses that the lab does not give twice so soon",
