@@ -47,11 +47,8 @@ func TestCaseFargate(t *testing.T) {
 	if helm == "" {
 		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
 	}
-	l := own(t, lab.Options{Fargate: true, AuthMode: world.AuthBoth})
-	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := beside(t, lab.Options{Fargate: true, AuthMode: world.AuthBoth})
+	joiner := program(t)
 	if err := l.AddExecutionRole(executionRole); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestChart(t *testing.T) {
 	if helm == "" {
 		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
 	}
-	l := own(t, lab.Options{Bare: true})
+	l := beside(t, lab.Options{Bare: true})
 	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
 	system := in.systemNodes()

@@ -16,12 +16,9 @@ func TestFaults(t *testing.T) {
 	if err := trouble.Tools(t.Context()); err != nil {
 		t.Skip(err)
 	}
-	l := own(t, lab.Options{})
-	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control(t, l, trouble.Settings()...)
+	l := beside(t, lab.Options{})
+	joiner := program(t)
+	restart(t, l, trouble.Settings()...)
 	stage, err := trouble.NewStage(t.Context(), l, joiner)
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestSealed(t *testing.T) {
 	if helm == "" {
 		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
 	}
-	l := own(t, lab.Options{Bare: true})
+	l := beside(t, lab.Options{Bare: true})
 	if err := l.PodPossible(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
