@@ -180,10 +180,11 @@ func namesTable(what, name, facts string, s source, path func(kind, name string)
 	rows, remarks := rowsOf(facts)
 	for i, row := range rows {
 		verdict := notYet
-		if s.uses(row[1]) {
-			verdict = asThere
-		} else if path != nil && s.lapses[path(row[0], row[1])] != "" {
+		switch { // what is said to have no effect may still be read, to be told of
+		case path != nil && s.lapses[path(row[0], row[1])] != "":
 			verdict = told(s.lapses[path(row[0], row[1])])
+		case s.uses(row[1]):
+			verdict = asThere
 		}
 		if remarks[i] != "" {
 			verdict += "; " + remarks[i]
