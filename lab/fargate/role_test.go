@@ -1,0 +1,171 @@
+package fargate
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/lab/authn"
+	"github.com/joiner-sh/joiner/world"
+)
+
+const (
+	account = "111122223333"
+	region  = "us-east-1"
+	cluster = "demo"
+	roleARN = "arn:aws:iam::" + account + ":role/execution"
+	machine = "fargate-ip-10-0-0-9.ec2.internal"
+	trust   = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"` + Service + `"},"Action":"sts:AssumeRole"}]}`
+	policy  = "arn:aws:iam::aws:policy/" + ExecutionPolicy
+)
+
+// newFargate is a Fargate beside an emulated AWS and the authenticator of a cluster that has an aws-auth or none.
+func newFargate(t *testing.T, mode string, awsAuth map[string]string) *Fargate {
+	t.Helper()
+	server := &emulator.Server{}
+	http := httptest.NewServer(server)
+	t.Cleanup(http.Close)
+	config := aws.Config{Region: region, BaseEndpoint: &http.URL, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
+	hook := authn.New(authn.Options{Cluster: cluster, Region: region, Endpoint: http.URL, AWS: config,
+		AWSAuth: func() (map[string]string, bool) { return awsAuth, awsAuth != nil }})
+	f := New(Options{Account: account, Region: region, Cluster: cluster, Emulator: server, Review: hook.Review})
+	f.do(t, func(w *world.World, now time.Time) error {
+		if _, err := w.Account(account).CreateRole(now, world.Role{Name: "execution", TrustPolicy: trust}); err != nil {
+			return err
+		}
+		_, err := w.Region(account, region).CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode})
+		return err
+	})
+	return f
+}
+
+func (f *Fargate) do(t *testing.T, change func(*world.World, time.Time) error) {
+	t.Helper()
+	f.Emulator.Do(func(w *world.World, now time.Time) {
+		if err := change(w, now); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func attached(w *world.World, _ time.Time) error {
+	return w.Account(account).AttachPolicy("execution", policy)
+}
+
+func profiled(w *world.World, now time.Time) error {
+	_, err := w.Region(account, region).CreateFargateProfile(now, cluster, world.FargateProfile{
+		Name: "system", Role: roleARN, Selectors: []world.FargateSelector{{Namespace: "kube-system"}},
+	})
+	return err
+}
+
+// distrust makes the role anew, for instances.
+func distrust(w *world.World, now time.Time) error {
+	a := w.Account(account)
+	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) }, func() error { return a.DeleteRole("execution") }} {
+		if err := undo(); err != nil {
+			return err
+		}
+	}
+	_, err := a.CreateRole(now, world.Role{Name: "execution", TrustPolicy: strings.Replace(trust, Service, "ec2.amazonaws.com", 1)})
+	return err
+}
+
+func entry(kind string) func(*world.World, time.Time) error {
+	return func(w *world.World, now time.Time) error {
+		_, err := w.Region(account, region).CreateAccessEntry(now, cluster, world.AccessEntry{Principal: roleARN, Kind: kind})
+		return err
+	}
+}
+
+func mapRow(role, username, groups string) map[string]string {
+	return map[string]string{"mapRoles": "- rolearn: " + role + "\n  username: " + username + "\n  groups: [" + groups + "]\n"}
+}
+
+// TestLetIn: what a pod execution role needs, in IAM and in the cluster, by authentication mode.
+func TestLetIn(t *testing.T) {
+	t.Parallel()
+	const groups = "system:bootstrappers, system:nodes, system:node-proxier"
+	type step = func(*world.World, time.Time) error
+	for name, c := range map[string]struct {
+		mode    string
+		awsAuth map[string]string
+		steps   []step
+		want    string // of the error; empty: none
+	}{
+		"the entry that comes with the profile": {world.AuthAPI, nil, []step{attached, profiled}, ""},
+		"an entry that was made":                {world.AuthBoth, nil, []step{attached, entry(world.EntryFargateLinux)}, ""},
+		"a row of aws-auth":                     {world.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
+		"nothing comes where there is no entry": {world.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
+		"an entry of EC2's":                     {world.AuthAPI, nil, []step{attached, entry(world.EntryEC2Linux)}, "not an instance's"},
+		"a row with the user of EC2's nodes":    {world.AuthConfigMap, mapRow(roleARN, "system:node:node", groups), []step{attached}, "is let in as system:node:node"},
+		"a row without the group of proxies":    {world.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
+		"no policy":                             {world.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
+		"a role that trusts somebody else":      {world.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
+	} {
+		f := newFargate(t, c.mode, c.awsAuth)
+		for _, s := range c.steps {
+			f.do(t, s)
+		}
+		err := f.letIn(t.Context(), roleARN, machine)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestAdmission: a pod that a profile selects is given to Fargate, any other is left as it is, and so is every pod while nobody answers.
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	f := newFargate(t, world.AuthAPI, nil)
+	f.do(t, profiled)
+	review := func(namespace string, labels map[string]string) (string, int) {
+		object, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: labels}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Namespace: namespace, Object: runtime.RawExtension{Raw: object}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "POST", "/mutate", bytes.NewReader(body)))
+		var got admissionv1.AdmissionReview
+		if answer.Code == 200 {
+			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed || got.Response.UID != "1" {
+				t.Fatalf("the answer is %s, %v", answer.Body, err)
+			}
+			return string(got.Response.Patch), answer.Code
+		}
+		return "", answer.Code
+	}
+	const scheduler = `{"op":"add","path":"/spec/schedulerName","value":"fargate-scheduler"}`
+	for _, c := range []struct {
+		namespace string
+		labels    map[string]string
+		want      string
+	}{
+		{"default", nil, ""},
+		{"kube-system", nil, "[" + scheduler + `,{"op":"add","path":"/metadata/labels","value":{"eks.amazonaws.com/fargate-profile":"system"}}]`},
+		{"kube-system", map[string]string{"a": "b"}, "[" + scheduler + `,{"op":"add","path":"/metadata/labels/eks.amazonaws.com~1fargate-profile","value":"system"}]`},
+	} {
+		if got, code := review(c.namespace, c.labels); got != c.want || code != 200 {
+			t.Errorf("%s %v: %d %s, want %s", c.namespace, c.labels, code, got, c.want)
+		}
+	}
+	f.SetDeaf(true)
+	if got, code := review("kube-system", nil); got != "" || code != 503 {
+		t.Errorf("nobody answers: %d %s", code, got)
+	}
+}
