@@ -228,6 +228,26 @@ func TestFargate(t *testing.T) {
 	if !slices.Contains(p.After["helm_release.joiner"], "aws_eks_fargate_profile.this") {
 		t.Error("the pods do not wait for the profile")
 	}
+	attached := p.properties(t, "aws_iam_role_policy_attachment.fargate[0]")
+	if attached["role"] != role["name"] || attached["policy_arn"] != "arn:aws:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy" {
+		t.Errorf("what is attached to the role is %v", attached)
+	}
+	for _, item := range plain(t, p.Outputs["aws_auth_roles"]).([]any) {
+		if row := item.(map[string]any); strings.HasSuffix(row["rolearn"].(string), "/"+role["name"].(string)) {
+			same(t, "the row of aws-auth", []any{row["username"], row["groups"]}, `["system:node:{{SessionName}}", ["system:bootstrappers", "system:nodes", "system:node-proxier"]]`)
+			return
+		}
+	}
+	t.Error("aws_auth_roles has no row for Fargate")
+}
+
+// TestFargateRefuses: what could not run there is refused before anything is made.
+func TestFargateRefuses(t *testing.T) {
+	t.Parallel()
+	fargate := settings{
+		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"}, "enable_irsa": true, "create_pod_identity_association": false,
+		"irsa_oidc_provider_arn": "arn:aws:iam::" + account + ":oidc-provider/issuer", "create_helm_release": true,
+	}
 	for name, c := range map[string]struct {
 		change settings
 		want   string
