@@ -1,5 +1,5 @@
 // Command release makes what is published of Joiner: the container image for both architectures, the archives of the command line, a bill
-// of materials for each binary, the checksums, and krew's manifest. The same sources give the same bytes, wherever and whenever.
+// of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same sources give the same bytes, wherever and whenever.
 //
 //	go -C hack/release run . -o dist            all of it, for the checkout that it is run in
 //	go -C hack/release run . -o dist -only image -twice
@@ -24,7 +24,7 @@ type options struct {
 	out      string // folder; made anew
 	release  string // "v0.2.0"
 	revision string // the commit
-	only     string // "image", "archives", or "" for both
+	only     string // "image", "archives", "chart", or "" for all
 	twice    bool   // build from a copy of the sources, too, and compare
 	push     string // repository that the image is sent to; empty: nowhere
 }
@@ -45,14 +45,14 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.out, "o", "dist", "the `FOLDER` for what is made, below the checkout; it is made anew")
 	flags.StringVar(&o.release, "release", "", "the version; without it that of hack/version")
 	flags.StringVar(&o.revision, "revision", "", "the commit; without it that of hack/version")
-	flags.StringVar(&o.only, "only", "", "image or archives")
+	flags.StringVar(&o.only, "only", "", "image, archives or chart")
 	flags.BoolVar(&o.twice, "twice", false, "make the image from a copy of the sources, too, and fail unless both are the same")
 	flags.StringVar(&o.push, "push", "", "send the image to this `REPOSITORY`, under the version as its tag")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || o.only != "" && o.only != "image" && o.only != "archives" {
-		return errors.New("-only is image or archives, and there are no other arguments")
+	if flags.NArg() > 0 || o.only != "" && o.only != "image" && o.only != "archives" && o.only != "chart" {
+		return errors.New("-only is image, archives or chart, and there are no other arguments")
 	}
 	if err := o.complete(ctx); err != nil {
 		return err
@@ -63,13 +63,20 @@ func run(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	if o.only != "archives" {
-		if err := o.image(ctx); err != nil {
+	for _, part := range []struct {
+		name string
+		make func() error
+	}{
+		{"image", func() error { return o.image(ctx) }},
+		{"archives", func() error { return o.archives(ctx) }},
+		{"chart", o.chart},
+	} {
+		if o.only != "" && o.only != part.name {
+			continue
+		}
+		if err := part.make(); err != nil {
 			return err
 		}
-	}
-	if o.only != "image" {
-		return o.archives(ctx)
 	}
 	return nil
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestChart: the chart of a release has all files of the checkout's, its version, and the tag of its image; and the release workflow pushes
+// it and hands it out.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	o := options{root: "../..", out: t.TempDir(), release: "v1.2.3-rc.1"}
+	if err := o.chart(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(o.out, "joiner-1.2.3-rc.1.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.chart(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(filepath.Join(o.out, "joiner-1.2.3-rc.1.tgz")); err != nil || !bytes.Equal(data, again) {
+		t.Errorf("another chart of the same sources: %v", err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, content := map[string]*tar.Header{}, map[string][]byte{}
+	readTar(t, z, files, content)
+	for _, name := range []string{"values.yaml", "values.schema.json", "README.md", "templates/deployment.yaml", "templates/_helpers.tpl"} {
+		want, err := os.ReadFile(filepath.Join("../..", chartFolder, name))
+		if err != nil || !bytes.Equal(content["joiner/"+name], want) {
+			t.Errorf("%s is not that of the checkout: %v", name, err)
+		}
+	}
+	var head struct{ Name, Version, AppVersion, APIVersion string }
+	if err := yaml.Unmarshal(content["joiner/Chart.yaml"], &head); err != nil {
+		t.Fatal(err)
+	}
+	if head.Name != "joiner" || head.Version != "1.2.3-rc.1" || head.AppVersion != o.release || head.APIVersion != "v2" {
+		t.Errorf("Chart.yaml says %+v", head)
+	}
+	flow, err := os.ReadFile("../../.github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"helm push dist/joiner-*.tgz", "gh release create \"$TAG\" --verify-tag --generate-notes dist/*.tar.gz dist/*.tgz"} {
+		if !strings.Contains(string(flow), want) {
+			t.Errorf("the release workflow lacks %q", want)
+		}
+	}
+}
+
+// TestChartWithoutVersion: a Chart.yaml that the version cannot be written into makes no chart.
+func TestChartWithoutVersion(t *testing.T) {
+	t.Parallel()
+	if _, err := released([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
+		t.Error("a chart without a version is made")
+	}
+}
