@@ -28,7 +28,7 @@ type EvictionResult string
 const (
 	Evicted        EvictionResult = "Evicted" // it has been asked to end, with its own grace period
 	Blocked        EvictionResult = "Blocked" // a PodDisruptionBudget forbids it for now: ask again later
-	PodGone        EvictionResult = "PodGone" // it ended before, or another pod has its name now
+	PodGone        EvictionResult = "PodGone" // it ended before, another pod has its name now, or its namespace takes it along
 	EvictionFailed EvictionResult = ""        // see the error
 )
 
@@ -51,6 +51,9 @@ func (w *Writer) Evict(ctx context.Context, pod PodRef) (Eviction, error) {
 	case err == nil:
 		return Eviction{Result: Evicted}, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return Eviction{Result: PodGone}, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// Nothing can be made in the namespace any more, evictions included; its pods are deleted one after the other.
 		return Eviction{Result: PodGone}, nil
 	case isBudget(err):
 		return Eviction{Result: Blocked, Message: err.Error()}, nil
