@@ -26,9 +26,10 @@ type Role struct {
 // Inline returns the names of the role's own policies, sorted.
 func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// forInstances reports whether EC2 may give the role to instances, by its trust policy. A role without one is for whoever asks.
+// forInstances reports whether EC2 may give the role to instances, by its trust policy. One that names nobody is taken for not written: the role is
+// for whoever asks.
 func (r Role) forInstances() bool {
-	return r.TrustPolicy == "" || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
+	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
 }
 
 // Profile is an instance profile: what gives an instance its role.
