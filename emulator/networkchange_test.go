@@ -97,10 +97,11 @@ func TestRouteIsReplaced(t *testing.T) {
 func TestRolesAreMended(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
+	owner := b.iam
 	b.govern(t, "controller", controllerPolicies(t)...)
 	other := "arn:aws:iam::" + account + ":role/other"
 	may := func() iamtypes.PolicyEvaluationDecisionType {
-		out, err := b.iam.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
+		out, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
 			ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
 		if err != nil {
 			t.Fatal(err)
@@ -111,27 +112,27 @@ func TestRolesAreMended(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + other + `"}]}`
-	if _, err := b.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
+	if _, err := owner.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
 		t.Fatal(err)
 	}
 	if got := may(); got != "allowed" {
 		t.Errorf("with a policy of its own: %s", got)
 	}
-	names, err := b.iam.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
+	names, err := owner.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
 	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
 		t.Errorf("%+v, %v", names, err)
 	}
-	_, err = b.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
+	_, err = owner.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
 	isCode(t, err, "MalformedPolicyDocument")
 	trust := `{"Version":"2012-10-17","Statement":[]}`
-	if _, err := b.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
+	if _, err := owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
 		t.Fatal(err)
 	}
-	role, err := b.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
+	role, err := owner.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
 	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
 		t.Errorf("%q, %v, %v", text, err, err2)
 	}
-	_, err = b.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("nobody"), PolicyDocument: &trust})
+	_, err = owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("nobody"), PolicyDocument: &trust})
 	isCode(t, err, "NoSuchEntity")
 }
 
