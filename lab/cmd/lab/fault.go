@@ -71,12 +71,15 @@ func diagnosisReport() *cobra.Command {
 			if err := trouble.Tools(ctx); err != nil {
 				return err
 			}
-			var err error
-			if p.Joiner, err = lab.BuildJoiner(ctx, os.TempDir()); joiner != "" {
-				p.Joiner, err = joiner, nil
-			}
+			dir, err := os.MkdirTemp("", "joiner-")
 			if err != nil {
-				return err
+				return fmt.Errorf("make a folder for the program: %w", err)
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			if p.Joiner = joiner; joiner == "" {
+				if p.Joiner, err = lab.BuildJoiner(ctx, dir); err != nil {
+					return err
+				}
 			}
 			if p.Faults, err = chosen(only); err != nil {
 				return err

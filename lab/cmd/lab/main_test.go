@@ -15,6 +15,9 @@ func TestBadInput(t *testing.T) {
 		"guard":                        `unknown command "guard" for "lab"`,
 		"up now":                       `unknown command "now" for "lab up"`,
 		"up --colour red":              "unknown flag: --colour",
+		"fault":                        "accepts 1 arg(s), received 0",
+		"fault no-such":                `there is no fault "no-such": ` + "`lab fault list` has them all",
+		"fault list all":               `unknown command "all" for "lab fault list"`,
 		"up --cluster my/lab":          `--cluster "my/lab" is no name that EKS takes: use `,
 		"up --cluster=":                `--cluster "" is no name that EKS takes`,
 		"up --cluster -x":              `--cluster "-x" is no name that EKS takes`,
@@ -32,6 +35,24 @@ func TestBadInput(t *testing.T) {
 }
 
 var longName = strings.Repeat("x", 101)
+
+// TestFaultList: each fault stands in a line of its own, with its check.
+func TestFaultList(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"fault", "list"}, &out, &errs); code != exitOK || errs.Len() > 0 {
+		t.Fatalf("exit %d, %q", code, errs.String())
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) < 60 {
+		t.Errorf("there are %d faults, and at least 60 are wanted", len(lines))
+	}
+	for _, line := range lines {
+		if words := strings.Fields(line); len(words) < 4 || !strings.Contains(words[1], "-") {
+			t.Errorf("a line is %q", line)
+		}
+	}
+}
 
 // TestQuoted: a shell reads what is printed as it was meant.
 func TestQuoted(t *testing.T) {
