@@ -51,7 +51,10 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 		}
 	}
 	// What takes long begins first.
-	order := slices.Collect(indices(len(p.Faults)))
+	order := make([]int, len(p.Faults))
+	for i := range order {
+		order[i] = i
+	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		one, other := p.Faults[a], p.Faults[b]
 		return cmp.Or(cmp.Compare(brief(one), brief(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // modes change seldom
@@ -83,17 +86,6 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	group.Wait()
 	r.Took = time.Since(began)
 	return r, errors.Join(errs...)
-}
-
-// indices counts from nothing to n.
-func indices(n int) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for i := range n {
-			if !yield(i) {
-				return
-			}
-		}
-	}
 }
 
 // brief is what orders faults by how long they take.

@@ -90,7 +90,7 @@ func diagnosisReport() *cobra.Command {
 				return err
 			}
 			if path != "" {
-				if err := os.WriteFile(path, []byte(report.Markdown()), 0o644); err != nil { //nolint:gosec // a page of documentation is for all to read
+				if err := os.WriteFile(path, []byte(report.Markdown()), 0o644); err != nil {
 					return fmt.Errorf("write the report: %w", err)
 				}
 			}
