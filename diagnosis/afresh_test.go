@@ -84,3 +84,14 @@ func TestPastEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestStrangers: the groups of an instance that is nobody's here are nobody's concern.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	s := &situation{healthy()}
+	s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-9", State: "running", Class: "gone", Groups: []string{"sg-none"}})
+	found := Worst(Diagnose(s.e))
+	if len(found) != 1 || found[0].Check != "ID-4" {
+		t.Errorf("found:\n%s", tell(found))
+	}
+}

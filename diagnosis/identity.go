@@ -110,8 +110,7 @@ func judgeOrphans(d *desk) []Finding {
 	var ids []string
 	for _, i := range d.Instances.Value {
 		_, isNode := d.joined[i.ID]
-		claimed := slices.ContainsFunc(d.Claims.Value, func(c Claim) bool { return c.Name == i.Claim || strings.HasSuffix(c.ProviderID, "/"+i.ID) })
-		if i.runs() && i.UID == "" && !isNode && !claimed {
+		if i.runs() && i.UID == "" && !isNode && !d.claimed(i) {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -121,6 +120,11 @@ func judgeOrphans(d *desk) []Finding {
 	return []Finding{suspicious("", Likely, "%d instances carry the name %s, and no NodeClaim or Node here is of them: they are left alone, and cost money", len(ids), d.Name).
 		with(strings.Join(ids[:min(5, len(ids))], ", ")).
 		mend(fmt.Sprintf("aws ec2 terminate-instances --region %s --instance-ids %s   # if nobody needs them", d.Region, strings.Join(ids, " ")))}
+}
+
+// claimed reports whether a NodeClaim here is of an instance.
+func (d *desk) claimed(i Instance) bool {
+	return slices.ContainsFunc(d.Claims.Value, func(c Claim) bool { return c.Name == i.Claim || strings.HasSuffix(c.ProviderID, "/"+i.ID) })
 }
 
 // judgeForeignEnd: an instance that a person or another program terminated while its claim still wants it.

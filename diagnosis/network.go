@@ -40,8 +40,8 @@ func (d *desk) places() []place {
 	for _, i := range d.Instances.Value {
 		c, ok := d.class(i.Class)
 		_, isNode := d.joined[i.ID]
-		if !i.runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) {
-			continue
+		if !i.runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) || !ok && !d.claimed(i) {
+			continue // it needs no other way, or is nobody's here: ID-3 and ID-4 tell of those
 		}
 		out = append(out, place{"instance " + i.ID, c, i.Groups, []string{i.Subnet}})
 	}
