@@ -27,6 +27,7 @@ type desk struct {
 	mu     sync.Mutex
 	stage  *Stage
 	scenes map[string]*Scene // by name of the fault
+	played int
 }
 
 // Serve lets `lab fault` break the lab until the context ends: it listens in the lab's folder, where only its user has access.
@@ -73,7 +74,8 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	scene := NewScene(d.stage.Lab, name)
+	d.played++ // what a scene leaves in AWS keeps its name, so the next needs another
+	scene := NewScene(d.stage.Lab, fmt.Sprintf("%s-%d", name, d.played))
 	if err := stage.keepMode(scene); err != nil {
 		return "", err
 	}
@@ -83,7 +85,7 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
 	}
 	d.scenes[name] = scene
-	return fmt.Sprintf("%s. EC2NodeClass, NodePool and Deployment %s are there.\nTo find out: joiner doctor\nTo end it:   lab fault --undo %s\n", capital(f.What), name, name), nil
+	return fmt.Sprintf("%s. EC2NodeClass, NodePool and Deployment %s are there.\nTo find out: joiner doctor\nTo end it:   lab fault --undo %s\n", capital(f.What), scene.Name, name), nil
 }
 
 // undo puts right what a fault broke, and deletes its objects.
