@@ -19,6 +19,16 @@ const DoctorRole = "JoinerDoctor"
 // Doctor runs `joiner doctor` from the program at path as somebody who may only read: in AWS, what deploy/iam/doctor.json allows.
 // It returns what the command printed, and its exit code; the error tells what it complained of when it could not look.
 func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
+	return l.judge(ctx, path, append([]string{"doctor"}, args...)...)
+}
+
+// MigrateCheck runs `joiner migrate check` likewise.
+func (l *Lab) MigrateCheck(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
+	return l.judge(ctx, path, append([]string{"migrate", "check"}, args...)...)
+}
+
+// judge runs a command that reads and judges.
+func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	if err := l.permitDoctor(); err != nil {
 		return "", 0, err
 	}
@@ -26,7 +36,7 @@ func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed 
 	if err != nil {
 		return "", 0, err
 	}
-	cmd := exec.CommandContext(ctx, path, append([]string{"doctor"}, args...)...)
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), env...)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
@@ -38,7 +48,7 @@ func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed 
 	case errors.As(err, &exit) && complaint.Len() == 0:
 		return out.String(), exit.ExitCode(), nil
 	}
-	return out.String(), 0, fmt.Errorf("run joiner doctor: %w: %s", err, complaint.String())
+	return out.String(), 0, fmt.Errorf("run joiner %s: %w: %s", args[0], err, complaint.String())
 }
 
 // permitDoctor makes the role, with the policy, if it is not there.

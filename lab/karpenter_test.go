@@ -1,0 +1,284 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// What Karpenter 1.14 writes.
+const (
+	poolHash, poolHashVersion   = "6103441193407441583", "v3"
+	classHash, classHashVersion = "15862386203447421263", "v5"
+	theirProfile                = "lab_4242424242424242424"
+)
+
+// predecessor plays Karpenter in a lab: what it has bought, and how it has written that down.
+type predecessor struct {
+	t     *testing.T
+	l     *lab.Lab
+	name  string // of the pool, the class and the test
+	pool  *karpenterv1.NodePool
+	class *awsv1.EC2NodeClass
+}
+
+// serveBefore makes pool and class with Karpenter's marks, its instance profile, and its Deployment with its service account.
+func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
+	t.Helper()
+	p := &predecessor{t: t, l: l, name: name, pool: &karpenterv1.NodePool{}, class: &awsv1.EC2NodeClass{}}
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"), karpentersDeployment(l))
+	key := client.ObjectKey{Name: name}
+	for _, object := range []client.Object{p.pool, p.class} {
+		if err := l.Client.Get(t.Context(), key, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.pool.Annotations = map[string]string{karpenterv1.AnnotationNodePoolHash: poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion}
+	p.class.Annotations = map[string]string{awsv1.AnnotationHash: classHash, awsv1.AnnotationHashVersion: classHashVersion}
+	p.class.Finalizers = []string{awsv1.FinalizerTermination}
+	for _, object := range []client.Object{p.pool, p.class} {
+		if err := l.Client.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.class.Status.InstanceProfile = theirProfile
+	if err := l.Client.Status().Update(t.Context(), p.class); err != nil {
+		t.Fatal(err)
+	}
+	tags := p.tags()
+	delete(tags, karpenterv1.LabelNodePool)
+	tags[corev1.LabelTopologyRegion] = l.Region
+	p.aws(func(w *world.World, now time.Time) error {
+		account := w.Account(l.Account)
+		_, err := account.CreateProfile(now, world.Profile{Name: theirProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
+		if err != nil {
+			return err
+		}
+		return account.AddRoleToProfile(theirProfile, lab.NodeRole)
+	})
+	return p
+}
+
+// karpentersDeployment is what Karpenter's chart makes of its defaults, as far as it matters.
+func karpentersDeployment(l *lab.Lab) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: karpenter, namespace: kube-system, annotations: {eks.amazonaws.com/role-arn: %q}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: karpenter
+  namespace: kube-system
+  labels: {app.kubernetes.io/name: karpenter, app.kubernetes.io/instance: karpenter}
+  annotations: {meta.helm.sh/release-name: karpenter, meta.helm.sh/release-namespace: kube-system}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app.kubernetes.io/name: karpenter}}
+  template:
+    metadata: {labels: {app.kubernetes.io/name: karpenter}}
+    spec:
+      serviceAccountName: karpenter
+      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]}}}
+      containers:
+      - name: controller
+        image: public.ecr.aws/karpenter/controller:1.14.1
+        env:
+        - {name: KARPENTER_SERVICE, value: karpenter}
+        - {name: CLUSTER_NAME, value: %s}
+        - {name: FEATURE_GATES, value: "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false"}
+        - {name: LOG_OUTPUT_PATHS, value: stdout}
+---
+`, l.RoleARN(lab.ControllerRole), l.Cluster)
+}
+
+// tags are those that Karpenter gives to all that it makes of a pool.
+func (p *predecessor) tags() map[string]string {
+	return map[string]string{
+		"kubernetes.io/cluster/" + p.l.Cluster: "owned", "eks:eks-cluster-name": p.l.Cluster,
+		karpenterv1.LabelNodePool: p.name, awsv1.LabelNodeClass: p.name,
+	}
+}
+
+// aws does something to the account by hand.
+func (p *predecessor) aws(do func(*world.World, time.Time) error) {
+	p.t.Helper()
+	var err error
+	p.l.Emulator.Do(func(w *world.World, now time.Time) { err = do(w, now) })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// buy makes an instance as Karpenter does, waits until it has joined, and writes claim and Node as Karpenter does.
+func (p *predecessor) buy(claim string, subnet int) {
+	p.t.Helper()
+	var bought world.Instance
+	p.aws(func(w *world.World, now time.Time) error {
+		r := p.l.Estate.Region
+		image, data, err := p.bootable(r)
+		if err != nil {
+			return err
+		}
+		template := "karpenter.k8s.aws/314159265358979" + fmt.Sprint(subnet)
+		if _, err := r.CreateTemplate(now, world.Template{Name: template, Tags: p.tags()}, world.TemplateVersion{Data: world.TemplateData{
+			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: theirProfile}, GroupIDs: []string{p.l.Estate.NodeGroup.ID},
+		}}, world.Idempotency{}); err != nil {
+			return err
+		}
+		all, err := r.RunInstances(now, world.RunRequest{TemplateName: template, SubnetID: p.l.Estate.PrivateSubnets[subnet].ID, Min: 1, Max: 1,
+			Tags: world.Tagging{"instance": p.tags(), "volume": p.tags()}})
+		if err == nil {
+			bought = all[0]
+		}
+		return err
+	})
+	node := &corev1.Node{}
+	within(p.t, p.l, time.Minute, "the instance "+bought.ID+" to join", func(ctx context.Context) (bool, error) {
+		var nodes corev1.NodeList
+		err := p.l.Client.List(ctx, &nodes)
+		for i := range nodes.Items {
+			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadiness); joined && strings.HasSuffix(nodes.Items[i].Spec.ProviderID, "/"+bought.ID) {
+				node = &nodes.Items[i]
+			}
+		}
+		return node.Name != "", err
+	})
+	p.register(p.write(claim, bought, node), node.Name)
+	p.aws(func(w *world.World, now time.Time) error {
+		return p.l.Estate.Region.Tag(now, []string{bought.ID}, map[string]string{"karpenter.sh/nodeclaim": claim, "Name": node.Name}, nil)
+	})
+}
+
+func isReadiness(c corev1.NodeCondition) bool {
+	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+}
+
+// bootable is an image of AL2023, and the user data that it gets.
+func (p *predecessor) bootable(r *world.Region) (image, data string, err error) {
+	c, err := r.Cluster(p.l.Cluster)
+	if err != nil {
+		return "", "", err
+	}
+	images := r.Images()
+	at := slices.IndexFunc(images, func(i world.Image) bool {
+		return i.Family == "AL2023" && i.Variant == "standard" && i.Architecture == "x86_64"
+	})
+	if at < 0 {
+		return "", "", fmt.Errorf("there is no image of AL2023 among %d", len(images))
+	}
+	text := fmt.Sprintf(`MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: application/node.eks.aws
+
+# Karpenter Generated NodeConfig
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+metadata: {}
+spec:
+  cluster:
+    apiServerEndpoint: %s
+    certificateAuthority: %s
+    cidr: %s
+    name: %s
+  instance:
+    localStorage: {}
+  kubelet:
+    config:
+      clusterDNS: [10.100.0.10]
+      maxPods: 29
+      registerWithTaints:
+      - {effect: NoExecute, key: karpenter.sh/unregistered}
+    flags:
+    - --node-labels="karpenter.sh/capacity-type=on-demand,karpenter.sh/nodepool=%s,test=%s"
+--//--
+`, c.Endpoint, c.CA, c.ServiceCIDR, p.l.Cluster, p.name, p.name)
+	return images[at].ID, base64.StdEncoding.EncodeToString([]byte(text)), nil
+}
+
+// write makes the claim.
+func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
+	p.t.Helper()
+	begun := time.Now().Add(-time.Minute)
+	yes := true
+	claim := &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, GenerateName: p.name + "-", Finalizers: []string{karpenterv1.FinalizerTermination},
+			Labels: map[string]string{
+				karpenterv1.LabelNodePool: p.name, awsv1.LabelNodeClass: p.name, karpenterv1.LabelCapacityType: "on-demand", "test": p.name,
+				corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: p.l.Region, "topology.k8s.aws/zone-id": i.ZoneID,
+				corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", awsv1.LabelInstanceCategory: "m", awsv1.LabelInstanceFamily: "m5",
+				awsv1.LabelInstanceGeneration: "5", awsv1.LabelInstanceSize: "large", awsv1.LabelInstanceCPU: "2", awsv1.LabelInstanceMemory: "8192",
+			},
+			Annotations: map[string]string{
+				karpenterv1.AnnotationNodePoolHash: poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
+				awsv1.AnnotationHash: classHash, awsv1.AnnotationHashVersion: classHashVersion, awsv1.AnnotationInstanceProfile: theirProfile,
+				awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true", karpenterv1.AnnotationMinValuesRelaxed: "false",
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: p.name, UID: p.pool.UID, BlockOwnerDeletion: &yes}},
+		},
+		Spec: karpenterv1.NodeClaimSpec{
+			NodeClassRef: p.pool.Spec.Template.Spec.NodeClassRef, Requirements: slices.Clone(p.pool.Spec.Template.Spec.Requirements),
+			ExpireAfter: p.pool.Spec.Template.Spec.ExpireAfter,
+			Resources: karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1200m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+			}},
+		},
+	}
+	if err := p.l.Client.Create(p.t.Context(), claim); err != nil {
+		p.t.Fatal(err)
+	}
+	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = node.Spec.ProviderID, node.Name, i.ImageID
+	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
+	conditions := claim.StatusConditions()
+	conditions.Start(begun)
+	for _, c := range []string{karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized, karpenterv1.ConditionConsistentStateFound, karpenterv1.ConditionReady} {
+		conditions.SetTrue(begun, c)
+	}
+	if err := p.l.Client.Status().Update(p.t.Context(), claim); err != nil {
+		p.t.Fatal(err)
+	}
+	return claim
+}
+
+// register writes onto the Node what Karpenter does when it has joined and is ready.
+func (p *predecessor) register(claim *karpenterv1.NodeClaim, name string) {
+	p.t.Helper()
+	node := &corev1.Node{}
+	within(p.t, p.l, 10*time.Second, "the Node to be registered", func(ctx context.Context) (bool, error) {
+		if err := p.l.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return false, err
+		}
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		maps.Copy(node.Labels, claim.Labels)
+		maps.Copy(node.Annotations, claim.Annotations)
+		node.Labels[karpenterv1.LabelRegistered], node.Labels[karpenterv1.LabelInitialized] = "true", "true"
+		node.Finalizers = []string{karpenterv1.FinalizerTermination}
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.TaintUnregistered })
+		yes := true
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: &yes}}
+		err := p.l.Client.Update(ctx, node)
+		return err == nil, err
+	})
+}

@@ -1,0 +1,281 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/migration"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestMigration hands a cluster over from Karpenter to Joiner and back. Nodes that Karpenter has bought, with its tags, marks and
+// templates, go on serving as they are; new pods get nodes from Joiner; a claim of Karpenter's that is deleted takes its instance
+// along; and what Joiner leaves is what Karpenter expects.
+func TestMigration(t *testing.T) {
+	l := own(t, lab.Options{})
+	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := namespaced(t, l)
+	theirs := serveBefore(t, l, name)
+	theirs.buy(name+"-x7k2p", 0)
+	theirs.buy(name+"-m4c9z", 1)
+	apply(t, l, deployment(name, "one-per-node", 2, "1200m", "1Gi", "test: "+name))
+	allRun(t, l, name, 2, time.Minute)
+	before := lookAt(t, l, name)
+
+	report := migrateCheck(t, l, joiner)
+	wantFindings(t, report, name)
+	for _, command := range report.Steps.Over[:2] { // the rest is Helm's: see TestChart
+		shellCommand(t, l, command)
+	}
+	c := control(t, l)
+	scale(t, l, name, "one-per-node", 3)
+	allRun(t, l, name, 3, time.Minute)
+	within(t, l, 90*time.Second, "the new claim's instance to have all its tags", func(ctx context.Context) (bool, error) {
+		made, err := newClaims(ctx, l, name, before)
+		return len(made) == 1 && made[0].Annotations[awsv1.AnnotationTagged] == "true", err
+	})
+	before.wantUnchanged(t, lookAt(t, l, name))
+
+	gone := giveBack(t, l, name, before)
+	c.Kill()
+	delete(before.claims, gone)
+	wantFitForKarpenter(t, l, theirs, before)
+	if again := migrateCheck(t, l, joiner); !again.Go {
+		t.Errorf("after the way back something stops a change-over: %+v", again.Findings[0])
+	}
+	shellCommand(t, l, report.Steps.Back[len(report.Steps.Back)-1])
+	d, err := l.Kube.AppsV1().Deployments("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
+	if err != nil || *d.Spec.Replicas != 2 {
+		t.Errorf("the last command does not bring Karpenter back: %v %v", d.Spec.Replicas, err)
+	}
+}
+
+// migrateCheck runs joiner migrate check, as a table and as data.
+func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
+	t.Helper()
+	printed, code, err := l.MigrateCheck(t.Context(), joiner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("exit code %d\n%s", code, printed)
+	data, _, err := l.MigrateCheck(t.Context(), joiner, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report migration.Report
+	if err := json.Unmarshal([]byte(data), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Go != (code == 0) {
+		t.Errorf("exit code %d does not fit go: %v", code, report.Go)
+	}
+	return report
+}
+
+// wantFindings: all was seen, nothing stops, and both instances are adopted.
+func wantFindings(t *testing.T, r migration.Report, name string) {
+	t.Helper()
+	for _, f := range r.Findings {
+		if f.Weight == migration.Stops || f.Weight == migration.Unknown || f.Weight == migration.Differs && f.Check != "definitions" {
+			t.Errorf("found %+v", f)
+		}
+	}
+	for _, want := range []string{"2 NodeClaims are taken over with their instances: nothing is replaced", "2 instances in EC2 are adopted", "nothing drifts",
+		"2 Nodes stay", "the role allows all", "all settings of Karpenter are honoured"} {
+		if !slices.ContainsFunc(r.Findings, func(f migration.Finding) bool { return strings.Contains(f.Says, want) }) {
+			t.Errorf("nothing says %q of %s: %+v", want, name, r.Findings)
+		}
+	}
+}
+
+// shellCommand runs a command of a report as a user does.
+func shellCommand(t *testing.T, l *lab.Lab, command string) {
+	t.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("needs kubectl")
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-euc", command)
+	shell.Env = append(os.Environ(), l.Environment()...)
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+// served is what a pool has, by name; instances by id.
+type served struct {
+	claims    map[string]karpenterv1.NodeClaim
+	nodes     map[string]corev1.Node
+	instances map[string]world.Instance
+	pods      map[string]string // pod → node
+}
+
+func lookAt(t *testing.T, l *lab.Lab, name string) served {
+	t.Helper()
+	out := served{map[string]karpenterv1.NodeClaim{}, map[string]corev1.Node{}, map[string]world.Instance{}, map[string]string{}}
+	var claims karpenterv1.NodeClaimList
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&claims, &nodes} {
+		if err := l.Client.List(t.Context(), list, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Client.List(t.Context(), &pods, client.InNamespace(name)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims.Items {
+		out.claims[c.Name] = c
+	}
+	for _, n := range nodes.Items {
+		out.nodes[n.Name] = n
+	}
+	for _, p := range pods.Items {
+		out.pods[p.Name] = p.Spec.NodeName
+	}
+	for _, i := range bought(l, name) {
+		out.instances[i.ID] = i
+	}
+	return out
+}
+
+// wantUnchanged: whatever was there is there now, as it was; there may be more.
+func (s served) wantUnchanged(t *testing.T, now served) {
+	t.Helper()
+	for name, was := range s.claims {
+		is, ok := now.claims[name]
+		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !reflect.DeepEqual(is.Spec, was.Spec) || !maps.Equal(is.Labels, was.Labels) ||
+			!maps.Equal(is.Annotations, was.Annotations) || !slices.Equal(is.Finalizers, was.Finalizers) || is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
+			t.Errorf("claim %s was %+v, is %+v", name, was, is)
+		}
+	}
+	for name, was := range s.nodes {
+		is, ok := now.nodes[name]
+		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !maps.Equal(is.Labels, was.Labels) || !slices.Equal(is.Finalizers, was.Finalizers) || len(is.Spec.Taints) > 0 {
+			t.Errorf("node %s was %+v %+v, is %+v %+v", name, was.ObjectMeta, was.Spec, is.ObjectMeta, is.Spec)
+		}
+	}
+	for id, was := range s.instances {
+		if is := now.instances[id]; is.State != world.Running || !maps.Equal(is.Tags, was.Tags) {
+			t.Errorf("instance %s is %s with tags %v, had %v", id, is.State, is.Tags, was.Tags)
+		}
+	}
+	for name, was := range s.pods {
+		if is := now.pods[name]; is != was {
+			t.Errorf("pod %s was on %s, is on %q", name, was, is)
+		}
+	}
+}
+
+// newClaims are those that were not there before.
+func newClaims(ctx context.Context, l *lab.Lab, name string, before served) ([]karpenterv1.NodeClaim, error) {
+	var claims karpenterv1.NodeClaimList
+	err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name})
+	return slices.DeleteFunc(claims.Items, func(c karpenterv1.NodeClaim) bool { _, ok := before.claims[c.Name]; return ok }), err
+}
+
+// giveBack deletes a claim of Karpenter's: its node is drained, its instance ends, its pod runs elsewhere. It returns the claim's name.
+func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
+	t.Helper()
+	claim := before.claims[slices.Min(slices.Collect(maps.Keys(before.claims)))]
+	if err := l.Client.Delete(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	id := claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
+	within(t, l, time.Minute, "the claim and its instance to go", func(ctx context.Context) (bool, error) {
+		var left karpenterv1.NodeClaim
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&claim), &left)
+		alive := slices.ContainsFunc(l.Instances(), func(i world.Instance) bool { return i.ID == id && i.Alive() })
+		return client.IgnoreNotFound(err) == nil && err != nil && !alive, client.IgnoreNotFound(err)
+	})
+	allRun(t, l, name, 3, time.Minute)
+	within(t, l, 90*time.Second, "the claim in its place to be tagged", func(ctx context.Context) (bool, error) {
+		made, err := newClaims(ctx, l, name, before)
+		return len(made) == 2 && !slices.ContainsFunc(made, func(c karpenterv1.NodeClaim) bool { return c.Annotations[awsv1.AnnotationTagged] != "true" }), err
+	})
+	return claim.Name
+}
+
+// wantFitForKarpenter: what it had is marked as it was, and what Joiner has bought meanwhile carries what Karpenter looks for.
+func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served) {
+	t.Helper()
+	now := lookAt(t, l, p.name)
+	for name, was := range before.claims {
+		if is := now.claims[name]; !maps.Equal(is.Annotations, was.Annotations) || !maps.Equal(is.Labels, was.Labels) {
+			t.Errorf("claim %s was %+v, is %+v", name, was.ObjectMeta, is.ObjectMeta)
+		}
+	}
+	for _, object := range []client.Object{p.pool, p.class} {
+		want := maps.Clone(object.GetAnnotations())
+		if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range want {
+			if got := object.GetAnnotations()[key]; got != value {
+				t.Errorf("annotation %s of %T is %q, was %q", key, object, got, value)
+			}
+		}
+	}
+	for name, c := range now.claims {
+		if _, old := before.claims[name]; !old && c.DeletionTimestamp == nil {
+			wantAsKarpenters(t, p, c, now)
+		}
+	}
+}
+
+// wantAsKarpenters: a claim of Joiner's, its Node and its instance are such as Karpenter makes them.
+func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now served) {
+	t.Helper()
+	for key, want := range map[string]string{
+		karpenterv1.AnnotationNodePoolHash: poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
+		awsv1.AnnotationHash: classHash, awsv1.AnnotationHashVersion: classHashVersion,
+		awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true",
+	} {
+		if c.Annotations[key] != want {
+			t.Errorf("annotation %s of claim %s is %q, want %q", key, c.Name, c.Annotations[key], want)
+		}
+	}
+	for _, key := range []string{karpenterv1.LabelNodePool, awsv1.LabelNodeClass, karpenterv1.LabelCapacityType, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelArchStable, corev1.LabelOSStable} {
+		if c.Labels[key] == "" {
+			t.Errorf("claim %s has no label %s", c.Name, key)
+		}
+	}
+	isPools := func(o metav1.OwnerReference) bool { return o.Kind == "NodePool" && o.UID == p.pool.UID }
+	if c.Annotations[awsv1.AnnotationInstanceProfile] == "" || !slices.Contains(c.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(c.OwnerReferences, isPools) {
+		t.Errorf("claim %s is not as Karpenter makes it: %+v", c.Name, c.ObjectMeta)
+	}
+	if !c.StatusConditions().IsTrue(karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized) {
+		t.Errorf("claim %s has conditions %+v", c.Name, c.Status.Conditions)
+	}
+	node := now.nodes[c.Status.NodeName]
+	isClaims := func(o metav1.OwnerReference) bool { return o.Kind == "NodeClaim" && o.UID == c.UID }
+	if node.Spec.ProviderID != c.Status.ProviderID || node.Labels[karpenterv1.LabelRegistered] != "true" || node.Labels[karpenterv1.LabelInitialized] != "true" ||
+		node.Annotations[karpenterv1.AnnotationNodePoolHash] != poolHash || !slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
+		t.Errorf("node %s is not as Karpenter makes it: %+v %+v", node.Name, node.ObjectMeta, node.Spec)
+	}
+	want := p.tags()
+	want["karpenter.sh/nodeclaim"], want["Name"] = c.Name, c.Status.NodeName
+	instance := now.instances[c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]]
+	for key, value := range want {
+		if instance.Tags[key] != value {
+			t.Errorf("tag %s of instance %s is %q, want %q", key, instance.ID, instance.Tags[key], value)
+		}
+	}
+}
