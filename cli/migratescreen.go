@@ -8,8 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/view"
 )
 
-// mostStays is how many findings of what stays are told one by one.
-const mostStays = 6
+// What stays is told one by one as far as there is room: all of it, where there is little else to tell.
+const (
+	mostStays  = 10
+	leastStays = 3
+)
 
 // migrationScreen tells what was found, the weightiest first and as far as there is room, then the commands.
 func migrationScreen(r migration.Report) string {
@@ -21,7 +24,8 @@ func migrationScreen(r migration.Report) string {
 	out = append(out, found("stops", by[migration.Stops], screenLines)...)
 	out = append(out, found("differs", by[migration.Differs], max(6, screenLines-2*len(by[migration.Stops])))...)
 	out = append(out, found("unseen", by[migration.Unknown], mostUnknown)...)
-	out = append(out, found("stays", by[migration.Stays], mostStays)...)
+	others := len(r.Findings) - len(by[migration.Stays])
+	out = append(out, found("stays", by[migration.Stays], max(leastStays, mostStays-others))...)
 	out = append(out, commands("hand over", r.Steps.Over)...)
 	out = append(out, commands("then see", r.Steps.Check)...)
 	out = append(out, commands("go back", r.Steps.Back)...)
