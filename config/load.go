@@ -57,6 +57,7 @@ func Load(args []string, lookup func(variable string) (string, bool)) (Settings,
 			continue
 		}
 		if err := s.set(value); err != nil {
+			err = withoutMargin(s, value, err)
 			if strings.HasPrefix(value, "tcp://") && source == s.variable() {
 				err = fmt.Errorf("%w; Kubernetes writes such values for services: set enableServiceLinks: false, or --%s", err, s.flag)
 			}
@@ -139,9 +140,21 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 			i++
 			value = args[i]
 		}
+		if before, twice := given[name]; twice && before != value {
+			return nil, fmt.Errorf("setting --%s is given twice, as %q and as %q: leave one of them out", name, before, value)
+		}
 		given[name] = value
 	}
 	return given, nil
+}
+
+// withoutMargin says of a wrong value that would be right without the spaces or quotes around it what it should be.
+func withoutMargin(s setting, value string, err error) error {
+	inner := strings.Trim(value, " \t\r\n\"'")
+	if inner == "" || inner == value || s.set(inner) != nil {
+		return err
+	}
+	return fmt.Errorf("there are spaces or quotes around it (is %s meant?)", inner)
 }
 
 // notes lists what was asked for in vain.

@@ -23,8 +23,11 @@ func meantFlag(name string, known map[string]setting) string {
 	return ""
 }
 
-// withUnit is what a duration without its unit probably means.
+// withUnit is what a duration without its unit, or in days, probably means.
 func withUnit(s string) string {
+	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
+		return fmt.Sprintf(" (is %dh meant?)", 24*days)
+	}
 	if _, err := time.ParseDuration(s + "s"); err == nil {
 		return " (is " + s + "s meant?)"
 	}
@@ -100,6 +103,30 @@ func lastOf(s, separators string, name *regexp.Regexp) string {
 		return ""
 	}
 	return " (is " + last + " meant?)"
+}
+
+// withScheme is the URL that a host without its scheme probably means.
+func withScheme(s string) string {
+	if u, err := url.Parse("https://" + s); err == nil && strings.Contains(u.Hostname(), ".") && strings.Trim(u.Path, "/") == "" {
+		return " (is https://" + u.Host + " meant?)"
+	}
+	return ""
+}
+
+// objectName reads the name of an object or a namespace of Kubernetes: lower-case letters, digits, hyphens and dots.
+func objectName(to *string) func(string) error {
+	name := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	return func(s string) error {
+		if s == "" || name.MatchString(s) {
+			*to = s
+			return nil
+		}
+		hint := ""
+		if meant := strings.ReplaceAll(strings.ToLower(s), "_", "-"); name.MatchString(meant) {
+			hint = " (is " + meant + " meant?)"
+		}
+		return fmt.Errorf("want a name of Kubernetes, which has lower-case letters, digits, hyphens and dots%s", hint)
+	}
 }
 
 // regionName is what regions look like: us-east-1, us-gov-west-1, eusc-de-east-1.

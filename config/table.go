@@ -75,8 +75,8 @@ func (c *Settings) table() []setting {
 		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
 
 		{flag: "disable-leader-election", fallback: "false", help: "act without holding the Lease", isBool: true, set: no(&c.LeaderElection)},
-		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: text(&c.LeaderElectionName)},
-		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: text(&c.LeaderElectionNamespace)},
+		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: objectName(&c.LeaderElectionName)},
+		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: objectName(&c.LeaderElectionNamespace)},
 
 		{flag: "apply-crds", fallback: "true", help: "bring the CustomResourceDefinitions of the API up to date, and never take a newer one back", isBool: true, set: yes(&c.ApplyCRDs)},
 
@@ -159,8 +159,11 @@ func text(to *string) func(string) error {
 func address(to *string) func(string) error {
 	return func(s string) error {
 		u, err := url.Parse(s)
-		if s != "" && (err != nil || u.Scheme == "" || u.Host == "") {
-			return errors.New("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com")
+		if s != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
+			return fmt.Errorf("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com%s", withScheme(s))
+		}
+		if s != "" && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+			return fmt.Errorf("want scheme, host and port alone (is %s://%s meant?)", u.Scheme, u.Host)
 		}
 		*to = s
 		return nil
