@@ -25,6 +25,9 @@
 
 {{- define "joiner.image" -}}
 {{- $image := .Values.controller.image -}}
+{{- if hasSuffix "karpenter/controller" $image.repository -}}
+{{- fail (printf "controller.image.repository is %s, which is Karpenter's image: leave controller.image out, or name your copy of ghcr.io/joiner-sh/joiner" $image.repository) -}}
+{{- end -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}
 {{- else -}}
