@@ -165,5 +165,9 @@ func isTerminal(r io.Reader) bool {
 		return false
 	}
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && file.Name() != os.DevNull
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	nothing, err := os.Stat(os.DevNull) // a device of characters too
+	return err != nil || !os.SameFile(info, nothing)
 }

@@ -1,0 +1,107 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestDoctorMends: a node role that no mapping lets in, in the two ways that there are: a row that the cluster does not read, and none at
+// all. joiner doctor --fix shows the change, makes none without a terminal, says which permission is missing where one is, and with the
+// rights for it mends what it found: the pods run, and other people's rows of aws-auth stand as they stood.
+func TestDoctorMends(t *testing.T) {
+	for mode, check := range map[string]string{world.AuthAPI: "AUTH-1", world.AuthConfigMap: "AUTH-3"} {
+		t.Run(mode, func(t *testing.T) { doctorMends(t, own(t, lab.Options{AuthMode: mode}), check) })
+	}
+}
+
+func doctorMends(t *testing.T, l *lab.Lab, check string) {
+	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name, others = "mends", "# people of the platform team\n- groups: [system:masters] # never take this away\n  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
+	row := others
+	if check == "AUTH-1" {
+		row += "- rolearn: " + l.RoleARN(name) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	}
+	if err := l.AddNodeRole(name); err != nil {
+		t.Fatal(err)
+	}
+	writeAuthMap(t, l, row)
+	control(t, l)
+	apply(t, l, strings.Replace(class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), "role: "+lab.NodeRole, "role: "+name, 1),
+		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", name, 1, "500m", "256Mi", "test: "+name))
+	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {
+		first, err := firstFinding(ctx, l, joiner)
+		return err == nil && first.Check == check && len(bought(l, name)) > 0, err
+	})
+
+	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)
+	if err != nil || code != 1 || !strings.Contains(printed, "nothing was changed: this is no terminal") || !strings.Contains(printed, "+ ") {
+		t.Fatalf("without a terminal it ends with %d, %v:\n%s", code, err, printed)
+	}
+	t.Log("\n" + printed)
+	if check == "AUTH-1" { // what it asks of AWS, somebody who may only read may not do
+		if _, _, err := l.Doctor(t.Context(), joiner, "--fix", check, "--yes"); err == nil || !strings.Contains(err.Error(), "the permission eks:CreateAccessEntry is missing: allow it to arn:aws:") {
+			t.Errorf("without the permission: %v", err)
+		}
+	}
+	printed, code = ownersDoctor(t, l, joiner, "--fix", check, "--yes")
+	if code != 0 || !strings.HasSuffix(printed, "done\n") {
+		t.Fatalf("with all rights it ends with %d:\n%s", code, printed)
+	}
+	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	auth, err := l.Kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "aws-auth", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := auth.Data["mapRoles"]; !strings.HasPrefix(text, others) || check == "AUTH-3" && strings.Count(text, "rolearn: ") != 2 {
+		t.Errorf("aws-auth is now:\n%s", text)
+	}
+	if printed, code := ownersDoctor(t, l, joiner, "--fix", check); code != 0 || printed != check+" is fine: nothing to fix\n" {
+		t.Errorf("once more it ends with %d:\n%s", code, printed)
+	}
+}
+
+// writeAuthMap puts a text into aws-auth, which may not be there yet.
+func writeAuthMap(t *testing.T, l *lab.Lab, mapRoles string) {
+	t.Helper()
+	maps := l.Kube.CoreV1().ConfigMaps("kube-system")
+	if err := maps.Delete(t.Context(), "aws-auth", metav1.DeleteOptions{}); err != nil {
+		t.Log(err) // there was none
+	}
+	auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth"}, Data: map[string]string{"mapRoles": mapRoles}}
+	if _, err := maps.Create(t.Context(), auth, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ownersDoctor runs joiner doctor as the owner of the account and of the cluster.
+func ownersDoctor(t *testing.T, l *lab.Lab, joiner string, args ...string) (printed string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), joiner, append([]string{"doctor"}, args...)...)
+	cmd.Env = append(append(os.Environ(), l.Environment()...), "CLUSTER_NAME="+l.Cluster, "AWS_SESSION_TOKEN=")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}
