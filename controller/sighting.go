@@ -99,6 +99,7 @@ func (s *Sweeper) report(ctx context.Context, out sweeping) {
 }
 
 // tellPools puts what was seen where people look when nodes come or go that they did not expect. Who cannot be told is told next time.
+// Kubernetes keeps one event of one reason about one object at a time, so all that has the same reason is told in one.
 func (s *Sweeper) tellPools(ctx context.Context, all []sighting) {
 	if len(all) == 0 {
 		return
@@ -107,9 +108,13 @@ func (s *Sweeper) tellPools(ctx context.Context, all []sighting) {
 	if err := s.Cache.List(ctx, &pools); err != nil {
 		return
 	}
+	texts := map[kube.Reason][]string{}
+	for _, one := range all {
+		texts[one.reason] = append(texts[one.reason], one.message+"; "+one.hint)
+	}
 	for i := range pools.Items {
-		for _, one := range all {
-			s.Tell.Tell(&pools.Items[i], one.reason, one.message+"; "+one.hint)
+		for _, reason := range slices.Sorted(maps.Keys(texts)) {
+			s.Tell.Tell(&pools.Items[i], reason, strings.Join(texts[reason], ". Besides, "))
 		}
 	}
 }
