@@ -55,7 +55,7 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 			before = fmt.Sprintf("%d types", total(p.Steps[i-1]))
 		}
 		return []Finding{broken(subject, Certain, "no instance type is left after the requirement %s, and there were %s before it", p.Steps[i].Name, before).
-			with(stepsLine(p.Steps)).mend(p.without(p.Steps[i].Name))}
+			with(stepsLine(p.Steps)).mend(p.loosen(p.Steps[i].Name))}
 	}
 	var out []Finding
 	for _, arch := range p.architectures() {
@@ -67,6 +67,17 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 			with(stepsLine(p.Steps)).mend(p.only(arch, last)))
 	}
 	return out
+}
+
+// loosen is the command of the smallest change, or asks for one where there are several.
+func (p Pool) loosen(requirement string) string {
+	m := p.Mend
+	if m == nil {
+		return fmt.Sprintf("kubectl edit nodepool %s   # loosen %s in spec.template.spec.requirements", p.Name, requirement)
+	}
+	path := fmt.Sprintf("/spec/template/spec/requirements/%d/", m.Index)
+	return fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"test","path":"%skey","value":"%s"},{"op":"add","path":"%svalues/-","value":"%s"}]'`,
+		p.Name, path, m.Key, path, m.Value)
 }
 
 func stepsLine(steps []Step) string {
@@ -129,7 +140,7 @@ func judgeImageArch(d *desk) []Finding {
 				continue
 			}
 			f := broken(subject, Certain, "its pools buy %s instances, and none of its images is for them", arch).with(names...).
-				explaining(OtherArch).mend(fmt.Sprintf("kubectl edit ec2nodeclass %s   # add an image for %s to spec.amiSelectorTerms, or narrow %s in the NodePool", c.Name, arch, labelArch))
+				explaining(OtherArch).mend(c.imageFor(arch))
 			if len(d.wanted(c.Name)) > 1 && slices.ContainsFunc(d.wanted(c.Name), func(a string) bool { return has[a] }) {
 				f.Verdict = Suspicious // what has an image is bought
 			}
@@ -137,6 +148,15 @@ func judgeImageArch(d *desk) []Finding {
 		}
 	}
 	return out
+}
+
+// imageFor is the command by which a class has an image for an architecture: those that AWS makes, where the family has them for all.
+func (c Class) imageFor(arch string) string {
+	alias := map[string]string{"AL2023": "al2023@latest", "Bottlerocket": "bottlerocket@latest"}[c.Family]
+	if alias == "" {
+		return fmt.Sprintf("kubectl edit ec2nodeclass %s   # add an image for %s to spec.amiSelectorTerms, or narrow %s in the NodePool", c.Name, arch, labelArch)
+	}
+	return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"amiSelectorTerms":[{"alias":"%s"}]}}'   # AWS's own; or add an image for %s of yours`, c.Name, alias, arch)
 }
 
 // judgeProgramArch: user data that fetches or runs programs of another architecture.

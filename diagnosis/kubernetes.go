@@ -122,6 +122,15 @@ type Pool struct {
 	Conditions   []Condition       `json:"conditions,omitempty"`
 	// Steps are how many instance types are left after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
+	// Mend is the smallest change by which a pool that allows no type allows some; nil if none was found, or none is needed.
+	Mend *Loosening `json:"mend,omitempty"`
+}
+
+// Loosening is one value more for a requirement.
+type Loosening struct {
+	Index int    `json:"index"` // of the requirement, in spec.template.spec.requirements
+	Key   string `json:"key"`
+	Value string `json:"value"`
 }
 
 // Requirement is a condition on a label.

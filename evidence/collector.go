@@ -178,7 +178,10 @@ func (c *collector) pools(ctx context.Context) func() {
 	return func() {
 		pools := ask(ctx, c, "nodepools", c.Kube.Pools)
 		for i := range pools.Value {
-			pools.Value[i].Steps = steps(pools.Value[i], c.Region)
+			p := &pools.Value[i]
+			if p.Steps = steps(*p, c.Region); isEmpty(p.Steps) {
+				p.Mend = loosening(*p, c.Region)
+			}
 		}
 		c.e.Pools = pools
 	}

@@ -1,6 +1,9 @@
 package evidence
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/diagnosis"
@@ -9,21 +12,10 @@ import (
 // steps counts how many instance types of a region are left after each requirement of a pool, by architecture. Requirements on
 // labels that no instance type has, such as the user's own, zones and ways of paying, leave all. Nil where the region is not known.
 func steps(p diagnosis.Pool, region string) []diagnosis.Step {
-	table, err := catalog.Embedded()
-	if err != nil {
+	left, keys := sold(region)
+	if left == nil {
 		return nil
 	}
-	all, err := table.Catalog(region, catalog.Settings{})
-	if err != nil {
-		return nil
-	}
-	keys := map[string]bool{}
-	for _, t := range all.Types {
-		for k := range t.Labels {
-			keys[k] = true
-		}
-	}
-	left := all.Types
 	var out []diagnosis.Step
 	for _, r := range p.Requirements {
 		if !keys[r.Key] {
@@ -51,4 +43,70 @@ func steps(p diagnosis.Pool, region string) []diagnosis.Step {
 		out = append(out, step)
 	}
 	return out
+}
+
+// sold are the instance types of a region, and the labels that they have. Nil where the region is not known.
+func sold(region string) ([]catalog.Type, map[string]bool) {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, nil
+	}
+	all, err := table.Catalog(region, catalog.Settings{})
+	if err != nil {
+		return nil, nil
+	}
+	keys := map[string]bool{}
+	for _, t := range all.Types {
+		for k := range t.Labels {
+			keys[k] = true
+		}
+	}
+	return all.Types, keys
+}
+
+// isEmpty reports whether the steps leave no instance type.
+func isEmpty(steps []diagnosis.Step) bool {
+	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
+}
+
+// mostOptions is among how many values one can be told from the others as what was meant.
+const mostOptions = 3
+
+// loosening is the smallest change by which a pool that allows no instance type allows some: one value more, of the requirement that
+// leaves the least to choose from. Nil where several would do as well, or none alone.
+func loosening(p diagnosis.Pool, region string) *diagnosis.Loosening {
+	types, keys := sold(region)
+	var best *diagnosis.Loosening
+	fewest := mostOptions + 1
+	for i, r := range p.Requirements {
+		if r.Operator != "In" || !keys[r.Key] {
+			continue
+		}
+		values := optionsOf(p, i, types, keys)
+		if len(values) > 0 && len(values) < fewest {
+			fewest, best = len(values), &diagnosis.Loosening{Index: i, Key: r.Key, Value: values[0]}
+		}
+	}
+	return best
+}
+
+// optionsOf are the values, sorted, that the label of one requirement has on the types that all others allow.
+func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
+	values := map[string]bool{}
+next:
+	for _, t := range types {
+		for i, r := range p.Requirements {
+			if i == except || !keys[r.Key] {
+				continue
+			}
+			needs, wrong := constraint.All(constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+			if wrong == nil && !needs.Accepts(t.Labels) {
+				continue next
+			}
+		}
+		if v := t.Labels[p.Requirements[except].Key]; v != "" {
+			values[v] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
 }

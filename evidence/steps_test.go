@@ -29,3 +29,28 @@ func TestSteps(t *testing.T) {
 		t.Errorf("of a region that is not known: %+v", got)
 	}
 }
+
+// TestLoosening: the smallest change is one value of the requirement that leaves the least to choose from; none where nothing stands out.
+func TestLoosening(t *testing.T) {
+	t.Parallel()
+	in := func(key string, values ...string) diagnosis.Requirement {
+		return diagnosis.Requirement{Key: key, Operator: "In", Values: values}
+	}
+	const family, arch, size = "karpenter.k8s.aws/instance-family", "kubernetes.io/arch", "node.kubernetes.io/instance-type"
+	for name, c := range map[string]struct {
+		requirements []diagnosis.Requirement
+		want         *diagnosis.Loosening
+	}{
+		"a family of the other architecture":   {[]diagnosis.Requirement{in("team", "a"), in(family, "t4g"), in(arch, "amd64")}, &diagnosis.Loosening{Index: 2, Key: arch, Value: "arm64"}},
+		"a type of the other architecture":     {[]diagnosis.Requirement{in(arch, "arm64"), in(size, "m5.large")}, &diagnosis.Loosening{Index: 0, Key: arch, Value: "amd64"}},
+		"a type that is not of the family":     {[]diagnosis.Requirement{in(family, "m5"), in(size, "c5.large")}, &diagnosis.Loosening{Index: 0, Key: family, Value: "c5"}},
+		"a family that nobody has heard of":    {[]diagnosis.Requirement{in(family, "t4h")}, nil},
+		"two that are wrong, each by itself":   {[]diagnosis.Requirement{in(family, "t4h"), in(arch, "riscv")}, nil},
+		"where nothing says what may be there": {nil, nil},
+	} {
+		got := loosening(diagnosis.Pool{Requirements: c.requirements}, "us-east-1")
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
