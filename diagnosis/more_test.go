@@ -86,7 +86,7 @@ func launchFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				s.class().Keys = []string{"1234"}
 				s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"
-			}, cause: "it is disabled", fix: "aws kms enable-key --region us-east-1 --key-id 1234"}},
+			}, cause: "it is disabled", fix: "aws kms enable-key --region us-east-1 --key-id 1234\nkubectl delete nodeclaim --wait=false claim-2"}},
 		"LAUNCH-3": {{breaks: launch("AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission"), cause: "AWSServiceRoleForEC2Spot", fix: "create-service-linked-role"}},
 		"LAUNCH-4": {{breaks: launch("UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: abc"), cause: "a policy does not let", fix: "decode-authorization-message"},
 			{breaks: launch("RunInstancesAuthCheckFailed: User: x is not authorized to perform: ec2:RunInstances on resource: y with an explicit deny in a service control policy: " +

@@ -143,11 +143,30 @@ func judgeKey(d *desk) []Finding {
 	}
 	if strings.Contains(said[0].text, "InvalidState") {
 		return []Finding{broken("", Certain, "EC2 cannot use the KMS key of the volumes, for it is disabled or about to be deleted: instances end as soon as they start").
-			with(asLines(said)...).mend(fmt.Sprintf("aws kms enable-key --region %s --key-id %s", d.Region, key))}
+			with(asLines(said)...).mend(d.forgetting(said, fmt.Sprintf("aws kms enable-key --region %s --key-id %s", d.Region, key))...)}
 	}
 	return []Finding{broken("", Certain, "EC2 cannot use the KMS key of the volumes: instances end as soon as they start").with(asLines(said)...).
-		mend(fmt.Sprintf("aws kms create-grant --region %s --key-id %s --grantee-principal %s "+
-			"--operations Decrypt Encrypt GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo CreateGrant DescribeKey", d.Region, key, d.controllerARN()))}
+		mend(d.forgetting(said, fmt.Sprintf("aws kms create-grant --region %s --key-id %s --grantee-principal %s "+
+			"--operations Decrypt Encrypt GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo CreateGrant DescribeKey", d.Region, key, d.controllerARN()))...)}
+}
+
+// forgetting adds to a fix that the NodeClaims of instances that have ended are deleted: the controller looks for them every two
+// minutes, and buys others then.
+func (d *desk) forgetting(said []statement, fix ...string) []string {
+	const most = 5 // what fits in a line
+	var names []string
+	for _, i := range d.Instances.Value {
+		told := slices.ContainsFunc(said, func(s statement) bool { return s.subject == "instance "+i.ID })
+		for _, c := range d.Claims.Value {
+			if told && !i.runs() && !c.Deleting && strings.HasSuffix(c.ProviderID, "/"+i.ID) && len(names) < most {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return fix
+	}
+	return append(fix, "kubectl delete nodeclaim --wait=false "+strings.Join(names, " "))
 }
 
 // judgeDenial: IAM names the policy that denies, if it is of the same account or organization.
@@ -233,7 +252,9 @@ func judgeImageState(d *desk) []Finding {
 			}
 		}
 		for _, s := range d.anyOf([]string{"AWS Marketplace"}) {
-			if s.class != c.Name {
+			// A class that is ready has passed EC2's own trial of a launch, whatever was told before.
+			isOld := strings.HasPrefix(s.subject, "event ") && condition(c.Conditions, "Ready").Status == "True"
+			if s.class != c.Name || isOld {
 				continue
 			}
 			_, url, _ := strings.Cut(s.text, "https://")
