@@ -86,7 +86,7 @@ func quota(q world.Quota, capacityType string) func(context.Context, *Scene) err
 			if region.Quotas == nil {
 				region.Quotas = map[world.Quota]int64{}
 			}
-			region.Quotas[q] = 1
+			region.Quotas[q] = 0
 			return nil
 		})
 	}
@@ -148,7 +148,7 @@ func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image
 		if i.Family != family || i.Architecture != "x86_64" || i.Variant != "standard" || i.Version != lab.KubernetesMinor() {
 			continue
 		}
-		i.ID, i.Name, i.OwnerID, i.OwnerAlias, i.Public, i.CreatedAt = "", "golden-"+s.Name, s.Lab.Account, "", false, now
+		i.ID, i.Name, i.OwnerID, i.OwnerAlias, i.Public, i.CreatedAt = "", fmt.Sprintf("golden-%x", now.UnixNano()), s.Lab.Account, "", false, now
 		change(&i)
 		return region.RegisterImage(i).ID, nil
 	}
