@@ -13,7 +13,9 @@ func (d *desk) afresh(f Finding) Finding {
 	var names []string
 	for _, c := range d.Claims.Value {
 		changes := strings.Contains(f.Fix, " ec2nodeclass "+c.Class+" ")
-		if changes && c.ProviderID != "" && !c.Deleting && condition(c.Conditions, "Registered").Status != "True" {
+		// Claims are read before instances: one may have been bought for a claim in between.
+		bought := c.ProviderID != "" || slices.ContainsFunc(d.Instances.Value, func(i Instance) bool { return i.Claim == c.Name && i.runs() })
+		if changes && bought && !c.Deleting && condition(c.Conditions, "Registered").Status != "True" {
 			names = append(names, c.Name)
 		}
 	}
