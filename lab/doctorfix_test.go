@@ -22,15 +22,12 @@ import (
 // rights for it mends what it found: the pods run, and other people's rows of aws-auth stand as they stood.
 func TestDoctorMends(t *testing.T) {
 	for mode, check := range map[string]string{world.AuthAPI: "AUTH-1", world.AuthConfigMap: "AUTH-3"} {
-		t.Run(mode, func(t *testing.T) { doctorMends(t, own(t, lab.Options{AuthMode: mode}), check) })
+		t.Run(mode, func(t *testing.T) { doctorMends(t, beside(t, lab.Options{AuthMode: mode}), check) })
 	}
 }
 
 func doctorMends(t *testing.T, l *lab.Lab, check string) {
-	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	joiner := program(t)
 	const name, others = "mends", "# people of the platform team\n- groups: [system:masters] # never take this away\n  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
 	row := others
 	if check == "AUTH-1" {
@@ -40,7 +37,7 @@ func doctorMends(t *testing.T, l *lab.Lab, check string) {
 		t.Fatal(err)
 	}
 	writeAuthMap(t, l, row)
-	control(t, l)
+	restart(t, l)
 	apply(t, l, strings.Replace(class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), "role: "+lab.NodeRole, "role: "+name, 1),
 		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {

@@ -27,11 +27,8 @@ import (
 // templates, go on serving as they are; new pods get nodes from Joiner; a claim of Karpenter's that is deleted takes its instance
 // along; and what Joiner leaves is what Karpenter expects.
 func TestMigration(t *testing.T) {
-	l := own(t, lab.Options{})
-	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := beside(t, lab.Options{})
+	joiner := program(t)
 	name := namespaced(t, l)
 	theirs := serveBefore(t, l, name)
 	theirs.buy(name+"-x7k2p", 0)
@@ -45,7 +42,7 @@ func TestMigration(t *testing.T) {
 	for _, command := range report.Steps.Over[:2] { // the rest is Helm's: see TestChart
 		shellCommand(t, l, command)
 	}
-	c := control(t, l)
+	c := restart(t, l)
 	scale(t, l, name, "one-per-node", 3)
 	allRun(t, l, name, 3, time.Minute)
 	within(t, l, 90*time.Second, "the new claim's instance to have all its tags", func(ctx context.Context) (bool, error) {
