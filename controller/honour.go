@@ -2,8 +2,8 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -83,7 +83,7 @@ func (h *Honour) Pool(ctx context.Context, request reconcile.Request) (reconcile
 	}
 	if isServed(pool.Spec.Template.Spec.NodeClassRef) {
 		for _, l := range fleetLapses() {
-			h.once(everyPool, "all NodePools", l, nil)
+			h.once(everyPool, "all NodePools", l)
 		}
 		h.tell(pool, "NodePool", append(poolLapses(pool), h.Gates.ofPool(pool)...))
 	}
@@ -138,8 +138,14 @@ func (h *Honour) tell(object client.Object, kind string, lapses []lapse) {
 		}
 	}
 	h.mu.Unlock()
+	var news []string // in one event: the API server counts those of one reason as one, with the text of the first
 	for _, l := range lapses {
-		h.once(uid, kind+" "+object.GetName(), l, object)
+		if h.once(uid, kind+" "+object.GetName(), l) {
+			news = append(news, l.field+" has no effect: "+l.says)
+		}
+	}
+	if len(news) > 0 {
+		h.Tell.Tell(object, kube.ReasonNotHonoured, strings.Join(news, "; "))
 	}
 }
 
@@ -152,8 +158,8 @@ func holds(lapses []lapse, known lapseOf) bool {
 	return false
 }
 
-// once says a lapse of something that is called name, unless it has been said.
-func (h *Honour) once(uid types.UID, name string, l lapse, about client.Object) {
+// once logs a lapse of something that is called name, and reports whether it is news.
+func (h *Honour) once(uid types.UID, name string, l lapse) bool {
 	h.mu.Lock()
 	key := lapseOf{uid, l.field, l.says}
 	before := h.said[key]
@@ -162,11 +168,8 @@ func (h *Honour) once(uid types.UID, name string, l lapse, about client.Object) 
 	}
 	h.said[key] = true
 	h.mu.Unlock()
-	if before {
-		return
+	if !before {
+		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.says)
 	}
-	h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.says)
-	if about != nil {
-		h.Tell.Tell(about, kube.ReasonNotHonoured, fmt.Sprintf("%s has no effect: %s", l.field, l.says))
-	}
+	return !before
 }
