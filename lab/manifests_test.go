@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/lab"
 )
 
 // TestManifestsOfKarpenter applies the manifests that users wrote for Karpenter, as they are, by server-side apply and strictly, so that
@@ -64,4 +67,61 @@ func documents(t *testing.T, file string) []*unstructured.Unstructured {
 			out = append(out, object)
 		}
 	}
+}
+
+// TestWhatHasNoEffectIsSaid: a controller that begins to act says of what is there, in one line each, what of it has no effect, and then
+// of what comes; the objects have events.
+func TestWhatHasNoEffectIsSaid(t *testing.T) {
+	l := own(t, lab.Options{})
+	pool := func(name string) string {
+		return `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: ` + name + `}
+spec:
+  disruption: {consolidateAfter: 1m, budgets: [{nodes: "0", schedule: "@daily", duration: 8h}]}
+  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: none}}}
+---
+`
+	}
+	apply(t, l, pool("early"), `
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: cheap}
+spec: {requirements: [], priceAdjustment: "-10%"}
+`)
+	control(t, l, "FEATURE_GATES=SpotToSpotConsolidation=true")
+	d := definitions{t: t, l: l}
+	says := func(name string) {
+		for _, field := range []string{"spec.disruption.consolidationPolicy", "spec.disruption.budgets[].schedule"} {
+			d.said("this field has no effect", "NodePool "+name, field)
+		}
+	}
+	says("early")
+	d.said("this field has no effect", "NodeOverlay cheap", "the feature gate NodeOverlay is off")
+	d.said("this field has no effect", "all NodePools", "Drifted")
+	d.said("this setting has no effect", "SpotToSpotConsolidation=true", "spot nodes are not replaced by cheaper spot nodes")
+	apply(t, l, pool("late"))
+	says("late")
+	eventually(t, l, 30*time.Second, "an event on each pool", func() bool {
+		events, err := l.Kube.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		about := map[string]int{}
+		for _, e := range events.Items {
+			if e.Reason == "FieldNotHonoured" {
+				about[e.Regarding.Name]++
+			}
+		}
+		return about["early"] == 1 && about["late"] == 1 && about["cheap"] == 1
+	})
+	text, err := os.ReadFile(l.Logs("joiner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(text, []byte("this field has no effect")); lines != 6 {
+		t.Errorf("%d lines of fields, want 6", lines)
+	}
+	noRefusals(t, l, "kube-system", lab.ControllerAccount)
 }
