@@ -1,0 +1,133 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// armFault is one way in which a pool of ARM nodes gets none.
+type armFault struct {
+	name   string
+	check  string // that must come first
+	cause  string // part of it
+	family string // requirement of the pool
+	arch   string // the same
+	images string // of the class; %s: the id of an image for amd64
+	label  string // that pods select
+}
+
+// armFaults are played one after the other in one lab. Each is known before anything is launched, and its fix mends it.
+func armFaults() []armFault {
+	const own = "amiSelectorTerms: [{alias: al2023@latest}]"
+	return []armFault{
+		{"arm-label", "ARCH-4", "the pod selects nodes with pod-type=armapp, and no NodePool gives its nodes that label", "t4g", "arm64", own, "pod-type: armapp"},
+		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]", "t4g", "amd64", own, "test: arm-empty"},
+		{"arm-image", "ARCH-2", "its pools buy arm64 instances, and none of its images is for them", "t4g", "arm64", "amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
+	}
+}
+
+// TestCaseARM64 is case-2: pools of t4g whose nodes never come. A pool of both architectures simply works; a label that no pool offers, a
+// requirement that leaves no type and an image of the other architecture are told before anything is launched, and mended by the fix as
+// it is printed.
+func TestCaseARM64(t *testing.T) {
+	l := own(t, lab.Options{})
+	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control(t, l)
+	mixedPool(t, l)
+	for _, f := range armFaults() {
+		if !t.Run(f.name, func(t *testing.T) { f.play(t, l, joiner) }) {
+			return // what it has broken would be found again
+		}
+	}
+}
+
+// mixedPool has pods of either architecture in one pool, each on an instance that got the image of its own.
+func mixedPool(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	const name = "mixed"
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}", "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+		deployment("default", "mixed-amd64", 1, "500m", "256Mi", "test: mixed, kubernetes.io/arch: amd64"),
+		deployment("default", "mixed-arm64", 1, "500m", "256Mi", "test: mixed, kubernetes.io/arch: arm64"))
+	podRuns(t, l, "mixed-amd64")
+	podRuns(t, l, "mixed-arm64")
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		for _, i := range w.Region(l.Account, l.Region).Instances() {
+			image, _ := w.Region(l.Account, l.Region).Image(i.ImageID)
+			isARM := strings.HasPrefix(i.Type, "t4g.")
+			if isARM != (image.Architecture == "arm64") {
+				t.Errorf("%s got an image for %s", i.Type, image.Architecture)
+			}
+		}
+	})
+}
+
+func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
+	images := f.images
+	if strings.Contains(images, "%s") {
+		images = fmt.Sprintf(images, al2023(t, l))
+	}
+	apply(t, l, class(l, f.name, images),
+		pool(f.name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: ["+f.family+"]}", "{key: kubernetes.io/arch, operator: In, values: ["+f.arch+"]}"),
+		deployment("default", f.name, 1, "500m", "256Mi", f.label))
+	within(t, l, time.Minute, "the first finding to be "+f.check, func(ctx context.Context) (bool, error) {
+		first, err := firstFinding(ctx, l, joiner)
+		if err == nil && (first.Check != f.check || !strings.Contains(first.Cause, f.cause) || first.Verdict != "broken") {
+			err = fmt.Errorf("it is %+v", first)
+		}
+		return err == nil, err
+	})
+	printed, _, err := l.Doctor(t.Context(), joiner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + printed)
+	firstLines(t, printed, f.check+" broken, certain", f.cause)
+	var claims karpenterv1.NodeClaimList
+	if err := l.Client.List(t.Context(), &claims, client.MatchingLabels{karpenterv1.LabelNodePool: f.name}); err != nil {
+		t.Fatal(err)
+	}
+	if all := bought(l, f.name); len(all) > 0 || len(claims.Items) > 0 {
+		t.Errorf("before that %d NodeClaims were made and bought: %v", len(claims.Items), all)
+	}
+	if printed, code := ownersDoctor(t, l, joiner, "--fix", f.check, "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
+		t.Fatalf("its fix ends with %d:\n%s", code, printed)
+	}
+	podRuns(t, l, f.name)
+}
+
+// podRuns waits until the one pod of a deployment in the namespace default runs.
+func podRuns(t *testing.T, l *lab.Lab, app string) {
+	t.Helper()
+	within(t, l, time.Minute, "the pod of "+app+" to run", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+		return err == nil && slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }), err
+	})
+}
+
+// firstLines makes sure that what is printed fits on a screen, and that its first three lines have some words.
+func firstLines(t *testing.T, printed string, words ...string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	head := strings.Join(lines[:min(3, len(lines))], "\n")
+	for _, w := range words {
+		if len(lines) > 24 || !strings.Contains(head, w) {
+			t.Errorf("of %d lines the first three do not say %q", len(lines), w)
+		}
+	}
+}
