@@ -42,12 +42,9 @@ func armFaults() []armFault {
 // requirement that leaves no type and an image of the other architecture are told before anything is launched, and mended by the fix as
 // it is printed.
 func TestCaseARM64(t *testing.T) {
-	l := own(t, lab.Options{})
-	joiner, err := lab.BuildJoiner(t.Context(), l.Home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control(t, l)
+	l := beside(t, lab.Options{})
+	joiner := program(t)
+	restart(t, l)
 	mixedPool(t, l)
 	for _, f := range armFaults() {
 		if !t.Run(f.name, func(t *testing.T) { f.play(t, l, joiner) }) {

@@ -72,7 +72,7 @@ func documents(t *testing.T, file string) []*unstructured.Unstructured {
 // TestWhatHasNoEffectIsSaid: a controller that begins to act says of what is there, in one line each, what of it has no effect, and then
 // of what comes; the objects have events.
 func TestWhatHasNoEffectIsSaid(t *testing.T) {
-	l := own(t, lab.Options{})
+	l := beside(t, lab.Options{})
 	pool := func(name string) string {
 		return `
 apiVersion: karpenter.sh/v1
@@ -90,7 +90,7 @@ kind: NodeOverlay
 metadata: {name: cheap}
 spec: {requirements: [], priceAdjustment: "-10%"}
 `)
-	control(t, l, "FEATURE_GATES=SpotToSpotConsolidation=true")
+	restart(t, l, "FEATURE_GATES=SpotToSpotConsolidation=true")
 	d := definitions{t: t, l: l}
 	says := func(name string) {
 		for _, field := range []string{"spec.disruption.consolidationPolicy", "spec.disruption.budgets[].schedule"} {
