@@ -16,7 +16,7 @@ func TestMigrationLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lack := range migration.Lacking() {
-		if !strings.Contains(string(page), "\n"+lack.String()+" "+notYet+" |") {
+		if !strings.Contains(string(page), "\n"+lack.String()+" "+notYet) {
 			t.Errorf("%s does not say %q of %s", compatibilityPage, notYet, lack)
 		}
 	}

@@ -169,7 +169,7 @@ func judgeProgramArch(d *desk) []Finding {
 		if sights := d.of(c.Name, OtherArch); len(sights) > 0 {
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].instance.Type).
 				with(lines(sights)...).explaining(OtherArch, ScriptFailed).
-				mend(d.anew(c.Name, "kubectl edit ec2nodeclass "+c.Name+"   # in spec.userData fetch programs for $(uname -m), or narrow "+labelArch+" in the NodePool")...))
+				mend("kubectl edit ec2nodeclass "+c.Name+"   # in spec.userData fetch programs for $(uname -m), or narrow "+labelArch+" in the NodePool"))
 		}
 	}
 	return out

@@ -97,25 +97,9 @@ func (d *desk) judgeSymptom(s symptom) []Finding {
 			fix = fmt.Sprintf(fix+"%[4]s", class, d.Name, d.Region, "")
 		}
 		out = append(out, broken(subject, Likely, "%s", s.text).with(lines(d.of(g.instance.Class, s.signs...))...).explaining(s.signs...).
-			explaining(NodeadmFailed, ScriptFailed).explaining(s.follow()...).mend(d.anew(g.instance.Class, fix)...))
+			explaining(NodeadmFailed, ScriptFailed).explaining(s.follow()...).mend(fix))
 	}
 	return out
-}
-
-// anew adds to a fix that changes an EC2NodeClass what is to be done with the NodeClaims that were launched before: they would be
-// waited for until their time is out.
-func (d *desk) anew(class string, fix ...string) []string {
-	const most = 20
-	var names []string
-	for _, c := range d.Claims.Value {
-		if c.Class == class && class != "" && !c.Deleting && condition(c.Conditions, "Launched").Status == "True" && condition(c.Conditions, "Registered").Status != "True" {
-			names = append(names, c.Name)
-		}
-	}
-	if len(names) == 0 {
-		return fix
-	}
-	return append(fix, "kubectl delete nodeclaim "+strings.Join(names[:min(most, len(names))], " ")+"   # launched as it was before: others are bought in their place")
 }
 
 // judgeEndpointSetting: a setting outlives the cluster that it was made for.
@@ -178,11 +162,11 @@ func judgeFamily(d *desk) []Finding {
 				certainty = Certain
 			}
 			out = append(out, broken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
-				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(d.anew(c.Name, fix(family))...))
+				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(fix(family)))
 		case len(sights) > 0:
 			out = append(out, broken(subject, Likely, "its image does not understand the user data of AMI family %s", orElse(c.Family, "that it has")).
 				with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).
-				mend(d.anew(c.Name, "kubectl edit ec2nodeclass "+c.Name+"   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself")...))
+				mend("kubectl edit ec2nodeclass "+c.Name+"   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself"))
 		}
 	}
 	return out

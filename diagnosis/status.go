@@ -46,7 +46,7 @@ func judgeMetadata(d *desk) []Finding {
 		out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its instances cannot read their metadata, and so have no user data, no name and no credentials: the endpoint is switched off").
 			with(d.Classes.Source+": spec.metadataOptions.httpEndpoint: disabled").with(lines(d.of(c.Name, NoMetadata))...).
 			explaining(NoMetadata, NoCredentials, NodeadmFailed, ScriptFailed).
-			mend(d.anew(c.Name, fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"metadataOptions":{"httpEndpoint":"enabled"}}}'`, c.Name))...))
+			mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"metadataOptions":{"httpEndpoint":"enabled"}}}'`, c.Name)))
 	}
 	return out
 }
