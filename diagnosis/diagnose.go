@@ -121,7 +121,7 @@ func newDesk(e Evidence) *desk {
 	}
 	for _, i := range e.Instances.Value {
 		node, isNode := d.joined[i.ID]
-		if !i.runs() || isNode && node.Ready {
+		if !i.runs() || isNode && node.Ready || d.isOthers(i) {
 			continue
 		}
 		for _, r := range Read(i.Console.Value) {
@@ -129,6 +129,18 @@ func newDesk(e Evidence) *desk {
 		}
 	}
 	return d
+}
+
+// isOthers reports whether the instance is another cluster's of our name, so that what fails on it is not ours to judge: it carries
+// another UID, or none, as Karpenter's do, and a NodeClaim's name that is not known here.
+func (d *desk) isOthers(i Instance) bool {
+	switch {
+	case i.UID != "":
+		return d.Home.Known() && i.UID != d.Home.Value.UID
+	case i.Claim != "":
+		return d.Claims.Known() && !slices.ContainsFunc(d.Claims.Value, func(c Claim) bool { return c.Name == i.Claim })
+	}
+	return false
 }
 
 // has reports whether any console shows the sign.
@@ -154,7 +166,7 @@ func (d *desk) consoles() (Finding, bool) {
 		return gap, true
 	}
 	for _, i := range d.Instances.Value {
-		if _, isNode := d.joined[i.ID]; i.runs() && !isNode && i.Console.Value == "" && (i.Console.Is(Denied) || i.Console.Is(Failed)) {
+		if _, isNode := d.joined[i.ID]; i.runs() && !isNode && !d.isOthers(i) && i.Console.Value == "" && (i.Console.Is(Denied) || i.Console.Is(Failed)) {
 			return i.Console.gap("the console of instance " + i.ID)
 		}
 	}

@@ -223,3 +223,23 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// TestOthersConsoles: what fails on an instance of another cluster of our name is not a finding here.
+func TestOthersConsoles(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Instance){
+		"of another UID": func(i *Instance) { i.UID = "uid-2" },
+		"of Karpenter's": func(i *Instance) { i.UID, i.Claim = "", "theirs-1" },
+	} {
+		s := &situation{healthy()}
+		s.says(`kubelet[1893]: err="x509: certificate signed by unknown authority"`)
+		s.e.Claims.Value = s.e.Claims.Value[:1]
+		if fixOf(s, "BOOT-2") == "" {
+			t.Fatal("what our own instance says is no finding")
+		}
+		change(&s.e.Instances.Value[1])
+		if fix := fixOf(s, "BOOT-2"); fix != "" {
+			t.Errorf("%s: %s", name, fix)
+		}
+	}
+}

@@ -21,6 +21,7 @@ import (
 // all. joiner doctor --fix shows the change, makes none without a terminal, says which permission is missing where one is, and with the
 // rights for it mends what it found: the pods run, and other people's rows of aws-auth stand as they stood.
 func TestDoctorMends(t *testing.T) {
+	t.Parallel()
 	for mode, check := range map[string]string{world.AuthAPI: "AUTH-1", world.AuthConfigMap: "AUTH-3"} {
 		t.Run(mode, func(t *testing.T) { doctorMends(t, beside(t, lab.Options{AuthMode: mode}), check) })
 	}
@@ -42,7 +43,7 @@ func doctorMends(t *testing.T, l *lab.Lab, check string) {
 		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)
-		return err == nil && first.Check == check && len(bought(l, name)) > 0, err
+		return err == nil && first.Check == check, err
 	})
 
 	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)

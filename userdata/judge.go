@@ -204,7 +204,7 @@ func (r *reader) judgeArch() {
 			return slices.ContainsFunc(architectures[arch], func(name string) bool { return strings.Contains(strings.ToLower(code), name) })
 		}
 		if has(other) && !has(r.in.Arch) {
-			r.problem(OtherArch, Possible, JoinsAmiss, Spot{Line: n}, "it names something of %s, and the image is of %s, which cannot run it", other, r.in.Arch).
+			r.problem(OtherArch, Likely, JoinsAmiss, Spot{Line: n}, "it names something of %s, and the image is of %s, which cannot run it", other, r.in.Arch).
 				with("take what uname -m says", "")
 			return
 		}

@@ -1,0 +1,167 @@
+package lab_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestCaseSameName is case-3, as people see it: another cluster of the account buys under our name. The controller says so and who it is
+// on its NodePools, joiner doctor in its first lines, and what is the other's stays as it is. A controller that is set to the name of
+// another cluster changes nothing, and both say so. That two controllers of one name leave each other alone for good is shown by TestNamesakes.
+func TestCaseSameName(t *testing.T) {
+	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
+	l := beside(t, lab.Options{})
+	joiner := program(t)
+	theirs, karpenters := buyAs(t, l, otherUID), buyAs(t, l, "")
+	before := tagsOf(l, theirs, karpenters)
+	running := restart(t, l)
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
+		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
+	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	toldPool(t, l, name, "NamesakeSeen", "its uid is "+otherUID, theirs)
+	toldPool(t, l, name, "NamesakeSeen", "Karpenter may have our name", karpenters)
+
+	printed, code, err := l.Doctor(t.Context(), joiner)
+	t.Log("\n" + printed)
+	firstLines(t, printed, "ID-3 suspicious, certain", "another cluster goes by the name "+l.Cluster, otherUID)
+	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
+		t.Errorf("it ends with %d, %v, or does not say what to do", code, err)
+	}
+	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) || !strings.Contains(text, "joiner_namesake_instances 1") {
+		t.Error("the metrics do not say that the issuer proves the name, or that there is a namesake")
+	}
+
+	refusesForeignName(t, l, joiner, name)
+	if after := tagsOf(l, theirs, karpenters); !maps.EqualFunc(before, after, maps.Equal) {
+		t.Errorf("what is others' was changed: %v, now %v", before, after)
+	}
+}
+
+// refusesForeignName starts a controller that is set to the name of another cluster of the account.
+func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
+	t.Helper()
+	const other = "other"
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("of the other cluster")})
+		if _, err := w.Region(l.Account, l.Region).CreateCluster(now, world.Cluster{
+			Name: other, Version: "1.36", Endpoint: "https://0123456789ABCDEF.gr7." + l.Region + ".eks.amazonaws.com", CA: base64.StdEncoding.EncodeToString(ca),
+			Issuer: "https://oidc.eks." + l.Region + ".amazonaws.com/id/0123456789ABCDEF", AuthMode: world.AuthBoth, RoleARN: l.RoleARN("eksClusterRole"), VPCID: l.Estate.VPC.ID,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	_, err := iam.NewFromConfig(l.AWS()).PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{
+		RoleName: aws.String(lab.ControllerRole), PolicyName: aws.String("LookAtOther"),
+		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks:DescribeCluster","Resource":"*"}]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.RunController(t.Context(), joiner, "DISABLE_LEADER_ELECTION=true", "CLUSTER_NAME="+other)
+	if err == nil {
+		c.Kill()
+		t.Fatal("a controller with another cluster's name runs")
+	}
+	for _, want := range []string{`EKS cluster "other" in us-east-1 is not the cluster at https://`, "so nothing is changed", "correct --cluster-name (CLUSTER_NAME)"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it ends with %v, which does not say %q", err, want)
+		}
+	}
+	toldPool(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
+	printed, code := ownersDoctor(t, l, joiner, "--cluster-name", other)
+	t.Log("\n" + printed)
+	firstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster that Kubernetes answered for")
+	if code != 1 || !strings.Contains(printed, "settings.clusterName (CLUSTER_NAME)") {
+		t.Errorf("it ends with %d, or does not say what to set", code)
+	}
+}
+
+// buyAs launches an instance that carries our cluster's name as another controller writes it: with a UID of its cluster, or without.
+func buyAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
+	t.Helper()
+	tags := map[string]string{"eks:eks-cluster-name": l.Cluster, "kubernetes.io/cluster/" + l.Cluster: "owned",
+		"karpenter.sh/nodepool": "theirs", "karpenter.sh/nodeclaim": "theirs-1", "karpenter.k8s.aws/ec2nodeclass": "theirs"}
+	if uid != "" {
+		tags["joiner.sh/cluster-uid"] = uid
+	}
+	var list []ec2types.Tag
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, ec2types.Tag{Key: &k, Value: aws.String(tags[k])})
+	}
+	image := al2023(t, l)
+	out, err := ec2.NewFromConfig(l.AWS()).RunInstances(t.Context(), &ec2.RunInstancesInput{
+		ImageId: &image, InstanceType: ec2types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		SubnetId: &l.Estate.PrivateSubnets[0].ID, SecurityGroupIds: []string{l.Estate.NodeGroup.ID},
+		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeInstance, Tags: list}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.Instances[0].InstanceId
+}
+
+// tagsOf are the tags of instances that live.
+func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, i := range l.Instances() {
+		if i.Alive() && slices.Contains(ids, i.ID) {
+			out[i.ID] = maps.Clone(i.Tags)
+		}
+	}
+	return out
+}
+
+// toldPool waits for an event on a NodePool whose message has some words.
+func toldPool(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
+	t.Helper()
+	within(t, l, time.Minute, "the event "+reason+" on NodePool "+pool, func(ctx context.Context) (bool, error) {
+		events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			lacks := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Message, w) })
+			return e.Reason == reason && e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool && !lacks
+		}), nil
+	})
+}
+
+// metricsOf is what a controller tells Prometheus now.
+func metricsOf(t *testing.T, c *lab.Controller) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Metrics, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
