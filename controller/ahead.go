@@ -31,8 +31,8 @@ const (
 func (d *Diagnoses) ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	print, seen := d.report.classes[class.Name]
-	if seen && print == fingerprint(class) {
+	looked, seen := d.report.classes[class.Name]
+	if seen && looked == fingerprint(class) {
 		return d.report.ahead[class.Name], true, true
 	}
 	key := fmt.Sprint(class.UID, " ", class.Generation)
@@ -54,28 +54,33 @@ func (n *NodeClasses) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, 
 	}
 	now := n.Diagnoses.Now.now()
 	findings, known, isOver := n.Diagnoses.ahead(class, now)
-	conditions := class.StatusConditions()
 	enforces := f.preflight.mode == awsv1.PreflightEnforce && f.problem.reason == ""
-	if !known {
-		said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
-		switch {
-		case ok && enforces && said.Status == metav1.ConditionFalse && isOfCheck(said) && said.ObservedGeneration == class.Generation:
-			f.problem = problem{said.Reason, said.Message} // as before, until there is a report
-		case enforces && !isOver && !conditions.IsReady():
-			f.pending = true
-		}
+	switch {
+	case !known && enforces:
+		f.await(class, isOver)
 		return
-	}
-	if len(findings) == 0 {
+	case !known || len(findings) == 0:
 		return
 	}
 	f.preflight.ahead = findings
 	since := now
-	if told, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && told.Reason == reasonOfCheck(findings[0].Check) {
+	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok && told.Reason == reasonOfCheck(findings[0].Check) {
 		since = told.LastTransitionTime.Time
 	}
 	if enforces && !n.isDisproved(ctx, class.Name, since, now) {
 		f.problem = problem{reasonOfCheck(findings[0].Check), sentence(findings[0])}
+	}
+}
+
+// await leaves a class without a report as it was, or has it wait for one.
+func (f *foundClass) await(class *awsv1.EC2NodeClass, isOver bool) {
+	conditions := class.StatusConditions()
+	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
+	switch {
+	case ok && said.Status == metav1.ConditionFalse && isOfCheck(said) && said.ObservedGeneration == class.Generation:
+		f.problem = problem{said.Reason, said.Message}
+	case !isOver && !conditions.IsReady():
+		f.pending = true
 	}
 }
 

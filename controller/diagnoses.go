@@ -239,8 +239,8 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 	d.report = r
 	clear(d.waiting)
 	d.mu.Unlock()
-	for name, print := range seen.classes {
-		if before.classes[name] != print || allOf(before.ahead[name]) != allOf(r.ahead[name]) {
+	for name, looked := range seen.classes {
+		if before.classes[name] != looked || allOf(before.ahead[name]) != allOf(r.ahead[name]) {
 			d.wake(&d.woken, &awsv1.EC2NodeClass{}, name)
 		}
 	}

@@ -87,19 +87,24 @@ func (s *Statics) visit(ctx context.Context, name string) (time.Time, error) {
 	if until, _ := s.Holds.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
 		return now.Add(notReadyEvery), nil
 	}
-	if missing > 1 && s.Holds.isCanaryDue(now, name) {
-		missing = 1
-	}
-	if missing > 0 {
-		s.Holds.Sent(now, name)
-	}
-	if err := s.recruit(ctx, name, missing); err != nil {
+	if err := s.recruit(ctx, name, s.sent(now, name, missing)); err != nil {
 		return time.Time{}, err
 	}
 	if isLimited {
 		return now.Add(limitedEvery), nil
 	}
 	return now.Add(staticEvery), nil
+}
+
+// sent notes that nodes of the pool are bought, and returns how many: one, where it is to show that they join again.
+func (s *Statics) sent(now time.Time, pool string, missing int) int {
+	if missing > 1 && s.Holds.isCanaryDue(now, pool) {
+		missing = 1
+	}
+	if missing > 0 {
+		s.Holds.Sent(now, pool)
+	}
+	return missing
 }
 
 // isKept reports whether a pool is one that this loop looks after.

@@ -73,7 +73,7 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 func (p Pool) loosen(requirement string) string {
 	m := p.Mend
 	if m == nil {
-		return fmt.Sprintf("kubectl edit nodepool %s   # loosen %s in spec.template.spec.requirements", p.Name, requirement)
+		return p.without(requirement)
 	}
 	path := fmt.Sprintf("/spec/template/spec/requirements/%d/", m.Index)
 	return fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"test","path":"%skey","value":"%s"},{"op":"add","path":"%svalues/-","value":"%s"}]'`,

@@ -77,6 +77,14 @@ func (m *migrants) add(o *unstructured.Unstructured) {
 		if d := (&apiextensionsv1.CustomResourceDefinition{}); m.decode(o, d) {
 			m.definitions[d.Name] = d
 		}
+	default:
+		m.addOurs(o, gvk.GroupKind())
+	}
+}
+
+// addOurs takes objects of Karpenter's API.
+func (m *migrants) addOurs(o *unstructured.Unstructured, kind schema.GroupKind) {
+	switch kind {
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}:
 		if p := (&karpv1.NodePool{}); m.decode(o, p) {
 			m.out.Pools = append(m.out.Pools, poolMigrant(p, judged(o, p.Status.Conditions)))

@@ -142,12 +142,7 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	if c.Spec.InstanceProfile != nil {
 		out.Profile = *c.Spec.InstanceProfile
 	}
-	if m := c.Spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
-		out.HopLimit = *m.HTTPPutResponseHopLimit
-	}
-	if m := c.Spec.MetadataOptions; m != nil && m.HTTPEndpoint != nil {
-		out.NoMetadata = *m.HTTPEndpoint == "disabled"
-	}
+	witnessMachine(&out, &c.Spec)
 	if c.Spec.UserData != nil {
 		out.DataBytes = len(*c.Spec.UserData)
 	}
@@ -165,18 +160,28 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	for _, g := range c.Status.SecurityGroups {
 		out.Groups = append(out.Groups, g.ID)
 	}
-	for _, m := range c.Spec.BlockDeviceMappings {
-		if m.EBS != nil && m.EBS.KMSKeyID != nil && !slices.Contains(out.Keys, *m.EBS.KMSKeyID) {
-			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
-		}
-		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(c.Spec.BlockDeviceMappings) == 1) {
-			out.RootGiB = int(m.EBS.VolumeSize.Value() >> 30)
-		}
-	}
 	for _, list := range [][]string{out.ImageIDs, out.Images, out.Subnets, out.Groups} {
 		slices.Sort(list)
 	}
 	return out
+}
+
+// witnessMachine fills in what the instances themselves are launched with.
+func witnessMachine(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
+	if m := spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
+		out.HopLimit = *m.HTTPPutResponseHopLimit
+	}
+	if m := spec.MetadataOptions; m != nil && m.HTTPEndpoint != nil {
+		out.NoMetadata = *m.HTTPEndpoint == "disabled"
+	}
+	for _, m := range spec.BlockDeviceMappings {
+		if m.EBS != nil && m.EBS.KMSKeyID != nil && !slices.Contains(out.Keys, *m.EBS.KMSKeyID) {
+			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
+		}
+		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(spec.BlockDeviceMappings) == 1) {
+			out.RootGiB = int(m.EBS.VolumeSize.Value() >> 30)
+		}
+	}
 }
 
 // ofCheck is the reason of conditions on which the controller says what a check has found: "AUTH_5".
