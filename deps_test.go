@@ -42,6 +42,7 @@ packing:             fork keys bound topology pending offers terrain bitmap capa
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
+consolidation:       capacity catalog cluster constraint packing packing/verify
 disruption:          capacity catalog cluster constraint packing
 drain:               cluster constraint
 diagnosis:

@@ -1,0 +1,36 @@
+package consolidation_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
+)
+
+// BenchmarkFind is one pass over fleets of which half of the pods have gone. The largest has a budget: five seconds and 500 MB.
+func BenchmarkFind(b *testing.B) {
+	for _, pods := range []int{6_000, 30_000, 120_000} {
+		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
+			d := dice(1)
+			in := fleet(b, []cluster.Pool{{Name: "general", NodeClass: "default"}}, mixedPods(pods, pods/200, &d), realMarket(b, 48, 64))
+			scaleDown(&in, 50, &d)
+			b.ReportMetric(float64(len(in.Snapshot.Nodes)), "nodes")
+			var out consolidation.Result
+			b.ReportAllocs()
+			for b.Loop() {
+				out = consolidation.Find(in)
+			}
+			moved, gone := 0, 0
+			for _, m := range out.Moves {
+				moved, gone = moved+m.Pods, gone+len(m.Nodes)
+			}
+			b.ReportMetric(100*float64(out.Saving)/float64(out.Price), "%saved")
+			b.ReportMetric(100*float64(out.Price-out.Target)/float64(out.Price), "%possible")
+			b.ReportMetric(float64(moved), "moved")
+			b.ReportMetric(float64(gone), "gone")
+			b.ReportMetric(float64(len(out.Moves)), "moves")
+			b.ReportMetric(float64(out.Trials), "trials")
+		})
+	}
+}

@@ -1,0 +1,20 @@
+// Package consolidation finds the nodes that money is saved by doing without.
+//
+// In: a snapshot of the cluster, the market, and which nodes may go, with what they cost and what moving their pods takes.
+// Out: moves: nodes to remove together, the machines that are bought in their place, where their pods go, and what it saves.
+// Never: a clock, a budget, an API object; whoever acts on a move checks it again against newer state.
+//
+// # How Find works
+//
+// A trial is a plan (packing.Solve) for the snapshot as it would be if some nodes were leaving. It falls apart into moves: a node
+// whose pods all fit onto nodes that stay is a move by itself, and nodes whose pods share machines that are bought are one. A move
+// is worth it if what it saves, as a share of the price of all nodes, is more than a little of what it moves, as a share of all
+// pods (weigh). Moves that are not are left out of the trial.
+//
+// The first trial lets every node go. What its machines cost is what the pods of each node are worth; what a node costs beyond
+// that is waste. Nodes with the most waste for the pods that they move come first. Of that order, trials take the first half, a
+// quarter and so on, and then look closer where most was saved (search). If nothing is found, the nodes are tried in small groups, which
+// are halved as long as something is saved (sift): so what one node alone can save is found too.
+//
+// The moves of the best trial are planned once more by themselves: nothing that a move relies on comes from one that was left out (settle).
+package consolidation

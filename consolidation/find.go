@@ -1,0 +1,209 @@
+package consolidation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
+)
+
+// How far Find looks.
+const (
+	steps     = 6  // halvings of the order of nodes
+	closer    = 4  // trials around the best of them
+	groupSize = 32 // nodes that are tried together when nothing was found
+	settles   = 4  // times that what is left of a trial is planned anew
+	leastGain = 0.0005
+)
+
+// Find returns the moves that save money. The same input gives the same moves.
+func Find(in Input) Result {
+	s := newScene(in)
+	out := Result{Price: s.price, Trials: s.made}
+	if len(s.candidates) == 0 || s.price == 0 {
+		return out
+	}
+	all := make([]bool, len(s.candidates))
+	for i := range all {
+		all[i] = true
+	}
+	fresh := s.try(all)
+	out.Target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
+	order, wasteful := s.order(fresh.plan)
+	best := s.search(fresh, order, wasteful)
+	if best.score < leastGain {
+		best = s.sift(order, best)
+	}
+	best = s.settle(best)
+	slices.SortFunc(best.moves, byWorth)
+	out.Moves, out.Trials = best.moves, s.made
+	for i := range best.moves {
+		out.Saving += best.moves[i].Saving
+	}
+	return out
+}
+
+// order returns the candidates, the most waste for its cost first, and how many of them waste anything.
+func (s *scene) order(fresh packing.Plan) (order []int, wasteful int) {
+	waste := make([]float64, len(s.candidates))
+	for i := range s.candidates {
+		waste[i] = s.candidates[i].Price.Dollars()
+	}
+	pods := map[string]*resident{}
+	for i := range s.pods {
+		pods[s.pods[i].pod.ID()] = &s.pods[i]
+	}
+	for i := range fresh.Machines {
+		m := &fresh.Machines[i]
+		total := 0.0
+		parts := make([]float64, len(m.Pods))
+		for n, id := range m.Pods {
+			if r := pods[id]; r != nil {
+				parts[n] = part(&r.pod, m)
+			}
+			total += parts[n]
+		}
+		for n, id := range m.Pods {
+			if r := pods[id]; r != nil && total > 0 {
+				waste[r.of] -= m.Price().Dollars() * parts[n] / total
+			}
+		}
+	}
+	order = make([]int, len(s.candidates))
+	for i := range order {
+		order[i] = i
+	}
+	value := func(c int) float64 { return waste[c] / (s.candidates[c].Cost + 1) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
+	for wasteful < len(order) && waste[order[wasteful]] > 0 {
+		wasteful++
+	}
+	return order, wasteful
+}
+
+// part is how much of what the machine's pods ask for the pod does: the mean over all resources but the number of pods,
+// which hardly ever runs out.
+func part(p *cluster.Pod, m *packing.Machine) float64 {
+	sum, n := 0.0, 0
+	for _, name := range m.Requests.Names() {
+		if total := m.Requests.Of(name); total > 0 && name != capacity.Pods {
+			sum += float64(p.Requests.Of(name)) / float64(total)
+			n++
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+// first returns the first n of the order as those who go.
+func (s *scene) first(order []int, n int) []bool {
+	gone := make([]bool, len(s.candidates))
+	for _, c := range order[:n] {
+		gone[c] = true
+	}
+	return gone
+}
+
+// search tries beginnings of the order of different lengths, and returns the best trial.
+func (s *scene) search(fresh trial, order []int, wasteful int) trial {
+	best, at := fresh, len(order)
+	try := func(n int) {
+		if n < 1 || n >= len(order) {
+			return
+		}
+		if t := s.try(s.first(order, n)); t.score > best.score {
+			best, at = t, n
+		}
+	}
+	n := wasteful
+	for range steps {
+		try(n)
+		n /= 2
+	}
+	gap := at / 4
+	for range closer / 2 {
+		center := at
+		try(center - gap)
+		try(center + gap)
+		gap /= 2
+	}
+	return best
+}
+
+// sift tries the nodes in groups, halves those that save too little for what they move, and returns what was found
+// in all of them together.
+func (s *scene) sift(order []int, best trial) trial {
+	found := map[string]bool{}
+	var look func(group []int)
+	look = func(group []int) {
+		t := s.try(s.first(group, len(group)))
+		for i := range t.moves {
+			for _, name := range t.moves[i].Nodes {
+				found[name] = true
+			}
+		}
+		if len(t.moves) == 0 && t.most > 0 && len(group) > 1 {
+			look(group[:len(group)/2])
+			look(group[len(group)/2:])
+		}
+	}
+	for group := range slices.Chunk(order, groupSize) {
+		look(group)
+	}
+	if len(found) == 0 {
+		return best
+	}
+	gone := make([]bool, len(s.candidates))
+	for name := range maps.Keys(found) {
+		gone[s.byNode[name]] = true
+	}
+	if t := s.try(gone); t.score > best.score {
+		return t
+	}
+	return best
+}
+
+// settle makes sure that the moves of a trial need none of those that were left out: the checker must accept the plan that is left. If
+// it does not, they are planned by themselves.
+func (s *scene) settle(t trial) trial {
+	for range settles {
+		if t.whole || len(t.moves) == 0 {
+			return t
+		}
+		gone := make([]bool, len(s.candidates))
+		for i := range t.moves {
+			for _, name := range t.moves[i].Nodes {
+				gone[s.byNode[name]] = true
+			}
+		}
+		if left := s.rest(t, gone); len(verify.Check(s.without(gone), s.in.Market, left)) == 0 {
+			return t
+		}
+		t = s.try(gone)
+	}
+	if !t.whole {
+		t.moves, t.score = nil, 0
+	}
+	return t
+}
+
+// rest is the plan of the trial for those who are gone.
+func (s *scene) rest(t trial, gone []bool) packing.Plan {
+	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
+	goes := func(id string) bool {
+		c, ok := s.byPod[id]
+		return !ok || gone[c]
+	}
+	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
+	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
+	for _, m := range t.plan.Machines {
+		if goes(m.Pods[0]) {
+			out.Machines = append(out.Machines, m)
+			out.Price += m.Price()
+		}
+	}
+	return out
+}

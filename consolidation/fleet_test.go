@@ -1,0 +1,142 @@
+package consolidation_test
+
+import (
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// dice is a small generator of numbers that are the same in every run.
+type dice uint64
+
+func (d *dice) roll(n int) int {
+	*d = *d*6364136223846793005 + 1442695040888963407
+	return int(uint64(*d) >> 33 % uint64(n))
+}
+
+// realMarket is the embedded table's, on demand and spot, of types of so many cores.
+func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
+	tb.Helper()
+	table, err := catalog.Embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all, err := table.Catalog("us-east-1", catalog.Settings{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all.Types = slices.DeleteFunc(all.Types, func(t catalog.Type) bool { return t.Capacity.CPU < leastCores*1000 || t.Capacity.CPU > mostCores*1000 })
+	return catalog.Market{"default": all}
+}
+
+// mixedPods are pods of that many deployments, all of different sizes.
+func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
+	out := make([]cluster.Pod, 0, pods)
+	for n := range deployments {
+		ask := capacity.Amounts{CPU: int64(50 * (1 + d.roll(40))), Memory: int64(64*(1+d.roll(80))) << 20, Pods: 1}
+		labels := constraint.Labels{"app": fmt.Sprint(n)}
+		for i := n; i < pods; i += deployments {
+			out = append(out, cluster.Pod{
+				Namespace: "default", Name: fmt.Sprintf("app-%04d-%05d", n, i), Requests: ask, Labels: labels, Owner: fmt.Sprint("ReplicaSet/app-", n),
+			})
+		}
+	}
+	return out
+}
+
+// fleet is a cluster in which the pods run on what was bought for them, with its prices.
+func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog.Market) consolidation.Input {
+	tb.Helper()
+	s := cluster.Snapshot{Pools: pools, Pods: pods}
+	plan := packing.Solve(s, market, packing.Usual)
+	if len(plan.Refusals) > 0 {
+		tb.Fatalf("%d pods have no place: %+v", len(plan.Refusals), plan.Refusals[0])
+	}
+	in := consolidation.Input{Snapshot: cluster.Snapshot{Pools: pools}, Market: market, Nodes: map[string]consolidation.Candidate{}}
+	byID := map[string]*cluster.Pod{}
+	for i := range pods {
+		byID[pods[i].ID()] = &pods[i]
+	}
+	for _, m := range plan.Machines {
+		n := nodeOf(tb, m, market)
+		for _, id := range m.Pods {
+			n.Pods = append(n.Pods, *byID[id])
+		}
+		settle(&n)
+		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
+		in.Nodes[n.Name] = consolidation.Candidate{Price: m.Price(), Cost: float64(len(n.Pods))}
+	}
+	slices.SortFunc(in.Snapshot.Nodes, func(a, b cluster.Node) int { return compare(a.Name, b.Name) })
+	return in
+}
+
+// nodeOf is the machine as a node, bought at its cheapest offering.
+func nodeOf(tb rapid.TB, m packing.Machine, market catalog.Market) cluster.Node {
+	tb.Helper()
+	types, c := market.Types(m.NodeClass, m.Pool), m.Offerings[0]
+	i, ok := slices.BinarySearchFunc(types, c.InstanceType, func(t catalog.Type, name string) int { return compare(t.Name, name) })
+	if !ok {
+		tb.Fatalf("no type %s", c.InstanceType)
+	}
+	labels := constraint.Labels{catalog.LabelZone: c.Zone, catalog.LabelCapacityType: c.CapacityType, "kubernetes.io/hostname": m.Name}
+	for _, all := range []constraint.Labels{types[i].Labels, m.Labels} {
+		for k, v := range all {
+			labels[k] = v
+		}
+	}
+	return cluster.Node{
+		Name: m.Name, Claim: m.Name, Pool: m.Pool, NodeClass: m.NodeClass, Labels: labels, Taints: m.Taints,
+		Capacity: types[i].Capacity, Allocatable: types[i].Allocatable, Joined: true, Initialized: true,
+	}
+}
+
+// settle counts the node's pods as what is asked of it, and as residents.
+func settle(n *cluster.Node) {
+	slices.SortFunc(n.Pods, func(a, b cluster.Pod) int { return compare(a.ID(), b.ID()) })
+	n.Requested, n.Residents = capacity.Amounts{}, nil
+	for i := range n.Pods {
+		p := &n.Pods[i]
+		n.Requested = n.Requested.Add(p.Requests)
+		at := slices.IndexFunc(n.Residents, func(r cluster.Resident) bool { return r.Labels["app"] == p.Labels["app"] })
+		if at < 0 {
+			kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
+			for _, term := range p.AntiAffinity {
+				if term.Weight == 0 {
+					kind.Avoids = append(kind.Avoids, term)
+				}
+			}
+			at, n.Residents = len(n.Residents), append(n.Residents, cluster.Resident{Kind: kind})
+		}
+		n.Residents[at].Count++
+	}
+}
+
+// scaleDown takes away about so many percent of all pods.
+func scaleDown(in *consolidation.Input, percent int, d *dice) {
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		n.Pods = slices.DeleteFunc(n.Pods, func(cluster.Pod) bool { return d.roll(100) < percent })
+		settle(n)
+		c := in.Nodes[n.Name]
+		c.Cost = float64(len(n.Pods))
+		in.Nodes[n.Name] = c
+	}
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

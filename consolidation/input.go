@@ -1,0 +1,65 @@
+package consolidation
+
+import (
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// Input is all that the moves rest on.
+type Input struct {
+	Snapshot cluster.Snapshot
+	Market   catalog.Market
+	// Nodes are those that may go, by the name of the cluster.Node. All others stay.
+	Nodes map[string]Candidate
+	// Rules are what pools ask of a move, by the pool's name; the zero value where there is none. A move of nodes of several
+	// pools must meet the rules of each.
+	Rules map[string]Rule
+	// SpotToSpot: spot instances may be replaced by other spot instances.
+	SpotToSpot bool
+}
+
+// Candidate is a node that may go.
+type Candidate struct {
+	Price catalog.Price // per hour; 0 where it is not known, and then the node goes only as a part of moves that save without it
+	// Cost is what it takes to move its pods, in moves of a usual pod: not negative. A node without pods has 0.
+	Cost float64
+}
+
+// Rule is what a pool asks of a move.
+type Rule struct {
+	LeastSaving catalog.Price // per hour
+	LeastShare  float64       // of the price of the nodes that go: 0.1 for ten percent
+	// LeastWorth is how large the move's share of the price of all candidates must be, beside its share of what moving all
+	// their pods would take. 0 is Usual; Karpenter's policy Balanced asks for 0.5.
+	LeastWorth float64
+}
+
+// Usual is what a move must be worth where its pool does not say: moving a tenth of the pods must save more than 0.2 % of the price.
+const Usual = 0.02
+
+// Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or
+// only some of them. Pods that are to lie evenly over zones, or near others, are the exception: all moves together keep those
+// rules, some of them may not, so each is looked at again when it is made.
+type Move struct {
+	Nodes []string // names of the cluster.Nodes that go, sorted
+	// Machines are bought first, each for less than it saves. They are as in packing.Plan, with other names: "<pool>-1".
+	Machines   []packing.Machine
+	Placements []packing.Placement // of pods of Nodes onto nodes that stay, sorted by pod
+
+	Pods   int           // that move
+	Cost   float64       // of moving them, as in Candidate
+	Price  catalog.Price // of Nodes
+	Saving catalog.Price // per hour, with each machine at its cheapest offering
+}
+
+// Result is what is worth doing, and what it was weighed against.
+type Result struct {
+	Moves []Move // the best saving for its cost first
+
+	Price  catalog.Price // of all candidates
+	Target catalog.Price // of the machines that would be bought if all candidates went
+	Saving catalog.Price // of all moves
+
+	Trials int // plans that were made
+}

@@ -1,0 +1,152 @@
+package consolidation_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// shop sells machines of so many cores, in one zone, each way at its price for a core.
+func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
+	var types []catalog.Type
+	for _, n := range cores {
+		name := fmt.Sprintf("any-%02d", n)
+		full := capacity.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
+		typ := catalog.Type{Name: name, Capacity: full, Allocatable: full,
+			Labels: constraint.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"}}
+		for way, price := range ways {
+			typ.Offerings = append(typ.Offerings, catalog.Offering{Zone: "a", CapacityType: way, Price: price * catalog.Price(n), Available: true})
+		}
+		types = append(types, typ.WithOfferings(typ.Offerings))
+	}
+	return catalog.Market{"default": {Types: types}}
+}
+
+// row is nodes of a type, each with pods of so many millicores.
+type row struct {
+	cores int64
+	way   string
+	price catalog.Price
+	pods  []int64
+}
+
+// rows makes a fleet of nodes n0, n1 and so on.
+func rows(market catalog.Market, all ...row) consolidation.Input {
+	in := consolidation.Input{Market: market, Nodes: map[string]consolidation.Candidate{},
+		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}}}
+	for i, r := range all {
+		full := capacity.Amounts{CPU: 1000 * r.cores, Memory: 4 * r.cores << 30, Pods: 30}
+		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default", Joined: true, Initialized: true,
+			Capacity: full, Allocatable: full, Labels: constraint.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a"}}
+		for k, ask := range r.pods {
+			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k), Requests: capacity.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
+		}
+		settle(&n)
+		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
+		in.Nodes[n.Name] = consolidation.Candidate{Price: r.price, Cost: float64(len(r.pods))}
+	}
+	return in
+}
+
+// TestRules: what may be moved, and what for.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
+	both := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Spot: cent / 2}
+	var many []int64
+	for n := range int64(30) {
+		many = append(many, n+1)
+	}
+	halves := []row{{4, catalog.OnDemand, 4 * cent, []int64{1500}}, {4, catalog.OnDemand, 4 * cent, []int64{1500}}}
+	for name, c := range map[string]struct {
+		in       consolidation.Input
+		change   func(*consolidation.Input)
+		goes     []string
+		machines int
+		saving   catalog.Price
+	}{
+		"two half-empty nodes are one":      {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
+		"an empty node goes":                {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
+		"a full node stays":                 {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
+		"a node that is too large":          {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"who may not go stays":              {in: rows(shop(onDemand, 4), halves...), change: func(in *consolidation.Input) { clear(in.Nodes) }},
+		"less than the pool asks":           {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
+		"as much as the pool asks":          {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
+		"a smaller share":                   {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
+		"more pods than it is worth":        {in: rows(shop(onDemand, 3, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
+		"on demand goes where spot is":      {in: rows(shop(both, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"spot stays where spot is cheaper":  {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
+		"spot goes where that is allowed":   {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
+		"few types to go to are too few":    {in: rows(shop(both, 1, 30), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
+		"spot is given back all the same":   {in: rows(shop(both, 4), row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
+		"a price that is not known is none": {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.change != nil {
+				c.change(&c.in)
+			}
+			out := consolidation.Find(c.in)
+			var goes []string
+			var machines []packing.Machine
+			for _, m := range out.Moves {
+				goes, machines = append(goes, m.Nodes...), append(machines, m.Machines...)
+			}
+			if !slices.Equal(goes, c.goes) || len(machines) != c.machines || out.Saving != c.saving {
+				t.Errorf("%v go for %d machines, which saves %s; want %v, %d, %s", goes, len(machines), out.Saving, c.goes, c.machines, c.saving)
+			}
+			for _, m := range machines {
+				types := map[string]bool{}
+				for _, o := range m.Offerings {
+					types[o.InstanceType] = true
+				}
+				if c.in.SpotToSpot && len(types) != 15 {
+					t.Errorf("of %d types may be what takes a spot instance's place, want 15", len(types))
+				}
+			}
+		})
+	}
+}
+
+func rule(r consolidation.Rule) func(*consolidation.Input) {
+	return func(in *consolidation.Input) { in.Rules = map[string]consolidation.Rule{"general": r} }
+}
+
+func spots(in *consolidation.Input) { in.SpotToSpot = true }
+
+// TestEndsNearTheBound: when nothing is worth moving any more, what runs costs little more than any plan for its pods must.
+func TestEndsNearTheBound(t *testing.T) {
+	t.Parallel()
+	d := dice(7)
+	market := realMarket(t, 16, 32)
+	in := fleet(t, []cluster.Pool{{Name: "general", NodeClass: "default"}}, mixedPods(2500, 50, &d), market)
+	scaleDown(&in, 50, &d)
+	for round := 0; ; round++ {
+		out := consolidation.Find(in)
+		if len(out.Moves) == 0 {
+			var pods []cluster.Pod
+			for _, n := range in.Snapshot.Nodes {
+				pods = append(pods, n.Pods...)
+			}
+			least := packing.Solve(cluster.Snapshot{Pools: in.Snapshot.Pools, Pods: pods}, market, packing.Usual).LowerBound
+			gap := float64(out.Price)/float64(least) - 1
+			t.Logf("after %d rounds %s is %.1f %% above the bound", round, out.Price, 100*gap)
+			if gap > 0.05 {
+				t.Errorf("%.1f %% above the bound", 100*gap)
+			}
+			return
+		}
+		if round == 8 {
+			t.Fatal("it does not come to rest")
+		}
+		in = done(t, in, out.Moves, round)
+	}
+}

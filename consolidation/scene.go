@@ -1,0 +1,145 @@
+package consolidation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// scene is the cluster, with what does not depend on who goes.
+type scene struct {
+	in         Input
+	candidates []candidate // sorted by name
+	pods       []resident  // of all candidates, sorted by ID
+	pools      map[string]int
+	byNode     map[string]int // into candidates
+	byPod      map[string]int // into candidates
+
+	price catalog.Price // of all candidates
+	cost  float64
+	alone packing.Plan // for the pods that wait, if nobody goes
+	made  int          // plans
+}
+
+// candidate is a node that may go.
+type candidate struct {
+	Candidate
+	at   int // into Snapshot.Nodes
+	node *cluster.Node
+	gone cluster.Node // as it would be
+}
+
+// resident is a pod of a candidate.
+type resident struct {
+	pod cluster.Pod // as it would be: in need of a place
+	of  int         // into candidates
+}
+
+func newScene(in Input) *scene {
+	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}}
+	for i := range in.Snapshot.Pools {
+		s.pools[in.Snapshot.Pools[i].Name] = i
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		c, ok := in.Nodes[n.Name]
+		if !ok || n.Leaving || n.Claim == "" || !n.Initialized {
+			continue
+		}
+		c.Cost, c.Price = max(c.Cost, 0), max(c.Price, 0)
+		s.candidates = append(s.candidates, candidate{Candidate: c, at: i, node: n, gone: leaving(n)})
+	}
+	slices.SortFunc(s.candidates, func(a, b candidate) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	for i := range s.candidates {
+		c := &s.candidates[i]
+		s.byNode[c.node.Name] = i
+		s.price += c.Price
+		s.cost += c.Cost
+		for _, p := range c.node.Pods {
+			p.Node = c.node.Name
+			s.pods = append(s.pods, resident{p, i})
+			s.byPod[p.ID()] = i
+		}
+	}
+	slices.SortFunc(s.pods, func(a, b resident) int { return byID(a.pod, b.pod) })
+	s.alone = s.solve(in.Snapshot)
+	return s
+}
+
+func byID(a, b cluster.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// solve counts the plans that are made.
+func (s *scene) solve(snapshot cluster.Snapshot) packing.Plan {
+	s.made++
+	return packing.Solve(snapshot, s.in.Market, packing.Usual)
+}
+
+// leaving returns the node as it is when its pods are to go elsewhere.
+func leaving(n *cluster.Node) cluster.Node {
+	out := *n
+	out.Leaving, out.Pods = true, nil
+	out.Residents = slices.Clone(n.Residents)
+	for i := range n.Pods {
+		p := &n.Pods[i]
+		out.Requested = out.Requested.Sub(p.Requests)
+		at := slices.IndexFunc(out.Residents, func(r cluster.Resident) bool { return r.Count > 0 && isOne(r.Kind, p) })
+		if at >= 0 {
+			out.Residents[at].Count--
+		}
+	}
+	out.Residents = slices.DeleteFunc(out.Residents, func(r cluster.Resident) bool { return r.Count <= 0 })
+	return out
+}
+
+// isOne reports whether the pod is of the kind.
+func isOne(k *cluster.Kind, p *cluster.Pod) bool {
+	if k.Ending || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
+		return false
+	}
+	avoids := 0
+	for i := range p.AntiAffinity {
+		if p.AntiAffinity[i].Weight == 0 {
+			avoids++
+		}
+	}
+	return avoids == len(k.Avoids)
+}
+
+// without returns the snapshot as it would be if those candidates were leaving; gone has one entry for each candidate.
+func (s *scene) without(gone []bool) cluster.Snapshot {
+	out := s.in.Snapshot
+	out.Nodes, out.Pools = slices.Clone(out.Nodes), slices.Clone(out.Pools)
+	for i, is := range gone {
+		if !is {
+			continue
+		}
+		c := &s.candidates[i]
+		out.Nodes[c.at] = c.gone
+		if at, ok := s.pools[c.node.Pool]; ok {
+			p := &out.Pools[at]
+			p.Usage, p.Nodes = p.Usage.Sub(c.node.Capacity).Max(capacity.Amounts{}), max(p.Nodes-1, 0)
+		}
+	}
+	pods := make([]cluster.Pod, 0, len(out.Pods)+len(s.pods))
+	waiting := out.Pods
+	for i := range s.pods {
+		r := &s.pods[i]
+		if !gone[r.of] {
+			continue
+		}
+		for len(waiting) > 0 && byID(waiting[0], r.pod) < 0 {
+			pods, waiting = append(pods, waiting[0]), waiting[1:]
+		}
+		pods = append(pods, r.pod)
+	}
+	out.Pods = append(pods, waiting...)
+	return out
+}

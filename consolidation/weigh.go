@@ -1,0 +1,144 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// spotVariety is how many instance types a spot instance must be replaced by one of, so that spot instances do not chase the
+// cheapest type, which is soon interrupted. The figure is Karpenter's.
+const spotVariety = 15
+
+// weigh decides whether a move is worth it, keeps of its machines' offerings those that save, and returns the move's part of the
+// score.
+func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
+	if m.Saving <= 0 || s.price == 0 {
+		return 0, false
+	}
+	for _, name := range m.Nodes {
+		if stuck[s.byNode[name]] {
+			return 0, false
+		}
+	}
+	if !s.isWorth(m) || !s.keepCheaper(m) {
+		return 0, false
+	}
+	return s.share(m.Saving) - Usual*s.effort(m.Cost), true
+}
+
+// share is the amount's share of the price of all candidates.
+func (s *scene) share(p catalog.Price) float64 { return float64(p) / float64(s.price) }
+
+// effort is the cost's share of that of all candidates. Where nobody has pods it is none.
+func (s *scene) effort(cost float64) float64 {
+	if s.cost == 0 {
+		return 0
+	}
+	return cost / s.cost
+}
+
+// isWorth holds the move to the rules of the pools of its nodes.
+func (s *scene) isWorth(m *Move) bool {
+	for _, name := range m.Nodes {
+		rule := s.in.Rules[s.candidates[s.byNode[name]].node.Pool]
+		least := rule.LeastWorth
+		if least <= 0 {
+			least = Usual
+		}
+		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || s.share(m.Saving) < least*s.effort(m.Cost) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepCheaper drops the offerings with which the move might not save: what is saved is shared out, so that it saves whichever
+// each machine gets. It reports whether each machine keeps enough.
+func (s *scene) keepCheaper(m *Move) bool {
+	spot := s.isSpot(m)
+	for i := range m.Machines {
+		machine := &m.Machines[i]
+		limit := machine.Price() + m.Saving/catalog.Price(len(m.Machines))
+		kept := slices.DeleteFunc(slices.Clone(machine.Offerings), func(c packing.Choice) bool {
+			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !s.in.SpotToSpot
+		})
+		if spot && s.in.SpotToSpot {
+			if len(m.Nodes) == 1 && variety(kept) < spotVariety {
+				return false
+			}
+			kept = cheapest(kept, spotVariety)
+		}
+		if len(kept) == 0 || kept[0].Price > machine.Price() {
+			return false // it was the cheapest that made the saving
+		}
+		narrowed, ok := narrow(*machine, kept)
+		if !ok {
+			return false
+		}
+		*machine = narrowed
+	}
+	return true
+}
+
+// isSpot reports whether spot instances would be replaced by spot instances, and nothing else by anything.
+func (s *scene) isSpot(m *Move) bool {
+	for _, name := range m.Nodes {
+		if s.candidates[s.byNode[name]].node.Labels[catalog.LabelCapacityType] != catalog.Spot {
+			return false
+		}
+	}
+	return slices.ContainsFunc(m.Machines, func(p packing.Machine) bool {
+		return slices.ContainsFunc(p.Offerings, func(c packing.Choice) bool { return c.CapacityType == catalog.Spot })
+	})
+}
+
+// variety is how many instance types the choices are of.
+func variety(choices []packing.Choice) int {
+	types := map[string]bool{}
+	for i := range choices {
+		types[choices[i].InstanceType] = true
+	}
+	return len(types)
+}
+
+// cheapest returns the choices of the first so many types.
+func cheapest(choices []packing.Choice, types int) []packing.Choice {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
+		if !seen[c.InstanceType] && len(seen) == types {
+			return true
+		}
+		seen[c.InstanceType] = true
+		return false
+	})
+}
+
+// narrow returns the machine with those of its offerings only. It fails if they are too few for a minValues of its pool.
+func narrow(m packing.Machine, kept []packing.Choice) (packing.Machine, bool) {
+	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
+	for i := range kept {
+		values[catalog.LabelInstanceType][kept[i].InstanceType] = true
+		values[catalog.LabelZone][kept[i].Zone] = true
+		values[catalog.LabelCapacityType][kept[i].CapacityType] = true
+	}
+	whole := len(kept) == len(m.Offerings)
+	m.Offerings, m.Requirements = kept, slices.Clone(m.Requirements)
+	for i := range m.Requirements {
+		r := &m.Requirements[i]
+		left, ok := values[r.Key]
+		if !ok || r.Operator != constraint.In {
+			if !whole && r.MinValues > 0 {
+				return m, false // of how many values of other labels the types that are left are is not known here
+			}
+			continue
+		}
+		r.Values = slices.DeleteFunc(slices.Clone(r.Values), func(v string) bool { return !left[v] })
+		if len(r.Values) < r.MinValues {
+			return m, false
+		}
+	}
+	return m, true
+}
