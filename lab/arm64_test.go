@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
@@ -40,7 +41,7 @@ func armFaults() []armFault {
 
 // TestCaseARM64 is case-2: pools of t4g whose nodes never come. A pool of both architectures simply works; a label that no pool offers, a
 // requirement that leaves no type and an image of the other architecture are told before anything is launched, and mended by the fix as
-// it is printed.
+// it is printed; a program of the other architecture in user data is warned of.
 func TestCaseARM64(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
@@ -51,6 +52,24 @@ func TestCaseARM64(t *testing.T) {
 			return // what it has broken would be found again
 		}
 	}
+	t.Run("arm-program", func(t *testing.T) { programOfOther(t, l) })
+}
+
+// programOfOther has user data that fetches a program for amd64 alone: the class says so before anything is launched, as a warning.
+func programOfOther(t *testing.T, l *lab.Lab) {
+	const name = "arm-program"
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    #!/bin/bash\n    echo would fetch https://example.com/agent-linux-amd64"))
+	within(t, l, time.Minute, "the EC2NodeClass to warn of its user data", func(ctx context.Context) (bool, error) {
+		c := &awsv1.EC2NodeClass{}
+		if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
+			return false, err
+		}
+		said, _ := c.StatusConditions().Find(awsv1.ConditionPreflightPassed)
+		if said.Status != metav1.ConditionFalse || said.Reason != "OtherArchitecture" || !strings.Contains(said.Message, "line 2: it names something of amd64") {
+			return false, fmt.Errorf("PreflightPassed is %s, %s: %s", said.Status, said.Reason, said.Message)
+		}
+		return c.StatusConditions().IsReady(), nil
+	})
 }
 
 // mixedPool has pods of either architecture in one pool, each on an instance that got the image of its own.
