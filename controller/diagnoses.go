@@ -46,8 +46,11 @@ type Diagnoses struct {
 	late     chan event.GenericEvent // claims to be visited
 }
 
-// How often evidence is collected anew: while something is wrong, so that the end of it is seen soon; and while nothing is.
+// How often evidence is collected anew: while something is wrong, so that the end of it is seen soon, sooner while whoever was just told
+// may be mending it; and while nothing is.
 const (
+	againTold    = 5 * time.Second
+	justTold     = time.Minute
 	againSick    = 20 * time.Second
 	againHealthy = 10 * time.Minute
 	againAtLeast = 2 * time.Second // between two
@@ -60,6 +63,7 @@ const mostNews = 4096
 // report is what one collection of evidence came to.
 type report struct {
 	at       time.Time // when the asking began; zero: there is none yet
+	since    time.Time // since when what it found ahead of launches is the same
 	evidence diagnosis.Evidence
 	findings []diagnosis.Finding
 	ahead    map[string][]diagnosis.Finding // by class: what is certain without an instance
@@ -212,6 +216,8 @@ func (d *Diagnoses) isDue(now time.Time, seen muster) bool {
 		return true
 	case age >= againHealthy:
 		return true
+	case age >= againTold && len(d.report.ahead) > 0 && now.Sub(d.report.since) < justTold:
+		return true
 	case age >= againSick:
 		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
 	}
@@ -236,6 +242,10 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 	r := report{at: now, evidence: found, findings: diagnosis.Diagnose(found), ahead: diagnosis.Ahead(found), classes: seen.classes}
 	d.mu.Lock()
 	before := d.report
+	r.since = r.at
+	if maps.EqualFunc(before.ahead, r.ahead, func(a, b []diagnosis.Finding) bool { return allOf(a) == allOf(b) }) {
+		r.since = before.since
+	}
 	d.report = r
 	clear(d.waiting)
 	d.mu.Unlock()

@@ -207,10 +207,12 @@ func TestThousandLate(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.classes(t)
 		l.buy(t, 0, 1000)
-		time.Sleep(85 * time.Second)
-		l.look(t) // the class is looked at, and no claim is late
-		if calls, most := l.counts.reset(); calls == 0 || calls > 20 || most > 5 {
-			t.Errorf("%d calls before a claim is late, %d in one second", calls, most)
+		for _, wait := range []time.Duration{15 * time.Second, 70 * time.Second} {
+			time.Sleep(wait)
+			l.look(t) // the class is looked at, and no claim is late
+			if calls, most := l.counts.reset(); calls == 0 || calls > 22 || most > 5 {
+				t.Errorf("%d calls before a claim is late, %d in one second", calls, most)
+			}
 		}
 		if told := l.events.has("NodeClaim/" + string(kube.ReasonNotJoining)); told != "" {
 			t.Errorf("told before 90 s: %s", told)

@@ -45,7 +45,7 @@ func classFaults() []Fault {
 				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-al2023-x86_64-standard-1.30-*", Owner: "amazon"}}
 				return nil
 			}},
-		{Name: "class-of-other-name", What: "the NodePool names an EC2NodeClass that is not there", Check: "LAUNCH-9", Cause: "there is none of that name", Smoke: true, Break: func(_ context.Context, s *Scene) error {
+		{Name: "class-of-other-name", What: "the NodePool names an EC2NodeClass that is not there", Check: "LAUNCH-9", Cause: "there is none of that name", Break: func(_ context.Context, s *Scene) error {
 			s.Pool.Spec.Template.Spec.NodeClassRef.Name = "other-than-" + s.Name
 			return nil
 		}},

@@ -29,7 +29,7 @@ func launchFaults() []Fault {
 			Break: quota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
 		{Name: "spot-quota-used-up", What: "the account's quota of spot vCPUs is used up", Check: "LAUNCH-5", Cause: "quota of spot vCPUs is used up", NeedsPods: true, Alone: true,
 			Break: quota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
-		{Name: "organization-denies-fleets", What: "a service control policy denies ec2:CreateFleet", Check: "LAUNCH-4", Cause: noLaunch, Slow: true, Smoke: true,
+		{Name: "organization-denies-fleets", What: "a service control policy denies ec2:CreateFleet", Check: "LAUNCH-4", Cause: noLaunch, Slow: true,
 			Break: guardrail("ec2:CreateFleet")},
 		{Name: "organization-denies-instances", What: "a service control policy denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
 			Break: guardrail("ec2:RunInstances")},

@@ -18,7 +18,7 @@ func mappingFaults() []Fault {
 		return f
 	}
 	return append(entryFaults(),
-		mapOnly(Fault{Name: "row-missing", What: "CONFIG_MAP: aws-auth has no row for the node role", Cause: "aws-auth has no row for it", Smoke: true,
+		mapOnly(Fault{Name: "row-missing", What: "CONFIG_MAP: aws-auth has no row for the node role", Cause: "aws-auth has no row for it",
 			Break: func(_ context.Context, s *Scene) error { return s.role() }}),
 		mapOnly(Fault{Name: "row-without-nodes-group", What: "CONFIG_MAP: the row of the node role lacks the group system:nodes", Cause: "its groups lack system:nodes",
 			Break: badRow(group, "")}),
@@ -47,7 +47,7 @@ func mappingFaults() []Fault {
 				return errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux))
 			}}),
 		Fault{Name: "controller-role-mapped", What: "CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs", Check: "AUTH-5", Cause: "is the controller's own",
-			AuthMode: world.AuthConfigMap, Alone: true, Smoke: true, Break: controllerMapped},
+			AuthMode: world.AuthConfigMap, Alone: true, Break: controllerMapped},
 		Fault{Name: "controller-role-mapped-both", What: "API_AND_CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs", Check: "AUTH-5", Cause: "is the controller's own",
 			Alone: true, Break: controllerMapped},
 	)
@@ -63,7 +63,7 @@ func entryFaults() []Fault {
 			Break: func(_ context.Context, s *Scene) error { return s.role() }},
 		{Name: "role-not-mapped-api", What: "API: nothing maps the node role", Check: "AUTH-2", Cause: "the cluster has no access entry for it", AuthMode: world.AuthAPI,
 			Break: func(_ context.Context, s *Scene) error { return s.role() }},
-		{Name: "row-in-api-mode", What: "API: the node role is mapped in aws-auth, and the cluster does not read it", Check: "AUTH-1", Cause: "is mapped in aws-auth only", AuthMode: world.AuthAPI, Smoke: true,
+		{Name: "row-in-api-mode", What: "API: the node role is mapped in aws-auth, and the cluster does not read it", Check: "AUTH-1", Cause: "is mapped in aws-auth only", AuthMode: world.AuthAPI,
 			Break: badRow()},
 		{Name: "role-made-again", What: "the node role was deleted and made again, and its access entry is the old one's", Check: "AUTH-4", Cause: "stands for a role of that name that was deleted",
 			Break: roleMadeAgain},

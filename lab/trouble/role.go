@@ -129,7 +129,7 @@ func (s *Scene) age(role string) error {
 // roleFaults are of roles and instance profiles themselves.
 func roleFaults() []Fault {
 	return []Fault{
-		{Name: "class-has-controller-role", What: "the EC2NodeClass gives instances the controller's role", Check: "AUTH-5", Cause: "is the role of the controller's pods", Smoke: true,
+		{Name: "class-has-controller-role", What: "the EC2NodeClass gives instances the controller's role", Check: "AUTH-5", Cause: "is the role of the controller's pods",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = lab.ControllerRole
 				return nil
