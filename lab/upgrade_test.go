@@ -87,6 +87,7 @@ func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition)
 // upgrade upgrades to the chart of today, and checks that the definitions are brought and that nothing happens to any node.
 func (in *installation) upgrade(pool string) {
 	in.t.Helper()
+	in.calm(pool)
 	before, calls := in.fleetOf(pool), in.l.Emulator.Calls()
 	if len(before) < 5 || calls["ec2:CreateFleet"] == 0 {
 		in.t.Fatalf("only %d nodes: %v, by these calls: %v", len(before), before, calls)
@@ -152,6 +153,20 @@ func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
 	return sum, found
 }
 
+// ofOurs leaves out the taints by which Kubernetes itself says how a node is; they come and go.
+func ofOurs(taints []corev1.Taint) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
+}
+
+// calm waits until nothing is written any more that is written once a node has joined: the name of its instance is the last of it.
+func (in *installation) calm(pool string) {
+	in.t.Helper()
+	within(in.t, in.l, time.Minute, "all instances to be named after their Nodes", func(context.Context) (bool, error) {
+		all := bought(in.l, pool)
+		return len(all) > 0 && !slices.ContainsFunc(all, func(i world.Instance) bool { return i.Alive() && i.Tags["Name"] == "" }), nil
+	})
+}
+
 // fleetOf says of each node of a pool what an upgrade must leave as it is: claim, Node, instance, each by its own id, and whether it drifts.
 func (in *installation) fleetOf(pool string) map[string]string {
 	in.t.Helper()
@@ -168,7 +183,7 @@ func (in *installation) fleetOf(pool string) map[string]string {
 			in.t.Fatalf("claim %s has no instance %s", c.Name, c.Status.ProviderID)
 		}
 		out[c.Name] = fmt.Sprint(c.UID, " ", c.Status.ProviderID, " deleted: ", c.DeletionTimestamp != nil, ", drifts: ", c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted),
-			"; node ", node.Name, " ", node.UID, " ", node.Spec.ProviderID, " deleted: ", node.DeletionTimestamp != nil, " taints: ", node.Spec.Taints,
+			"; node ", node.Name, " ", node.UID, " ", node.Spec.ProviderID, " deleted: ", node.DeletionTimestamp != nil, " taints: ", ofOurs(node.Spec.Taints),
 			"; instance alive: ", instances[at].Alive())
 	}
 	for _, i := range instances {
