@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -173,7 +172,14 @@ func (l *lateRig) mapRole(t *testing.T) {
 	})
 }
 
+// pool visits the NodePool, and returns how its launches went.
 func (l *lateRig) pool(t *testing.T) metav1.Condition {
+	t.Helper()
+	return l.poolSays(t, karpv1.ConditionNodeRegistrationHealthy)
+}
+
+// poolSays visits the NodePool, and returns one of its conditions.
+func (l *lateRig) poolSays(t *testing.T, condition string) metav1.Condition {
 	t.Helper()
 	if _, err := l.Pools.Reconcile(t.Context(), named("apps")); err != nil {
 		t.Fatal(err)
@@ -182,7 +188,7 @@ func (l *lateRig) pool(t *testing.T) metav1.Condition {
 	if err := l.api.Get(t.Context(), named("apps").NamespacedName, pool); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	c, _ := pool.StatusConditions().Find(condition)
 	return c
 }
 
@@ -424,13 +430,7 @@ func (l *lateRig) refusal(t *testing.T) string {
 
 func (l *lateRig) poolReady(t *testing.T) metav1.Condition {
 	t.Helper()
-	l.pool(t)
-	pool := &karpv1.NodePool{}
-	if err := l.api.Get(context.Background(), named("apps").NamespacedName, pool); err != nil {
-		t.Fatal(err)
-	}
-	c, _ := pool.StatusConditions().Find(karpv1.ConditionNodeClassReady)
-	return c
+	return l.poolSays(t, karpv1.ConditionNodeClassReady)
 }
 
 // TestDisproved: what nodes do is believed over what was found.
