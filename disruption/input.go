@@ -20,15 +20,8 @@ type Input struct {
 
 	Policies map[string]Policy // by pool; a pool without one keeps all of its nodes
 	Records  map[string]Record // by node name; a node without one stays
+	Drifted  map[string]string // by node name: in what it differs from what it should be
 	Now      time.Time
-}
-
-// Policy is what a pool allows: spec.disruption of a NodePool.
-type Policy struct {
-	// After is how long pods must have left a node in peace; nil for never.
-	After *time.Duration
-	// Budgets bound how many nodes may be leaving at once. The tightest counts. None: no bound.
-	Budgets []Budget
 }
 
 // Budget bounds how many nodes of a pool may be leaving at once.
@@ -48,6 +41,15 @@ type Record struct {
 	Ready bool
 	// Keep says who asked to keep the node ("annotation karpenter.sh/do-not-disrupt", or a pod); empty for nobody.
 	Keep string
+	// Blocked says which of its pods may not leave now, and why; empty if all may.
+	Blocked string
+	// Eventual: its pods have a bounded time to leave, so what protects them does not keep it from being brought up to date.
+	Eventual bool
+	// Going: it is being removed or replaced already, though the snapshot may not show it. It uses up the budget.
+	Going bool
+	// Held is until when it is left alone because a move of it came to nothing, and why.
+	Held      time.Time
+	HeldCause string
 }
 
 // Reason is why a node is removed. The values are those of a NodePool's budgets.
@@ -55,7 +57,9 @@ type Reason string
 
 // The reasons.
 const (
-	Empty Reason = "Empty" // it runs nothing but what runs on every node
+	Empty         Reason = "Empty"         // it runs nothing but what runs on every node
+	Drifted       Reason = "Drifted"       // it is not as its pool and class say any more
+	Underutilized Reason = "Underutilized" // its pods cost less elsewhere
 	// Expired nodes go whatever the budgets say; these bound how many are replaced first. No budget can name it.
 	Expired Reason = "Expired"
 )
@@ -80,11 +84,18 @@ type Cause string
 
 // The causes.
 const (
-	Expected Cause = "PodsExpected" // pending pods are planned onto it
-	Kept     Cause = "DoNotDisrupt" // somebody asked to keep it
-	Never    Cause = "Never"        // the pool's consolidateAfter is Never
-	TooSoon  Cause = "TooSoon"      // consolidateAfter has not passed
-	Budgeted Cause = "Budget"       // as many nodes as allowed are leaving already
+	Expected Cause = "PodsExpected"  // pending pods are planned onto it
+	Kept     Cause = "DoNotDisrupt"  // somebody asked to keep it
+	Never    Cause = "Never"         // the pool's consolidateAfter is Never
+	TooSoon  Cause = "TooSoon"       // consolidateAfter has not passed
+	Budgeted Cause = "Budget"        // as many nodes as allowed are leaving already
+	Unready  Cause = "NotReady"      // the Node is not ready
+	Paused   Cause = "Paused"        // somebody has paused the pool, or all
+	OnlyIdle Cause = "WhenEmpty"     // the pool's policy lets only empty nodes go
+	TooYoung Cause = "TooYoung"      // the pool's minimum lifetime has not passed
+	Blocked  Cause = "Blocked"       // one of its pods may not leave now
+	Held     Cause = "Held"          // a move of it came to nothing a short while ago
+	Worth    Cause = "WorthItsPrice" // its pods would not cost less elsewhere, or not enough less
 )
 
 // Room is how many nodes of a pool may leave now for a reason.

@@ -17,7 +17,7 @@ func Propose(in Input) Proposal {
 	}
 	candidates := map[string][]cluster.Node{}
 	for _, n := range in.Snapshot.Nodes {
-		if !isEmpty(n) {
+		if !isEmpty(n) || in.Records[n.Name].Going {
 			continue
 		}
 		if stay, ok := in.mustStay(n, expected[n.Name]); ok {
@@ -60,6 +60,8 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	switch {
 	case expected:
 		return Stay{Node: n.Name, Cause: Expected}, true
+	case policy.Paused != "":
+		return Stay{Node: n.Name, Cause: Paused, Detail: policy.Paused}, true
 	case record.Keep != "":
 		return Stay{Node: n.Name, Cause: Kept, Detail: record.Keep}, true
 	case policy.After == nil:
@@ -97,7 +99,7 @@ func (in Input) room(pool string, policy Policy, reason Reason) (room int, tight
 			continue
 		}
 		total++
-		if n.Leaving || !in.Records[n.Name].Ready {
+		if r := in.Records[n.Name]; n.Leaving || r.Going || !r.Ready {
 			out++
 		}
 	}

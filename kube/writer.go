@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -46,6 +47,16 @@ const parallelWrites = 32
 // machine whose pool is gone, being deleted or has another node class by now
 // gets an error that WhatNext answers with Reread. One failure stops no other.
 func (w *Writer) CreateClaims(ctx context.Context, machines []packing.Machine) []Created {
+	return w.createAll(ctx, machines, nil)
+}
+
+// CreateReplacements is CreateClaims for machines that are to take the place of others: their claims bear the annotations from
+// the start.
+func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []Created {
+	return w.createAll(ctx, machines, annotations)
+}
+
+func (w *Writer) createAll(ctx context.Context, machines []packing.Machine, annotations map[string]string) []Created {
 	out := make([]Created, len(machines))
 	pools := map[string]poolRead{}
 	for i, m := range machines {
@@ -60,7 +71,7 @@ func (w *Writer) CreateClaims(ctx context.Context, machines []packing.Machine) [
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			out[i].Claim, out[i].Err = w.createClaim(ctx, out[i].Machine, pools[out[i].Machine.Pool])
+			out[i].Claim, out[i].Err = w.createClaim(ctx, out[i].Machine, pools[out[i].Machine.Pool], annotations)
 			out[i].At = w.now()
 		})
 	}
@@ -82,11 +93,14 @@ func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	return poolRead{pool, err}
 }
 
-func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRead) (*karpv1.NodeClaim, error) {
+func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRead, annotations map[string]string) (*karpv1.NodeClaim, error) {
 	if read.err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, read.err)
 	}
 	claim, err := ClaimFor(m, read.pool)
+	if err == nil {
+		maps.Copy(claim.Annotations, annotations)
+	}
 	return w.create(ctx, m.Pool, claim, err)
 }
 

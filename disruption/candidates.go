@@ -1,0 +1,140 @@
+package disruption
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// Candidates returns the names of the nodes that may go for the reason, Underutilized or Drifted, whatever the budgets say, and why
+// the others stay. Both are sorted by name. Nodes that are not ours, not fit for pods yet, leaving, or empty (Propose takes
+// those) are in neither; nor, for Drifted, are those that have not drifted.
+func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
+	expected := map[string]bool{}
+	for _, p := range in.Plan.Placements {
+		expected[p.Node] = true
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		policy, ok := in.Policies[n.Pool]
+		record, known := in.Records[n.Name]
+		if !ok || !known || n.Claim == "" || !n.Initialized || n.Leaving || record.Going {
+			continue
+		}
+		isDrifted := in.Drifted[n.Name] != ""
+		if reason == Drifted && !isDrifted || reason == Underutilized && len(n.Pods) == 0 {
+			continue
+		}
+		stay := in.protects(policy, record)
+		if stay.Cause == "" && reason == Underutilized {
+			stay = in.tooDear(n, policy, record, expected[n.Name])
+		}
+		if stay.Cause == "" && record.Blocked != "" && (reason == Underutilized || !record.Eventual) {
+			stay = Stay{Cause: Blocked, Detail: record.Blocked}
+		}
+		if stay.Cause == "" {
+			nodes = append(nodes, n.Name)
+			continue
+		}
+		stay.Node = n.Name
+		stays = append(stays, stay)
+	}
+	slices.Sort(nodes)
+	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })
+	return nodes, stays
+}
+
+// protects returns what keeps a node for whatever reason it were to go.
+func (in Input) protects(policy Policy, r Record) Stay {
+	switch {
+	case policy.Paused != "":
+		return Stay{Cause: Paused, Detail: policy.Paused}
+	case r.Keep != "":
+		return Stay{Cause: Kept, Detail: r.Keep}
+	case !r.Ready:
+		return Stay{Cause: Unready}
+	case in.Now.Before(r.Held):
+		return Stay{Cause: Held, Detail: r.HeldCause, Until: r.Held}
+	}
+	return Stay{}
+}
+
+// tooDear returns what keeps a node that is to go to save money.
+func (in Input) tooDear(n *cluster.Node, policy Policy, r Record, expected bool) Stay {
+	switch {
+	case policy.After == nil:
+		return Stay{Cause: Never}
+	case policy.Method == WhenEmpty:
+		return Stay{Cause: OnlyIdle}
+	case expected:
+		return Stay{Cause: Expected}
+	}
+	if old := n.Created.Add(policy.LeastLife); in.Now.Before(old) {
+		return Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: old}
+	}
+	if due := r.Quiet.Add(*policy.After); in.Now.Before(due) {
+		return Stay{Cause: TooSoon, Detail: policy.After.String(), Until: due}
+	}
+	return Stay{}
+}
+
+// Grant goes through wishes for nodes to go together for a reason, the best first, and returns the nodes that may go at once by
+// the budgets of all pools concerned, sorted; the others stay. Wishes that can be granted whole come first; what is left of the
+// budgets goes to the first nodes of the others.
+func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays []Stay, rooms []Room) {
+	g := grants{pools: map[string]string{}, left: map[string]int{}}
+	for i := range in.Snapshot.Nodes {
+		g.pools[in.Snapshot.Nodes[i].Name] = in.Snapshot.Nodes[i].Pool
+	}
+	tightest := map[string]string{}
+	for _, pool := range in.Snapshot.Pools {
+		if policy, ok := in.Policies[pool.Name]; ok {
+			room, by := in.room(pool.Name, policy, reason)
+			g.left[pool.Name], tightest[pool.Name] = room, by
+			rooms = append(rooms, Room{pool.Name, reason, room})
+		}
+	}
+	var later []string
+	for _, wish := range wishes {
+		if g.fits(wish) {
+			granted = append(granted, g.take(wish)...)
+		} else {
+			later = append(later, wish...)
+		}
+	}
+	for _, node := range later {
+		if g.fits([]string{node}) {
+			granted = append(granted, g.take([]string{node})...)
+			continue
+		}
+		stays = append(stays, Stay{Node: node, Cause: Budgeted, Detail: tightest[g.pools[node]]})
+	}
+	slices.Sort(granted)
+	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })
+	return granted, stays, rooms
+}
+
+// grants are what budgets have left.
+type grants struct {
+	pools map[string]string // by node
+	left  map[string]int    // by pool
+}
+
+func (g grants) fits(nodes []string) bool {
+	need := map[string]int{}
+	for _, node := range nodes {
+		pool := g.pools[node]
+		if need[pool]++; need[pool] > g.left[pool] {
+			return false
+		}
+	}
+	return true
+}
+
+func (g grants) take(nodes []string) []string {
+	for _, node := range nodes {
+		g.left[g.pools[node]]--
+	}
+	return nodes
+}
