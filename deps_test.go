@@ -30,6 +30,7 @@ bitmap:              constraint
 catalog:             capacity constraint
 cluster:             capacity constraint
 permit:
+schedule:
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 fork:
@@ -43,7 +44,7 @@ packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
 consolidation:       capacity catalog cluster constraint packing packing/verify
-disruption:          capacity catalog cluster constraint packing
+disruption:          schedule capacity catalog cluster constraint packing
 drain:               cluster constraint
 move:
 diagnosis:
@@ -87,6 +88,7 @@ grant:
 rights:
 metrics:             | github.com/prometheus
 controller:          capacity catalog cluster constraint packing lifecycle bootstrap consolidation disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap disruption drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world
