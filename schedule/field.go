@@ -1,0 +1,104 @@
+package schedule
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// field is one of the five columns of a cron line: what it is called, what it may hold, and the words that stand for numbers.
+type field struct {
+	name        string
+	least, most int
+	words       string // three letters each; the first stands for least. None: numbers only
+}
+
+func fields() [5]field {
+	return [5]field{
+		{name: "minute", least: 0, most: 59},
+		{name: "hour", least: 0, most: 23},
+		{name: "day of the month", least: 1, most: 31},
+		{name: "month", least: 1, most: 12, words: "janfebmaraprmayjunjulaugsepoctnovdec"},
+		{name: "day of the week", least: 0, most: 6, words: "sunmontuewedthufrisat"},
+	}
+}
+
+// set is the numbers that a column holds.
+type set struct {
+	bits uint64
+	// isAny: the column says that it does not matter, with * or ?. A step makes it matter.
+	isAny bool
+}
+
+func (s set) has(n int) bool { return s.bits&(1<<n) != 0 }
+
+// parse reads a column: "*", "5", "1-5", "*/15", "1,3,mon-fri/2".
+func (f field) parse(text string) (set, error) {
+	var out set
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "" {
+			continue
+		}
+		one, err := f.parseRange(part)
+		if err != nil {
+			return set{}, fmt.Errorf("%s %q: %w", f.name, text, err)
+		}
+		out.bits |= one.bits
+		out.isAny = out.isAny || one.isAny
+	}
+	if out.bits == 0 {
+		return set{}, fmt.Errorf("%s %q: it names nothing", f.name, text)
+	}
+	return out, nil
+}
+
+func (f field) parseRange(text string) (set, error) {
+	span, stride, hasStep := strings.Cut(text, "/")
+	first, last, isSpan := strings.Cut(span, "-")
+	out := set{isAny: first == "*" || first == "?"}
+	from, to, step := f.least, f.most, 1
+	var err error
+	if !out.isAny {
+		if from, err = f.number(first); err != nil {
+			return set{}, err
+		}
+		switch {
+		case isSpan:
+			if to, err = f.number(last); err != nil {
+				return set{}, err
+			}
+		case !hasStep: // "5/10" is from 5 on
+			to = from
+		}
+	}
+	if hasStep {
+		if step, err = strconv.Atoi(stride); err != nil || step < 1 {
+			return set{}, fmt.Errorf("the step %q is no whole number above 0", stride)
+		}
+		out.isAny = out.isAny && step == 1
+	}
+	if from > to {
+		return set{}, fmt.Errorf("%s begins after its end", span)
+	}
+	for n := from; n <= to; n += min(step, f.most+1) { // a step of more than all there is must not overflow
+		out.bits |= 1 << n
+	}
+	return out, nil
+}
+
+// number reads a number, or a word that stands for one.
+func (f field) number(text string) (int, error) {
+	if len(text) == 3 {
+		if at := strings.Index(f.words, strings.ToLower(text)); at >= 0 && at%3 == 0 {
+			return f.least + at/3, nil
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", text)
+	}
+	if n < f.least || n > f.most {
+		return 0, fmt.Errorf("%d is not from %d to %d", n, f.least, f.most)
+	}
+	return n, nil
+}

@@ -1,0 +1,145 @@
+// Package schedule reads cron lines and says when they hit, in UTC.
+//
+// In: a line of five columns, or @daily and the like; a time.
+// Out: the next hit; whether a window that opens with each hit is open, and when that changes.
+// Never: a time zone other than UTC, a column for seconds, or a search without an end.
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Schedule is a cron line that was read. The zero value never hits.
+type Schedule struct {
+	minutes, hours, days, months, weekdays set
+}
+
+// Parse reads a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; there is no 7), each a number, "*" or "?", a
+// range "1-5", with a step "*/15" or "5/15" (from 5 on), or several with commas between them. Months and days of the week may be words
+// of three letters. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for a line. A line that never
+// hits, as for 31 February, is an error.
+//
+// Where both days are given, one of them is enough, as cron has always had it.
+func Parse(line string) (Schedule, error) {
+	columns := strings.Fields(line)
+	if strings.HasPrefix(line, "@") {
+		full, err := nickname(line)
+		if err != nil {
+			return Schedule{}, err
+		}
+		columns = strings.Fields(full)
+	}
+	if len(columns) > 0 && (strings.HasPrefix(columns[0], "TZ=") || strings.HasPrefix(columns[0], "CRON_TZ=")) {
+		return Schedule{}, fmt.Errorf("schedule %q: the time zone is UTC and cannot be chosen", line)
+	}
+	if len(columns) != 5 {
+		return Schedule{}, fmt.Errorf("schedule %q: it has %d columns, and needs 5: minute, hour, day of the month, month, day of the week", line, len(columns))
+	}
+	var sets [5]set
+	for i, f := range fields() {
+		var err error
+		if sets[i], err = f.parse(columns[i]); err != nil {
+			return Schedule{}, fmt.Errorf("schedule %q: %w", line, err)
+		}
+	}
+	s := Schedule{sets[0], sets[1], sets[2], sets[3], sets[4]}
+	if s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Schedule{}, fmt.Errorf("schedule %q: there is no such day", line)
+	}
+	return s, nil
+}
+
+// nickname returns the line that a word stands for.
+func nickname(word string) (string, error) {
+	switch word {
+	case "@yearly", "@annually":
+		return "0 0 1 1 *", nil
+	case "@monthly":
+		return "0 0 1 * *", nil
+	case "@weekly":
+		return "0 0 * * 0", nil
+	case "@daily", "@midnight":
+		return "0 0 * * *", nil
+	case "@hourly":
+		return "0 * * * *", nil
+	}
+	return "", fmt.Errorf("schedule %q: use @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or five columns", word)
+}
+
+// farthest is in how many days from any day on every line hits that ever does: 29 February is up to eight years away.
+const farthest = 8*366 + 1
+
+// Next returns the first hit after t, to the minute and in UTC; zero if there is none, ever.
+func (s Schedule) Next(t time.Time) time.Time {
+	t = t.UTC()
+	year, month, day := t.Date()
+	from := t.Hour()*60 + t.Minute() + 1
+	for ahead := range farthest {
+		date := time.Date(year, month, day+ahead, 0, 0, 0, 0, time.UTC)
+		if s.hitsOn(date) {
+			if minute, ok := s.minuteOf(from); ok {
+				return date.Add(time.Duration(minute) * time.Minute)
+			}
+		}
+		from = 0
+	}
+	return time.Time{}
+}
+
+// hitsOn reports whether the day is one of the schedule's.
+func (s Schedule) hitsOn(date time.Time) bool {
+	if !s.months.has(int(date.Month())) {
+		return false
+	}
+	day, weekday := s.days.has(date.Day()), s.weekdays.has(int(date.Weekday()))
+	if s.days.isAny || s.weekdays.isAny {
+		return day && weekday
+	}
+	return day || weekday
+}
+
+// minuteOf returns the first minute of a day, from a minute of it on, that the schedule hits on its days.
+func (s Schedule) minuteOf(from int) (int, bool) {
+	for hour := from / 60; hour < 24; hour++ {
+		if !s.hours.has(hour) {
+			continue
+		}
+		first := 0
+		if hour == from/60 {
+			first = from % 60
+		}
+		for minute := first; minute < 60; minute++ {
+			if s.minutes.has(minute) {
+				return hour*60 + minute, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// mostHits bounds how far Active looks ahead.
+const mostHits = 200
+
+// Active reports whether now is within open of a hit: at the hit itself, and before open has passed since. Until is when to ask
+// again: when the window closes, where another does not open before that, or when the next one opens; zero for never. It may
+// be earlier where windows overlap for long, and is never later.
+func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
+	if open <= 0 {
+		return false, time.Time{}
+	}
+	hit := s.Next(now.Add(-open))
+	if hit.IsZero() || hit.After(now) {
+		return false, hit
+	}
+	for range mostHits {
+		until = hit.Add(open)
+		next := s.Next(hit)
+		if next.IsZero() || next.After(until) {
+			return true, until
+		}
+		hit = next
+	}
+	return true, until
+}

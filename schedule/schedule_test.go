@@ -1,0 +1,222 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const layout = "2006-01-02 15:04:05"
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	out, err := time.Parse(layout, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ line, after, want string }{
+		{"* * * * *", "2026-03-01 12:00:00", "2026-03-01 12:01:00"},
+		{"* * * * *", "2026-03-01 12:00:59", "2026-03-01 12:01:00"},
+		{"*/15 * * * *", "2026-03-01 12:45:00", "2026-03-01 13:00:00"},
+		{"5/20 * * * *", "2026-03-01 12:00:00", "2026-03-01 12:05:00"},
+		{"5/20 * * * *", "2026-03-01 12:45:00", "2026-03-01 13:05:00"},
+		{"0 9 * * mon-fri", "2026-02-27 09:00:00", "2026-03-02 09:00:00"}, // a Friday; then Monday
+		{"0 9 * * MON-fri/2", "2026-03-02 09:00:00", "2026-03-04 09:00:00"},
+		{"30 22 1,15 * ?", "2026-03-01 22:30:00", "2026-03-15 22:30:00"},
+		{"0 0 13 * fri", "2026-03-01 00:00:00", "2026-03-06 00:00:00"}, // either day is enough
+		{"0 0 */2 * 1", "2026-03-01 00:00:00", "2026-03-02 00:00:00"},  // a step makes the day matter
+		{"0 0 29 2 *", "2026-03-01 00:00:00", "2028-02-29 00:00:00"},
+		{"0 0 29 feb *", "2096-03-01 00:00:00", "2104-02-29 00:00:00"}, // 2100 is no leap year
+		{"0 0 31 2,4,6,dec *", "2026-03-01 00:00:00", "2026-12-31 00:00:00"},
+		{"59 23 31 12 *", "2026-12-31 23:59:00", "2027-12-31 23:59:00"},
+		{"@yearly", "2026-01-01 00:00:00", "2027-01-01 00:00:00"},
+		{"@annually", "2026-03-01 00:00:00", "2027-01-01 00:00:00"},
+		{"@monthly", "2026-03-01 00:00:00", "2026-04-01 00:00:00"},
+		{"@weekly", "2026-03-02 00:00:00", "2026-03-08 00:00:00"},
+		{"@daily", "2026-03-01 12:00:00", "2026-03-02 00:00:00"},
+		{"@midnight", "2026-03-01 12:00:00", "2026-03-02 00:00:00"},
+		{"@hourly", "2026-03-01 12:00:00", "2026-03-01 13:00:00"},
+	} {
+		s, err := Parse(c.line)
+		if err != nil {
+			t.Errorf("%s: %v", c.line, err)
+			continue
+		}
+		if got := s.Next(at(t, c.after)); got.Format(layout) != c.want {
+			t.Errorf("%s after %s hits at %s, want %s", c.line, c.after, got.Format(layout), c.want)
+		}
+	}
+}
+
+func TestZonesDoNotMatter(t *testing.T) {
+	t.Parallel()
+	s, err := Parse("0 9 * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := at(t, "2026-03-01 08:30:00").In(time.FixedZone("elsewhere", -11*3600))
+	if got := s.Next(now).Format(layout + " MST"); got != "2026-03-01 09:00:00 UTC" {
+		t.Errorf("hits at %s", got)
+	}
+}
+
+func TestNonsenseIsNamed(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"":                     "0 columns",
+		"* * * *":              "4 columns",
+		"0 * * * * *":          "6 columns",
+		"@every 1h":            "use @yearly",
+		"@dailyish":            "use @yearly",
+		"TZ=UTC 0 * * * *":     "time zone",
+		"CRON_TZ=UTC @daily":   "time zone",
+		"60 * * * *":           "minute \"60\": 60 is not from 0 to 59",
+		"* 24 * * *":           "hour",
+		"* * 0 * *":            "day of the month \"0\": 0 is not from 1 to 31",
+		"* * * 13 *":           "month",
+		"* * * * 7":            "day of the week \"7\": 7 is not from 0 to 6",
+		"* * * * someday":      "\"someday\" is no number",
+		"* * mon * *":          "\"mon\" is no number",
+		"30-10 * * * *":        "30-10 begins after its end",
+		"*/0 * * * *":          "step \"0\"",
+		"*/-5 * * * *":         "step \"-5\"",
+		"1-2-3 * * * *":        "\"2-3\" is no number",
+		"1/2/3 * * * *":        "step \"2/3\"",
+		"- * * * *":            "is no number",
+		", * * * *":            "names nothing",
+		"0 0 31 2 *":           "there is no such day",
+		"0 0 30,31 feb *":      "there is no such day",
+		"0 0 31 4,6,9,11 *":    "there is no such day",
+		"99999999999999999999": "1 columns",
+	} {
+		_, err := Parse(line)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is told as %v, want %q in it", line, err, want)
+		}
+	}
+}
+
+func TestActive(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line      string
+		open      time.Duration
+		now       string
+		want      bool
+		wantUntil string
+	}{
+		{"0 9 * * *", 8 * time.Hour, "2026-03-01 08:59:59", false, "2026-03-01 09:00:00"},
+		{"0 9 * * *", 8 * time.Hour, "2026-03-01 09:00:00", true, "2026-03-01 17:00:00"},
+		{"0 9 * * *", 8 * time.Hour, "2026-03-01 16:59:59", true, "2026-03-01 17:00:00"},
+		{"0 9 * * *", 8 * time.Hour, "2026-03-01 17:00:00", false, "2026-03-02 09:00:00"},
+		{"0 22 * * 5", 60 * time.Hour, "2026-03-01 12:00:00", true, "2026-03-02 10:00:00"},  // over a weekend
+		{"0 9,12 * * *", 4 * time.Hour, "2026-03-01 10:00:00", true, "2026-03-01 16:00:00"}, // one window into the other
+		{"0 9,13 * * *", 4 * time.Hour, "2026-03-01 10:00:00", true, "2026-03-01 17:00:00"}, // and without a gap
+		{"0 0 29 2 *", time.Hour, "2026-03-01 10:00:00", false, "2028-02-29 00:00:00"},
+	} {
+		s, err := Parse(c.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		active, until := s.Active(c.open, at(t, c.now))
+		if active != c.want || until.Format(layout) != c.wantUntil {
+			t.Errorf("%s for %s at %s: %v until %s, want %v until %s", c.line, c.open, c.now, active, until.Format(layout), c.want, c.wantUntil)
+		}
+	}
+	never, _ := Schedule{}.Active(time.Hour, at(t, "2026-03-01 00:00:00"))
+	every, err := Parse("* * * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	always, until := every.Active(48*time.Hour, at(t, "2026-03-01 00:00:00"))
+	if never || !always || !until.After(at(t, "2026-03-01 00:00:00")) {
+		t.Errorf("never is %v, always is %v until %s", never, always, until)
+	}
+}
+
+// TestAgainstEveryMinute holds Next to what trying minute by minute finds, with the columns read by other means.
+func TestAgainstEveryMinute(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"7 3 * * *", "*/25 1-3 * 2-5 *", "0 0 1 * 0", "13,14 */9 10-20/3 * 2,4", "0 12 28 * *", "59 23 * feb sat"} {
+		s, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Date(2026, 2, 18, 0, 0, 0, 0, time.UTC)
+		next := s.Next(begin.Add(-time.Minute))
+		for m := begin; m.Before(begin.AddDate(0, 0, 16)); m = m.Add(time.Minute) {
+			if is := hits(t, line, m); is != m.Equal(next) {
+				t.Fatalf("%s hits at %s: %v; the next hit is said to be %s", line, m, is, next)
+			}
+			if m.Equal(next) {
+				next = s.Next(m)
+			}
+		}
+	}
+}
+
+// hits judges one minute by the text of the line alone.
+func hits(t *testing.T, line string, m time.Time) bool {
+	t.Helper()
+	words := strings.NewReplacer("feb", "2", "sat", "6").Replace(line)
+	columns := strings.Fields(words)
+	values := []int{m.Minute(), m.Hour(), m.Day(), int(m.Month()), int(m.Weekday())}
+	var match [5]bool
+	for i, column := range columns {
+		for part := range strings.SplitSeq(column, ",") {
+			span, stride := part, 1
+			if before, after, ok := strings.Cut(part, "/"); ok {
+				span = before
+				if _, err := fmt.Sscan(after, &stride); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, last := map[bool]int{true: 1}[i == 2 || i == 3], 99
+			if span != "*" {
+				if n, _ := fmt.Sscanf(span, "%d-%d", &first, &last); n == 1 {
+					last = first
+				}
+			}
+			match[i] = match[i] || values[i] >= first && values[i] <= last && (values[i]-first)%stride == 0
+		}
+	}
+	day := match[2] && match[4]
+	if columns[2] != "*" && columns[4] != "*" {
+		day = match[2] || match[4]
+	}
+	return match[0] && match[1] && match[3] && day
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"* * * * *", "0 0 31 2 *", "@daily", "5/20 1-3,4 ? jan-dec/2 mon", "*/99999999999 * * * *", "1,,2 * * * *"} {
+		f.Add(seed, int64(1772366400), uint16(90))
+	}
+	f.Fuzz(func(t *testing.T, line string, unix int64, minutes uint16) {
+		s, err := Parse(line)
+		if err != nil {
+			return
+		}
+		now := time.Unix(unix%(1<<36), 0)
+		next := s.Next(now)
+		if !next.After(now) || next.Second() != 0 {
+			t.Fatalf("%q after %s hits at %s", line, now, next)
+		}
+		if again := s.Next(next.Add(-time.Minute)); !again.Equal(next) {
+			t.Fatalf("%q hits at %s, and asked a minute before at %s", line, next, again)
+		}
+		open := time.Duration(minutes) * time.Minute
+		active, until := s.Active(open, now)
+		if active && (!until.After(now) || until.Sub(now) > open+mostHits*open) {
+			t.Fatalf("%q is active at %s until %s", line, now, until)
+		}
+		if !active && open > 0 && !until.Equal(next) {
+			t.Fatalf("%q is not active until %s, and hits at %s", line, until, next)
+		}
+	})
+}
