@@ -27,9 +27,10 @@ func readBooks(o kube.Objects, watch *PodWatch) books {
 		policies: map[string]disruption.Policy{}, claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
 		ready: map[string]bool{}, keep: map[string]string{}, nodes: map[string]bool{},
 	}
+	now := time.Now()
 	for _, pool := range o.Pools {
-		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.Spec.Replicas == nil && pool.DeletionTimestamp == nil {
-			b.policies[pool.Name] = policyOf(pool)
+		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
+			b.policies[pool.Name] = policyOf(pool, now)
 		}
 	}
 	for _, claim := range o.Claims {
@@ -45,7 +46,6 @@ func readBooks(o kube.Objects, watch *PodWatch) books {
 			b.keep[node.Name] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the Node"
 		}
 	}
-	now := time.Now()
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isFinished(pod) || pod.Annotations[karpv1.AnnotationDoNotDisrupt] == "" {
 			continue
@@ -65,20 +65,6 @@ func (b books) records(s cluster.Snapshot) map[string]disruption.Record {
 			continue
 		}
 		out[n.Name] = disruption.Record{Quiet: b.quiet[n.Claim], Ready: b.ready[n.Name], Keep: b.keep[n.Name]}
-	}
-	return out
-}
-
-// policyOf is what a pool allows.
-func policyOf(pool *karpv1.NodePool) disruption.Policy {
-	d := pool.Spec.Disruption
-	out := disruption.Policy{After: d.ConsolidateAfter.Duration}
-	for _, b := range d.Budgets {
-		budget := disruption.Budget{Nodes: b.Nodes, Scheduled: b.Schedule != nil}
-		for _, r := range b.Reasons {
-			budget.Reasons = append(budget.Reasons, disruption.Reason(r))
-		}
-		out.Budgets = append(out.Budgets, budget)
 	}
 	return out
 }

@@ -281,15 +281,14 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (t
 	if err != nil {
 		return turns{}, fmt.Errorf("read nodepool %s: %w", name, err)
 	}
-	policy := policyOf(pool)
-	policy.Budgets = slices.DeleteFunc(policy.Budgets, func(b disruption.Budget) bool { return b.Scheduled })
+	policy := policyOf(pool, now)
+	policy.Budgets = slices.DeleteFunc(policy.Budgets, func(b disruption.Budget) bool { return b.Schedule != nil })
 	total, out, err := r.census(ctx, name)
 	if err != nil {
 		return turns{}, err
 	}
-	most, _ := policy.Room(disruption.Expired, total, 0)
-	left, _ := policy.Room(disruption.Expired, total, out)
-	return turns{counted: now, left: left, isNever: most == 0}, nil
+	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, out, now)
+	return turns{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
 }
 
 // census counts the nodes of a pool that have been fit for pods, and those of them that are leaving or broken.

@@ -1,38 +1,103 @@
 package disruption
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/schedule"
 )
 
-// Room returns how many more of a pool's total nodes may leave for the reason when out of them are leaving or broken
-// already, and the budget that says so. It is never negative, and without a budget all that are left.
-func (p Policy) Room(reason Reason, total, out int) (room int, tightest string) {
-	room = total
+// Budget bounds how many nodes of a pool may be leaving at once.
+type Budget struct {
+	Reasons []Reason // it counts for; none: all of them
+	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
+	// Schedule says when the budget becomes active, and Open for how long each time. Nil: it always is.
+	Schedule *schedule.Schedule
+	Open     time.Duration
+	// Line is how the schedule was written, to be shown.
+	Line string
+	// Unreadable says what is wrong with the schedule or the duration. Such a budget allows no node, at any time.
+	Unreadable string
+}
+
+// Room is how many more nodes of a pool may leave for a reason.
+type Room struct {
+	Pool   string
+	Reason Reason
+	Nodes  int // never negative
+	// Budget is the budget that says so ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty where none bounds it.
+	Budget string
+	// Until is when that budget stops or another begins; zero if time changes nothing.
+	Until time.Time
+}
+
+// Room returns how many more of a pool's total nodes may leave at now for the reason when out of them are leaving or
+// broken already. Without a budget that is active it is all of them that are left. Pool is left empty.
+func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
+	room := Room{Reason: reason, Nodes: max(total-out, 0)}
 	for _, b := range p.Budgets {
 		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
 			continue
 		}
-		if allowed := b.allowed(total) - out; allowed < room {
-			room, tightest = allowed, b.Nodes
+		active, until := b.active(now)
+		if !until.IsZero() && (room.Until.IsZero() || until.Before(room.Until)) {
+			room.Until = until
+		}
+		if allowed := max(b.allowed(total)-out, 0); active && (allowed < room.Nodes || allowed == room.Nodes && room.Budget == "") {
+			room.Nodes, room.Budget = allowed, b.String()
 		}
 	}
-	return max(room, 0), tightest
+	return room
+}
+
+// active reports whether the budget counts at now, and when that changes; zero if it does not.
+func (b Budget) active(now time.Time) (bool, time.Time) {
+	if b.Schedule == nil || b.Unreadable != "" {
+		return true, time.Time{}
+	}
+	return b.Schedule.Active(b.Open, now)
 }
 
 // allowed returns how many of total nodes the budget lets go at once. A budget that cannot be read allows none.
 func (b Budget) allowed(total int) int {
-	if percent, ok := strings.CutSuffix(b.Nodes, "%"); ok {
-		n, err := strconv.Atoi(percent)
-		if err != nil {
-			return 0
-		}
-		return (total*n + 99) / 100
-	}
-	n, err := strconv.Atoi(b.Nodes)
-	if err != nil {
+	if b.Unreadable != "" {
 		return 0
 	}
+	n, isShare, err := ParseNodes(b.Nodes)
+	switch {
+	case err != nil:
+		return 0
+	case isShare:
+		return (total*n + 99) / 100
+	}
 	return n
+}
+
+// ParseNodes reads how many nodes: "3", or "10%".
+func ParseNodes(text string) (n int, isShare bool, err error) {
+	digits, isShare := strings.CutSuffix(text, "%")
+	n, err = strconv.Atoi(digits)
+	switch {
+	case err != nil || digits[0] == '+':
+		return 0, isShare, fmt.Errorf("%q is neither a number of nodes nor a percentage", text)
+	case n < 0:
+		return 0, isShare, fmt.Errorf("%q is below 0", text)
+	case isShare && n > 100:
+		return 0, isShare, fmt.Errorf("%q is more than 100%%", text)
+	}
+	return n, isShare, nil
+}
+
+// String is the budget in words: "10%", "0 while 0 9 * * mon-fri for 8h0m0s", "3 that cannot be read: …".
+func (b Budget) String() string {
+	switch {
+	case b.Unreadable != "":
+		return strconv.Quote(b.Nodes) + ", which cannot be read: " + b.Unreadable
+	case b.Schedule != nil:
+		return b.Nodes + " after " + strconv.Quote(b.Line) + " for " + b.Open.String()
+	}
+	return b.Nodes
 }

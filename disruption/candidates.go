@@ -3,8 +3,6 @@ package disruption
 import (
 	"cmp"
 	"slices"
-
-	"github.com/joiner-sh/joiner/cluster"
 )
 
 // Candidates returns the names of the nodes that may go for the reason, Underutilized or Drifted, whatever the budgets say, and why
@@ -19,19 +17,22 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 		n := &in.Snapshot.Nodes[i]
 		policy, ok := in.Policies[n.Pool]
 		record, known := in.Records[n.Name]
-		if !ok || !known || n.Claim == "" || !n.Initialized || n.Leaving || record.Going {
+		if !ok || !known || policy.Static && reason != Drifted || n.Claim == "" || !n.Initialized || n.Leaving || record.Going {
 			continue
 		}
 		isDrifted := in.Drifted[n.Name] != ""
 		if reason == Drifted && !isDrifted || reason == Underutilized && len(n.Pods) == 0 {
 			continue
 		}
-		stay := in.protects(policy, record)
+		stay := in.protects(policy, record, reason)
 		if stay.Cause == "" && reason == Underutilized {
-			stay = in.tooDear(n, policy, record, expected[n.Name])
+			stay = in.tooDear(policy, record, expected[n.Name])
 		}
-		if stay.Cause == "" && record.Blocked != "" && (reason == Underutilized || !record.Eventual) {
-			stay = Stay{Cause: Blocked, Detail: record.Blocked}
+		if old := n.Created.Add(policy.LeastLife); stay.Cause == "" && in.Now.Before(old) {
+			stay = Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: old}
+		}
+		if stay.Cause == "" && record.Blocked != "" && (reason == Underutilized || !record.Bounded) {
+			stay = Stay{Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}
 		}
 		if stay.Cause == "" {
 			nodes = append(nodes, n.Name)
@@ -46,10 +47,13 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 }
 
 // protects returns what keeps a node for whatever reason it were to go.
-func (in Input) protects(policy Policy, r Record) Stay {
+func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
+	problem, isForbidden := policy.Forbidden(reason)
 	switch {
 	case policy.Paused != "":
-		return Stay{Cause: Paused, Detail: policy.Paused}
+		return Stay{Cause: Paused, Detail: policy.Paused, Until: policy.PausedUntil}
+	case isForbidden:
+		return Stay{Cause: Invalid, Detail: problem.String()}
 	case r.Keep != "":
 		return Stay{Cause: Kept, Detail: r.Keep}
 	case !r.Ready:
@@ -61,17 +65,14 @@ func (in Input) protects(policy Policy, r Record) Stay {
 }
 
 // tooDear returns what keeps a node that is to go to save money.
-func (in Input) tooDear(n *cluster.Node, policy Policy, r Record, expected bool) Stay {
+func (in Input) tooDear(policy Policy, r Record, expected bool) Stay {
 	switch {
 	case policy.After == nil:
 		return Stay{Cause: Never}
-	case policy.Method == WhenEmpty:
+	case !policy.Method.Allows(Underutilized):
 		return Stay{Cause: OnlyIdle}
 	case expected:
 		return Stay{Cause: Expected}
-	}
-	if old := n.Created.Add(policy.LeastLife); in.Now.Before(old) {
-		return Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: old}
 	}
 	if due := r.Quiet.Add(*policy.After); in.Now.Before(due) {
 		return Stay{Cause: TooSoon, Detail: policy.After.String(), Until: due}
@@ -87,12 +88,12 @@ func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays 
 	for i := range in.Snapshot.Nodes {
 		g.pools[in.Snapshot.Nodes[i].Name] = in.Snapshot.Nodes[i].Pool
 	}
-	tightest := map[string]string{}
+	byPool := map[string]Room{}
 	for _, pool := range in.Snapshot.Pools {
 		if policy, ok := in.Policies[pool.Name]; ok {
-			room, by := in.room(pool.Name, policy, reason)
-			g.left[pool.Name], tightest[pool.Name] = room, by
-			rooms = append(rooms, Room{pool.Name, reason, room})
+			room := in.room(pool.Name, policy, reason)
+			g.left[pool.Name], byPool[pool.Name] = room.Nodes, room
+			rooms = append(rooms, room)
 		}
 	}
 	var later []string
@@ -108,7 +109,8 @@ func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays 
 			granted = append(granted, g.take([]string{node})...)
 			continue
 		}
-		stays = append(stays, Stay{Node: node, Cause: Budgeted, Detail: tightest[g.pools[node]]})
+		room := byPool[g.pools[node]]
+		stays = append(stays, Stay{Node: node, Cause: Budgeted, Detail: room.Budget, Until: room.Until})
 	}
 	slices.Sort(granted)
 	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })

@@ -14,7 +14,7 @@ import (
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 	zero := time.Duration(0)
-	usual := Policy{After: &zero, Method: WhenUnderutilized}
+	usual := Policy{After: &zero, Method: WhenEmptyOrUnderutilized}
 	change := func(f func(*Policy)) Policy {
 		out := usual
 		f(&out)
@@ -30,14 +30,14 @@ func TestCandidates(t *testing.T) {
 		"paused":              {policy: change(func(p *Policy) { p.Paused = "annotation" }), saves: Paused, freshen: Paused},
 		"only empty nodes":    {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saves: OnlyIdle},
 		"never":               {policy: change(func(p *Policy) { p.After = nil }), saves: Never},
-		"young":               {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saves: TooYoung},
+		"young":               {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saves: TooYoung, freshen: TooYoung},
 		"no rest yet":         {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saves: TooSoon},
 		"somebody keeps it":   {policy: usual, change: on(func(r *Record) { r.Keep = "a pod" }), saves: Kept, freshen: Kept},
 		"not ready":           {policy: usual, change: on(func(r *Record) { r.Ready = false }), saves: Unready, freshen: Unready},
 		"failed a moment ago": {policy: usual, change: on(func(r *Record) { r.Held = now.Add(time.Minute) }), saves: Held, freshen: Held},
 		"failed long ago":     {policy: usual, change: on(func(r *Record) { r.Held = now })},
 		"a pod may not leave": {policy: usual, change: on(func(r *Record) { r.Blocked = "pod" }), saves: Blocked, freshen: Blocked},
-		"it must in the end":  {policy: usual, change: on(func(r *Record) { r.Blocked, r.Eventual = "pod", true }), saves: Blocked},
+		"it must in the end":  {policy: usual, change: on(func(r *Record) { r.Blocked, r.Bounded = "pod", true }), saves: Blocked},
 		"pods are expected":   {policy: usual, change: expect, saves: Expected},
 	} {
 		t.Run(name, func(t *testing.T) {

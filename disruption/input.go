@@ -24,32 +24,26 @@ type Input struct {
 	Now      time.Time
 }
 
-// Budget bounds how many nodes of a pool may be leaving at once.
-type Budget struct {
-	Reasons []Reason // it counts for; none: all of them
-	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
-	// Scheduled: it is active at certain times only. A proposal that cannot know them takes it as always active, which
-	// is never more than its author allows.
-	Scheduled bool
-}
-
 // Record is what a proposal must know of a node beyond the snapshot.
 type Record struct {
 	// Quiet is since when no pod has come or gone: the last such event, or when it was initialized.
 	Quiet time.Time
 	// Ready is the node's own word. A node that is not ready is broken, and uses up the budget.
 	Ready bool
-	// Keep says who asked to keep the node ("annotation karpenter.sh/do-not-disrupt", or a pod); empty for nobody.
+	// Keep says who asked to keep the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty for nobody.
 	Keep string
-	// Blocked says which of its pods may not leave now, and why; empty if all may.
+	// Blocked says which pod holds the node and why ("pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment
+	// b)"); empty for none.
 	Blocked string
-	// Eventual: its pods have a bounded time to leave, so what protects them does not keep it from being brought up to date.
-	Eventual bool
+	// BlockedUntil is when time ends that; zero where time does not.
+	BlockedUntil time.Time
 	// Going: it is being removed or replaced already, though the snapshot may not show it. It uses up the budget.
 	Going bool
 	// Held is until when it is left alone because a move of it came to nothing, and why.
 	Held      time.Time
 	HeldCause string
+	// Bounded: the pods get a time to leave by (terminationGracePeriod), so that drift need not heed Blocked.
+	Bounded bool
 }
 
 // Reason is why a node is removed. The values are those of a NodePool's budgets.
@@ -58,8 +52,8 @@ type Reason string
 // The reasons.
 const (
 	Empty         Reason = "Empty"         // it runs nothing but what runs on every node
-	Drifted       Reason = "Drifted"       // it is not as its pool and class say any more
-	Underutilized Reason = "Underutilized" // its pods cost less elsewhere
+	Drifted       Reason = "Drifted"       // it is no longer as its NodePool or EC2NodeClass says
+	Underutilized Reason = "Underutilized" // its pods fit elsewhere, or on something cheaper
 	// Expired nodes go whatever the budgets say; these bound how many are replaced first. No budget can name it.
 	Expired Reason = "Expired"
 )
@@ -89,21 +83,15 @@ const (
 	Never    Cause = "Never"         // the pool's consolidateAfter is Never
 	TooSoon  Cause = "TooSoon"       // consolidateAfter has not passed
 	Budgeted Cause = "Budget"        // as many nodes as allowed are leaving already
+	Blocked  Cause = "Blocked"       // one of its pods may not leave
+	Paused   Cause = "Paused"        // somebody paused the pool, or all
+	Invalid  Cause = "Invalid"       // what the pool says of it makes no sense
 	Unready  Cause = "NotReady"      // the Node is not ready
-	Paused   Cause = "Paused"        // somebody has paused the pool, or all
 	OnlyIdle Cause = "WhenEmpty"     // the pool's policy lets only empty nodes go
 	TooYoung Cause = "TooYoung"      // the pool's minimum lifetime has not passed
-	Blocked  Cause = "Blocked"       // one of its pods may not leave now
 	Held     Cause = "Held"          // a move of it came to nothing a short while ago
 	Worth    Cause = "WorthItsPrice" // its pods would not cost less elsewhere, or not enough less
 )
-
-// Room is how many nodes of a pool may leave now for a reason.
-type Room struct {
-	Pool   string
-	Reason Reason
-	Nodes  int
-}
 
 // Proposal is what to do, and what was considered and left.
 type Proposal struct {

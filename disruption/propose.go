@@ -30,12 +30,12 @@ func Propose(in Input) Proposal {
 	}
 	for _, pool := range in.Snapshot.Pools {
 		policy, ok := in.Policies[pool.Name]
-		if !ok {
+		if !ok || policy.Static {
 			continue
 		}
-		room, tightest := in.room(pool.Name, policy, Empty)
-		out.Rooms = append(out.Rooms, Room{pool.Name, Empty, room})
-		move, stays := in.within(Room{pool.Name, Empty, room}, tightest, candidates[pool.Name])
+		room := in.room(pool.Name, policy, Empty)
+		out.Rooms = append(out.Rooms, room)
+		move, stays := in.within(room, candidates[pool.Name])
 		if len(move.Nodes) > 0 {
 			out.Moves = append(out.Moves, move)
 		}
@@ -54,16 +54,21 @@ func isEmpty(n cluster.Node) bool {
 func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
-	if !ok || !known {
+	if !ok || !known || policy.Static {
 		return Stay{}, false
 	}
+	problem, isForbidden := policy.Forbidden(Empty)
 	switch {
+	case policy.Paused != "":
+		return Stay{Node: n.Name, Cause: Paused, Detail: policy.Paused, Until: policy.PausedUntil}, true
+	case isForbidden:
+		return Stay{Node: n.Name, Cause: Invalid, Detail: problem.String()}, true
 	case expected:
 		return Stay{Node: n.Name, Cause: Expected}, true
-	case policy.Paused != "":
-		return Stay{Node: n.Name, Cause: Paused, Detail: policy.Paused}, true
 	case record.Keep != "":
 		return Stay{Node: n.Name, Cause: Kept, Detail: record.Keep}, true
+	case record.Blocked != "":
+		return Stay{Node: n.Name, Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}, true
 	case policy.After == nil:
 		return Stay{Node: n.Name, Cause: Never}, true
 	}
@@ -73,8 +78,8 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	return Stay{}, false
 }
 
-// within takes as many candidates as there is room for; tightest is the budget that bounds it.
-func (in Input) within(room Room, tightest string, candidates []cluster.Node) (Move, []Stay) {
+// within takes as many candidates as there is room for.
+func (in Input) within(room Room, candidates []cluster.Node) (Move, []Stay) {
 	slices.SortFunc(candidates, func(a, b cluster.Node) int {
 		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))
 	})
@@ -82,7 +87,7 @@ func (in Input) within(room Room, tightest string, candidates []cluster.Node) (M
 	var stays []Stay
 	for i, n := range candidates {
 		if i >= room.Nodes {
-			stays = append(stays, Stay{Node: n.Name, Cause: Budgeted, Detail: tightest})
+			stays = append(stays, Stay{Node: n.Name, Cause: Budgeted, Detail: room.Budget, Until: room.Until})
 			continue
 		}
 		move.Nodes = append(move.Nodes, n.Name)
@@ -91,8 +96,8 @@ func (in Input) within(room Room, tightest string, candidates []cluster.Node) (M
 	return move, stays
 }
 
-// room returns how many more nodes of the pool may leave for the reason, and the budget that says so.
-func (in Input) room(pool string, policy Policy, reason Reason) (room int, tightest string) {
+// room returns how many more nodes of the pool may leave for the reason.
+func (in Input) room(pool string, policy Policy, reason Reason) Room {
 	total, out := 0, 0
 	for _, n := range in.Snapshot.Nodes {
 		if n.Pool != pool || n.Claim == "" || !n.Initialized {
@@ -103,5 +108,7 @@ func (in Input) room(pool string, policy Policy, reason Reason) (room int, tight
 			out++
 		}
 	}
-	return policy.Room(reason, total, out)
+	room := policy.Room(reason, total, out, in.Now)
+	room.Pool = pool
+	return room
 }

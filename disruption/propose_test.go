@@ -11,6 +11,7 @@ import (
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/schedule"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -40,7 +41,9 @@ func world(policy Policy, lines ...string) Input {
 			case "broken":
 				r.Ready = false
 			case "kept":
-				r.Keep = "a pod"
+				r.Keep = "somebody"
+			case "blocked":
+				r.Blocked = "a pod"
 			case "expected":
 				in.Plan.Placements = append(in.Plan.Placements, packing.Placement{Pod: "a/b", Node: n.Name})
 			case "foreign":
@@ -126,9 +129,34 @@ func TestEmptyNodesGo(t *testing.T) {
 		"all of them": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("100%")}}, nodes: []string{"a", "b"}, wantGo: "a b",
 		},
-		"a schedule does not loosen a budget": {
-			policy: Policy{After: &zero, Budgets: []Budget{{Nodes: "0", Scheduled: true}}}, nodes: []string{"a"},
+		"while a budget is active": {
+			policy: Policy{After: &zero, Budgets: []Budget{scheduled(t, "0", "0 9 * * *", 8*time.Hour)}}, nodes: []string{"a"},
 			wantStays: map[string]Cause{"a": Budgeted},
+		},
+		"while it is not": {
+			policy: Policy{After: &zero, Budgets: []Budget{scheduled(t, "0", "0 9 * * *", time.Hour)}}, nodes: []string{"a"},
+			wantGo: "a",
+		},
+		"a schedule that cannot be read": {
+			policy: Policy{After: &zero, Budgets: []Budget{{Nodes: "100%", Unreadable: "what?"}}}, nodes: []string{"a"},
+			wantStays: map[string]Cause{"a": Budgeted},
+		},
+		"paused": {
+			policy: Policy{After: &zero, Paused: "somebody"}, nodes: []string{"a", "b busy"},
+			wantStays: map[string]Cause{"a": Paused},
+		},
+		"what is said of empty nodes makes no sense": {
+			policy:    Policy{After: &zero, Problems: []Problem{{Field: "x", Reasons: []Reason{Drifted, Empty}}}},
+			nodes:     []string{"a"},
+			wantStays: map[string]Cause{"a": Invalid},
+		},
+		"what is said of others makes no sense": {
+			policy: Policy{After: &zero, Problems: []Problem{{Field: "x", Reasons: []Reason{Drifted}}}}, nodes: []string{"a"},
+			wantGo: "a",
+		},
+		"a pod holds it": {
+			policy: Policy{After: &zero}, nodes: []string{"a blocked"},
+			wantStays: map[string]Cause{"a": Blocked},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,5 +197,45 @@ func TestTooSoonSaysWhen(t *testing.T) {
 	got := Propose(world(Policy{After: &after}, "a 15m"))
 	if want := now.Add(45 * time.Minute); len(got.Stays) != 1 || !got.Stays[0].Until.Equal(want) {
 		t.Errorf("stays %+v, want one until %s", got.Stays, want)
+	}
+}
+
+func scheduled(t *testing.T, nodes, line string, open time.Duration) Budget {
+	t.Helper()
+	s, err := schedule.Parse(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Budget{Nodes: nodes, Schedule: &s, Open: open, Line: line}
+}
+
+func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		budgets []Budget
+		reason  Reason
+		want    Room
+	}{
+		"no budget": {reason: Empty, want: Room{Reason: Empty, Nodes: 17}},
+		"rounded up": {
+			budgets: []Budget{{Nodes: "21%"}}, reason: Empty,
+			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 4.2 of 20 are 5, and 3 are out
+		},
+		"of another reason": {
+			budgets: []Budget{{Nodes: "0", Reasons: []Reason{Drifted}}}, reason: Empty, want: Room{Reason: Empty, Nodes: 17},
+		},
+		"until its window closes": {
+			budgets: []Budget{{Nodes: "50%"}, scheduled(t, "0", "0 9 * * *", 8*time.Hour)}, reason: Underutilized,
+			want: Room{Reason: Underutilized, Budget: `0 after "0 9 * * *" for 8h0m0s`, Until: now.Add(5 * time.Hour)},
+		},
+		"until one opens": {
+			budgets: []Budget{{Nodes: "50%"}, scheduled(t, "0", "30 12 * * *", time.Hour)}, reason: Drifted,
+			want: Room{Reason: Drifted, Nodes: 7, Budget: "50%", Until: now.Add(30 * time.Minute)},
+		},
+	} {
+		got := Policy{Budgets: c.budgets}.Room(c.reason, 20, 3, now)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }
