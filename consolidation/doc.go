@@ -17,4 +17,9 @@
 // are halved as long as something is saved (sift): so what one node alone can save is found too.
 //
 // The moves of the best trial are planned once more by themselves: nothing that a move relies on comes from one that was left out (settle).
+//
+// # How Replace works
+//
+// Nodes that must go, whatever it costs, are planned for one after the other, or group by group where there are many (relay): each plan
+// stands on the ones before, but uses nothing that they buy. So each node is a move that needs no other.
 package consolidation

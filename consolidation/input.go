@@ -61,5 +61,7 @@ type Result struct {
 	Target catalog.Price // of the machines that would be bought if all candidates went
 	Saving catalog.Price // of all moves
 
+	Stuck []Stuck // nodes that must go and cannot, sorted: see Replace
+
 	Trials int // plans that were made
 }

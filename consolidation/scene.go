@@ -113,6 +113,14 @@ func isOne(k *cluster.Kind, p *cluster.Pod) bool {
 	return avoids == len(k.Avoids)
 }
 
+// release takes the candidate out of what its pool has.
+func (s *scene) release(in *cluster.Snapshot, c *candidate) {
+	if at, ok := s.pools[c.node.Pool]; ok {
+		p := &in.Pools[at]
+		p.Usage, p.Nodes = p.Usage.Sub(c.node.Capacity).Max(capacity.Amounts{}), max(p.Nodes-1, 0)
+	}
+}
+
 // without returns the snapshot as it would be if those candidates were leaving; gone has one entry for each candidate.
 func (s *scene) without(gone []bool) cluster.Snapshot {
 	out := s.in.Snapshot
@@ -123,10 +131,7 @@ func (s *scene) without(gone []bool) cluster.Snapshot {
 		}
 		c := &s.candidates[i]
 		out.Nodes[c.at] = c.gone
-		if at, ok := s.pools[c.node.Pool]; ok {
-			p := &out.Pools[at]
-			p.Usage, p.Nodes = p.Usage.Sub(c.node.Capacity).Max(capacity.Amounts{}), max(p.Nodes-1, 0)
-		}
+		s.release(&out, c)
 	}
 	pods := make([]cluster.Pod, 0, len(out.Pods)+len(s.pods))
 	waiting := out.Pods

@@ -1,0 +1,168 @@
+package consolidation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// relay is the cluster as it becomes when candidates go one after the other. All of them are leaving from the start, so that
+// nobody goes onto a node that goes later; a candidate's pods are residents until it is its turn. Pods that wait have
+// their places before anybody else.
+type relay struct {
+	*scene
+	now    cluster.Snapshot // without pods in need of a place
+	nodes  map[string]int   // by name: into now.Nodes
+	known  map[string]*cluster.Pod
+	bought int
+}
+
+func newRelay(s *scene) *relay {
+	r := &relay{scene: s, now: s.in.Snapshot, nodes: map[string]int{}, known: map[string]*cluster.Pod{}}
+	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
+	for i := range s.candidates {
+		r.now.Nodes[s.candidates[i].at].Leaving = true
+	}
+	for i := range r.now.Nodes {
+		r.nodes[r.now.Nodes[i].Name] = i
+	}
+	for i := range s.pods {
+		r.known[s.pods[i].pod.ID()] = &s.pods[i].pod
+	}
+	for i := range r.now.Pods {
+		r.known[r.now.Pods[i].ID()] = &r.now.Pods[i]
+	}
+	if len(r.now.Pods) > 0 {
+		waiting := trial{gone: make([]bool, len(s.candidates)), plan: s.solve(r.now)}
+		r.apply(waiting)
+	}
+	r.now.Pods = nil
+	return r
+}
+
+// with returns the snapshot as it is now, with those candidates' pods in need of a place.
+func (r *relay) with(gone []bool) cluster.Snapshot {
+	out := r.now
+	out.Nodes, out.Pools = slices.Clone(out.Nodes), slices.Clone(out.Pools)
+	for i, is := range gone {
+		if is {
+			out.Nodes[r.candidates[i].at] = r.candidates[i].gone
+			r.release(&out, &r.candidates[i])
+		}
+	}
+	for i := range r.pods {
+		if gone[r.pods[i].of] {
+			out.Pods = append(out.Pods, r.pods[i].pod)
+		}
+	}
+	return out
+}
+
+// apply makes what was planned what is: the pods are where they are to go, and machines are nodes without room. What is not
+// used of a machine is kept for its own move's sake: if others came onto it, moves would depend on each other.
+func (r *relay) apply(t trial) {
+	for i, is := range t.gone {
+		if is {
+			r.now.Nodes[r.candidates[i].at] = r.candidates[i].gone
+			r.release(&r.now, &r.candidates[i])
+		}
+	}
+	for _, p := range t.plan.Placements {
+		if pod, from := r.find(p.Pod); pod != nil {
+			n := &r.now.Nodes[r.nodes[p.Node]]
+			n.Requested = n.Requested.Add(pod.Requests)
+			n.HostPorts = append(slices.Clip(n.HostPorts), pod.HostPorts...)
+			n.Residents = welcome(slices.Clone(n.Residents), pod, from)
+		}
+	}
+	for i := range t.plan.Machines {
+		r.buy(&t.plan.Machines[i])
+	}
+}
+
+// find returns the pod, in need of a place, and the candidate that it is on, if any.
+func (r *relay) find(id string) (*cluster.Pod, *cluster.Node) {
+	if c, ok := r.byPod[id]; ok {
+		return r.known[id], r.candidates[c].node
+	}
+	return r.known[id], nil
+}
+
+// buy adds the machine as a node.
+func (r *relay) buy(m *packing.Machine) {
+	r.bought++
+	n := cluster.Node{
+		Name: fmt.Sprintf("~%d", r.bought), // no Node is called so, and it comes last
+		Pool: m.Pool, NodeClass: m.NodeClass, Taints: m.Taints, Labels: promises(m),
+		Allocatable: m.Requests, Requested: m.Requests,
+	}
+	n.Claim = n.Name
+	for _, t := range r.in.Market.Types(m.NodeClass, m.Pool) {
+		if t.Name == m.Offerings[0].InstanceType {
+			n.Capacity = t.Capacity
+		}
+	}
+	for _, id := range m.Pods {
+		if pod, from := r.find(id); pod != nil {
+			n.HostPorts = append(n.HostPorts, pod.HostPorts...)
+			n.Residents = welcome(n.Residents, pod, from)
+		}
+	}
+	if at, ok := r.pools[m.Pool]; ok {
+		p := &r.now.Pools[at]
+		p.Usage, p.Nodes = p.Usage.Add(n.Capacity), p.Nodes+1
+	}
+	r.nodes[n.Name] = len(r.now.Nodes)
+	r.now.Nodes = append(r.now.Nodes, n)
+}
+
+// promises are the labels that the machine will have whichever offering it becomes.
+func promises(m *packing.Machine) constraint.Labels {
+	out := constraint.Labels{}
+	maps.Copy(out, m.Labels)
+	for _, r := range m.Requirements {
+		if r.Operator == constraint.In && len(r.Values) == 1 {
+			out[r.Key] = r.Values[0]
+		}
+	}
+	first := m.Offerings[0]
+	for key, of := range map[string]func(packing.Choice) string{
+		catalog.LabelZone:         func(c packing.Choice) string { return c.Zone },
+		catalog.LabelCapacityType: func(c packing.Choice) string { return c.CapacityType },
+		catalog.LabelInstanceType: func(c packing.Choice) string { return c.InstanceType },
+	} {
+		if !slices.ContainsFunc(m.Offerings, func(c packing.Choice) bool { return of(c) != of(first) }) {
+			out[key] = of(first)
+		}
+	}
+	return out
+}
+
+// welcome adds the pod to the residents; from is the node that it comes from, if any, where its kind is known.
+func welcome(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
+	for i := range residents {
+		if isOne(residents[i].Kind, p) {
+			residents[i].Count++
+			return residents
+		}
+	}
+	if from != nil {
+		for _, known := range from.Residents {
+			if isOne(known.Kind, p) {
+				return append(residents, cluster.Resident{Kind: known.Kind, Count: 1})
+			}
+		}
+	}
+	kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
+	for _, term := range p.AntiAffinity {
+		if term.Weight == 0 {
+			kind.Avoids = append(kind.Avoids, term)
+		}
+	}
+	return append(residents, cluster.Resident{Kind: kind, Count: 1})
+}

@@ -1,0 +1,104 @@
+package consolidation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// parts is into how many plans nodes that must go are shared out: up to so many each have one of their own, and are one
+// move each; of more, some are planned together, so that the work does not grow with them.
+const parts = 16
+
+// Stuck is a node that should go and cannot, because of a pod.
+type Stuck struct {
+	Node    string
+	Pods    int             // that find no place
+	Refusal packing.Refusal // of the first of them
+}
+
+// Replace returns the moves by which the nodes go, whatever it costs: rules, prices and who may go (Input.Nodes has only their
+// prices and costs) count for nothing. A node is one move by itself, except that of more than 16 nodes some may share a machine
+// that is bought; those are one move. Pods go onto nodes that stay where they fit, and never onto another of the nodes.
+// Machines keep all offerings that hold their pods, and pods that wait already keep the places that they would have.
+//
+// Nodes that have a pod without a place stay, and are Result.Stuck. Names of nodes that are not there, are nobody's claim, are not
+// initialized or leave already are passed over. Moves are in the order of their first nodes; Saving may be less than nothing.
+func Replace(in Input, nodes []string) Result {
+	goes := make(map[string]Candidate, len(nodes))
+	for _, name := range nodes {
+		goes[name] = in.Nodes[name]
+	}
+	in.Nodes = goes
+	s := newScene(in)
+	out := Result{Price: s.price}
+	if len(s.candidates) > 0 {
+		r := newRelay(s)
+		all := make([]int, len(s.candidates))
+		for i := range all {
+			all[i] = i
+		}
+		for group := range slices.Chunk(all, (len(all)+parts-1)/parts) {
+			moves, stuck := r.leave(group)
+			out.Moves, out.Stuck = append(out.Moves, moves...), append(out.Stuck, stuck...)
+		}
+	}
+	slices.SortFunc(out.Moves, func(a, b Move) int { return slices.Compare(a.Nodes, b.Nodes) })
+	slices.SortFunc(out.Stuck, func(a, b Stuck) int { return cmp.Compare(a.Node, b.Node) })
+	number := map[string]int{}
+	for i := range out.Moves {
+		m := &out.Moves[i]
+		out.Saving += m.Saving
+		out.Target += priceOf(m.Machines)
+		for n := range m.Machines { // each plan has counted from one
+			pool := m.Machines[n].Pool
+			number[pool]++
+			m.Machines[n].Name = fmt.Sprintf("%s-%d", pool, number[pool])
+		}
+	}
+	out.Trials = s.made
+	return out
+}
+
+// leave lets those candidates go, on top of who went before.
+func (r *relay) leave(group []int) ([]Move, []Stuck) {
+	var stuck []Stuck
+	for len(group) > 0 {
+		t := trial{gone: make([]bool, len(r.candidates))}
+		for _, c := range group {
+			t.gone[c] = true
+		}
+		t.plan = r.solve(r.with(t.gone))
+		left := r.stay(t.plan)
+		if len(left) == 0 {
+			r.apply(t)
+			return r.fallApart(t), stuck
+		}
+		stuck = append(stuck, left...)
+		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
+			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.candidates[c].node.Name })
+		})
+	}
+	return nil, stuck
+}
+
+// stay returns the candidates of which the plan refuses a pod.
+func (r *relay) stay(plan packing.Plan) []Stuck {
+	var out []Stuck
+	at := map[int]int{} // by candidate: into out
+	for _, refusal := range plan.Refusals {
+		c, ok := r.byPod[refusal.Pod]
+		if !ok {
+			continue
+		}
+		i, known := at[c]
+		if !known {
+			i = len(out)
+			at[c], out = i, append(out, Stuck{Node: r.candidates[c].node.Name, Refusal: refusal})
+		}
+		out[i].Pods++
+	}
+	return out
+}

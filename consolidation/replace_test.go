@@ -1,0 +1,169 @@
+package consolidation_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/packing/verify"
+)
+
+// TestReplaceHoldsUp: for random fleets and random nodes of them, each node goes in one move, and the checker accepts the plan that
+// all moves are together.
+func TestReplaceHoldsUp(t *testing.T) {
+	t.Parallel()
+	market := realMarket(t, 2, 16)
+	small := market["default"]
+	small.Types = slices.DeleteFunc(small.Types, func(t catalog.Type) bool {
+		family, _, _ := strings.Cut(t.Name, ".")
+		return !slices.Contains([]string{"m5", "c6i", "r6i", "t4g"}, family)
+	})
+	market["default"] = small
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawFleet(t, market)
+		d := dice(rapid.Uint64().Draw(t, "who"))
+		percent := rapid.IntRange(1, 100).Draw(t, "goes")
+		var goes []string
+		for _, n := range in.Snapshot.Nodes {
+			if d.roll(100) < percent {
+				goes = append(goes, n.Name)
+			}
+		}
+		out := consolidation.Replace(in, goes)
+		if diff := cmp.Diff(out, consolidation.Replace(in, goes)); diff != "" {
+			t.Fatalf("the second time it is another: %s", diff)
+		}
+		var went []string
+		for _, m := range out.Moves {
+			went = append(went, m.Nodes...)
+			if len(goes) <= 16 && len(m.Nodes) > 1 {
+				t.Fatalf("%v are one move", m.Nodes)
+			}
+			for _, p := range m.Placements {
+				if slices.Contains(goes, p.Node) {
+					t.Fatalf("%s comes onto %s, which goes too", p.Pod, p.Node)
+				}
+			}
+		}
+		slices.Sort(went)
+		if !slices.Equal(went, goes) || len(out.Stuck) > 0 {
+			t.Fatalf("%v go, want %v; stuck: %+v", went, goes, out.Stuck)
+		}
+		s, plan := moved(in, out.Moves)
+		if broken := verify.Check(s, in.Market, plan); len(broken) > 0 {
+			t.Fatalf("all moves together: %v", broken)
+		}
+	})
+}
+
+// TestReplace: what it costs does not count, who cannot go stays, and who waits has a place first.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	market := shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
+	node := func(pods ...int64) row { return row{4, catalog.OnDemand, cent, pods} } // it costs a quarter of a new one
+	for name, c := range map[string]struct {
+		in     consolidation.Input
+		change func(*consolidation.Input)
+		goes   []string
+		moves  []string
+		stuck  map[string]packing.Code
+		dearer catalog.Price
+	}{
+		"nobody": {in: rows(market, node(3900))},
+		"like for like, though it is dearer": {
+			in: rows(market, node(3900), node(3900)), goes: []string{"n1"}, moves: []string{"n1: 1 bought, 0 placed"}, dearer: 3 * cent,
+		},
+		"onto what stays": {in: rows(market, node(1000), node(1000)), goes: []string{"n1"}, moves: []string{"n1: 0 bought, 1 placed"}, dearer: -cent},
+		"not onto who goes too": {
+			in: rows(market, node(1000), node(1000)), goes: []string{"n0", "n1"}, moves: []string{"n0: 1 bought, 0 placed", "n1: 1 bought, 0 placed"},
+			dearer: 6 * cent,
+		},
+		"room is given away once": {
+			in: rows(market, node(2000), node(1500), node(1500)), goes: []string{"n1", "n2"},
+			moves: []string{"n1: 0 bought, 1 placed", "n2: 1 bought, 0 placed"}, dearer: 2 * cent,
+		},
+		"a pod that nothing is sold for": {
+			in: rows(market, node(3900), node(2000, 1000), node(3900)), goes: []string{"n0", "n1", "n2"},
+			change: func(in *consolidation.Input) { in.Snapshot.Nodes[1].Pods[0].Requests.CPU = 9000 },
+			moves:  []string{"n0: 1 bought, 0 placed", "n2: 1 bought, 0 placed"}, stuck: map[string]packing.Code{"n1": packing.TooSmall}, dearer: 6 * cent,
+		},
+		"who waits comes first": {
+			in: rows(market, node(2000), node(1500)), goes: []string{"n1"},
+			change: func(in *consolidation.Input) {
+				in.Snapshot.Pods = []cluster.Pod{{Namespace: "x", Name: "waits", Requests: capacity.Amounts{CPU: 1800, Memory: 1 << 20, Pods: 1}}}
+			},
+			moves: []string{"n1: 1 bought, 0 placed"}, dearer: 3 * cent,
+		},
+		"who may not go is asked to all the same": {
+			in: rows(market, node(3900)), goes: []string{"n0"}, change: func(in *consolidation.Input) { clear(in.Nodes) },
+			moves: []string{"n0: 1 bought, 0 placed"}, dearer: 4 * cent,
+		},
+		"an empty node": {in: rows(market, node()), goes: []string{"n0"}, moves: []string{"n0: 0 bought, 0 placed"}, dearer: -cent},
+		"passed over": {
+			in: rows(market, node(3900), node(3900), node(3900)), goes: []string{"n0", "n1", "n2", "nobody"},
+			change: func(in *consolidation.Input) {
+				in.Snapshot.Nodes[0].Leaving, in.Snapshot.Nodes[1].Initialized, in.Snapshot.Nodes[2].Claim = true, false, ""
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.change != nil {
+				c.change(&c.in)
+			}
+			out := consolidation.Replace(c.in, c.goes)
+			var moves []string
+			for _, m := range out.Moves {
+				moves = append(moves, fmt.Sprintf("%s: %d bought, %d placed", strings.Join(m.Nodes, " "), len(m.Machines), len(m.Placements)))
+			}
+			stuck := map[string]packing.Code{}
+			for _, s := range out.Stuck {
+				stuck[s.Node] = s.Refusal.Reasons[0].Code
+			}
+			if !slices.Equal(moves, c.moves) || !maps.Equal(stuck, c.stuck) || -out.Saving != c.dearer {
+				t.Errorf("%v; stuck %v; %s dearer\nwant %v; stuck %v; %s dearer", moves, stuck, -out.Saving, c.moves, c.stuck, c.dearer)
+			}
+		})
+	}
+}
+
+// TestReplaceMany: of many nodes some are planned together, and no name of a machine comes twice.
+func TestReplaceMany(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	var all []row
+	var goes []string
+	for range 40 {
+		all = append(all, row{4, catalog.OnDemand, 4 * cent, []int64{1800}})
+	}
+	in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
+	for _, n := range in.Snapshot.Nodes {
+		goes = append(goes, n.Name)
+	}
+	out := consolidation.Replace(in, goes)
+	names := map[string]bool{}
+	nodes := 0
+	for _, m := range out.Moves {
+		nodes += len(m.Nodes)
+		if len(m.Nodes) > 3 {
+			t.Errorf("%d nodes are one move", len(m.Nodes))
+		}
+		for _, machine := range m.Machines {
+			names[machine.Name] = true
+		}
+	}
+	if nodes != 40 || len(names) >= 40 || out.Target != catalog.Price(len(names))*4*cent {
+		t.Errorf("%d nodes go for %d machines at %s", nodes, len(names), out.Target)
+	}
+}
