@@ -87,8 +87,7 @@ config:              spelling
 grant:
 rights:
 metrics:             | github.com/prometheus
-controller:          capacity catalog cluster constraint packing lifecycle bootstrap consolidation disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
-controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap disruption drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world

@@ -66,6 +66,8 @@ type Settings struct {
 	// ReservedCapacity: capacity reservations that EC2NodeClasses select are launched into. On unless the feature gate says
 	// otherwise.
 	ReservedCapacity bool
+	// SpotToSpot: spot instances are replaced by cheaper spot instances. Off unless the feature gate says so.
+	SpotToSpot bool
 	// NodeOverlays count: the feature gate NodeOverlay is on.
 	NodeOverlays bool
 	// NodeRepair: nodes that are unwell for too long are replaced: the feature gate NodeRepair is on.

@@ -95,14 +95,13 @@ func (c *Settings) byFlag() map[string]setting {
 
 // gates are the feature gates that this version knows.
 func (c *Settings) gates() map[string]*bool {
-	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "StaticCapacity": &c.StaticPools}
+	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "SpotToSpotConsolidation": &c.SpotToSpot, "StaticCapacity": &c.StaticPools}
 }
 
 // karpentersGates are those of Karpenter's that this version knows and does not have, and what happens instead.
 func (c *Settings) karpentersGates() map[string]string {
 	return map[string]string{
-		"CapacityBuffer":          "CapacityBuffers are not looked at: no room is kept for pods that are not there yet",
-		"SpotToSpotConsolidation": "spot nodes are not replaced by cheaper spot nodes",
+		"CapacityBuffer": "CapacityBuffers are not looked at: no room is kept for pods that are not there yet",
 	}
 }
 

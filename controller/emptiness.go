@@ -29,6 +29,8 @@ type Emptiness struct {
 	Solve   Solver
 	Objects objectWriter
 	Pods    *PodWatch
+	Gate    *Gate        // shared with Moves
+	Ledger  *kube.Ledger // of the Provisioner
 	Tell    teller
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -41,7 +43,7 @@ type Emptiness struct {
 
 // Pauses of the loop, and how often the last change of pods on a node is written on its claim.
 const (
-	emptinessEvery = 5 * time.Second
+	emptinessEvery = 2 * time.Second
 	quietEvery     = 10 * time.Second
 	parallelClaims = 20
 )
@@ -67,6 +69,8 @@ func (e *Emptiness) Start(ctx context.Context) error {
 }
 
 func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
+	e.Gate.enter()
+	defer e.Gate.leave()
 	// 1. read
 	objects, err := e.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -81,6 +85,7 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	in := disruption.Input{
 		Snapshot: snapshot, Policies: books.policies, Records: books.records(snapshot), Now: now,
 	}
+	begunIn(in, flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes), books.claims, e.Gate)
 	if anyEmpty(snapshot) && len(snapshot.Pods) > 0 {
 		in.Plan = e.Solve(snapshot, market)
 	}
@@ -109,6 +114,7 @@ func (e *Emptiness) remove(ctx context.Context, proposal disruption.Proposal, s 
 			if !before[node] || claim == nil {
 				continue
 			}
+			e.Gate.note(claim.UID, now)
 			group.Go(func() error { return e.removeOne(ctx, claim, node, move, now) })
 		}
 	}

@@ -33,6 +33,7 @@ type Loops struct {
 	Pools       *Pools
 	Overlays    *Overlays // nil: NodeOverlays do not count
 	Emptiness   *Emptiness
+	Moves       *Moves
 	Sweeper     *Sweeper
 	Market      *Market
 	Pods        *PodWatch
@@ -72,7 +73,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 		return err
 	}
 	loops := []func(context.Context) error{
-		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Sweeper.Start,
+		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Moves.Start, l.Sweeper.Start,
 	}
 	if l.Interruption != nil {
 		loops = append(loops, l.Interruption.Start)

@@ -71,6 +71,8 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 		return Stay{Node: n.Name, Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}, true
 	case policy.After == nil:
 		return Stay{Node: n.Name, Cause: Never}, true
+	case in.Now.Before(record.Held):
+		return Stay{Node: n.Name, Cause: Held, Detail: record.HeldCause, Until: record.Held}, true
 	}
 	if due := record.Quiet.Add(*policy.After); in.Now.Before(due) {
 		return Stay{Node: n.Name, Cause: TooSoon, Detail: policy.After.String(), Until: due}, true

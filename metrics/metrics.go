@@ -20,6 +20,7 @@ type Metrics struct {
 	Pools
 	AWS
 	Interruptions
+	Moves
 	Own
 }
 
@@ -70,6 +71,16 @@ type Pools struct {
 	Usage   *prometheus.GaugeVec // resource_type, nodepool
 	Allowed *prometheus.GaugeVec // nodepool, reason: nodes that may be disrupted now
 	Cost    *prometheus.GaugeVec // nodepool: dollars an hour
+}
+
+// Moves is about nodes that are replaced, or done without.
+type Moves struct {
+	Begun  *prometheus.CounterVec   // reason
+	Ended  *prometheus.CounterVec   // reason, outcome: done, undone
+	Took   *prometheus.HistogramVec // seconds from the beginning to the first deletion: reason
+	Saving *prometheus.CounterVec   // kind: promised, realised; dollars an hour
+	Search prometheus.Histogram     // seconds that one look at all nodes took
+	Active prometheus.Gauge         // moves that have begun and not ended
 }
 
 // AWS is about calls to AWS.
@@ -146,7 +157,7 @@ func New(registry prometheus.Registerer, version, commit string) (*Metrics, erro
 	r := &maker{registry: registry}
 	m := &Metrics{
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
-		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Own: r.own(),
+		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Own: r.own(),
 	}
 	r.gauges("karpenter_build_info", "Always 1; the labels say what is running.", "version", "goversion", "goarch", "commit").
 		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
@@ -223,6 +234,17 @@ func (r *maker) interruptions() Interruptions {
 		Failing:       r.counters("karpenter_interruption_instance_status_unhealthy_total", "Nodes taken away for what EC2's status checks and scheduled events say of their instances.", "category"),
 		Dropped:       r.counters("joiner_interruption_dropped_messages_total", "Messages that were deleted unheeded.", "cause"),
 		Left:          r.counters("joiner_interruption_left_messages_total", "Messages that were put back, not being about instances of NodeClaims here.", "owner"),
+	}
+}
+
+func (r *maker) moves() Moves {
+	return Moves{
+		Begun:  r.counters("joiner_moves_begun_total", "Moves of pods off nodes that are replaced or done without.", "reason"),
+		Ended:  r.counters("joiner_moves_ended_total", "Moves that came to their end: done, or undone because something stood in their way.", "reason", "outcome"),
+		Took:   r.histograms("joiner_move_duration_seconds", "From the beginning of a move until its nodes were deleted.", durations(), "reason"),
+		Saving: r.counters("joiner_moves_saving_dollars_per_hour_total", "What moves that were done save, as it was promised, and as it is by the prices of what was bought.", "kind"),
+		Search: r.histogram("joiner_moves_search_duration_seconds", "One look at all nodes for moves that save money.", durations()),
+		Active: r.gauge("joiner_moves_active", "Moves that have begun and not ended."),
 	}
 }
 

@@ -119,6 +119,7 @@ func wire(p parts) controller.Loops {
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		holds     = &controller.Holds{Cache: cache}
 		unhelped  = &controller.Unhelped{}
+		gate      = &controller.Gate{}
 		shortages = &ec2.Shortages{First: p.settings.ShortageBackoff}
 		watch     = p.away.calls.stopwatch(p.metrics)
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
@@ -175,7 +176,12 @@ func wire(p parts) controller.Loops {
 		},
 		Emptiness: &controller.Emptiness{
 			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,
-			Tell: teller, Metrics: p.metrics, Log: p.log,
+			Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
+		},
+		Moves: &controller.Moves{
+			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Plan, Claims: writer, Ledger: ledger,
+			Objects: writer, Pods: pods, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			SpotToSpot: p.settings.SpotToSpot,
 		},
 		Sweeper: &controller.Sweeper{
 			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Name: p.settings.ClusterName, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,

@@ -1,0 +1,205 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/move"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// flight is a move as the objects show it.
+type flight struct {
+	mark    moveMark
+	leaving []*karpv1.NodeClaim // that bear the mark, sorted by name
+	coming  []*karpv1.NodeClaim // made in their place, sorted by name
+	nodes   map[string]*corev1.Node // of those that go, by claim
+	problem string                  // with the mark
+
+	pods map[string][]*corev1.Pod // of all Nodes, by Node; shared by all flights
+}
+
+// flightsOf finds the moves that are written on the claims, and those of the ledger that the cache does not show yet. They are sorted by ID.
+func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight {
+	byID := map[string]*flight{}
+	known := map[string]bool{}
+	for _, c := range claims {
+		known[string(c.UID)] = true
+		m, err := moveOf(c)
+		if m == nil {
+			continue
+		}
+		f := byID[m.ID]
+		if f == nil {
+			f = &flight{mark: *m, nodes: map[string]*corev1.Node{}}
+			byID[m.ID] = f
+		}
+		if err != nil {
+			f.problem = err.Error()
+		}
+		f.leaving = append(f.leaving, c)
+	}
+	come := func(c *karpv1.NodeClaim) {
+		if f := byID[c.Annotations[annotationReplaces]]; f != nil {
+			f.coming = append(f.coming, c)
+		}
+	}
+	for _, c := range claims {
+		come(c)
+	}
+	for _, c := range late {
+		if !known[string(c.UID)] {
+			come(c)
+		}
+	}
+	byProvider := map[string]*corev1.Node{}
+	for _, n := range nodes {
+		if n.Spec.ProviderID != "" {
+			byProvider[n.Spec.ProviderID] = n
+		}
+	}
+	var out []*flight
+	for _, f := range byID {
+		for _, c := range f.leaving {
+			if n := byProvider[c.Status.ProviderID]; n != nil {
+				f.nodes[c.Name] = n
+			}
+		}
+		slices.SortFunc(f.leaving, byClaimName)
+		slices.SortFunc(f.coming, byClaimName)
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b *flight) int { return strings.Compare(a.mark.ID, b.mark.ID) })
+	return out
+}
+
+func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
+
+// seen is the flight as move.Next looks at it, but for what needs a plan.
+func (f *flight) seen() move.Seen {
+	out := move.Seen{Begun: f.mark.Begun, Wanted: f.mark.Claims, Off: f.problem}
+	for _, c := range f.leaving {
+		out.Leaving = append(out.Leaving, move.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
+	}
+	for _, c := range f.coming {
+		is := move.OnItsWay
+		switch {
+		case c.DeletionTimestamp != nil:
+			is = move.Lost
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
+			is = move.Ready
+		}
+		out.Coming = append(out.Coming, move.Comer{Claim: c.Name, Is: is})
+	}
+	return out
+}
+
+func (f *flight) leavingOf(c *karpv1.NodeClaim) move.Leaving {
+	m, _ := moveOf(c)
+	node := f.nodes[c.Name]
+	switch {
+	case c.DeletionTimestamp != nil && m.Committed:
+		return move.Deleted
+	case c.DeletionTimestamp != nil:
+		return move.Taken
+	case m.Committed:
+		return move.Committed
+	case node == nil || !isOpen(node):
+		return move.Closed // without a Node there is nothing to close
+	}
+	return move.Marked
+}
+
+// isReady reports whether all that is to come is there.
+func (f *flight) isReady(s move.Seen) bool {
+	ready := 0
+	for _, c := range s.Coming {
+		if c.Is == move.Ready {
+			ready++
+		}
+	}
+	return ready == s.Wanted
+}
+
+// blocked says which pod of the nodes that go could not leave now, or has no place that is ready; empty if all could. A
+// PodDisruptionBudget that allows nothing at the moment keeps no move from its end: the drain waits for it.
+func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, now time.Time) string {
+	ready, lost := map[string]bool{}, map[string]string{}
+	for i := range s.Nodes {
+		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
+	}
+	for i := range plan.Refusals {
+		lost[plan.Refusals[i].Pod] = "has no place to go to"
+	}
+	for _, p := range plan.Placements {
+		if !ready[p.Node] {
+			lost[p.Pod] = "has its next place on a node that is not ready"
+		}
+	}
+	for i := range plan.Machines {
+		for _, id := range plan.Machines[i].Pods {
+			lost[id] = "has no place to go to but a node that would be bought"
+		}
+	}
+	for _, c := range f.leaving {
+		node := f.nodes[c.Name]
+		if node == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		isEventual := f.mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
+		for _, pod := range f.pods[node.Name] {
+			p := drainPod(pod)
+			if !p.MustLeave(now) || p.Daemon || !p.Deleted.IsZero() {
+				continue
+			}
+			if p.Protected(now) && !isEventual {
+				return "pod " + p.ID() + " asks not to be disrupted"
+			}
+			if why := lost[p.ID()]; why != "" {
+				return "pod " + p.ID() + " " + why
+			}
+		}
+	}
+	return ""
+}
+
+// saving is what the move saves an hour as things are: what its nodes cost less what came in their place; false if a price is not known.
+func (f *flight) saving(types typeMarket) (catalog.Price, bool) {
+	old, ok1 := priceOfClaims(types, f.leaving)
+	fresh, ok2 := priceOfClaims(types, f.coming)
+	return old - fresh, ok1 && ok2
+}
+
+// priceOfClaims is what the machines of the claims cost an hour; false if one of them is not known.
+func priceOfClaims(types typeMarket, claims []*karpv1.NodeClaim) (catalog.Price, bool) {
+	var sum catalog.Price
+	for _, c := range claims {
+		b := bill{market: types, pool: c.Labels[karpv1.LabelNodePool]}
+		b.add(c)
+		if b.sum == 0 {
+			return 0, false
+		}
+		sum += b.sum
+	}
+	return sum, true
+}
+
+// podsByNode are the pods that matter to moves, by the name of their Node.
+func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
+	out := map[string][]*corev1.Pod{}
+	for _, p := range o.Pods {
+		if p.Spec.NodeName != "" {
+			out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)
+		}
+	}
+	return out
+}
+

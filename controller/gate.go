@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Gate lets one loop at a time choose which nodes go: budgets are counted and used up in one go. It remembers what was begun a
+// moment ago, which the cache may not show yet. The zero value remembers nothing.
+type Gate struct {
+	mu    sync.Mutex
+	begun map[types.UID]time.Time // claims
+}
+
+// gateMemory is how far the cache may be behind.
+const gateMemory = 15 * time.Second
+
+// enter waits for the others; leave ends it.
+func (g *Gate) enter() { g.mu.Lock() }
+
+func (g *Gate) leave() { g.mu.Unlock() }
+
+// note remembers that the claim's node begins to go. Only who has entered may call it, and going.
+func (g *Gate) note(claim types.UID, now time.Time) {
+	if g.begun == nil {
+		g.begun = map[types.UID]time.Time{}
+	}
+	g.begun[claim] = now
+}
+
+// forget says that the claim's node stays after all.
+func (g *Gate) forget(claim types.UID) { delete(g.begun, claim) }
+
+// going reports whether the claim's node began to go a moment ago.
+func (g *Gate) going(claim types.UID, now time.Time) bool {
+	at, ok := g.begun[claim]
+	if ok && now.Sub(at) > gateMemory {
+		delete(g.begun, claim)
+		return false
+	}
+	return ok
+}

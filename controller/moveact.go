@@ -1,0 +1,197 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/move"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
+// the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
+func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, machines []packing.Machine, now time.Time) error {
+	for _, c := range leaving {
+		m.Gate.note(c.UID, now)
+	}
+	if err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.put(c, now) }); err != nil {
+		return err
+	}
+	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
+	m.Log.Info("begun to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
+		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
+	for _, created := range m.Claims.CreateReplacements(ctx, machines, map[string]string{annotationReplaces: mark.ID}) {
+		if created.Err != nil {
+			return created.Err
+		}
+		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Machine.Pool, "false").Inc()
+		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool, "move", mark.ID,
+			"pods", len(created.Machine.Pods), "instanceTypes", typesOf(created.Machine, 5), "pricePerHour", created.Machine.Price().String())
+	}
+	return m.onNodes(ctx, nodes, closeNode)
+}
+
+// act does what a move needs next.
+func (m *Moves) act(ctx context.Context, f *flight, seen move.Seen, step move.Step, now time.Time) error {
+	switch step.Action {
+	case move.Wait:
+		m.tellWait(f, step)
+		return nil
+	case move.Close:
+		return m.onNodes(ctx, f.open(), closeNode)
+	case move.Commit:
+		if err := m.commit(ctx, f, now); err != nil {
+			return err
+		}
+		return m.delete(ctx, f, now)
+	case move.Delete:
+		return m.delete(ctx, f, now)
+	case move.Undo:
+		return m.undo(ctx, f, step.Reason, now)
+	}
+	return nil
+}
+
+// open are the Nodes of the move that are not closed.
+func (f *flight) open() []*corev1.Node {
+	var out []*corev1.Node
+	for _, n := range f.nodes {
+		if isOpen(n) && n.DeletionTimestamp == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// commit writes on the claims that their nodes go, whatever comes.
+func (m *Moves) commit(ctx context.Context, f *flight, now time.Time) error {
+	mark := f.mark
+	mark.Committed = true
+	var left []*karpv1.NodeClaim
+	for _, c := range f.leaving {
+		if own, _ := moveOf(c); !own.Committed && c.DeletionTimestamp == nil {
+			left = append(left, c)
+		}
+	}
+	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.put(c, now) }); err != nil {
+		return err
+	}
+	for i, c := range f.leaving {
+		f.leaving[i] = m.newest.of(c)
+	}
+	return nil
+}
+
+// delete gives the nodes of a committed move away.
+func (m *Moves) delete(ctx context.Context, f *flight, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, c := range f.leaving {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
+		m.Gate.note(c.UID, now)
+		group.Go(func() error { return m.Objects.Delete(ctx, c) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	m.tellDone(f, now)
+	return nil
+}
+
+// undo opens the nodes of a move again, gives back what came in their place and is of no use, and takes the marks off; in that
+// order, so that one who dies in between finds what is left to do.
+func (m *Moves) undo(ctx context.Context, f *flight, why string, now time.Time) error {
+	if err := m.onNodes(ctx, f.closed(), openNode); err != nil {
+		return err
+	}
+	for _, c := range f.coming {
+		if c.DeletionTimestamp != nil || f.isUsed(c, now) {
+			continue
+		}
+		if err := m.Objects.Delete(ctx, c); err != nil {
+			return err
+		}
+		m.Ledger.Forget(c.UID)
+	}
+	left := slices.DeleteFunc(slices.Clone(f.leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
+	if err := m.onAll(ctx, left, dropMove); err != nil {
+		return err
+	}
+	for _, c := range f.leaving {
+		m.Gate.forget(c.UID)
+	}
+	m.hold(f, why, now)
+	m.tellUndone(f, why)
+	return nil
+}
+
+// isUsed reports whether pods have come to a node that was made in place of others.
+func (f *flight) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
+	return c.Status.NodeName != "" && slices.ContainsFunc(f.pods[c.Status.NodeName], func(pod *corev1.Pod) bool {
+		p := drainPod(pod)
+		return p.MustLeave(now) && !p.Daemon
+	})
+}
+
+// closed are the Nodes of the move that take no new pods because of it.
+func (f *flight) closed() []*corev1.Node {
+	var out []*corev1.Node
+	for _, c := range f.leaving {
+		if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil && n.DeletionTimestamp == nil && !isOpen(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// onAll changes claims, side by side. One that is gone needs no change.
+func (m *Moves) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, c := range claims {
+		group.Go(func() error {
+			written, err := m.Objects.PatchClaim(ctx, c, change)
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			if err == nil {
+				m.newest.note(written)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// onNodes changes Nodes, side by side.
+func (m *Moves) onNodes(ctx context.Context, nodes []*corev1.Node, change func(*corev1.Node)) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, n := range nodes {
+		group.Go(func() error {
+			_, err := m.Objects.PatchNode(ctx, n, change)
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func nodeNames(nodes []*corev1.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Name)
+	}
+	slices.Sort(out)
+	return out
+}

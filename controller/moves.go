@@ -1,0 +1,300 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/move"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// replacementMaker makes the NodeClaims that take the place of others.
+type replacementMaker interface {
+	CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []kube.Created
+}
+
+// Moves replaces nodes that have drifted, and those whose pods cost less elsewhere, and leads what it has begun to its end: the
+// nodes that come are ready before the first pod is asked to leave, and a move that cannot come to its end is undone without a trace.
+type Moves struct {
+	Cluster snapshots
+	Reader  objectReader
+	Market  markets
+	Types   typeMarket
+	Solve   Solver
+	Claims  replacementMaker
+	Ledger  *kube.Ledger
+	Objects objectWriter
+	Pods    *PodWatch
+	Gate    *Gate // shared with Emptiness
+	Batch   *Batch
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
+
+	// SpotToSpot: spot instances may be replaced by cheaper spot instances.
+	SpotToSpot bool
+
+	newest  newest
+	held    map[types.UID]holding // claims of moves that were undone
+	blocked map[string]blockage   // by ID of the move
+	told    map[string]string     // what each move waits for, by its ID
+	search  searching
+}
+
+// holding is a claim that is left alone for a while.
+type holding struct {
+	until time.Time
+	cause string
+	times int // moves of it that were undone in a row
+}
+
+// blockage is what holds a move up that could be done otherwise.
+type blockage struct {
+	cause string
+	since time.Time
+}
+
+// How often moves are led on while there are some, how often the nodes are looked at for others at most and at least, and
+// how long nodes of a move that was undone are left alone: so long the first time, and twice as long each time after that.
+const (
+	advanceEvery = time.Second
+	searchEvery  = 10 * time.Second
+	searchLeast  = 5 * time.Minute
+	searchShare  = 4 // of the time that a look takes, the pause after it
+	holdFirst    = 2 * time.Minute
+	holdMost     = time.Hour
+)
+
+// Start runs the loop until ctx ends.
+func (m *Moves) Start(ctx context.Context) error {
+	ticker := time.NewTicker(advanceEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		m.complain(m.advance(ctx))
+		m.complain(m.look(ctx))
+	}
+}
+
+func (m *Moves) complain(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	if next, hint := sortError(err); next != kube.Reread && next != kube.Gone {
+		m.Metrics.Failures.WithLabelValues("moves", string(next)).Inc()
+		m.Log.Error("cannot move pods off nodes", "error", err.Error(), "hint", hint)
+	}
+}
+
+// advance takes each move a step further.
+func (m *Moves) advance(ctx context.Context) error {
+	m.Gate.enter()
+	defer m.Gate.leave()
+	// 1. read
+	now := m.Now.now()
+	objects, err := m.Reader.Objects(ctx)
+	if err != nil {
+		return err
+	}
+	flights := m.flights(objects)
+	m.Metrics.Active.Set(float64(len(flights)))
+	m.forget(objects, flights)
+	if len(flights) == 0 {
+		return nil
+	}
+	seen, err := m.see(ctx, flights, objects, now)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, f := range flights {
+		// 2. decide
+		step := move.Next(seen[i], now)
+		// 3. act, 4. tell
+		errs = append(errs, m.act(ctx, f, seen[i], step, now))
+	}
+	return errors.Join(errs...)
+}
+
+// flights are the moves that have begun.
+func (m *Moves) flights(o kube.Objects) []*flight {
+	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
+	for _, c := range o.Claims {
+		if isServed(c.Spec.NodeClassRef) {
+			claims = append(claims, m.newest.of(c))
+		}
+	}
+	out := flightsOf(claims, m.Ledger.Claims(), o.Nodes)
+	if len(out) > 0 {
+		pods := podsByNode(o)
+		for _, f := range out {
+			f.pods = pods
+		}
+	}
+	return out
+}
+
+// see is what move.Next looks at, for each move. A plan is made where it matters whether the pods have a place.
+func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]move.Seen, error) {
+	seen := make([]move.Seen, len(flights))
+	isDue := false
+	for i, f := range flights {
+		seen[i] = f.seen()
+		isDue = isDue || f.isReady(seen[i])
+	}
+	if !isDue {
+		return seen, nil
+	}
+	market := m.Market.Market(now)
+	s, err := m.Cluster.Snapshot(ctx, now, market)
+	if err != nil || market == nil {
+		return seen, err
+	}
+	var plan packing.Plan
+	if len(s.Pods) > 0 {
+		plan = m.Solve(s, market)
+	}
+	policies := readBooks(o, m.Pods).policies
+	for i, f := range flights {
+		if !f.isReady(seen[i]) {
+			continue
+		}
+		seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, now), now)
+		if seen[i].Off == "" {
+			seen[i].Off = m.off(f, policies)
+		}
+	}
+	return seen, nil
+}
+
+// block remembers since when something holds the move up.
+func (m *Moves) block(f *flight, cause string, now time.Time) (string, time.Time) {
+	if cause == "" {
+		delete(m.blocked, f.mark.ID)
+		return "", time.Time{}
+	}
+	b, ok := m.blocked[f.mark.ID]
+	if !ok {
+		b.since = now
+	}
+	b.cause = cause
+	if m.blocked == nil {
+		m.blocked = map[string]blockage{}
+	}
+	m.blocked[f.mark.ID] = b
+	return b.cause, b.since
+}
+
+// off says why nobody wants the move any more; empty if it is wanted.
+func (m *Moves) off(f *flight, policies map[string]disruption.Policy) string {
+	for _, c := range f.leaving {
+		pool := c.Labels[karpv1.LabelNodePool]
+		if p, ok := policies[pool]; ok && p.Paused != "" {
+			return "NodePool " + pool + " was paused: " + p.Paused
+		}
+	}
+	if saving, known := f.saving(m.Types); f.mark.Reason == disruption.Underutilized && known && saving <= 0 {
+		return "it would save nothing any more: prices have changed"
+	}
+	return ""
+}
+
+// forget drops what is remembered of what is gone.
+func (m *Moves) forget(o kube.Objects, flights []*flight) {
+	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
+		return
+	}
+	claims := map[types.UID]bool{}
+	for _, c := range o.Claims {
+		claims[c.UID] = true
+	}
+	for uid := range m.held {
+		if !claims[uid] {
+			delete(m.held, uid)
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range flights {
+		known[f.mark.ID] = true
+	}
+	for id := range m.blocked {
+		if !known[id] {
+			delete(m.blocked, id)
+		}
+	}
+	for id := range m.told {
+		if !known[id] {
+			delete(m.told, id)
+		}
+	}
+}
+
+// hold leaves the nodes of a move that was undone alone for a while.
+func (m *Moves) hold(f *flight, why string, now time.Time) {
+	if m.held == nil {
+		m.held = map[types.UID]holding{}
+	}
+	for _, c := range f.leaving {
+		h := m.held[c.UID]
+		h.times++
+		h.cause = why
+		h.until = now.Add(min(holdFirst<<min(h.times-1, 10), holdMost))
+		m.held[c.UID] = h
+	}
+}
+
+// nodeNames are the Nodes that go, for a log line.
+func (f *flight) nodeNames() string {
+	var out []string
+	for _, c := range f.leaving {
+		out = append(out, c.Status.NodeName)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+func (f *flight) claimNames() string {
+	var out []string
+	for _, c := range f.coming {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, ",")
+}
+
+// said describes a move in a few words: "Underutilized: 3 nodes make way for 1, which saves $0.123 an hour and moves 12 pods".
+func (m moveMark) said() string {
+	out := string(m.Reason) + ": " + count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
+	if m.Nodes != 1 {
+		out = string(m.Reason) + ": " + count(m.Nodes, "node") + " make way for " + strconv.Itoa(m.Claims)
+	}
+	if m.Reason == disruption.Underutilized {
+		out += ", which saves $" + strconv.FormatFloat(m.Saving, 'f', 4, 64) + " an hour"
+	}
+	return out + " and moves " + count(m.Pods, "pod")
+}
+
+// nodesByName are the nodes of a snapshot.
+func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
+	out := make(map[string]*cluster.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		out[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	return out
+}

@@ -1,0 +1,303 @@
+package controller
+
+import (
+	"context"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// searching is when the nodes are looked at for moves.
+type searching struct {
+	next time.Time // not before
+	last uint64    // what the last look rested on
+	full time.Time // when it found nothing
+}
+
+// scenery is one look at the cluster, with all that says who may go.
+type scenery struct {
+	in      disruption.Input
+	market  catalog.Market
+	objects kube.Objects
+	claims  map[string]*karpv1.NodeClaim // by name
+}
+
+// look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
+func (m *Moves) look(ctx context.Context) error {
+	now := m.Now.now()
+	if now.Before(m.search.next) {
+		return nil
+	}
+	m.search.next = now.Add(searchEvery)
+	m.Gate.enter()
+	s, err := m.scenery(ctx, now)
+	if err == nil && s != nil {
+		err = m.freshen(ctx, s, now)
+	}
+	m.Gate.leave()
+	if err != nil || s == nil {
+		return err
+	}
+	return m.save(ctx, now)
+}
+
+// scenery reads all that a choice rests on; nil as long as it is not known what can be bought. Only who has entered the gate may.
+func (m *Moves) scenery(ctx context.Context, now time.Time) (*scenery, error) {
+	objects, err := m.Reader.Objects(ctx)
+	if err != nil || len(objects.Claims) == 0 {
+		return nil, err
+	}
+	market := m.Market.Market(now)
+	if market == nil {
+		return nil, nil
+	}
+	snapshot, err := m.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		return nil, err
+	}
+	b := readBooks(objects, m.Pods)
+	out := &scenery{market: market, objects: objects, claims: b.claims, in: disruption.Input{
+		Snapshot: snapshot, Policies: b.policies, Records: b.records(snapshot), Drifted: map[string]string{}, Now: now,
+	}}
+	if len(snapshot.Pods) > 0 {
+		out.in.Plan = m.Solve(snapshot, market)
+	}
+	begunIn(out.in, m.flights(objects), b.claims, m.Gate)
+	for i := range snapshot.Nodes {
+		n := &snapshot.Nodes[i]
+		claim := b.claims[n.Claim]
+		if claim == nil {
+			continue
+		}
+		if c, ok := claim.StatusConditions().Find(karpv1.ConditionDrifted); ok && c.Status == "True" {
+			out.in.Drifted[n.Name] = c.Reason
+		}
+		if h, ok := m.held[claim.UID]; ok && now.Before(h.until) {
+			r := out.in.Records[n.Name]
+			r.Held, r.HeldCause = h.until, h.cause
+			out.in.Records[n.Name] = r
+		}
+	}
+	return out, nil
+}
+
+// begunIn notes in the records which nodes are going already, and leaves alone those that were made in their place.
+func begunIn(in disruption.Input, flights []*flight, claims map[string]*karpv1.NodeClaim, gate *Gate) {
+	going, made := map[string]bool{}, map[string]bool{}
+	for _, f := range flights {
+		for _, c := range f.leaving {
+			going[c.Name] = true
+		}
+		for _, c := range f.coming {
+			made[c.Name] = true
+		}
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		r, ok := in.Records[n.Name]
+		if !ok || claims[n.Claim] == nil {
+			continue
+		}
+		r.Going = r.Going || going[n.Claim] || gate.going(claims[n.Claim].UID, in.Now)
+		if made[n.Claim] {
+			r.Held, r.HeldCause = in.Now.Add(searchEvery), "pods are on their way to it"
+		}
+		in.Records[n.Name] = r
+	}
+}
+
+// freshen begins to replace nodes that have drifted, as many as the budgets allow.
+func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
+	nodes, _ := disruption.Candidates(s.in, disruption.Drifted)
+	if len(nodes) == 0 {
+		return nil
+	}
+	m.oldestFirst(s, nodes)
+	wishes := make([][]string, len(nodes))
+	for i, n := range nodes {
+		wishes[i] = []string{n}
+	}
+	granted, _, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
+	m.tellRooms(rooms)
+	if len(granted) == 0 {
+		return nil
+	}
+	found := consolidation.Replace(m.weighing(s, granted), granted)
+	for _, stuck := range found.Stuck {
+		if n := nodesByName(s.in.Snapshot)[stuck.Node]; n != nil {
+			m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
+		}
+	}
+	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
+}
+
+// oldestFirst sorts nodes by when they drifted.
+func (m *Moves) oldestFirst(s *scenery, nodes []string) {
+	since := map[string]time.Time{}
+	by := nodesByName(s.in.Snapshot)
+	for _, name := range nodes {
+		if c, ok := s.claims[by[name].Claim].StatusConditions().Find(karpv1.ConditionDrifted); ok {
+			since[name] = c.LastTransitionTime.Time
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int { return since[a].Compare(since[b]) })
+}
+
+// save begins moves that save money. All nodes are looked at without holding anybody up; what is chosen is looked at again.
+func (m *Moves) save(ctx context.Context, now time.Time) error {
+	m.Gate.enter()
+	s, err := m.scenery(ctx, now)
+	m.Gate.leave()
+	if err != nil || s == nil {
+		return err
+	}
+	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+	mark := s.fingerprint(nodes)
+	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
+		return nil
+	}
+	begun := time.Now()
+	found := consolidation.Find(m.weighing(s, nodes))
+	took := time.Since(begun)
+	m.Metrics.Search.Observe(took.Seconds())
+	m.search.next = now.Add(max(searchEvery, searchShare*took))
+	m.search.last, m.search.full = mark, now
+	if len(found.Moves) == 0 {
+		return nil
+	}
+	m.search.last = 0
+	return m.choose(ctx, found.Moves)
+}
+
+// choose begins those of the moves that the budgets allow, if they still hold.
+func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
+	m.Gate.enter()
+	defer m.Gate.leave()
+	now := m.Now.now()
+	s, err := m.scenery(ctx, now)
+	if err != nil || s == nil {
+		return err
+	}
+	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+	may := map[string]bool{}
+	for _, n := range nodes {
+		may[n] = true
+	}
+	var wishes [][]string
+	for _, move := range moves {
+		if !slices.ContainsFunc(move.Nodes, func(n string) bool { return !may[n] }) {
+			wishes = append(wishes, move.Nodes)
+		}
+	}
+	granted, _, rooms := disruption.Grant(s.in, disruption.Underutilized, wishes)
+	m.tellRooms(rooms)
+	if len(granted) == 0 {
+		return nil
+	}
+	return m.beginAll(ctx, s, disruption.Underutilized, consolidation.Again(m.weighing(s, nodes), granted).Moves, now)
+}
+
+// weighing is what consolidation looks at.
+func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
+	out := consolidation.Input{
+		Snapshot: s.in.Snapshot, Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{},
+		SpotToSpot: m.SpotToSpot,
+	}
+	by := nodesByName(s.in.Snapshot)
+	for _, name := range nodes {
+		n := by[name]
+		price, _ := priceOfClaims(m.Types, []*karpv1.NodeClaim{s.claims[n.Claim]})
+		out.Nodes[name] = consolidation.Candidate{Price: price, Cost: float64(len(n.Pods))}
+	}
+	for pool, p := range s.in.Policies {
+		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}
+	}
+	return out
+}
+
+// beginAll begins moves, one after the other. An error ends only the move that it befell.
+func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reason, moves []consolidation.Move, now time.Time) error {
+	byProvider := map[string]*corev1.Node{}
+	for _, n := range s.objects.Nodes {
+		byProvider[n.Spec.ProviderID] = n
+	}
+	by := nodesByName(s.in.Snapshot)
+	for _, move := range moves {
+		var claims []*karpv1.NodeClaim
+		var nodes []*corev1.Node
+		for _, name := range move.Nodes {
+			claim := m.newest.of(s.claims[by[name].Claim])
+			claims = append(claims, claim)
+			if node := byProvider[claim.Status.ProviderID]; node != nil {
+				nodes = append(nodes, node)
+			}
+		}
+		mark := moveMark{
+			ID: moveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods,
+		}
+		if reason == disruption.Underutilized {
+			mark.Saving = move.Saving.Dollars()
+		}
+		m.complain(m.begin(ctx, mark, claims, nodes, move.Machines, now))
+	}
+	return nil
+}
+
+// fingerprint changes when a look could find something else: other candidates, other pods on them, or other prices.
+func (s *scenery) fingerprint(nodes []string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(fingerprintSeed)
+	text := func(parts ...string) {
+		for _, p := range parts {
+			_, _ = h.WriteString(p)
+			_ = h.WriteByte(0)
+		}
+	}
+	text(nodes...)
+	for i := range s.in.Snapshot.Nodes {
+		n := &s.in.Snapshot.Nodes[i]
+		text(n.Name, strconv.FormatBool(n.Leaving), strconv.FormatBool(n.Initialized))
+		for k := range n.Pods {
+			text(n.Pods[k].UID)
+		}
+	}
+	for i := range s.in.Snapshot.Pods {
+		text(s.in.Snapshot.Pods[i].UID)
+	}
+	for _, class := range slices.Sorted(maps.Keys(s.market)) {
+		text(class)
+		for _, t := range s.market[class].Types {
+			for _, o := range t.Offerings {
+				text(o.Price.String(), strconv.FormatBool(o.Available))
+			}
+		}
+	}
+	return h.Sum64()
+}
+
+// fingerprintSeed is one for all fingerprints of this process.
+var fingerprintSeed = maphash.MakeSeed()
+
+// holdStuck leaves a node alone for a while whose pods find no place.
+func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
+	if claim != nil {
+		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)
+	}
+}
+
+// tellRooms tells the metrics how many nodes may go.
+func (m *Moves) tellRooms(rooms []disruption.Room) {
+	for _, room := range rooms {
+		m.Metrics.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
+	}
+}
