@@ -274,6 +274,8 @@ func (s *stage) round(ctx context.Context, l Loops) {
 		_, _ = l.Orphans.Reconcile(ctx, named(name))
 	}
 	_ = l.Emptiness.pass(ctx, s.now())
+	_ = l.Moves.advance(ctx)
+	_ = l.Moves.look(ctx)
 	_ = l.Sweeper.pass(ctx, s.now())
 }
 

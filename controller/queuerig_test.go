@@ -102,6 +102,12 @@ func (r *rig) depart(t testing.TB) int {
 // counted adds up the counters of a collector, those with all of these label values.
 func counted(t testing.TB, c prometheus.Collector, labels ...string) int {
 	t.Helper()
+	return int(summed(t, c, labels...))
+}
+
+// summed is counted for numbers that are not whole.
+func summed(t testing.TB, c prometheus.Collector, labels ...string) float64 {
+	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)
 	families, err := registry.Gather()
@@ -120,5 +126,5 @@ func counted(t testing.TB, c prometheus.Collector, labels ...string) int {
 			}
 		}
 	}
-	return int(sum)
+	return sum
 }
