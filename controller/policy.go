@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/schedule"
@@ -127,6 +129,26 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 		}
 	}
 	return out
+}
+
+// writePolicy says on a pool's conditions what is wrong with its policy, and whether it is paused.
+func writePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
+	if text := policyProblem(p); text != "" {
+		c.SetFalse(now, karpv1.ConditionDisruptionPolicyValid, karpv1.ReasonDisruptionPolicyInvalid, text)
+	} else {
+		c.Remove(karpv1.ConditionDisruptionPolicyValid)
+	}
+	if p.Paused == "" {
+		c.Remove(karpv1.ConditionDisruptionPaused)
+		return
+	}
+	text := "no node is taken away by choice: " + p.Paused
+	if !p.PausedUntil.IsZero() {
+		text += ", until " + p.PausedUntil.UTC().Format(time.RFC3339)
+	}
+	c.Set(now, metav1.Condition{
+		Type: karpv1.ConditionDisruptionPaused, Status: metav1.ConditionTrue, Reason: karpv1.ConditionDisruptionPaused, Message: text,
+	})
 }
 
 // policyProblem is what a pool's condition says is wrong with its policy; nothing if it is all right.

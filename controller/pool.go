@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -92,6 +93,7 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 type poolSeen struct {
 	class   *awsv1.EC2NodeClass // nil if there is none
 	invalid string              // what is wrong with the spec; empty if nothing
+	policy  disruption.Policy
 	usage   corev1.ResourceList
 	nodes   int64
 	cost    catalog.Price // an hour
@@ -104,7 +106,7 @@ type poolSeen struct {
 }
 
 func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
-	seen := poolSeen{invalid: poolProblem(pool)}
+	seen := poolSeen{invalid: poolProblem(pool), policy: policyOf(pool, time.Now())}
 	if err := p.Holds.Recall(ctx); err != nil {
 		return seen, err
 	}
@@ -182,6 +184,7 @@ func (s poolSeen) write(pool *karpv1.NodePool, now time.Time) {
 		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
 	}
 	s.writeClass(pool, c, now)
+	writePolicy(c, s.policy, now)
 	s.writeRegistration(pool, c, now)
 	if !sameAmounts(pool.Status.Resources, s.usage) {
 		pool.Status.Resources = s.usage

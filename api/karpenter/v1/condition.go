@@ -13,7 +13,7 @@ const (
 	ReasonUnhealthyDependents = "UnhealthyDependents"
 )
 
-// Conditions of a NodePool. Ready stands on the first two; the third only informs.
+// Conditions of a NodePool. Ready stands on the first two; the others only inform.
 const (
 	// ConditionValidationSucceeded says that the spec holds what no schema can check.
 	ConditionValidationSucceeded = "ValidationSucceeded"
@@ -21,6 +21,11 @@ const (
 	ConditionNodeClassReady = "NodeClassReady"
 	// ConditionNodeRegistrationHealthy says whether the pool's last launches led to nodes.
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy"
+	// ConditionDisruptionPolicyValid is False where spec.disruption, or an annotation about it, makes no sense; it is not there
+	// otherwise. What cannot be read allows nothing, and nodes are bought all the same.
+	ConditionDisruptionPolicyValid = "DisruptionPolicyValid"
+	// ConditionDisruptionPaused is True while nothing is begun with the pool's nodes by choice; it is not there otherwise.
+	ConditionDisruptionPaused = "DisruptionPaused"
 )
 
 // Reasons of a NodePool's conditions.
@@ -30,6 +35,7 @@ const (
 	ReasonNodeClassTerminating      = "NodeClassTerminating"      // the node class is being deleted
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown" // nobody has looked at the node class yet
 	ReasonRegistrationFailed        = "RegistrationFailed"        // too many of the last launches led to no node
+	ReasonDisruptionPolicyInvalid   = "DisruptionPolicyInvalid"   // the message names what makes no sense, and what is not done because of it
 )
 
 // Conditions of a NodeClaim. Ready stands on the first three.

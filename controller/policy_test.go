@@ -1,0 +1,151 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/disruption"
+)
+
+var policyTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func policyPool(annotations map[string]string, budgets ...karpv1.Budget) *karpv1.NodePool {
+	pool := testPool()
+	pool.Annotations = annotations
+	pool.Spec.Template.Spec.ExpireAfter = karpv1.After(720 * time.Hour)
+	pool.Spec.Disruption = karpv1.Disruption{ConsolidateAfter: karpv1.After(time.Minute), Budgets: budgets}
+	return pool
+}
+
+func TestPolicyIsRead(t *testing.T) {
+	t.Parallel()
+	got := policyOf(policyPool(map[string]string{
+		"example.com/other": "anything", karpv1.AnnotationMinimumSaving: "$0.05", karpv1.AnnotationMinimumLifetime: "90m",
+		karpv1.AnnotationMaximumMoves: "4", karpv1.AnnotationSurge: "true", karpv1.AnnotationDrift: "observe",
+		karpv1.AnnotationDriftIgnore: "tags, amiSelectorTerms,tags", karpv1.AnnotationDriftCanary: "2", karpv1.AnnotationDriftWave: "5%",
+		karpv1.AnnotationPaused: "2026-03-01T13:00:00Z",
+	}, karpv1.Budget{Nodes: "10%", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}), policyTime)
+	want := disruption.Policy{
+		After: ptr.To(time.Minute), Method: disruption.WhenEmptyOrUnderutilized, LeastSaving: 50_000_000, LeastLife: 90 * time.Minute,
+		MovesPerHour: 4, Surge: true, ObserveDrift: true, IgnoreDrift: []string{"amiSelectorTerms", "tags"}, Canary: 2, Wave: "5%",
+		Budgets: []disruption.Budget{{Nodes: "10%", Reasons: []disruption.Reason{disruption.Drifted}}},
+		Paused:  "annotation joiner.sh/paused of the NodePool", PausedUntil: policyTime.Add(time.Hour),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if p := policyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}), policyTime); p.LeastShare != 0.125 || len(p.Problems) > 0 {
+		t.Errorf("12.5%% is read as %v, %v", p.LeastShare, p.Problems)
+	}
+	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false, "2026-03-01T12:00:01Z": true, "tomorrow": true} {
+		if p := policyOf(policyPool(map[string]string{karpv1.AnnotationPaused: value}), policyTime); (p.Paused != "") != want {
+			t.Errorf("paused %q: %q, want %v", value, p.Paused, want)
+		}
+	}
+}
+
+func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
+	t.Parallel()
+	budget := func(nodes, line string, open time.Duration) []karpv1.Budget {
+		return []karpv1.Budget{{Nodes: "100%"}, {Nodes: nodes, Schedule: ptr.To(line), Duration: &metav1.Duration{Duration: open}}}
+	}
+	note := func(key, value string) map[string]string { return map[string]string{key: value} }
+	const drifted, empty, under = "Drifted", "Empty", "Underutilized"
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		budgets     []karpv1.Budget
+		want        string // in the condition
+		wantHeld    []string
+	}{
+		"a budget of 200%":     {budgets: []karpv1.Budget{{Nodes: "200%"}}, want: `spec.disruption.budgets[0].nodes: "200%" is more than 100%`, wantHeld: []string{drifted, empty, under}},
+		"one below 0":          {budgets: []karpv1.Budget{{Nodes: "-1"}}, want: `"-1" is below 0`, wantHeld: []string{drifted, empty, under}},
+		"one of words":         {budgets: []karpv1.Budget{{Nodes: "some", Reasons: []karpv1.DisruptionReason{"Empty"}}}, want: "neither a number", wantHeld: []string{empty}},
+		"a schedule of nobody": {budgets: budget("0", "every day", time.Hour), want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
+		"31 February":          {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
+		"no duration":          {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration", wantHeld: []string{drifted, empty, under}},
+		"no schedule":          {budgets: []karpv1.Budget{{Nodes: "1", Duration: &metav1.Duration{Duration: time.Hour}}}, want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
+		"a duration below 0":   {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
+		"a saving of abc":      {annotations: note(karpv1.AnnotationMinimumSaving, "abc"), want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
+		"a saving of 101%":     {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "no percentage", wantHeld: []string{under}},
+		"a saving of NaN%":     {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "no percentage", wantHeld: []string{under}},
+		"a saving below 0":     {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "no amount", wantHeld: []string{under}},
+		"a life of a day":      {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "no duration", wantHeld: []string{drifted, under}},
+		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "no node gets as old", wantHeld: []string{drifted, under}},
+		"no moves at all":      {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
+		"surge perhaps":        {annotations: note(karpv1.AnnotationSurge, "perhaps"), want: "neither true nor false", wantHeld: []string{drifted, under}},
+		"drift off":            {annotations: note(karpv1.AnnotationDrift, "off"), want: "neither observe nor replace", wantHeld: []string{drifted}},
+		"ignore what is not":   {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"), want: `"amiSelector" (is amiSelectorTerms meant?) is no field`, wantHeld: []string{drifted}},
+		"a canary of -1":       {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
+		"waves of none":        {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "never comes", wantHeld: []string{drifted}},
+		"waves above budgets":  {annotations: note(karpv1.AnnotationDriftWave, "20%"), budgets: []karpv1.Budget{{Nodes: "10%"}}, want: "20% is more than spec.disruption.budgets[0] allows, 10%", wantHeld: []string{drifted}},
+		"canaries above them":  {annotations: note(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}}, want: "3 is more than spec.disruption.budgets[0] allows, 2", wantHeld: []string{drifted}},
+		"a slip of the pen":    {annotations: note("joiner.sh/minimum-savings", "10%"), want: "joiner.sh/minimum-savings: there is no such annotation (is joiner.sh/minimum-saving meant?)", wantHeld: []string{under}},
+		"a pause misspelt":     {annotations: note("joiner.sh/pausd", "true"), want: "is joiner.sh/paused meant?", wantHeld: []string{drifted, empty, under}},
+		"what nobody knows":    {annotations: note("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
+		"a pause until when":   {annotations: note(karpv1.AnnotationPaused, "tomorrow"), want: "pauses without an end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := policyOf(policyPool(c.annotations, c.budgets...), policyTime)
+			if got := policyProblem(p); !strings.Contains(got, c.want) {
+				t.Errorf("it is told as %q, want %q in it", got, c.want)
+			}
+			var held []string
+			for _, r := range []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized} {
+				if _, ok := p.Forbidden(r); ok {
+					held = append(held, string(r))
+				}
+			}
+			if !slices.Equal(held, c.wantHeld) {
+				t.Errorf("it holds nodes that are %v, want %v", held, c.wantHeld)
+			}
+			for _, r := range c.wantHeld {
+				if room := p.Room(disruption.Reason(r), 10, 0, policyTime); len(c.budgets) > 0 && c.annotations == nil && room.Nodes != 0 {
+					t.Errorf("there is room for %+v", room)
+				}
+			}
+		})
+	}
+}
+
+func TestConditionsOfPolicies(t *testing.T) {
+	t.Parallel()
+	pool := policyPool(map[string]string{karpv1.AnnotationSurge: "1", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
+	seen := poolSeen{policy: policyOf(pool, policyTime.Add(-time.Hour))}
+	seen.write(pool, policyTime)
+	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
+	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid || !strings.Contains(c.Message, "no drifted or underutilized node is taken away") {
+		t.Errorf("what makes no sense is told as %+v", c)
+	}
+	c, _ = pool.StatusConditions().Find(karpv1.ConditionDisruptionPaused)
+	if want := "annotation joiner.sh/paused of the NodePool, until 2026-03-01T12:00:00Z"; !strings.Contains(c.Message, want) {
+		t.Errorf("the pause is told as %+v, want %q in it", c, want)
+	}
+	if c, _ := pool.StatusConditions().Find(karpv1.ConditionValidationSucceeded); c.Status != metav1.ConditionTrue {
+		t.Errorf("nodes are not bought for the sake of a policy: %+v", c)
+	}
+	pool.Annotations = nil
+	seen.policy = policyOf(pool, policyTime)
+	seen.write(pool, policyTime)
+	for _, name := range []string{karpv1.ConditionDisruptionPolicyValid, karpv1.ConditionDisruptionPaused} {
+		if c, ok := pool.StatusConditions().Find(name); ok {
+			t.Errorf("what is mended is still told: %+v", c)
+		}
+	}
+}
+
+func TestStaticPoolsAreNotConsolidated(t *testing.T) {
+	t.Parallel()
+	pool := policyPool(nil)
+	pool.Spec.Replicas = ptr.To[int64](3)
+	if p := policyOf(pool, policyTime); !p.Static || p.After != nil {
+		t.Errorf("a static pool may be consolidated: %+v", p)
+	}
+}
