@@ -1,0 +1,217 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// Hold is why a pod keeps its node from being emptied by choice.
+type Hold struct {
+	Pod      string // "namespace/name"
+	Workload string // as Workload has it; empty for a pod of nobody
+	// Budgets are the PodDisruptionBudgets that stand in the way: one that allows no disruption now, or several, which the
+	// eviction API refuses. None: the pod's annotation does. "namespace/name", sorted.
+	Budgets []string
+	// Until is when the annotation's time is over; zero where time changes nothing.
+	Until time.Time
+}
+
+// String is the hold in words: "pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment a/d)".
+func (h Hold) String() string {
+	owner := ""
+	if h.Workload != "" {
+		owner = "owner " + h.Workload
+	}
+	switch {
+	case len(h.Budgets) == 1:
+		return fmt.Sprintf("pod %s has no room in PodDisruptionBudget %s (%s)", h.Pod, h.Budgets[0], joined("0 allowed", owner))
+	case len(h.Budgets) > 1:
+		return fmt.Sprintf("pod %s is selected by %d PodDisruptionBudgets, %s (%s)", h.Pod, len(h.Budgets), strings.Join(h.Budgets, " and "),
+			joined("the eviction API then refuses", owner))
+	}
+	text := "pod " + h.Pod + " has the annotation " + karpv1.AnnotationDoNotDisrupt
+	if !h.Until.IsZero() {
+		text += " until " + h.Until.UTC().Format(time.RFC3339)
+	}
+	if owner != "" {
+		text += " (" + owner + ")"
+	}
+	return text
+}
+
+func joined(what, owner string) string {
+	if owner == "" {
+		return what
+	}
+	return what + "; " + owner
+}
+
+// Holds returns, by the name of the Node, which pod keeps it from being emptied by choice at now. Of several it is one that time
+// does not help, or else the one that holds longest; then the first by name.
+func (o Objects) Holds(now time.Time) map[string]Hold {
+	guards := guardsOf(o.Budgets)
+	out := map[string]Hold{}
+	for _, pod := range o.Pods {
+		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || IsFinished(pod) {
+			continue
+		}
+		h, ok := guards.hold(pod, now)
+		if !ok {
+			continue
+		}
+		if before, has := out[pod.Spec.NodeName]; !has || h.isBefore(before) {
+			out[pod.Spec.NodeName] = h
+		}
+	}
+	return out
+}
+
+// isBefore reports whether h is told rather than the other.
+func (h Hold) isBefore(o Hold) bool {
+	switch {
+	case h.Until.Equal(o.Until):
+		return h.Pod < o.Pod
+	case h.Until.IsZero() || o.Until.IsZero():
+		return h.Until.IsZero()
+	}
+	return h.Until.After(o.Until)
+}
+
+// guards are PodDisruptionBudgets by namespace.
+type guards map[string][]guard
+
+type guard struct {
+	name     string // "namespace/name"
+	selector labels.Selector
+	object   *policyv1.PodDisruptionBudget
+}
+
+func guardsOf(list []*policyv1.PodDisruptionBudget) guards {
+	out := guards{}
+	for _, b := range list {
+		if b.DeletionTimestamp != nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			continue // the server lets none in; it would select nothing
+		}
+		out[b.Namespace] = append(out[b.Namespace], guard{b.Namespace + "/" + b.Name, selector, b})
+	}
+	for _, list := range out {
+		slices.SortFunc(list, func(a, b guard) int { return strings.Compare(a.name, b.name) })
+	}
+	return out
+}
+
+// of returns the budgets that select the pod.
+func (g guards) of(pod *corev1.Pod) []guard {
+	var out []guard
+	for _, one := range g[pod.Namespace] {
+		if one.selector.Matches(labels.Set(pod.Labels)) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// hold returns why the pod, which runs on a node, may not be asked to leave at now.
+func (g guards) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
+	out := Hold{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
+	if IsProtected(pod, now) {
+		out.Until = protectedUntil(pod)
+		return out, true
+	}
+	if len(g[pod.Namespace]) == 0 || !isEvicted(pod) {
+		return out, false
+	}
+	matching := g.of(pod)
+	switch {
+	case len(matching) == 0:
+		return out, false
+	case len(matching) == 1 && !matching[0].refuses(pod):
+		return out, false
+	}
+	for _, one := range matching {
+		out.Budgets = append(out.Budgets, one.name)
+	}
+	return out, true
+}
+
+// refuses reports whether the budget, as it stands, lets the pod not go.
+func (g guard) refuses(pod *corev1.Pod) bool {
+	if g.object.Status.DisruptionsAllowed > 0 {
+		return false
+	}
+	policy := g.object.Spec.UnhealthyPodEvictionPolicy
+	return policy == nil || *policy != policyv1.AlwaysAllow || isPodReady(pod)
+}
+
+func isPodReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// isEvicted reports whether the pod is asked to leave a node that goes. Those that tolerate its taint stay to the end.
+func isEvicted(pod *corev1.Pod) bool {
+	taint := karpv1.DisruptedTaint()
+	disrupted := constraint.Taint{Key: taint.Key, Effect: constraint.Effect(taint.Effect)}
+	return !IsStatic(pod) && !constraint.Tolerated(disrupted, tolerations(pod.Spec.Tolerations))
+}
+
+// protectedUntil is when the time of the pod's annotation is over; zero where it has none, or has not begun.
+func protectedUntil(pod *corev1.Pod) time.Time {
+	span, err := time.ParseDuration(pod.Annotations[karpv1.AnnotationDoNotDisrupt])
+	if err != nil || pod.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return pod.Status.StartTime.Add(span)
+}
+
+// Workload names what makes pods like this one, as users know it: "Deployment a/web", also where a ReplicaSet stands between;
+// empty for a pod of nobody. It says the same of a pod and of who takes its place.
+func Workload(pod *corev1.Pod) string {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return ""
+	}
+	if name, ok := strings.CutSuffix(ref.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); ok && ref.Kind == "ReplicaSet" && name != "" {
+		return "Deployment " + pod.Namespace + "/" + name
+	}
+	return ref.Kind + " " + pod.Namespace + "/" + ref.Name
+}
+
+// EvictionCost is what it takes to move the pod, in moves of a usual pod: from 0 to 10. Its deletion cost
+// (controller.kubernetes.io/pod-deletion-cost) and its priority make it more or less than 1, as they do in Karpenter. It is 0 for
+// a pod that needs no other place.
+func EvictionCost(pod *corev1.Pod) float64 {
+	if !needsPlace(pod) {
+		return 0
+	}
+	cost := 1.0
+	if text, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
+		if deletion, err := strconv.ParseInt(text, 10, 32); err == nil {
+			cost += float64(deletion) / (1 << 27)
+		}
+	}
+	if pod.Spec.Priority != nil {
+		cost += float64(*pod.Spec.Priority) / (1 << 25)
+	}
+	return min(max(cost, 0), 10)
+}
