@@ -43,11 +43,12 @@ const (
 	aws       = "karpenter.k8s.aws"
 )
 
-// LeaseName and MeasuredName are the objects that the controller keeps in its own namespace: config's default for
-// --leader-election-name, and kube.MeasuredName.
+// LeaseName, MeasuredName and PauseName are the objects that the controller keeps in its own namespace: config's default for
+// --leader-election-name, kube.MeasuredName, and kube.PauseName.
 const (
 	LeaseName    = "karpenter-leader-election"
 	MeasuredName = "joiner-measured-capacity"
+	PauseName    = "joiner"
 )
 
 // Rules returns all rules, by where they hold. The caller owns them.
@@ -105,6 +106,7 @@ func own() []Rule {
 		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Names: []string{LeaseName}, Verbs: []string{"get", "update"}, Why: "the same"},
 		{Where: Own, Resources: []string{"configmaps"}, Verbs: []string{"create"}, Why: "what nodes turned out to have, for the next start"},
 		{Where: Own, Resources: []string{"configmaps"}, Names: []string{MeasuredName}, Verbs: []string{"get", "update"}, Why: "the same"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{PauseName}, Verbs: []string{"get"}, Why: "whether somebody paused all NodePools"},
 		{Where: System, Resources: []string{"services"}, Names: []string{"kube-dns"}, Verbs: []string{"get"}, Why: "nodes are told the address of cluster DNS"},
 		{Where: System, Resources: []string{"configmaps"}, Names: []string{"aws-auth"}, Verbs: []string{"get"}, Why: "which roles of nodes the cluster lets in, to say why one does not join"},
 	}

@@ -198,8 +198,9 @@ func TestEverySettingHasAValue(t *testing.T) {
 func TestRightsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
-	if err != nil || s.LeaderElectionName != rights.LeaseName || kube.MeasuredName != rights.MeasuredName {
-		t.Errorf("the lease is %s, package rights says %s; the ConfigMap is %s, package rights says %s (%v)", s.LeaderElectionName, rights.LeaseName, kube.MeasuredName, rights.MeasuredName, err)
+	if err != nil || s.LeaderElectionName != rights.LeaseName || kube.MeasuredName != rights.MeasuredName || kube.PauseName != rights.PauseName {
+		t.Errorf("the lease is %s, package rights says %s; the ConfigMaps are %s and %s, package rights says %s and %s (%v)", s.LeaderElectionName, rights.LeaseName,
+			kube.MeasuredName, kube.PauseName, rights.MeasuredName, rights.PauseName, err)
 	}
 	var names []string
 	for _, m := range crds.Manifests() {

@@ -122,6 +122,11 @@
   resources: [configmaps]
   resourceNames: [joiner-measured-capacity]
   verbs: [get, update]
+# whether somebody paused all NodePools
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [joiner]
+  verbs: [get]
 {{- end }}
 {{- define "joiner.rights.system" }}
 # nodes are told the address of cluster DNS
