@@ -19,18 +19,21 @@ type books struct {
 	quiet    map[string]time.Time // by claim
 	ready    map[string]bool      // by Node
 	keep     map[string]string    // by Node: who asked to keep it
+	holds    map[string]kube.Hold // by Node: which pod holds it
+	costs    map[string]float64   // by Node: what it takes to move its pods
 	nodes    map[string]bool      // all Nodes
 }
 
-func readBooks(o kube.Objects, watch *PodWatch) books {
+// readBooks reads them at now. Whoever paused all pools, if somebody did, paused each.
+func readBooks(o kube.Objects, watch *PodWatch, paused standstill, now time.Time) books {
 	b := books{
 		policies: map[string]disruption.Policy{}, claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
-		ready: map[string]bool{}, keep: map[string]string{}, nodes: map[string]bool{},
+		ready: map[string]bool{}, keep: map[string]string{}, nodes: map[string]bool{}, costs: map[string]float64{},
+		holds: o.Holds(now),
 	}
-	now := time.Now()
 	for _, pool := range o.Pools {
 		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
-			b.policies[pool.Name] = policyOf(pool, now)
+			b.policies[pool.Name] = paused.over(policyOf(pool, now))
 		}
 	}
 	for _, claim := range o.Claims {
@@ -38,6 +41,9 @@ func readBooks(o kube.Objects, watch *PodWatch) books {
 			continue // another controller's
 		}
 		b.claims[claim.Name] = claim
+		if claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" && claim.Status.NodeName != "" {
+			b.keep[claim.Status.NodeName] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the NodeClaim"
+		}
 		b.quiet[claim.Name] = quietSince(claim, watch.Touched(claim.Status.NodeName))
 	}
 	for _, node := range o.Nodes {
@@ -47,11 +53,8 @@ func readBooks(o kube.Objects, watch *PodWatch) books {
 		}
 	}
 	for _, pod := range o.Pods {
-		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isFinished(pod) || pod.Annotations[karpv1.AnnotationDoNotDisrupt] == "" {
-			continue
-		}
-		if p := drainPod(pod); p.Protected(now) {
-			b.keep[pod.Spec.NodeName] = "pod " + p.ID()
+		if pod.Spec.NodeName != "" {
+			b.costs[pod.Spec.NodeName] += kube.EvictionCost(pod)
 		}
 	}
 	return b
@@ -64,7 +67,14 @@ func (b books) records(s cluster.Snapshot) map[string]disruption.Record {
 		if b.claims[n.Claim] == nil {
 			continue
 		}
-		out[n.Name] = disruption.Record{Quiet: b.quiet[n.Claim], Ready: b.ready[n.Name], Keep: b.keep[n.Name]}
+		record := disruption.Record{
+			Quiet: b.quiet[n.Claim], Ready: b.ready[n.Name], Keep: b.keep[n.Name], Cost: b.costs[n.Name],
+			Bounded: b.claims[n.Claim].Spec.TerminationGracePeriod != nil,
+		}
+		if hold, ok := b.holds[n.Name]; ok {
+			record.Blocked, record.BlockedUntil = hold.String(), hold.Until
+		}
+		out[n.Name] = record
 	}
 	return out
 }

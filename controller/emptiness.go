@@ -31,6 +31,7 @@ type Emptiness struct {
 	Pods    *PodWatch
 	Gate    *Gate        // shared with Moves
 	Ledger  *kube.Ledger // of the Provisioner
+	Pauses  *Pauses
 	Tell    teller
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -81,7 +82,7 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	if err != nil || market == nil {
 		return err
 	}
-	books := readBooks(objects, e.Pods)
+	books := readBooks(objects, e.Pods, e.Pauses.Current(ctx, now), now)
 	in := disruption.Input{
 		Snapshot: snapshot, Policies: books.policies, Records: books.records(snapshot), Now: now,
 	}

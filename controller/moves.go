@@ -37,6 +37,7 @@ type Moves struct {
 	Ledger  *kube.Ledger
 	Objects objectWriter
 	Pods    *PodWatch
+	Pauses  *Pauses
 	Gate    *Gate // shared with Emptiness
 	Batch   *Batch
 	Tell    teller
@@ -171,7 +172,7 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 	if len(s.Pods) > 0 {
 		plan = m.Solve(s, market)
 	}
-	policies := readBooks(o, m.Pods).policies
+	policies := readBooks(o, m.Pods, m.Pauses.Current(ctx, now), now).policies
 	for i, f := range flights {
 		if !f.isReady(seen[i]) {
 			continue

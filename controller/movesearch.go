@@ -65,7 +65,7 @@ func (m *Moves) scenery(ctx context.Context, now time.Time) (*scenery, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := readBooks(objects, m.Pods)
+	b := readBooks(objects, m.Pods, m.Pauses.Current(ctx, now), now)
 	out := &scenery{market: market, objects: objects, claims: b.claims, in: disruption.Input{
 		Snapshot: snapshot, Policies: b.policies, Records: b.records(snapshot), Drifted: map[string]string{}, Now: now,
 	}}
@@ -217,7 +217,7 @@ func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	for _, name := range nodes {
 		n := by[name]
 		price, _ := priceOfClaims(m.Types, []*karpv1.NodeClaim{s.claims[n.Claim]})
-		out.Nodes[name] = consolidation.Candidate{Price: price, Cost: float64(len(n.Pods))}
+		out.Nodes[name] = consolidation.Candidate{Price: price, Cost: s.in.Records[name].Cost}
 	}
 	for pool, p := range s.in.Policies {
 		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}

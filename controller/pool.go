@@ -36,6 +36,7 @@ type Pools struct {
 	Market  typeMarket // what machines cost; nil: nobody knows
 	// Registrations are how the launches of pools ended; nil: nobody knows.
 	Registrations *Registrations
+	Pauses        *Pauses
 	Batch         *Batch // asked when a pool becomes ready
 	Metrics       *metrics.Metrics
 	Log           *slog.Logger
@@ -106,7 +107,8 @@ type poolSeen struct {
 }
 
 func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
-	seen := poolSeen{invalid: poolProblem(pool), policy: policyOf(pool, time.Now())}
+	now := time.Now()
+	seen := poolSeen{invalid: poolProblem(pool), policy: p.Pauses.Current(ctx, now).over(policyOf(pool, now))}
 	if err := p.Holds.Recall(ctx); err != nil {
 		return seen, err
 	}

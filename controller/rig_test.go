@@ -239,6 +239,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 	market := &Market{Region: testRegion, EC2: door, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
 		Options: MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
 	market.Measured = &Measured{Store: kube.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
+	pauses := &Pauses{Switch: kube.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
 	offers := &Offers{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
 	r.Loops = Loops{
@@ -253,11 +254,11 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 			Tell: r.events, Metrics: m, Log: log},
 		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,
 			Versions: fixedVersion("1.33"), Reservations: door, Placements: door, Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
-		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Batch: batch, Metrics: m, Log: log},
+		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
-			Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
+			Pauses: pauses, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
 		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Objects: writer,
-			Pods: pods, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now},
+			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Market: market, Tell: r.events, Metrics: m, Log: log},
 		Shifts:  &ZonalShifts{Door: shift.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}

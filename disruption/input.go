@@ -44,6 +44,8 @@ type Record struct {
 	HeldCause string
 	// Bounded: the pods get a time to leave by (terminationGracePeriod), so that drift need not heed Blocked.
 	Bounded bool
+	// Cost is what it takes to move its pods, in moves of a usual pod, as in consolidation.Candidate. Not negative.
+	Cost float64
 }
 
 // Reason is why a node is removed. The values are those of a NodePool's budgets.

@@ -125,6 +125,7 @@ func wire(p parts) controller.Loops {
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
 		leavers   = &controller.Departures{}
 		outcomes  = &controller.Registrations{}
+		pauses    = &controller.Pauses{Switch: kube.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
 	)
 	market := &controller.Market{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
@@ -172,15 +173,16 @@ func wire(p parts) controller.Loops {
 			Batch:      batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &controller.Pools{
-			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: outcomes, Batch: batch, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: outcomes, Pauses: pauses, Batch: batch,
+			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &controller.Emptiness{
 			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,
-			Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Pauses: pauses, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &controller.Moves{
 			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Plan, Claims: writer, Ledger: ledger,
-			Objects: writer, Pods: pods, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 		},
 		Sweeper: &controller.Sweeper{
