@@ -1,13 +1,19 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
 // PauseName is the name of the ConfigMap, in the controller's namespace, that can pause all NodePools, and pauseKey its key:
@@ -74,4 +80,53 @@ func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, fmt.Errorf("read configmap %s/%s: %w", s.Namespace, PauseName, err)
 	}
 	return found, nil
+}
+
+// PauseNamespaces returns the namespaces in which controllers of this cluster look for the switch, sorted: the one that their
+// LEADER_ELECTION_NAMESPACE names, or else their own. Where there is a Joiner, no Karpenter counts.
+func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) {
+	var deployments appsv1.DeploymentList
+	if err := live.List(ctx, &deployments); err != nil {
+		return nil, fmt.Errorf("list deployments: %w", err)
+	}
+	ours, theirs := map[string]bool{}, map[string]bool{}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		if !isController(&d.ObjectMeta) {
+			continue
+		}
+		found := theirs
+		if d.Labels[appLabel] == "joiner" || d.Name == "joiner" {
+			found = ours
+		}
+		found[cmp.Or(envWitness(&d.Spec.Template.Spec, "LEADER_ELECTION_NAMESPACE")["LEADER_ELECTION_NAMESPACE"], d.Namespace)] = true
+	}
+	if len(ours) == 0 {
+		ours = theirs
+	}
+	return slices.Sorted(maps.Keys(ours)), nil
+}
+
+// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It reports whether anything had to be written.
+func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (bool, error) {
+	found := &karpv1.NodePool{}
+	if err := api.Get(ctx, client.ObjectKey{Name: pool}, found); err != nil {
+		return false, fmt.Errorf("read nodepool %s: %w", pool, err)
+	}
+	before := found.DeepCopy()
+	if now, ok := found.Annotations[karpv1.AnnotationPaused]; ok == (value != "") && now == value {
+		return false, nil
+	}
+	if value == "" {
+		delete(found.Annotations, karpv1.AnnotationPaused)
+	} else {
+		if found.Annotations == nil {
+			found.Annotations = map[string]string{}
+		}
+		found.Annotations[karpv1.AnnotationPaused] = value
+	}
+	if err := api.Patch(ctx, found, client.MergeFrom(before)); err != nil {
+		return false, fmt.Errorf("write nodepool %s: %w", pool, err)
+	}
+	return true, nil
 }
