@@ -31,23 +31,32 @@ const apiPatience = 30 * time.Second
 
 // read returns what the cluster holds now.
 func (c *clusterFlags) read(ctx context.Context) (kube.Objects, error) {
-	cfg, err := c.config()
+	api, host, err := c.api()
 	if err != nil {
 		return kube.Objects{}, err
 	}
+	objects, err := (&kube.Reader{Cache: api}).Objects(ctx)
+	if err != nil {
+		return kube.Objects{}, hinted(fmt.Errorf("read the cluster at %s: %w", host, err))
+	}
+	return objects, nil
+}
+
+// api returns a way to the cluster, and its address.
+func (c *clusterFlags) api() (client.Client, string, error) {
+	cfg, err := c.config()
+	if err != nil {
+		return nil, "", err
+	}
 	scheme, err := kube.Scheme()
 	if err != nil {
-		return kube.Objects{}, fmt.Errorf("know the kinds of objects: %w", err)
+		return nil, "", fmt.Errorf("know the kinds of objects: %w", err)
 	}
 	api, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return kube.Objects{}, hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
+		return nil, "", hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
 	}
-	objects, err := (&kube.Reader{Cache: api}).Objects(ctx)
-	if err != nil {
-		return kube.Objects{}, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
-	}
-	return objects, nil
+	return api, cfg.Host, nil
 }
 
 func (c *clusterFlags) config() (*rest.Config, error) {

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/spelling"
+)
+
+// pauseFlags are those of joiner pause and joiner resume.
+type pauseFlags struct {
+	namespace string
+	span      time.Duration // 0: without an end
+	cluster   clusterFlags
+}
+
+func newPause() *cobra.Command {
+	var p pauseFlags
+	cmd := &cobra.Command{
+		Use:   "pause [NODEPOOL...]",
+		Short: "Let no node be taken away by choice, of some NodePools or of all",
+		Long: `While paused, the controller begins nothing by choice: no empty, underutilized or
+drifted node is taken away. What has to happen goes on: nodes are bought, expire,
+are repaired, and leave before they are interrupted.
+
+With names it writes the annotation joiner.sh/paused on these NodePools, without
+any the ConfigMap joiner in the controller's namespace, which is for all. With
+--for the pause ends by itself.`,
+		Example: `  joiner pause                              all NodePools, until joiner resume
+  joiner pause --for 2h
+  joiner pause batch web --for 30m`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			value, err := p.value(time.Now())
+			if err != nil {
+				return err
+			}
+			return p.set(cmd.Context(), cmd.OutOrStdout(), args, value)
+		},
+	}
+	cmd.Flags().DurationVar(&p.span, "for", 0, "the pause ends after this `DURATION`; without it joiner resume ends it")
+	p.flags(cmd)
+	return cmd
+}
+
+func newResume() *cobra.Command {
+	var p pauseFlags
+	cmd := &cobra.Command{
+		Use:   "resume [NODEPOOL...]",
+		Short: "End a pause, of some NodePools or of all",
+		Long: `Takes back what joiner pause with the same names did. The pause of all NodePools
+and that of one do not end each other; it says which NodePools are still paused.`,
+		Example: `  joiner resume
+  joiner resume batch web`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.set(cmd.Context(), cmd.OutOrStdout(), args, "")
+		},
+	}
+	p.flags(cmd)
+	return cmd
+}
+
+func (p *pauseFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it that of its Deployment")
+	p.cluster.flags(cmd.Flags())
+}
+
+// value is what a pause that begins now is written as.
+func (p *pauseFlags) value(now time.Time) (string, error) {
+	switch {
+	case p.span < 0:
+		return "", fmt.Errorf("--for %s: want a duration above 0", p.span)
+	case p.span == 0:
+		return "true", nil
+	}
+	return now.Add(p.span).UTC().Format(time.RFC3339), nil
+}
+
+// set pauses with a value, or ends a pause with none.
+func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, value string) error {
+	api, _, err := p.cluster.api()
+	if err != nil {
+		return err
+	}
+	if len(pools) > 0 {
+		return setPools(ctx, out, api, pools, value)
+	}
+	return p.setAll(ctx, out, api, value)
+}
+
+// setPools writes the annotation on each of the pools.
+func setPools(ctx context.Context, out io.Writer, api client.Client, pools []string, value string) error {
+	var all karpv1.NodePoolList
+	if err := api.List(ctx, &all); err != nil {
+		return hinted(fmt.Errorf("list nodepools: %w", err))
+	}
+	there := map[string]bool{}
+	var names []string
+	for i := range all.Items {
+		there[all.Items[i].Name], names = true, append(names, all.Items[i].Name)
+	}
+	var wrong []error
+	for _, pool := range pools {
+		if !there[pool] {
+			wrong = append(wrong, fmt.Errorf("there is no NodePool %s%s", pool, spelling.Hint(pool, names)))
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.Join(wrong...) // before anything is written
+	}
+	for _, pool := range pools {
+		changed, err := kube.SetPoolPause(ctx, api, pool, value)
+		if err != nil {
+			return hinted(err)
+		}
+		if err := say(out, "NodePool "+pool, value, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setAll writes the switch for all pools, and says which of them have a pause of their own.
+func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Client, value string) error {
+	namespace, err := p.find(ctx, api)
+	if err != nil {
+		return err
+	}
+	lever := kube.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
+	before, err := lever.Read(ctx)
+	if err != nil {
+		return hinted(err)
+	}
+	wanted := value
+	if wanted == "" {
+		wanted = "false"
+	}
+	if before != wanted {
+		if err := lever.Write(ctx, wanted); err != nil {
+			return hinted(err)
+		}
+	}
+	if err := say(out, "all NodePools, by "+lever.String(), value, before != wanted); err != nil || value != "" {
+		return err
+	}
+	var pools karpv1.NodePoolList
+	if err := api.List(ctx, &pools); err != nil {
+		return hinted(fmt.Errorf("list nodepools: %w", err))
+	}
+	for i := range pools.Items {
+		if note, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && note != "false" {
+			if _, err := fmt.Fprintf(out, "NodePool %s has a pause of its own (%s: %q): joiner resume %s\n", pools.Items[i].Name, karpv1.AnnotationPaused, note, pools.Items[i].Name); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the namespace in which the controller looks for the switch.
+func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error) {
+	if p.namespace != "" {
+		return p.namespace, nil
+	}
+	found, err := kube.PauseNamespaces(ctx, api)
+	switch {
+	case err != nil:
+		return "", hinted(fmt.Errorf("find the controller: %w", err))
+	case len(found) == 0:
+		return "", errors.New("find the controller: there is no Deployment of Joiner; say its namespace with --namespace")
+	case len(found) > 1:
+		return "", fmt.Errorf("find the controller: it is in the namespaces %s; say which with --namespace", strings.Join(found, ", "))
+	}
+	return found[0], nil
+}
+
+// say prints what was done.
+func say(out io.Writer, what, value string, changed bool) error {
+	text := "resumed"
+	switch {
+	case value == "" && !changed:
+		text = "is not paused"
+	case value == "true":
+		text = "paused, until joiner resume"
+	case value != "":
+		text = "paused until " + value
+	}
+	if _, err := fmt.Fprintf(out, "%s: %s\n", what, text); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
