@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,7 +36,7 @@ func (c *Settings) table() []setting {
 	return []setting{
 		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: clusterName(&c.ClusterName)},
 		{flag: "cluster-endpoint", help: "URL of the API server as nodes reach it; EKS is asked when empty", set: address(&c.ClusterEndpoint)},
-		{flag: "cluster-ca-bundle", help: "the API server's certificate authority, PEM in base64; EKS is asked when empty", set: encoded(&c.ClusterCABundle)},
+		{flag: "cluster-ca-bundle", help: "the API server's certificate authority, PEM in base64; EKS is asked when empty", set: authority(&c.ClusterCABundle)},
 		{flag: "kubeconfig", help: "file with the way to the API server; the pod's service account when empty", set: text(&c.Kubeconfig)},
 		{flag: "aws-region", help: "AWS region; found by the AWS SDK when empty", set: region(&c.Region)},
 
@@ -173,16 +172,6 @@ func ip(to *string) func(string) error {
 	return func(s string) error {
 		if _, err := netip.ParseAddr(s); s != "" && err != nil {
 			return errors.New("want an IP address, for instance 127.0.0.1")
-		}
-		*to = s
-		return nil
-	}
-}
-
-func encoded(to *string) func(string) error {
-	return func(s string) error {
-		if _, err := base64.StdEncoding.DecodeString(s); err != nil {
-			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster")
 		}
 		*to = s
 		return nil

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// authority reads certificates in PEM, in base64 once, and keeps them on one line: instances get them in their user data. That they
+// are not this cluster's is found out when EKS is asked.
+func authority(to *string) func(string) error {
+	return func(s string) error {
+		line := strings.Join(strings.Fields(s), "") // base64 breaks lines unless it is told otherwise
+		if line == "" {
+			*to = ""
+			return nil
+		}
+		text, err := base64.StdEncoding.DecodeString(line)
+		switch {
+		case err != nil && strings.Contains(s, "-----BEGIN "):
+			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster: encode the PEM with base64 -w0")
+		case err != nil:
+			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster")
+		}
+		if err := certificates(text); err != nil {
+			return err
+		}
+		*to = line
+		return nil
+	}
+}
+
+// certificates makes sure that a text is certificates in PEM, one at least, and nothing else.
+func certificates(text []byte) error {
+	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil && strings.HasPrefix(string(inner), "-----BEGIN ") {
+		return errors.New("it is in base64 twice: want the PEM of a certificate in base64, once")
+	}
+	for n := 0; ; n++ {
+		var block *pem.Block
+		block, text = pem.Decode(text)
+		switch {
+		case block == nil && n == 0:
+			return errors.New("want the PEM of a certificate in base64, as in certificateAuthority.data of aws eks describe-cluster; this is base64 of something else")
+		case block == nil && strings.Contains(string(text), "-----BEGIN "):
+			return fmt.Errorf("certificate %d of it is cut off: want all of certificateAuthority.data of aws eks describe-cluster", n+1)
+		case block == nil:
+			return nil
+		case block.Type != "CERTIFICATE":
+			return fmt.Errorf("want certificates alone, and it holds a %s", block.Type)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("certificate %d of it cannot be read (%w): want certificateAuthority.data of aws eks describe-cluster", n+1, err)
+		}
+	}
+}
