@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -28,10 +29,76 @@ func withUnit(s string) string {
 	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
 		return fmt.Sprintf(" (is %dh meant?)", 24*days)
 	}
+	if m := wordyUnit.FindStringSubmatch(strings.ToLower(s)); m != nil {
+		return " (is " + m[1] + m[2] + " meant?)"
+	}
 	if _, err := time.ParseDuration(s + "s"); err == nil {
 		return " (is " + s + "s meant?)"
 	}
 	return ""
+}
+
+// wordyUnit is a duration with its unit as a word, or after a blank: 10 sec, 5min, 2 hours.
+var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
+
+// asTruth is true or false, for what other languages say in their place.
+func asTruth(s string) string {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "yes", "y", "on", "enabled":
+		return " (is true meant?)"
+	case "no", "n", "off", "disabled":
+		return " (is false meant?)"
+	}
+	return spelling.Hint(s, []string{"true", "false"})
+}
+
+// oneMeant is the one of the words that was probably meant. Who wants warnings logged gets them with what is more.
+func oneMeant(s string, words []string) string {
+	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
+		return " (is info meant? it has the warnings)"
+	}
+	return spelling.Hint(s, words)
+}
+
+// gateMeant is the feature gate that was probably meant, whatever stands between its name and its state.
+func gateMeant(name string, known []string) string {
+	plain, state, isSet := strings.Cut(name, ":")
+	near := spelling.Nearest(plain, known)
+	switch {
+	case near == "":
+		return ""
+	case isSet:
+		return fmt.Sprintf(" (is %s=%s meant?)", near, strings.TrimSpace(state))
+	}
+	return " (is " + near + " meant?)"
+}
+
+// asIP is the address in what is more than one, or in the name of this machine.
+func asIP(s string) string {
+	if s == "localhost" {
+		return " (is 127.0.0.1 meant?)"
+	}
+	if with, err := netip.ParseAddrPort(s); err == nil {
+		return fmt.Sprintf(" (is %s meant? the ports are settings of their own)", with.Addr())
+	}
+	return ""
+}
+
+// withoutPath is a URL that has no more than it needs, if there is one.
+func withoutPath(u *url.URL) string {
+	host, err := url.Parse(u.Scheme + "://" + u.Host)
+	if err != nil || host.Hostname() == "https" || host.Hostname() == "http" {
+		return ""
+	}
+	return fmt.Sprintf(" (is %s://%s meant?)", u.Scheme, u.Host)
+}
+
+// inMebibytes is a number of bytes, where one of mebibytes was probably given.
+func inMebibytes(n int64) string {
+	if n < 64 || n > 1<<20 {
+		return ""
+	}
+	return fmt.Sprintf(" (is %d meant?)", n<<20)
 }
 
 // wholeNumber is the number in the range that is nearest to what was given.
@@ -65,6 +132,9 @@ func inBytes(s string) string {
 
 // asShare is the fraction that a percentage probably means.
 func asShare(s string) string {
+	if f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64); err == nil && strings.Contains(s, ",") && f > 0 && f < 1 {
+		return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f, 'f', -1, 64))
+	}
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(s, "%")), 64)
 	if err != nil || !(f > 0 && f < 100) {
 		return ""
@@ -129,6 +199,16 @@ func objectName(to *string) func(string) error {
 	}
 }
 
+// namespace reads the name of a namespace: an object's, without dots and of at most 63 letters.
+func namespace(to *string) func(string) error {
+	return func(s string) error {
+		if strings.Contains(s, ".") || len(s) > 63 {
+			return errors.New("want the name of a namespace, which has lower-case letters, digits and hyphens, at most 63")
+		}
+		return objectName(to)(s)
+	}
+}
+
 // regionName is what regions look like: us-east-1, us-gov-west-1, eusc-de-east-1.
 var regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d+$`)
 
@@ -139,6 +219,10 @@ func region(to *string) func(string) error {
 		case s == "" || regionName.MatchString(s):
 			*to = s
 			return nil
+		case regionName.MatchString(strings.ToLower(s)):
+			return fmt.Errorf("want an AWS region, in lower case (is %s meant?)", strings.ToLower(s))
+		case regionName.MatchString(strings.ReplaceAll(strings.ToLower(s), "_", "-")):
+			return fmt.Errorf("want an AWS region, with hyphens (is %s meant?)", strings.ReplaceAll(strings.ToLower(s), "_", "-"))
 		case regionName.MatchString(plain):
 			return fmt.Errorf("want an AWS region, not a zone (is %s meant?)", plain)
 		}

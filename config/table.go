@@ -6,13 +6,10 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/joiner-sh/joiner/spelling"
 )
 
 // setting is one line of the table: how a setting is called, and how a text becomes its value.
@@ -60,7 +57,7 @@ func (c *Settings) table() []setting {
 		{flag: "enable-zonal-shift", fallback: "false", help: "launch nothing in zones that the cluster's traffic is shifted away from (ARC zonal shift)", isBool: true, set: yes(&c.ZonalShift)},
 		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long nothing is asked of EC2 that it was short of; where it goes on being short, one launch probes this often", set: period(&c.ShortageBackoff, time.Second)},
-		{flag: "late-after", fallback: "90s", help: "look into why an instance has not joined the cluster so long after its launch, and say so; it is given back after 15m, whatever the reason", set: period(&c.LateAfter, time.Second)},
+		{flag: "late-after", fallback: "90s", help: "look into why an instance has not joined the cluster so long after its launch, and say so; it is given back after 15m, whatever the reason", set: below(&c.LateAfter, time.Second, givenUp)},
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "so many instances or NodeClaims without counterpart are removed at once whatever their share", set: count(&c.BreakerCount, 1, 1_000_000)},
 		{flag: "breaker-share", fallback: "0.25", help: "where more of all of them than this fraction would be removed at once, nothing is; 1 for no limit", set: fraction(&c.BreakerShare)},
@@ -75,7 +72,7 @@ func (c *Settings) table() []setting {
 
 		{flag: "disable-leader-election", fallback: "false", help: "act without holding the Lease", isBool: true, set: no(&c.LeaderElection)},
 		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: objectName(&c.LeaderElectionName)},
-		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: objectName(&c.LeaderElectionNamespace)},
+		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: namespace(&c.LeaderElectionNamespace)},
 
 		{flag: "apply-crds", fallback: "true", help: "bring the CustomResourceDefinitions of the API up to date, and never take a newer one back", isBool: true, set: yes(&c.ApplyCRDs)},
 
@@ -161,7 +158,13 @@ func address(to *string) func(string) error {
 			return fmt.Errorf("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com%s", withScheme(s))
 		}
 		if s != "" && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-			return fmt.Errorf("want scheme, host and port alone (is %s://%s meant?)", u.Scheme, u.Host)
+			return fmt.Errorf("want scheme, host and port alone%s", withoutPath(u))
+		}
+		if port := u.Port(); port != "" && count(new(int), 1, 65535)(port) != nil {
+			return fmt.Errorf("its port is %s, want 1 to 65535", port)
+		}
+		if s != "" && u.Scheme == "http" && regionOf(s) != "" {
+			return fmt.Errorf("EKS serves https alone (is https://%s meant?)", u.Host)
 		}
 		*to = s
 		return nil
@@ -171,7 +174,7 @@ func address(to *string) func(string) error {
 func ip(to *string) func(string) error {
 	return func(s string) error {
 		if _, err := netip.ParseAddr(s); s != "" && err != nil {
-			return errors.New("want an IP address, for instance 127.0.0.1")
+			return fmt.Errorf("want an IP address, for instance 127.0.0.1%s", asIP(s))
 		}
 		*to = s
 		return nil
@@ -192,6 +195,24 @@ func period(to *time.Duration, least time.Duration) func(string) error {
 	}
 }
 
+// givenUp is when an instance without a Node is given back: lifecycle.RegistrationTimeout.
+const givenUp = 15 * time.Minute
+
+// below is a period that is shorter than another one.
+func below(to *time.Duration, least, most time.Duration) func(string) error {
+	return func(s string) error {
+		var d time.Duration
+		if err := period(&d, least)(s); err != nil {
+			return err
+		}
+		if d >= most {
+			return fmt.Errorf("want less than %s, after which an instance that has not joined is given back", most)
+		}
+		*to = d
+		return nil
+	}
+}
+
 func count(to *int, least, most int) func(string) error {
 	return func(s string) error {
 		n, err := strconv.Atoi(s)
@@ -203,11 +224,17 @@ func count(to *int, least, most int) func(string) error {
 	}
 }
 
+// leastMemory is what no controller can do with: less of it is a number in another unit.
+const leastMemory = 64 << 20
+
 func bytes(to *int64) func(string) error {
 	return func(s string) error {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < -1 {
 			return fmt.Errorf("want a number of bytes, or -1 for no limit%s", inBytes(s))
+		}
+		if n != -1 && n < leastMemory {
+			return fmt.Errorf("want a number of bytes, at least %d (64 MiB), or -1 for no limit%s", leastMemory, inMebibytes(n))
 		}
 		*to = n
 		return nil
@@ -248,29 +275,11 @@ func rate(to *float64) func(string) error {
 	}
 }
 
-func rates(to *map[string]Rate) func(string) error {
-	return func(s string) error {
-		out := map[string]Rate{}
-		for _, one := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
-			action, numbers, _ := strings.Cut(strings.TrimSpace(one), "=")
-			burst, perSecond, _ := strings.Cut(numbers, ":")
-			var r Rate
-			if _, err := path.Match(action, ""); err != nil || action == "" ||
-				rate(&r.Burst)(burst) != nil || r.Burst < 1 || rate(&r.PerSecond)(perSecond) != nil {
-				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", one)
-			}
-			out[action] = r
-		}
-		*to = out
-		return nil
-	}
-}
-
 func yes(to *bool) func(string) error {
 	return func(s string) error {
 		b, err := strconv.ParseBool(s)
 		if err != nil {
-			return fmt.Errorf("want true or false%s", spelling.Hint(s, []string{"true", "false"}))
+			return fmt.Errorf("want true or false%s", asTruth(s))
 		}
 		*to = b
 		return nil
@@ -293,15 +302,26 @@ func no(to *bool) func(string) error {
 func gates(to map[string]*bool, theirs []string) func(string) error {
 	known := append(slices.Sorted(maps.Keys(to)), theirs...)
 	return func(s string) error {
+		said := map[string]bool{}
 		for _, gate := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
-			name, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-			if name != "" && !slices.Contains(known, name) {
-				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, spelling.Hint(name, known), strings.Join(slices.Sorted(slices.Values(known)), ", "))
+			name, state, isSet := strings.Cut(strings.TrimSpace(gate), "=")
+			if name == "" {
+				continue
+			}
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, gateMeant(name, known), strings.Join(slices.Sorted(slices.Values(known)), ", "))
 			}
 			on, err := strconv.ParseBool(state)
-			if name != "" && err != nil {
-				return fmt.Errorf("want %s=true or %s=false%s", name, name, spelling.Hint(state, []string{"true", "false"}))
+			if err != nil && !isSet {
+				return fmt.Errorf("want %s=true or %s=false (is %s=true meant?)", name, name, name)
 			}
+			if err != nil {
+				return fmt.Errorf("want %s=true or %s=false%s", name, name, asTruth(state))
+			}
+			if before, twice := said[name]; twice && before != on {
+				return fmt.Errorf("%s is there twice, on and off: leave one of them out", name)
+			}
+			said[name] = on
 			if to[name] != nil {
 				*to[name] = on
 			}
@@ -318,6 +338,6 @@ func oneOf(to *string, words ...string) func(string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("want one of %s%s", strings.Join(words, ", "), spelling.Hint(s, words))
+		return fmt.Errorf("want one of %s%s", strings.Join(words, ", "), oneMeant(s, words))
 	}
 }

@@ -1,0 +1,30 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/grant"
+)
+
+// TestActionsAreThoseGranted: whatever EC2 is asked for may have a limit.
+func TestActionsAreThoseGranted(t *testing.T) {
+	t.Parallel()
+	policies, err := grant.Policies(grant.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c", UID: "u", NodeRoles: []string{"n"}, Queue: "q"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, action := range grant.Actions(policies) {
+		if name, isEC2 := strings.CutPrefix(action, "ec2:"); isEC2 {
+			n++
+			if !slices.Contains(ec2Actions(), name) {
+				t.Errorf("%s is granted, and can be given no limit", action)
+			}
+		}
+	}
+	if n < 15 || !slices.IsSorted(ec2Actions()) {
+		t.Errorf("%d actions are granted; those with limits are sorted: %t", n, slices.IsSorted(ec2Actions()))
+	}
+}
