@@ -93,7 +93,7 @@ controller:          spelling schedule capacity catalog cluster constraint packi
 emulator:            catalog permit world
 cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner:          spelling catalog api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner:          spelling catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.
