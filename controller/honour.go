@@ -21,8 +21,10 @@ import (
 type Honour struct {
 	Cache client.Reader
 	Gates Gates
-	Tell  teller
-	Log   *slog.Logger
+	// Unseen: NodeOverlays cannot be watched, so nothing is said of them.
+	Unseen bool
+	Tell   teller
+	Log    *slog.Logger
 
 	mu   sync.Mutex
 	said map[lapseOf]bool

@@ -170,6 +170,9 @@ func (h *Honour) watch(m manager.Manager) []objectLoop {
 	out := []objectLoop{
 		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
 	}
+	if h.Unseen { // their informer would never be told all, and whoever waits for all informers would wait for ever
+		return out
+	}
 	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
 	if _, err := m.GetRESTMapper().RESTMapping(overlays, karpv1alpha1.Version); err == nil {
 		out = append(out, on("nodeoverlay", &karpv1alpha1.NodeOverlay{}, h.Overlay))

@@ -115,7 +115,7 @@ func wire(p parts) controller.Loops {
 			RelaxMinValues: p.settings.MinValuesPolicy == "BestEffort",
 		}
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
-		teller    = &kube.Teller{Recorder: p.manager.GetEventRecorder("joiner")}
+		teller    = &kube.Teller{Recorder: p.home.lacks.recorder(p.manager)}
 		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		holds     = &controller.Holds{Cache: cache}
 		unhelped  = &controller.Unhelped{}
@@ -192,7 +192,7 @@ func wire(p parts) controller.Loops {
 		},
 	}
 	loops.Honour = &controller.Honour{
-		Cache: cache, Tell: teller, Log: p.log,
+		Cache: cache, Unseen: p.home.lacks.overlays, Tell: teller, Log: p.log,
 		Gates: controller.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
 	}
 	if !p.settings.IsolatedVPC {

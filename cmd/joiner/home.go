@@ -39,6 +39,7 @@ type home struct {
 	dns       string // address of the service kube-dns, empty if there is none
 	discovery *discovery.DiscoveryClient
 	kinds     *kinds // nil: the definitions of the API are somebody else's to bring
+	lacks     lacks
 
 	mu      sync.Mutex
 	version string // "1.33"
@@ -86,7 +87,10 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 			return nil, fmt.Errorf("find the kind NodeOverlay, which --feature-gates (FEATURE_GATES) switches on: %w; install its definition, or leave the gate out", err)
 		}
 	}
-	return h, insist(ctx, log, "find out about the cluster", sortKube, func(ctx context.Context) error { return h.learn(ctx, live) })
+	if err := insist(ctx, log, "find out about the cluster", sortKube, func(ctx context.Context) error { return h.learn(ctx, live) }); err != nil {
+		return nil, err
+	}
+	return h, h.checkRights(ctx, settings, log)
 }
 
 func restConfig(settings config.Settings) (*rest.Config, error) {
@@ -184,7 +188,7 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", withHint(err))
 	}
-	lock.tell(m.GetEventRecorder("joiner"))
+	lock.tell(h.lacks.recorder(m))
 	if h.kinds != nil {
 		if err := m.Add(h.kinds); err != nil {
 			return nil, fmt.Errorf("set up: %w", err)

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/rights"
+)
+
+// lacks are the rights that the controller goes on without.
+type lacks struct {
+	overlays bool // NodeOverlays cannot be watched
+	events   bool // no event can be written
+}
+
+// recorder writes events, or nothing where that is not allowed: the library would complain about each.
+func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
+	if l.events {
+		return silent{}
+	}
+	return m.GetEventRecorder("joiner")
+}
+
+// silent writes no events.
+type silent struct{}
+
+func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+
+// request is one right that the controller makes use of.
+type request struct {
+	rights.Request
+
+	namespace string
+	rule      rights.Rule
+}
+
+// String is the right in words: "patch nodeclaims/status.karpenter.sh".
+func (r request) String() string {
+	out := r.Verb + " " + r.Resource
+	if r.Group != "" {
+		out += "." + r.Group
+	}
+	if r.Name != "" {
+		out += " " + r.Name
+	}
+	if r.namespace != "" {
+		out += " in " + r.namespace
+	}
+	return out
+}
+
+// How often refused rights are asked about again, and after how long: roles that were just made take a moment to count.
+const (
+	rightsTries = 3
+	rightsPause = 2 * time.Second
+)
+
+// checkRights makes sure that the API server allows what the controller needs. What it can do without is said, in a line for each thing
+// that is not done.
+func (h *home) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
+	reviews, err := authorizationclient.NewForConfig(h.config)
+	if err != nil {
+		return fmt.Errorf("reach the API server %s: %w", h.config.Host, err)
+	}
+	wanted := wantedRights(settings)
+	for try := 1; ; try++ {
+		var missing []request
+		err := insist(ctx, log, "ask the API server what it allows", sortKube, func(ctx context.Context) error {
+			missing, err = lacking(ctx, reviews.SelfSubjectAccessReviews(), wanted)
+			return err
+		})
+		if kube.IsForbidden(err) { // whoever may not even ask finds out in another way
+			log.Warn("cannot find out what the API server allows the controller", "error", err.Error())
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		refused := refusal(missing, settings)
+		if refused == nil {
+			h.lacks = tellLacks(missing, log)
+			return nil
+		}
+		if try == rightsTries {
+			return refused
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w while waiting for the controller's roles", context.Cause(ctx))
+		case <-time.After(rightsPause):
+		}
+	}
+}
+
+// wantedRights are the rights that the settings make use of, each verb on each resource by itself.
+func wantedRights(settings config.Settings) []request {
+	var out []request
+	for _, rule := range rights.Rules() {
+		if !isWanted(rule, settings) {
+			continue
+		}
+		names := rule.Names
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, resource := range rule.Resources {
+			for _, name := range names {
+				for _, verb := range rule.Verbs {
+					if name == rights.LeaseName {
+						name = settings.LeaderElectionName
+					}
+					out = append(out, request{
+						Request: rights.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where}, namespace: namespaceOf(rule, settings), rule: rule,
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func isWanted(rule rights.Rule, settings config.Settings) bool {
+	if slices.Contains(rule.Resources, "leases") {
+		return settings.LeaderElection
+	}
+	switch rule.When {
+	case rights.WhenOverlays:
+		return settings.NodeOverlays
+	case rights.WhenScheduler:
+		return settings.SchedulerConfig != ""
+	case rights.WhenCRDs: // who brings them says so
+		return false
+	}
+	return true
+}
+
+func namespaceOf(rule rights.Rule, settings config.Settings) string {
+	switch rule.Where {
+	case rights.Own:
+		return leaseNamespace(settings)
+	case rights.System:
+		return metav1.NamespaceSystem
+	}
+	return ""
+}
+
+// lacking asks the API server about each right, and returns those that it does not give.
+func lacking(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []request) ([]request, error) {
+	var out []request
+	for _, r := range wanted {
+		resource, sub, _ := strings.Cut(r.Resource, "/")
+		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: sub, Name: r.Name, Namespace: r.namespace,
+			},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if !review.Status.Allowed {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// refusal is the error of a controller that cannot act without what is missing; nil where it can.
+func refusal(missing []request, settings config.Settings) error {
+	var must []string
+	for _, r := range missing {
+		if r.rule.Without == "" || settings.NodeOverlays && r.Resource == "nodeoverlays" {
+			must = append(must, r.String())
+		}
+	}
+	if len(must) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the controller's service account may not %s; give it the chart's roles (rbac.create=true), or their rules to your own: helm template shows them",
+		strings.Join(must, ", "))
+}
+
+// tellLacks says what is not done for want of rights, each thing once.
+func tellLacks(missing []request, log *slog.Logger) lacks {
+	var out lacks
+	for i := 0; i < len(missing); {
+		without, names := missing[i].rule.Without, []string(nil)
+		for ; i < len(missing) && missing[i].rule.Without == without; i++ {
+			names = append(names, missing[i].String())
+			out.overlays = out.overlays || missing[i].Resource == "nodeoverlays"
+			out.events = out.events || missing[i].Resource == "events"
+		}
+		log.Warn(without, "cause", "the controller's service account may not "+strings.Join(names, ", "), "hint", "give it the chart's roles (rbac.create=true), or their rules to your own")
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package lab_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/rights"
+)
+
+// TestFewerRights: who brings roles of his own may leave out what the controller can do without, such as NodeOverlays: it says in a line
+// what it does not do, is ready and works. Without a right that it cannot act without it does not start, and names it.
+func TestFewerRights(t *testing.T) {
+	l := beside(t, lab.Options{})
+	few := accountWith(t, l, "few", func(resource, _ string) bool {
+		return !slices.Contains([]string{"nodeoverlays", "nodeoverlays/status", "events"}, resource)
+	})
+	c := restart(t, l, "KUBECONFIG="+few)
+	within(t, l, 30*time.Second, "the controller to be ready", func(context.Context) (bool, error) {
+		r, err := http.Get(c.Probes + "/readyz")
+		if err != nil {
+			return false, err
+		}
+		return r.StatusCode == http.StatusOK, r.Body.Close()
+	})
+	name := nameOf(t)
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
+		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
+	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	said := c.Tail(1000)
+	for line, resource := range map[string]string{
+		"nobody is told that a NodeOverlay has no effect":  "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
+		"nothing that happens is written down as an event": "may not create events.events.k8s.io, patch events.events.k8s.io",
+	} {
+		if strings.Count(said, line) != 1 || !strings.Contains(said, resource) {
+			t.Errorf("it does not say %q once, with %q, in\n%s", line, resource, said)
+		}
+	}
+
+	if strings.Contains(said, "Server rejected event") {
+		t.Errorf("events are tried in vain:\n%s", said)
+	}
+
+	none := accountWith(t, l, "none", func(resource, verb string) bool {
+		return resource != "csinodes" && (resource != "nodeclaims" || verb != "patch")
+	})
+	for want, settings := range map[string][]string{
+		"may not list csinodes.storage.k8s.io, watch csinodes.storage.k8s.io, patch nodeclaims.karpenter.sh; give it the chart's roles": {"KUBECONFIG=" + none},
+		"list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh; give it the chart's roles":                                    {"KUBECONFIG=" + few, "FEATURE_GATES=NodeOverlay=true"},
+	} {
+		refused, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
+		if err == nil {
+			refused.Kill()
+			t.Errorf("a controller runs that should have said that it %s", want)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("it ends with %v, want %q", err, want)
+		}
+	}
+}
+
+// accountWith makes a service account with those of the controller's rights that keep says, and returns its kubeconfig.
+func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
+	t.Helper()
+	ctx, system := t.Context(), metav1.NamespaceSystem
+	meta := metav1.ObjectMeta{Name: name, Namespace: system}
+	var rules []rbacv1.PolicyRule
+	for _, r := range rights.Rules() {
+		for _, resource := range r.Resources {
+			verbs := slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return !keep(resource, verb) })
+			if len(verbs) > 0 {
+				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, ResourceNames: r.Names, Verbs: verbs})
+			}
+		}
+	}
+	_, err := l.Kube.CoreV1().ServiceAccounts(system).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = l.Kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	}
+	if err == nil {
+		_, err = l.Kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: system}},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := l.AccountKubeconfig(ctx, system, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
