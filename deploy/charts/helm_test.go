@@ -78,25 +78,3 @@ func TestRendered(t *testing.T) {
 		})
 	}
 }
-
-// TestWrongValues: each file of testdata/wrong is refused, with the words of its first line.
-func TestWrongValues(t *testing.T) {
-	files, err := filepath.Glob("testdata/wrong/*.yaml")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("there are %d files: %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			first, _, _ := strings.Cut(string(text), "\n")
-			want := strings.TrimPrefix(first, "# ")
-			_, errs, err := helm(t, "template", release, chart, "-f", file)
-			if err == nil || !strings.Contains(errs, want) {
-				t.Errorf("%v, want %q in\n%s", err, want, errs)
-			}
-		})
-	}
-}

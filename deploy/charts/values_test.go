@@ -121,52 +121,6 @@ func TestValuesAreDocumented(t *testing.T) {
 	}
 }
 
-// schema is the part of a JSON schema that these tests look at.
-type schema struct {
-	Properties           map[string]schema
-	AdditionalProperties any
-	Type                 any
-}
-
-// TestSchema: the schema has the values of values.yaml and no others, and refuses what it does not know.
-func TestSchema(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(chart + "/values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var root schema
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
-	says := map[string]bool{}
-	for _, v := range documented(t) {
-		says[v.path] = true
-	}
-	var compare func(path string, s schema, values map[string]any)
-	compare = func(path string, s schema, values map[string]any) {
-		if s.AdditionalProperties != false {
-			t.Errorf("the schema lets anything into %q", path)
-		}
-		for name, v := range values {
-			here := strings.TrimPrefix(path+"."+name, ".")
-			known, ok := s.Properties[name]
-			if !ok {
-				t.Errorf("the schema does not have %s", here)
-			}
-			if below, isMap := v.(map[string]any); isMap && !says[here] {
-				compare(here, known, below)
-			}
-		}
-		for name := range s.Properties {
-			if _, ok := values[name]; !ok && path+name != "global" { // Helm's own
-				t.Errorf("values.yaml does not have %s.%s", path, name)
-			}
-		}
-	}
-	compare("", root, tree(t))
-}
-
 // unset are settings that no value of the chart is about: controller.env sets them.
 var unset = map[string]string{
 	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; Karpenter's values use controller.env, too",

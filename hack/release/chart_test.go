@@ -36,7 +36,7 @@ func TestChart(t *testing.T) {
 	}
 	files, content := map[string]*tar.Header{}, map[string][]byte{}
 	readTar(t, z, files, content)
-	for _, name := range []string{"values.yaml", "values.schema.json", "README.md", "templates/deployment.yaml", "templates/_helpers.tpl"} {
+	for _, name := range []string{"values.yaml", "values.schema.json", "values.rules.json", "README.md", "templates/deployment.yaml", "templates/_helpers.tpl"} {
 		want, err := os.ReadFile(filepath.Join("../..", chartFolder, name))
 		if err != nil || !bytes.Equal(content["joiner/"+name], want) {
 			t.Errorf("%s is not that of the checkout: %v", name, err)

@@ -1,4 +1,4 @@
-{{/* The settings, as environment variables. An empty text is left to the default of the binary; false and 0 are said. */}}
+{{/* The settings, as environment variables. An empty text, or null, is left to the default of the binary; false and 0 are said. */}}
 {{- define "joiner.env" -}}
 {{- $s := .Values.settings -}}
 {{- $variables := list
@@ -36,7 +36,7 @@
   (list "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths))
 -}}
 {{- range $variables }}
-{{- $value := index . 1 | toString }}
+{{- $value := kindIs "invalid" (index . 1) | ternary "" (index . 1 | toString) }}
 {{- if ne $value "" }}
 - name: {{ index . 0 }}
   value: {{ $value | quote }}

@@ -1,0 +1,172 @@
+{{/* The sentence about a "value" that is not as its "rule" says: what it is, what it should be, and what was probably meant. */}}
+{{- define "joiner.unfit" -}}
+{{- $kind := include "joiner.kind" .value -}}
+{{- $shown := get (dict "object" "a map" "array" "a list") $kind -}}
+{{- if eq $kind "string" -}}{{- $shown = quote .value | trunc 120 -}}{{- else if not $shown -}}{{- $shown = include "joiner.plain" .value -}}{{- end -}}
+{{- $path := .path | default "the values file" -}}
+{{- printf "%s is %s: want %s%s" $path $shown (include "joiner.want" .rule) (include "joiner.hint" .) -}}
+{{- end -}}
+
+{{/* What a rule wants, in words. */}}
+{{- define "joiner.want" -}}
+{{- $words := dict "string" "a text" "boolean" "true or false" "integer" "a whole number" "number" "a number" "object" "a map" "array" "a list" "null" "nothing" -}}
+{{- if .want -}}
+{{- .want -}}
+{{- else if .enum -}}
+{{- printf "one of %s" (without .enum "" | join ", ") -}}
+{{- else if .type -}}
+{{- $kind := .type -}}
+{{- if kindIs "slice" $kind -}}{{- $kind = first $kind -}}{{- end -}}
+{{- get $words $kind -}}
+{{- if and (hasKey . "minimum") (hasKey . "maximum") }} from {{ include "joiner.plain" .minimum }} to {{ include "joiner.plain" .maximum -}}
+{{- else if hasKey . "minimum" }}, at least {{ include "joiner.plain" .minimum -}}
+{{- end -}}
+{{- else -}}
+something else
+{{- end -}}
+{{- end -}}
+
+{{/* What was probably meant by a "value" that is not as its "rule" says. */}}
+{{- define "joiner.hint" -}}
+{{- $text := include "joiner.plain" .value -}}
+{{- $meant := "" -}}
+{{- if or (kindIs "map" .value) (kindIs "slice" .value) -}}
+{{- else -}}
+{{- $tries := list -}}
+{{- range $format := prepend (.rule.try | default list) "%s" -}}
+{{- $tries = append $tries (printf $format (trimAll " \t\r\n\"'" $text)) -}}
+{{- end -}}
+{{- with .rule.last -}}{{- $tries = append $tries (regexReplaceAll (printf "^.*[%s]" .) $text "") -}}{{- end -}}
+{{- $tries = append $tries (lower $text) -}}
+{{- range $try := $tries -}}
+{{- if and (not $meant) (include "joiner.fits" (dict "value" $try "rule" $.rule "rules" $.rules)) -}}
+{{- $meant = kindIs "string" $.value | ternary $try (printf "%q, in quotes," $try) -}}
+{{- if and (not (kindIs "string" $.value)) (ne $try $text) -}}{{- $meant = $try -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $meant -}}{{- $meant = include "joiner.otherKind" (dict "text" $text "rule" .rule "rules" .rules) -}}{{- end -}}
+{{- if and (not $meant) .rule.enum -}}{{- $meant = include "joiner.nearest" (dict "word" $text "words" .rule.enum) -}}{{- end -}}
+{{- end -}}
+{{- if and $meant (eq $meant $text) (kindIs "string" .value) -}}{{- $meant = printf "%s, without quotes," $meant -}}{{- end -}}
+{{- with $meant }} (is {{ . }} meant?){{- end -}}
+{{- end -}}
+
+{{/* What a "text" is as a truth or a number, if the "rule" wants one of these. */}}
+{{- define "joiner.otherKind" -}}
+{{- $plain := lower .text | trimAll " \t\r\n\"'%" -}}
+{{- $truths := dict "true" "true" "yes" "true" "on" "true" "1" "true" "false" "false" "no" "false" "off" "false" "0" "false" -}}
+{{- $truth := get $truths $plain | default (include "joiner.nearest" (dict "word" $plain "words" (list "true" "false"))) -}}
+{{- $meant := "" -}}
+{{- if $truth -}}
+{{- if include "joiner.fits" (dict "value" (eq $truth "true") "rule" .rule "rules" .rules) -}}{{- $meant = $truth -}}{{- end -}}
+{{- end -}}
+{{- if and (not $meant) (regexMatch "^-?[0-9]+([.,][0-9]+)?$" $plain) -}}
+{{- $n := float64 (replace "," "." $plain) -}}
+{{- range $try := list $n (divf $n 100) (include "joiner.bounded" (dict "value" $n "rule" .rule) | float64) (include "joiner.bounded" (dict "value" (round $n 0) "rule" .rule) | float64) -}}
+{{- if and (not $meant) (include "joiner.fits" (dict "value" $try "rule" $.rule "rules" $.rules)) -}}
+{{- $meant = include "joiner.plain" $try -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $meant -}}
+{{- end -}}
+
+{{/* The sentence about a "key" that is not among those that are "known" at its "path". */}}
+{{- define "joiner.unknown" -}}
+{{- $keys := list .key -}}
+{{- if kindIs "map" .value -}}{{- $keys = concat $keys (keys .value | sortAlpha) -}}{{- end -}}
+{{- $all := include "joiner.paths" (dict "rule" .rules "path" "") | splitList "\n" -}}
+{{- $path := include "joiner.path" (dict "path" .path "key" .key) -}}
+{{- $near := include "joiner.nearest" (dict "word" .key "words" (keys .known) "folded" true) -}}
+{{- $meant := "" -}}
+{{- if $near -}}
+{{- $meant = include "joiner.path" (dict "path" .path "key" $near) -}}
+{{- end -}}
+{{- if not (hasSuffix "]" .path) -}}
+{{- range $key := $keys -}}
+{{- $same := list -}}
+{{- range $known := $all -}}
+{{- if eq (include "joiner.fold" ($known | splitList "." | last)) (include "joiner.fold" $key) -}}{{- $same = append $same $known -}}{{- end -}}
+{{- end -}}
+{{- if and (not $meant) (eq (len $same) 1) -}}
+{{- $meant = first $same -}}
+{{- if ne $key $.key -}}{{- $path = include "joiner.path" (dict "path" $path "key" $key) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $meant -}}
+{{- with include "joiner.nearest" (dict "word" .key "words" (keys .known)) -}}
+{{- $meant = include "joiner.path" (dict "path" $.path "key" .) -}}
+{{- end -}}
+{{- end -}}
+{{- printf "there is no value %s" $path -}}
+{{- with $meant }} (is {{ . }} meant?)
+{{- else -}}
+{{- with keys .known | sortAlpha }}: {{ $.path | default "the chart" }} has {{ join ", " . }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The paths of all values that a "rule" knows, a line for each. */}}
+{{- define "joiner.paths" -}}
+{{- $out := list -}}
+{{- range $key, $rule := .rule.properties -}}
+{{- $path := include "joiner.path" (dict "path" $.path "key" $key) -}}
+{{- $out = append $out $path -}}
+{{- if $rule.properties -}}
+{{- $out = concat $out (include "joiner.paths" (dict "rule" $rule "path" $path) | splitList "\n") -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $out -}}
+{{- end -}}
+
+{{/* The one of "words" that is most like "word", as the controller finds it: fewest edits, at most a third of the longer word; else the shortest
+that has it as a part. With "folded", only one that differs in case, hyphens and the like. */}}
+{{- define "joiner.nearest" -}}
+{{- $word := include "joiner.fold" .word -}}
+{{- $best := "" -}}
+{{- $least := 0 -}}
+{{- $whole := "" -}}
+{{- range $other := .words | sortAlpha -}}
+{{- $plain := include "joiner.fold" $other -}}
+{{- $most := $.folded | default false | ternary 0 (div (max (len $word) (len $plain)) 3) -}}
+{{- $long := max (len $word) (len $plain) | int -}}
+{{- $short := min (len $word) (len $plain) | int -}}
+{{- if and $word $plain (le (sub $long $short) $most) -}}
+{{- $distance := include "joiner.distance" (dict "a" $word "b" $plain) | int -}}
+{{- if and (le $distance (int $most)) (or (not $best) (lt $distance (int $least))) -}}
+{{- $best = $other -}}
+{{- $least = $distance -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $.folded) (ge (len $word) 3) (contains $word $plain) (or (not $whole) (lt (len $other) (len $whole))) -}}{{- $whole = $other -}}{{- end -}}
+{{- end -}}
+{{- $best | default $whole -}}
+{{- end -}}
+
+{{- define "joiner.fold" -}}
+{{- lower . | replace "-" "" | replace "_" "" | replace "." "" | replace " " "" -}}
+{{- end -}}
+
+{{/* How many letters must be put in, left out, changed or swapped with their neighbour to make "b" of "a". */}}
+{{- define "joiner.distance" -}}
+{{- $a := splitList "" .a -}}
+{{- $b := splitList "" .b -}}
+{{- $before := list -}}
+{{- $above := untilStep 0 (int (add1 (len $b))) 1 -}}
+{{- range $i, $x := $a -}}
+{{- $row := list (add1 $i | int) -}}
+{{- range $j, $y := $b -}}
+{{- $least := add (index $above $j) (eq $x $y | ternary 0 1) -}}
+{{- $least = min $least (add1 (index $above (int (add1 $j)))) (add1 (index $row $j)) -}}
+{{- if and (gt $i 0) (gt $j 0) -}}
+{{- if and (eq $x (index $b (int (sub $j 1)))) (eq $y (index $a (int (sub $i 1)))) -}}
+{{- $least = min $least (add1 (index $before (int (sub $j 1)))) -}}
+{{- end -}}
+{{- end -}}
+{{- $row = append $row (int $least) -}}
+{{- end -}}
+{{- $before = $above -}}
+{{- $above = $row -}}
+{{- end -}}
+{{- last $above -}}
+{{- end -}}

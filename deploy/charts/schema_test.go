@@ -1,0 +1,117 @@
+package charts
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Files of the chart: what its values must be, which its templates check, and what they are, for editors.
+const (
+	rulesFile  = chart + "/values.rules.json"
+	schemaFile = chart + "/values.schema.json"
+)
+
+// rule is the part of values.rules.json that these tests look at.
+type rule struct {
+	Title                string
+	Properties           map[string]rule
+	AdditionalProperties any
+	Enum                 []string
+	Type                 any
+}
+
+func rules(t *testing.T) rule {
+	t.Helper()
+	text, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root rule
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// TestRules: they have the values of values.yaml and no others, and refuse what they do not know.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	says := map[string]bool{}
+	for _, v := range documented(t) {
+		says[v.path] = true
+	}
+	var compare func(path string, r rule, values map[string]any)
+	compare = func(path string, r rule, values map[string]any) {
+		if r.AdditionalProperties != false {
+			t.Errorf("the rules let anything into %q", path)
+		}
+		for name, v := range values {
+			here := strings.TrimPrefix(path+"."+name, ".")
+			known, ok := r.Properties[name]
+			if !ok {
+				t.Errorf("the rules do not have %s", here)
+			}
+			if below, isMap := v.(map[string]any); isMap && !says[here] {
+				compare(here, known, below)
+			}
+		}
+		for name := range r.Properties {
+			if _, ok := values[name]; !ok && path+name != "global" { // Helm's own
+				t.Errorf("values.yaml does not have %s.%s", path, name)
+			}
+		}
+	}
+	compare("", rules(t), tree(t))
+}
+
+// described is one value in values.schema.json. It holds nobody to anything: Helm would say so in words of its own, before the
+// templates can.
+type described struct {
+	Schema      string               `json:"$schema,omitempty"`
+	Title       string               `json:"title,omitempty"`
+	Description string               `json:"description,omitempty"`
+	Default     any                  `json:"default,omitempty"`
+	Examples    []string             `json:"examples,omitempty"`
+	Properties  map[string]described `json:"properties,omitempty"`
+}
+
+// TestSchema holds values.schema.json, which editors complete and explain values by, to values.yaml and the rules.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	says := map[string]string{}
+	for _, v := range documented(t) {
+		says[v.path] = v.says
+	}
+	all := tree(t)
+	var describe func(path string, r rule) described
+	describe = func(path string, r rule) described {
+		out := described{Description: says[path], Examples: r.Enum}
+		if fallback, ok := at(all, path); ok && len(r.Properties) == 0 {
+			out.Default = fallback
+		}
+		for name, below := range r.Properties {
+			if out.Properties == nil {
+				out.Properties = map[string]described{}
+			}
+			out.Properties[name] = describe(strings.TrimPrefix(path+"."+name, "."), below)
+		}
+		return out
+	}
+	root := describe("", rules(t))
+	root.Schema, root.Title = "https://json-schema.org/draft/2020-12/schema", "What the values of the chart joiner are. What they must be is in values.rules.json, and the templates check it."
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(text) + "\n"
+	if *rewrite {
+		if err := os.WriteFile(schemaFile, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(schemaFile); err != nil || string(got) != want {
+		t.Errorf("%s is not that of values.yaml (%v): go test ./deploy/charts -run TestSchema -rewrite", schemaFile, err)
+	}
+}

@@ -1,0 +1,207 @@
+package charts
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/spelling"
+)
+
+// wrong are values, beside a cluster's name, and the one line that they are refused with.
+var wrong = map[string]string{
+	// Names that are not there.
+	"settings: {clusterNmae: demo}":                                "there is no value settings.clusterNmae (is settings.clusterName meant?)",
+	"settings: {clustername: demo}":                                "there is no value settings.clustername (is settings.clusterName meant?)",
+	"settings: {featureGates: {NodeOverlay: true}}":                "there is no value settings.featureGates.NodeOverlay (is settings.featureGates.nodeOverlay meant?)",
+	"settings: {featureGates: {spotToSpot: true}}":                 "there is no value settings.featureGates.spotToSpot (is settings.featureGates.spotToSpotConsolidation meant?)",
+	"settings: {aws: {interruptionQueue: q}}":                      "there is no value settings.aws.interruptionQueue (is settings.interruptionQueue meant?)",
+	"clusterName: demo":                                            "there is no value clusterName (is settings.clusterName meant?)",
+	"resources: {limits: {cpu: 1}}":                                "there is no value resources (is controller.resources meant?)",
+	"image: {tag: v1}":                                             "there is no value image (is controller.image meant?)",
+	"controller: {metrics: {prot: 8080}}":                          "there is no value controller.metrics.prot (is controller.metrics.port meant?)",
+	"controller: {tolerations: []}":                                "there is no value controller.tolerations (is tolerations meant?)",
+	"tolerations: [{key: a, efect: NoSchedule}]":                   "there is no value tolerations[0].efect (is tolerations[0].effect meant?)",
+	"controller: {env: [{name: A, vlaue: b}]}":                     "there is no value controller.env[0].vlaue (is controller.env[0].value meant?)",
+	"rbac: {colour: red}":                                          "there is no value rbac.colour: rbac has aggregate, create",
+	"affinity: {podAntiAfinity: {}}":                               "there is no value affinity.podAntiAfinity (is affinity.podAntiAffinity meant?)",
+	"topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone}]": "topologySpreadConstraints[0].whenUnsatisfiable is not set",
+
+	// Values of another kind: what YAML makes of what was written.
+	"settings: {clusterName: 1e11}":                              "settings.clusterName is 100000000000: want the name of an EKS cluster, which has letters, digits, hyphens and underscores (is \"100000000000\", in quotes, meant?)",
+	"serviceAccount: {annotations: {a.b/account: 111122223333}}": `serviceAccount.annotations["a.b/account"] is 111122223333: want a text (is "111122223333", in quotes, meant?)`,
+	"podAnnotations: {scrape: true}":                             `podAnnotations.scrape is true: want a text (is "true", in quotes, meant?)`,
+	"controller: {env: [{name: A, value: 5}]}":                   `controller.env[0].value is 5: want a text (is "5", in quotes, meant?)`,
+	`settings: {isolatedVPC: "true"}`:                            `settings.isolatedVPC is "true": want true or false (is true, without quotes, meant?)`,
+	`settings: {isolatedVPC: "true "}`:                           `settings.isolatedVPC is "true ": want true or false (is true meant?)`,
+	`settings: {featureGates: {nodeRepair: "yes"}}`:              `settings.featureGates.nodeRepair is "yes": want true or false (is true meant?)`,
+	`replicas: "2"`:                       `replicas is "2": want a whole number, at least 0 (is 2, without quotes, meant?)`,
+	"replicas: two":                       `replicas is "two": want a whole number, at least 0`,
+	"replicas: 2.5":                       "replicas is 2.5: want a whole number, at least 0 (is 3 meant?)",
+	"replicas: -1":                        "replicas is -1: want a whole number, at least 0 (is 0 meant?)",
+	"tolerations: {key: a}":               "tolerations is a map: want a list",
+	"imagePullSecrets: [mine]":            `imagePullSecrets[0] is "mine": want a map`,
+	"controller: joiner":                  `controller is "joiner": want a map`,
+	"settings: {schedulerConfig: {a: b}}": "settings.schedulerConfig is a map: want a text",
+	"controller: null":                    "controller is null: leave it out, and it has its default",
+	"settings: {featureGates: null}":      "settings.featureGates is null: leave it out, and it has its default",
+
+	// Values of settings.
+	"settings: {batchMaxDuration: 10}":                                                          "settings.batchMaxDuration is 10: want a duration with its unit, for instance 10s or 1m30s (is 10s meant?)",
+	`settings: {batchIdleDuration: "10"}`:                                                       `settings.batchIdleDuration is "10": want a duration with its unit, for instance 10s or 1m30s (is 10s meant?)`,
+	"settings: {lateAfter: -1m}":                                                                `settings.lateAfter is "-1m": want a duration with its unit, for instance 10s or 1m30s`,
+	`settings: {clusterName: " demo"}`:                                                          `settings.clusterName is " demo": want the name of an EKS cluster, which has letters, digits, hyphens and underscores (is demo meant?)`,
+	"settings: {clusterName: my cluster}":                                                       `settings.clusterName is "my cluster": want the name of an EKS cluster, which has letters, digits, hyphens and underscores`,
+	`settings: {clusterName: "arn:aws:eks:us-east-1:111122223333:cluster/prod"}`:                `settings.clusterName is "arn:aws:eks:us-east-1:111122223333:cluster/prod": want the name of an EKS cluster, which has letters, digits, hyphens and underscores (is prod meant?)`,
+	`settings: {interruptionQueue: "arn:aws:sqs:us-east-1:111122223333:notices"}`:               `settings.interruptionQueue is "arn:aws:sqs:us-east-1:111122223333:notices": want the name of the queue, not its URL or ARN (is notices meant?)`,
+	`settings: {interruptionQueue: "https://sqs.us-east-1.amazonaws.com/111122223333/notices"}`: `settings.interruptionQueue is "https://sqs.us-east-1.amazonaws.com/111122223333/notices": want the name of the queue, not its URL or ARN (is notices meant?)`,
+	"settings: {clusterEndpoint: eks.example.com}":                                              `settings.clusterEndpoint is "eks.example.com": want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com (is https://eks.example.com meant?)`,
+	"settings: {clusterCABundle: Y2E=}":                                                         `settings.clusterCABundle is "Y2E=": want the PEM of a certificate in base64, as in certificateAuthority.data of aws eks describe-cluster`,
+	"settings: {vmMemoryOverheadPercent: 7.5}":                                                  "settings.vmMemoryOverheadPercent is 7.5: want a fraction of 1, for instance 0.075 for 7.5 % (is 0.075 meant?)",
+	`settings: {vmMemoryOverheadPercent: "7.5%"}`:                                               `settings.vmMemoryOverheadPercent is "7.5%": want a fraction of 1, for instance 0.075 for 7.5 % (is 0.075 meant?)`,
+	"settings: {reservedENIs: 1.5}":                                                             "settings.reservedENIs is 1.5: want a whole number from 0 to 100 (is 2 meant?)",
+	"settings: {breakerShare: 25}":                                                              "settings.breakerShare is 25: want a fraction of 1, for instance 0.25 for a quarter (is 0.25 meant?)",
+	"settings: {breakerCount: 0}":                                                               "settings.breakerCount is 0: want a whole number from 1 to 1000000 (is 1 meant?)",
+	"settings: {ec2APILimits: CreateFleet=20}":                                                  `settings.ec2APILimits is "CreateFleet=20": want ACTION=BURST:PERSECOND with commas, for instance CreateFleet=100:20`,
+	"settings: {preferencePolicy: respect}":                                                     `settings.preferencePolicy is "respect": want one of Respect, Ignore (is Respect meant?)`,
+	"settings: {minValuesPolicy: Lax}":                                                          `settings.minValuesPolicy is "Lax": want one of Strict, BestEffort`,
+
+	// Other values.
+	"logLevel: loud":                                                         `logLevel is "loud": want one of debug, info, error`,
+	"logLevel: INFO":                                                         `logLevel is "INFO": want one of debug, info, error (is info meant?)`,
+	"dnsPolicy: Defualt":                                                     `dnsPolicy is "Defualt": want one of ClusterFirst, ClusterFirstWithHostNet, Default, None (is Default meant?)`,
+	"controller: {metrics: {port: 99999}}":                                   "controller.metrics.port is 99999: want a whole number from 1 to 65535 (is 65535 meant?)",
+	"controller: {image: {digest: latest}}":                                  `controller.image.digest is "latest": want sha256: and 64 hexadecimal digits`,
+	"controller: {resources: {requests: {memory: 512MB}}}":                   `controller.resources.requests.memory is "512MB": want an amount as Kubernetes writes it, for instance 250m or 512Mi`,
+	"podDisruptionBudget: {maxUnavailable: half}":                            `podDisruptionBudget.maxUnavailable is "half": want a whole number, or a percentage such as 25%`,
+	"controller: {image: {repository: public.ecr.aws/karpenter/controller}}": "controller.image.repository is public.ecr.aws/karpenter/controller, which is Karpenter's image: leave controller.image out, or name your copy of ghcr.io/joiner-sh/joiner",
+	"settings: {clusterName: null}":                                          "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME",
+}
+
+// refusal is what Helm says of values beside what it says of every template that fails.
+func refusal(t *testing.T, values string) string {
+	t.Helper()
+	merged := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
+	var given map[string]any
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range given {
+		more, isMap := value.(map[string]any)
+		if key != "settings" || !isMap {
+			merged[key] = value
+			continue
+		}
+		for name, v := range more {
+			merged[key].(map[string]any)[name] = v
+		}
+	}
+	text, err := yaml.Marshal(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "values") // that of the test has the values in its name, which Helm reads as a URL
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	file := filepath.Join(folder, "values.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, err := helm(t, "template", release, chart, "-f", file)
+	if err == nil {
+		return "accepted"
+	}
+	for line := range strings.Lines(errs) {
+		if _, says, ok := strings.Cut(line, "execution error at ("); ok {
+			_, says, _ = strings.Cut(says, "): ")
+			return strings.TrimSpace(says)
+		}
+	}
+	return errs
+}
+
+// TestWrongValues: a wrong value is refused before anything is installed, with one line that names it and the nearest right one.
+func TestWrongValues(t *testing.T) {
+	t.Parallel()
+	for values, want := range wrong {
+		t.Run(values, func(t *testing.T) {
+			t.Parallel()
+			if got := refusal(t, values); got != want {
+				t.Errorf("refused with\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestMisspeltValues: of each value with two letters swapped, the chart says what the controller would say of a setting.
+func TestMisspeltValues(t *testing.T) {
+	t.Parallel()
+	for _, v := range documented(t) {
+		at := strings.LastIndex(v.path, ".") + 1
+		parent, name := v.path[:at], v.path[at:]
+		bad := name[:len(name)-2] + name[len(name)-1:] + name[len(name)-2:len(name)-1]
+		if bad == name {
+			continue
+		}
+		t.Run(v.path, func(t *testing.T) {
+			t.Parallel()
+			values, level := bad+": x", rules(t)
+			keys := strings.FieldsFunc(parent, func(r rune) bool { return r == '.' })
+			for _, key := range keys {
+				level = level.Properties[key]
+			}
+			for _, key := range slices.Backward(keys) {
+				values = key + ": {" + values + "}"
+			}
+			known := slices.Collect(maps.Keys(level.Properties))
+			want := fmt.Sprintf("there is no value %s%s (is %s%s meant?)", parent, bad, parent, spelling.Nearest(bad, known))
+			if got := refusal(t, values); got != want {
+				t.Errorf("refused with\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestNull: what is null is as if it were not there, or refused; no object has nothing where something must be.
+func TestNull(t *testing.T) {
+	t.Parallel()
+	for _, v := range documented(t) {
+		if v.path == "settings.clusterName" {
+			continue
+		}
+		t.Run(v.path, func(t *testing.T) {
+			t.Parallel()
+			out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo,networkPolicy.restrictEgress=true,serviceMonitor.enabled=true,"+v.path+"=null")
+			if err != nil {
+				if !strings.Contains(errs, v.path+" is null: leave it out") {
+					t.Error(errs)
+				}
+				return
+			}
+			if strings.Contains(out, "<nil>") || strings.Contains(out, "<no value>") {
+				t.Errorf("nothing is something:\n%s", out)
+			}
+			if _, _, err := config.FromProcess(nil, environOf(t, out)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLint: a misspelt value is an error of helm lint, too, which goes on where a template fails.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
+	if want := "there is no value settings.clusterNmae (is settings.clusterName meant?)"; err == nil || !strings.Contains(out+errs, want) {
+		t.Errorf("%v, want %q in\n%s%s", err, want, out, errs)
+	}
+}
