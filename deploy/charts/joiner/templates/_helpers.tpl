@@ -104,6 +104,15 @@ old one would be in the way of the new one's. */}}
 {{- toYaml $affinity -}}
 {{- end -}}
 
+{{/* A security context without what is empty in it: Karpenter's values have empty profiles, which the API server refuses. */}}
+{{- define "joiner.secured" -}}
+{{- $out := dict -}}
+{{- range $key, $value := . -}}
+{{- if or (not (kindIs "map" $value)) $value -}}{{- $_ := set $out $key $value -}}{{- end -}}
+{{- end -}}
+{{- toYaml $out -}}
+{{- end -}}
+
 {{- define "joiner.featureGates" -}}
 {{- $g := .Values.settings.featureGates -}}
 {{- printf "NodeRepair=%t,ReservedCapacity=%t,NodeOverlay=%t,StaticCapacity=%t,SpotToSpotConsolidation=%t,CapacityBuffer=%t"
