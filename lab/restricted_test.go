@@ -1,0 +1,163 @@
+package lab_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// unrestricted are the files of documented values whose pods the restricted Pod Security Standard refuses: what it says of what the values
+// ask for, and how the pod would be without that. docs/installation.md names the same two causes.
+var unrestricted = map[string]struct {
+	says    []string
+	without func(*corev1.PodSpec)
+}{
+	"everything":   {[]string{"hostNetwork=true", `containers "wait", "proxy" must set`}, func(p *corev1.PodSpec) { ownNetwork(p); confine(p) }},
+	"1.6-private":  {[]string{"hostNetwork=true"}, ownNetwork},
+	"1.11-sidecar": {[]string{`containers "wait", "proxy" must set`}, confine},
+}
+
+// ownNetwork takes a pod out of its node's network, which the standard forbids.
+func ownNetwork(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = false, corev1.DNSClusterFirst }
+
+// confine gives the user's own containers, which say nothing of what they may do, what the chart gives the controller's.
+func confine(p *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{p.InitContainers, p.Containers} {
+		for i := range list {
+			if list[i].SecurityContext == nil {
+				list[i].SecurityContext = p.Containers[0].SecurityContext
+			}
+		}
+	}
+}
+
+// TestRestricted has the API server judge, by the restricted Pod Security Standard, the pods of each file of documented values, the chart's own
+// and those that were written for Karpenter's.
+func TestRestricted(t *testing.T) {
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	l := shared(t)
+	const home = "restricted"
+	_, err := l.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home, Labels: map[string]string{
+		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest",
+	}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := map[string]bool{}
+	for _, pattern := range []string{"*.values.yaml", "of-karpenter/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(chartFolder(t)), "testdata", pattern))
+		if err != nil || len(files) < 8 {
+			t.Fatalf("%s: %d files of values, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".yaml"), ".values")
+			judged[name] = true
+			admitted(t, l, home, name, deploymentIn(t, helm, file, home))
+		}
+	}
+	for name := range unrestricted {
+		if !judged[name] {
+			t.Errorf("there is no file of values %s", name)
+		}
+	}
+	rolledOut(t, l, deploymentIn(t, helm, filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "karpenter.values.yaml"), home))
+}
+
+// deploymentIn is the Deployment that the chart makes of a file of values in a namespace.
+func deploymentIn(t *testing.T, helm, file, namespace string) *appsv1.Deployment {
+	t.Helper()
+	folder := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), helm, "template", "joiner", chartFolder(t), "-n", namespace, "-f", file, "--show-only", "templates/deployment.yaml")
+	cmd.Env = []string{"HOME=" + folder, "HELM_CACHE_HOME=" + folder, "HELM_CONFIG_HOME=" + folder, "HELM_DATA_HOME=" + folder}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("helm template -f %s: %v", file, err)
+	}
+	d := &appsv1.Deployment{}
+	if err := yaml.UnmarshalStrict(out, d); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return d
+}
+
+// admitted has the API server judge a pod of the Deployment, as the controller of its ReplicaSet would make it, without keeping it.
+func admitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.Deployment) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
+	pod.Namespace, pod.GenerateName = namespace, d.Name+"-"
+	makeNamed(t, l, pod)
+	judge := func() error {
+		_, err := l.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	if refused, ok := unrestricted[name]; ok {
+		err := judge()
+		for _, says := range refused.says {
+			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
+				t.Errorf("a pod of %s: %v; unrestricted says that it is refused for %s", name, err, says)
+			}
+		}
+		refused.without(&pod.Spec)
+	}
+	if err := judge(); err != nil {
+		t.Errorf("a pod of %s is refused: %v", name, err)
+	}
+}
+
+// makeNamed makes what a pod names and somebody else brings: its service account and its priority class.
+func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.ServiceAccountName}}
+	_, err := l.Kube.CoreV1().ServiceAccounts(pod.Namespace).Create(t.Context(), account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	if class := pod.Spec.PriorityClassName; class != "" && !strings.HasPrefix(class, "system-") {
+		_, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Value: 1000}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rolledOut makes a Deployment and waits until all of its pods are there.
+func rolledOut(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
+	t.Helper()
+	if _, err := l.Kube.AppsV1().Deployments(d.Namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Kube.CoreV1().Namespaces().Delete(context.Background(), d.Namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	within(t, l, 30*time.Second, "the pods of the Deployment to be made", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+		return err == nil && len(pods.Items) == int(*d.Spec.Replicas), err
+	})
+	events, err := l.Kube.CoreV1().Events(d.Namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if e.Reason == "FailedCreate" || strings.Contains(e.Message, "PodSecurity") {
+			t.Errorf("%s: %s", e.Reason, e.Message)
+		}
+	}
+}
