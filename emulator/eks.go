@@ -25,8 +25,18 @@ func eksActions() map[string]action {
 		"ListFargateProfiles":    op(listFargateProfiles),
 		"DeleteFargateProfile":   op(deleteFargateProfile),
 
-		"ListNodegroups":              op(listNodegroups),
-		"ListPodIdentityAssociations": op(listPodIdentityAssociations),
+		"CreateAddon":   op(createAddon),
+		"DescribeAddon": op(describeAddon),
+		"ListAddons":    op(listAddons),
+		"DeleteAddon":   op(deleteAddon),
+
+		"CreatePodIdentityAssociation":   op(createPodIdentityAssociation),
+		"DescribePodIdentityAssociation": op(describePodIdentityAssociation),
+		"ListPodIdentityAssociations":    op(listPodIdentityAssociations),
+		"UpdatePodIdentityAssociation":   op(updatePodIdentityAssociation),
+		"DeletePodIdentityAssociation":   op(deletePodIdentityAssociation),
+
+		"ListNodegroups": op(listNodegroups),
 	}
 }
 
@@ -47,8 +57,16 @@ func eksRoutes() []restRoute {
 		{"GET", "clusters/*/fargate-profiles", "ListFargateProfiles"},
 		{"GET", "clusters/*/fargate-profiles/*", "DescribeFargateProfile"},
 		{"DELETE", "clusters/*/fargate-profiles/*", "DeleteFargateProfile"},
-		{"GET", "clusters/*/node-groups", "ListNodegroups"},
+		{"POST", "clusters/*/addons", "CreateAddon"},
+		{"GET", "clusters/*/addons", "ListAddons"},
+		{"GET", "clusters/*/addons/*", "DescribeAddon"},
+		{"DELETE", "clusters/*/addons/*", "DeleteAddon"},
+		{"POST", "clusters/*/pod-identity-associations", "CreatePodIdentityAssociation"},
 		{"GET", "clusters/*/pod-identity-associations", "ListPodIdentityAssociations"},
+		{"GET", "clusters/*/pod-identity-associations/*", "DescribePodIdentityAssociation"},
+		{"POST", "clusters/*/pod-identity-associations/*", "UpdatePodIdentityAssociation"},
+		{"DELETE", "clusters/*/pod-identity-associations/*", "DeletePodIdentityAssociation"},
+		{"GET", "clusters/*/node-groups", "ListNodegroups"},
 	}
 }
 

@@ -75,20 +75,3 @@ func listNodegroups(c *call, _ *none) (nodegroupsOut, error) {
 type nodegroupsOut struct {
 	Nodegroups []string `json:"nodegroups"`
 }
-
-// listPodIdentityAssociations lists which service accounts get which roles: none, as there is no agent that would heed them.
-func listPodIdentityAssociations(c *call, _ *none) (associationsOut, error) {
-	if _, err := c.region.Cluster(c.path[0]); err != nil {
-		return associationsOut{}, err
-	}
-	return associationsOut{Associations: []association{}}, nil
-}
-
-type associationsOut struct {
-	Associations []association `json:"associations"`
-}
-
-// association is one of them.
-type association struct {
-	AssociationId string `json:"associationId"`
-}

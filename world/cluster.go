@@ -35,8 +35,10 @@ type Cluster struct {
 	Tags        map[string]string
 	ZonalShift  bool // it takes part in zonal shifts
 
-	entries  map[string]*AccessEntry
-	profiles map[string]*FargateProfile
+	entries      map[string]*AccessEntry
+	profiles     map[string]*FargateProfile
+	addons       map[string]*Addon                  // by name
+	associations map[string]*PodIdentityAssociation // by id
 }
 
 // The kinds of access entries.

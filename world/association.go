@@ -1,0 +1,157 @@
+package world
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// PodIdentityAssociation gives the pods of a service account a role: EKS Pod Identity. There is at most one for a service account.
+type PodIdentityAssociation struct {
+	ID             string // "a-" and 17 letters and digits
+	ARN            string
+	Namespace      string
+	ServiceAccount string
+	Role           string // ARN
+	CreatedAt      time.Time
+	ModifiedAt     time.Time
+	Tags           map[string]string
+}
+
+// podIdentity is the service that assumes the roles of pods.
+const podIdentity = "pods.eks.amazonaws.com"
+
+// CreatePodIdentityAssociation gives a service account of a cluster a role, which must be there and trust EKS Pod Identity. Neither the
+// namespace nor the service account need exist.
+func (r *Region) CreatePodIdentityAssociation(now time.Time, cluster string, p PodIdentityAssociation) (*PodIdentityAssociation, error) {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p.Namespace == "" || p.ServiceAccount == "" {
+		return nil, refuse("InvalidParameterException", "An association needs a namespace and a service account.")
+	}
+	if old := c.AssociationOf(p.Namespace, p.ServiceAccount); old != nil {
+		return nil, refuseWith(409, "ResourceInUseException", "Association already exists: %s", old.ID)
+	}
+	if err := r.canHavePods(p.Role); err != nil {
+		return nil, err
+	}
+	p.ID = "a-" + strings.ToLower(r.world().letters("association", 17))
+	p.ARN = r.arn("eks", "podidentityassociation/"+cluster+"/"+p.ID)
+	p.CreatedAt, p.ModifiedAt, p.Tags = now, now, maps.Clone(p.Tags)
+	if c.associations == nil {
+		c.associations = map[string]*PodIdentityAssociation{}
+	}
+	c.associations[p.ID] = &p
+	return &p, nil
+}
+
+// canHavePods refuses a role that EKS cannot assume for pods.
+func (r *Region) canHavePods(arn string) error {
+	role, err := r.Account.Role(roleName(arn))
+	if err != nil || role.ARN != arn {
+		return refuse("InvalidParameterException", "Role provided in the request does not exist.")
+	}
+	if !role.trusts(podIdentity, "sts:AssumeRole", "sts:TagSession") {
+		return refuse("InvalidParameterException", "Trust policy of the role provided is invalid. Follow the official documentation to resolve the issue.")
+	}
+	return nil
+}
+
+// trusts reports whether the trust policy lets a service take each of the actions. Conditions are not looked at.
+func (r Role) trusts(service string, actions ...string) bool {
+	var policy struct {
+		Statement []struct {
+			Effect    string
+			Principal struct{ Service texts }
+			Action    texts
+		}
+	}
+	if err := json.Unmarshal([]byte(r.TrustPolicy), &policy); err != nil {
+		return false
+	}
+	allowed := map[string]bool{}
+	for _, s := range policy.Statement {
+		if s.Effect == "Allow" && slices.Contains(s.Principal.Service, service) {
+			for _, a := range s.Action {
+				allowed[a] = true
+			}
+		}
+	}
+	return !slices.ContainsFunc(actions, func(a string) bool { return !allowed[a] && !allowed["sts:*"] && !allowed["*"] })
+}
+
+// texts is a text or a list of them, as policies write either.
+type texts []string
+
+// UnmarshalJSON takes both.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*t = texts{one}
+		return nil
+	}
+	var many []string
+	if err := json.Unmarshal(data, &many); err != nil {
+		return err
+	}
+	*t = many
+	return nil
+}
+
+// PodIdentityAssociation returns an association of a cluster by its id.
+func (r *Region) PodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p := c.associations[id]; p != nil {
+		return p, nil
+	}
+	return nil, refuseWith(404, "ResourceNotFoundException", "No association found for id: %s", id)
+}
+
+// UpdatePodIdentityAssociation gives the service account of an association another role.
+func (r *Region) UpdatePodIdentityAssociation(now time.Time, cluster, id, role string) (*PodIdentityAssociation, error) {
+	p, err := r.PodIdentityAssociation(cluster, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.canHavePods(role); err != nil {
+		return nil, err
+	}
+	p.Role, p.ModifiedAt = role, now
+	return p, nil
+}
+
+// DeletePodIdentityAssociation takes the role away again.
+func (r *Region) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
+	p, err := r.PodIdentityAssociation(cluster, id)
+	if err != nil {
+		return nil, err
+	}
+	delete(r.clusters[cluster].associations, id)
+	return p, nil
+}
+
+// AssociationOf returns the association of a service account; nil: there is none.
+func (c *Cluster) AssociationOf(namespace, account string) *PodIdentityAssociation {
+	for _, p := range c.associations {
+		if p.Namespace == namespace && p.ServiceAccount == account {
+			return p
+		}
+	}
+	return nil
+}
+
+// Associations returns the associations of the cluster, by id.
+func (c *Cluster) Associations() []*PodIdentityAssociation {
+	var out []*PodIdentityAssociation
+	for _, id := range slices.Sorted(maps.Keys(c.associations)) {
+		out = append(out, c.associations[id])
+	}
+	return out
+}
