@@ -115,6 +115,7 @@ type Lab struct {
 	cloud  *cloudController
 	aws    *http.Server
 	tokens *http.Server
+	ports  *nodePorts
 	auth   *awsAuth
 	boots  *machines
 
@@ -200,6 +201,7 @@ func (l *Lab) start(ctx context.Context) error {
 	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod); err != nil {
 		return err
 	}
+	l.ports.fleet.Store(l.fleet)
 	if err := l.cloud.start(l.ctx); err != nil {
 		return err
 	}
@@ -223,9 +225,12 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.ports, err = openNodePorts(l.Home, authority); err != nil {
+		return err
+	}
 	issuer := "https://oidc.eks." + l.Region + ".amazonaws.com/id/" + clusterID(l.Home)
 	l.plane, err = controlplane.Start(ctx, l.Self, l.Home, l.group, authority, controlplane.Options{
-		Issuer: issuer, TokenWebhook: webhook, TokenCache: l.TokenCache, ServiceCIDR: l.serviceCIDR(),
+		Issuer: issuer, TokenWebhook: webhook, TokenCache: l.TokenCache, ServiceCIDR: l.serviceCIDR(), NodeProxy: l.ports.socket,
 	})
 	if err != nil {
 		return err
@@ -322,6 +327,9 @@ func (l *Lab) Close() {
 	}
 	if l.Serverless != nil {
 		l.Serverless.Wait()
+	}
+	if l.ports != nil {
+		_ = l.ports.shut()
 	}
 	for _, server := range []*http.Server{l.aws, l.tokens, l.admission} {
 		if server != nil {

@@ -57,7 +57,7 @@ func Start(ctx context.Context, self, dir string, group *process.Group, authorit
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Start, fmt.Errorf("not ready after %s", o.Start))
 	defer cancel()
 	c := &ControlPlane{CA: authority.PEM, dir: dir, authority: authority, group: group, failed: make(chan error, 8)}
-	if err := c.writeFiles(); err != nil {
+	if err := c.writeFiles(o); err != nil {
 		return nil, err
 	}
 	etcd, etcdURL, err := startEtcd(ctx, dir)
@@ -230,7 +230,7 @@ func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Proces
 }
 
 // writeFiles writes what does not depend on the API server's port.
-func (c *ControlPlane) writeFiles() error {
+func (c *ControlPlane) writeFiles(o Options) error {
 	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1", "fd30:1c53:5f8a::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
@@ -247,6 +247,7 @@ func (c *ControlPlane) writeFiles() error {
 		"service-accounts.key": accounts,
 		"scheduler.yaml":       c.schedulerConfig(),
 		"audit.yaml":           auditPolicy(),
+		"egress.yaml":          egress(o.NodeProxy),
 	} {
 		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)

@@ -68,6 +68,9 @@ func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []stri
 			"--authentication-token-webhook-cache-ttl="+o.TokenCache.String(),
 		)
 	}
+	if o.NodeProxy != "" {
+		args = append(args, "--egress-selector-config-file="+c.file("egress.yaml"))
+	}
 	return args
 }
 
@@ -106,6 +109,18 @@ clientConnection:
 `)
 }
 
+// egress has the API server dial nodes, pods and services through a proxy on a socket.
+func egress(socket string) []byte {
+	return []byte(`apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: {uds: {udsName: ` + socket + `}}
+`)
+}
+
 // auditPolicy has the calls of service accounts written down, but for those that Kubernetes' own controllers run as: who asked for what, not what
 // was in it. A watch is written down when it begins.
 func auditPolicy() []byte {
@@ -139,6 +154,9 @@ type Options struct {
 	TokenCache time.Duration
 	// ServiceCIDR is where the addresses of Services come from; empty: ServiceCIDR. Its family is the cluster's.
 	ServiceCIDR string
+	// NodeProxy is the path of a socket at which a proxy (HTTP CONNECT) leads to the nodes; empty: the API server dials them by itself, and
+	// finds nobody by their names.
+	NodeProxy string
 	// Start is how long the control plane may take to become ready; zero means
 	// two minutes.
 	Start time.Duration

@@ -45,6 +45,7 @@ type Fleet struct {
 	mu     sync.Mutex
 	nodes  map[string]*Kubelet // by node name
 	nextIP map[bool]netip.Addr // by whether it is of IPv6
+	logs   map[string]string   // paths, by "namespace/name" of the pod; see ShowLog
 }
 
 // NewFleet starts to watch pods as the administrator, and returns when they are

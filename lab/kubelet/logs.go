@@ -1,0 +1,135 @@
+package kubelet
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// followEvery is how often a log that somebody follows is looked at for more.
+const followEvery = 200 * time.Millisecond
+
+// ShowLog says which file holds what a pod's first container says, from now on: that of the process that runs for it. A pod of which nothing
+// was said runs nothing, and so its log is empty.
+func (f *Fleet) ShowLog(namespace, name, path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.logs == nil {
+		f.logs = map[string]string{}
+	}
+	f.logs[namespace+"/"+name] = path
+}
+
+func (f *Fleet) logOf(namespace, name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.logs[namespace+"/"+name]
+}
+
+// ServeHTTP answers what the API server asks the kubelets at their port, whoever the host is that it asks for: the logs of containers, as
+// /containerLogs/NAMESPACE/POD/CONTAINER. They have nothing else to say.
+func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(parts) != 4 || parts[0] != "containerLogs" {
+		http.NotFound(w, r)
+		return
+	}
+	node, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		node = r.Host
+	}
+	status, err := f.canRead(node, parts[1], parts[2], parts[3])
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	path := f.logOf(parts[1], parts[2])
+	if path == "" {
+		return
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer file.Close()
+	writeLog(w, r, file)
+}
+
+// canRead says why there is no log to read of a container of a node, in the kubelet's words, and with which status.
+func (f *Fleet) canRead(node, namespace, name, container string) (status int, err error) {
+	object, ok, err := f.pods.GetByKey(namespace + "/" + name)
+	if err != nil {
+		return http.StatusInternalServerError, err
+	}
+	if !ok || f.node(node) == nil || object.(*corev1.Pod).Spec.NodeName != node {
+		return http.StatusNotFound, fmt.Errorf("pod %q does not exist", name)
+	}
+	pod := object.(*corev1.Pod)
+	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container }) {
+		return http.StatusNotFound, fmt.Errorf("container %q not found in pod %q", container, name)
+	}
+	if pod.Status.Phase == corev1.PodPending {
+		return http.StatusBadRequest, fmt.Errorf("container %q in pod %q is waiting to start", container, name)
+	}
+	return http.StatusOK, nil
+}
+
+// writeLog writes what is asked for of a log: its last lines, so many bytes of it, what comes from now on.
+func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
+	asked := r.URL.Query()
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return // the reader sees that the log breaks off
+	}
+	if n, err := strconv.Atoi(asked.Get("tailLines")); err == nil {
+		text = lastLines(text, n)
+	}
+	if n, err := strconv.Atoi(asked.Get("limitBytes")); err == nil && n < len(text) {
+		text = text[:n]
+	}
+	if _, err := w.Write(text); err != nil || asked.Get("follow") != "true" {
+		return
+	}
+	look := time.NewTicker(followEvery)
+	defer look.Stop()
+	for {
+		if flusher, ok := w.(http.Flusher); ok {
+			flusher.Flush()
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-look.C:
+			if _, err := io.Copy(w, file); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lastLines are the last n lines of a text.
+func lastLines(text []byte, n int) []byte {
+	end := len(bytes.TrimSuffix(text, []byte("\n")))
+	at := end
+	for ; n > 0 && at >= 0; n-- {
+		at = bytes.LastIndexByte(text[:at], '\n')
+	}
+	switch {
+	case at < 0:
+		return text
+	case at == end:
+		return nil
+	}
+	return text[at+1:]
+}
