@@ -199,30 +199,37 @@ func (in *installation) start() {
 // one runs a controller as the pods of the Deployment would.
 func (in *installation) one() *lab.Controller {
 	in.t.Helper()
+	return asPod(in.t, in.l, in.d.path, chartHome)
+}
+
+// asPod runs the program at path as the pods of the chart in a namespace would: with their environment, as their service account, and with
+// more settings.
+func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *lab.Controller {
+	t.Helper()
 	var d appsv1.Deployment
-	if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Namespace: chartHome, Name: "joiner"}, &d); err != nil {
-		in.t.Fatal(err)
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "joiner"}, &d); err != nil {
+		t.Fatal(err)
 	}
 	pod := d.Spec.Template.Spec
-	config, err := in.l.AccountKubeconfig(in.t.Context(), chartHome, pod.ServiceAccountName)
+	config, err := l.AccountKubeconfig(t.Context(), namespace, pod.ServiceAccountName)
 	if err != nil {
-		in.t.Fatal(err)
+		t.Fatal(err)
 	}
 	// In a pod both are found in the service account's folder. Ports are those that this machine has.
-	settings := []string{"KUBECONFIG=" + config, "LEADER_ELECTION_NAMESPACE=" + chartHome}
+	settings := []string{"KUBECONFIG=" + config, "LEADER_ELECTION_NAMESPACE=" + namespace}
 	for _, e := range pod.Containers[0].Env {
 		if e.ValueFrom == nil && e.Name != "METRICS_PORT" && e.Name != "HEALTH_PROBE_PORT" {
 			settings = append(settings, e.Name+"="+e.Value)
 		}
 	}
 	if args := pod.Containers[0].Args; !slices.Equal(args, []string{"controller"}) {
-		in.t.Fatalf("the pods run joiner %v", args)
+		t.Fatalf("the pods run joiner %v", args)
 	}
-	c, err := in.l.RunController(in.t.Context(), in.d.path, settings...)
+	c, err := l.RunController(t.Context(), path, append(settings, more...)...)
 	if err != nil {
-		in.t.Fatal(err)
+		t.Fatal(err)
 	}
-	in.t.Cleanup(c.Kill)
+	t.Cleanup(c.Kill)
 	return c
 }
 

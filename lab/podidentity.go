@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"sync/atomic"
@@ -9,10 +10,11 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
-// PodIdentity hands out credentials of the controller's role as the agent of EKS Pod Identity does:
+// PodIdentity hands out credentials of a role as the agent of EKS Pod Identity does:
 // https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html.
 type PodIdentity struct {
 	Lab    *Lab
+	Role   string        // name; empty: ControllerRole
 	Life   time.Duration // of the credentials, by AWS's clock
 	Handed atomic.Int32  // how often it was asked
 }
@@ -28,7 +30,7 @@ func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	var session world.Session
 	var err error
 	p.Lab.Emulator.Do(func(w *world.World, now time.Time) {
-		session, err = w.Account(p.Lab.Account).AssumeRole(now, ControllerRole, "joiner", p.Life)
+		session, err = w.Account(p.Lab.Account).AssumeRole(now, cmp.Or(p.Role, ControllerRole), "joiner", p.Life)
 	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
