@@ -1,0 +1,260 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+const gettingStarted = "../docs/getting-started.md"
+
+// labSection is the part of the guide that is about a lab of its own.
+const labSection = "In the lab"
+
+// The roles of the guide.
+const (
+	guideNodeRole       = "KarpenterNodeRole-prod"
+	guideControllerRole = "JoinerController-prod"
+)
+
+// TestGettingStarted follows the guide as a reader does who has a cluster: each command is typed into one shell as it is written, with the
+// AWS command line, kubectl, Helm and joiner. What the guide says must be there is there; the pods of the chart are run as a kubelet would,
+// with the role that the reader has given them. In the end the example's pods run, but for the one that no machine can hold.
+func TestGettingStarted(t *testing.T) {
+	g := newGuideWalk(t)
+	g.mustBeThere()
+	g.steps = slices.DeleteFunc(stepsOf(t, gettingStarted), func(s guideStep) bool { return s.section == labSection })
+	g.after("helm install joiner", g.startPods)
+	g.after("kubectl --namespace lab describe pod", func(said string) {
+		if !strings.Contains(said, "FailedScheduling") || !strings.Contains(said, "nvidia.com/gpu") {
+			t.Errorf("the event does not say why there is no place:\n%s", said)
+		}
+	})
+	g.after("kubectl --namespace kube-system logs", g.says("prod"))
+	g.after("aws eks describe-addon", g.says(`"status": "ACTIVE"`))
+	g.after("aws eks list-access-entries", g.says(guideNodeRole))
+	g.after("joiner version", g.says("joiner"))
+	g.after("joiner plan", g.says("$"))
+	g.after("kubectl joiner plan", g.says("$"))
+	g.until("kubectl get nodeclaims --watch", g.exampleRuns)
+	g.walk()
+	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
+	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
+		t.Errorf("the controller bought nothing as %s, it used %v", guideControllerRole, used)
+	}
+}
+
+// guideWalk is a reader on the way through a guide.
+type guideWalk struct {
+	t       *testing.T
+	l       *lab.Lab
+	shell   *guideShell
+	steps   []guideStep
+	then    map[string]func(said string)      // after the commands that begin so
+	endless map[string]func(said string) bool // when Ctrl-C is pressed on those that begin so
+}
+
+func newGuideWalk(t *testing.T) *guideWalk {
+	t.Helper()
+	tools := map[string]string{}
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	for _, name := range []string{"aws", "kubectl", "make"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("there is no %s", name)
+		}
+	}
+	helm, err := filepath.Abs(helm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := exec.LookPath("aws")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools["helm"] = `exec ` + helm + ` "$@"`
+	tools["aws"] = `exec ` + real + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older ones do not know the variable
+	l := beside(t, lab.Options{Bare: true, Cluster: "prod", Region: "eu-west-1"})
+	t.Cleanup(func() { noteAsked(l, metav1.NamespaceSystem, "joiner") })
+	env := slices.DeleteFunc(l.Environment(), func(v string) bool { return strings.HasPrefix(v, "AWS_REGION=") }) // the guide sets it
+	env = append(env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_PAGER=")
+	return &guideWalk{
+		t: t, l: l, shell: newGuideShell(t, gettingStarted, checkoutLike(t), readerEnv(t, tools, env...)),
+		then: map[string]func(string){}, endless: map[string]func(string) bool{},
+	}
+}
+
+// after has something done with what the commands that begin so say.
+func (g *guideWalk) after(begins string, do func(said string)) { g.then[begins] = do }
+
+// until says when a reader has seen enough of a command that does not end.
+func (g *guideWalk) until(begins string, enough func(said string) bool) { g.endless[begins] = enough }
+
+// says expects a text of a command.
+func (g *guideWalk) says(text string) func(string) {
+	return func(said string) {
+		g.t.Helper()
+		if !strings.Contains(said, text) {
+			g.t.Errorf("there is no %q in:\n%s", text, said)
+		}
+	}
+}
+
+// walk runs all steps. What is said of commands that the guide does not have is a mistake.
+func (g *guideWalk) walk() {
+	g.t.Helper()
+	met := map[string]bool{}
+	for _, step := range g.steps {
+		said := ""
+		if enough, begins := beginsWith(step, g.endless); enough != nil {
+			met[begins] = true
+			said = g.shell.interrupt(step, 3*time.Minute, enough)
+		} else {
+			said = g.shell.run(step, 15*time.Minute) // the first may have to build
+		}
+		if do, begins := beginsWith(step, g.then); do != nil {
+			met[begins] = true
+			do(said)
+		}
+	}
+	for begins := range g.then {
+		if !met[begins] {
+			g.t.Errorf("the guide has no command %q", begins)
+		}
+	}
+	for begins := range g.endless {
+		if !met[begins] {
+			g.t.Errorf("the guide has no command %q", begins)
+		}
+	}
+}
+
+// beginsWith is what there is for a step, by how it begins.
+func beginsWith[F any](step guideStep, all map[string]F) (found F, begins string) {
+	for begins, f := range all {
+		if strings.HasPrefix(step.text, begins) {
+			return f, begins
+		}
+	}
+	return found, ""
+}
+
+// mustBeThere makes what the guide says there must be: the agent of EKS Pod Identity, nodes for the controller, and the role of nodes, which
+// may join. Subnets and security groups have their tags already.
+func (g *guideWalk) mustBeThere() {
+	g.t.Helper()
+	calls := eks.NewFromConfig(g.l.AWS())
+	addon := &eks.CreateAddonInput{ClusterName: &g.l.Cluster, AddonName: aws.String("eks-pod-identity-agent")}
+	if _, err := calls.CreateAddon(g.t.Context(), addon); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := g.l.AddNodeRole(guideNodeRole); err != nil {
+		g.t.Fatal(err)
+	}
+	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.RoleARN(guideNodeRole)), Type: aws.String(world.EntryEC2Linux)}
+	if _, err := calls.CreateAccessEntry(g.t.Context(), entry); err != nil {
+		g.t.Fatal(err)
+	}
+	(&installation{t: g.t, l: g.l}).systemNodes()
+}
+
+// startPods runs what the pods of the chart run, once they are bound: each as the role that their service account has been given, whose
+// credentials the agent hands out.
+func (g *guideWalk) startPods(string) {
+	g.t.Helper()
+	role := ""
+	g.l.Emulator.Do(func(w *world.World, _ time.Time) {
+		c, err := w.Region(g.l.Account, g.l.Region).Cluster(g.l.Cluster)
+		if err != nil {
+			g.t.Error(err)
+			return
+		}
+		if a := c.AssociationOf(metav1.NamespaceSystem, "joiner"); a != nil {
+			role = a.Role
+		}
+	})
+	if role != g.l.RoleARN(guideControllerRole) {
+		g.t.Fatalf("the controller's service account has the role %q, not that of the guide", role)
+	}
+	agent := httptest.NewServer(&lab.PodIdentity{Lab: g.l, Role: guideControllerRole, Life: time.Hour})
+	g.t.Cleanup(agent.Close)
+	path := program(g.t)
+	var pods *corev1.PodList
+	within(g.t, g.l, time.Minute, "the chart's pods", func(ctx context.Context) (bool, error) {
+		var err error
+		pods, err = g.l.Kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
+		return err == nil && len(pods.Items) == 2, err
+	})
+	for _, pod := range pods.Items {
+		g.l.ShowLog(pod.Namespace, pod.Name, "joiner")
+		c := asPod(g.t, g.l, path, metav1.NamespaceSystem, (&lab.PodIdentity{}).Settings(agent.URL)...)
+		within(g.t, g.l, time.Minute, "the controller to be ready", func(ctx context.Context) (bool, error) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Probes+"/readyz", nil)
+			if err != nil {
+				return false, err
+			}
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return false, c.Err()
+			}
+			defer response.Body.Close()
+			return response.StatusCode == http.StatusOK, c.Err()
+		})
+	}
+}
+
+// exampleRuns reports whether all pods of the example run that can, and the NodeClaims of their nodes have been seen.
+func (g *guideWalk) exampleRuns(said string) bool {
+	pods, err := g.l.Kube.CoreV1().Pods("shop").List(g.t.Context(), metav1.ListOptions{})
+	if err != nil || len(pods.Items) != 15 || !strings.Contains(said, "general-") || !strings.Contains(said, "True") {
+		return false
+	}
+	return !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
+}
+
+// TestGettingStartedLab has the guide's way into the lab: the demo, once to its end and once left up until Ctrl-C.
+func TestGettingStartedLab(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the demo takes a minute")
+	}
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("there is no make")
+	}
+	shell := newGuideShell(t, gettingStarted, checkoutLike(t), readerEnv(t, nil))
+	did := 0
+	for _, step := range stepsOf(t, gettingStarted) {
+		switch {
+		case step.section != labSection:
+			continue
+		case strings.Contains(step.text, "KEEP=1"):
+			shell.interrupt(step, 5*time.Minute, func(said string) bool { return strings.Contains(said, "KUBECONFIG") })
+		default:
+			if said := shell.run(step, 20*time.Minute); !strings.Contains(said, "running") {
+				t.Errorf("%s shows no pod that runs:\n%s", step.text, said)
+			}
+		}
+		did++
+	}
+	if did == 0 {
+		t.Errorf("%s has no commands under %q", gettingStarted, labSection)
+	}
+	t.Log(fmt.Sprint(did, " commands"))
+}

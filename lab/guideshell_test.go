@@ -1,0 +1,209 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// guideShell is a bash that a reader types a guide's commands into, one after the other: what one exports, the next ones have. It is at the
+// root of a checkout, where nothing that it writes is written into this one.
+type guideShell struct {
+	t      *testing.T
+	folder string // that it is in
+	page   string
+	cmd    *exec.Cmd
+	keys   *os.File      // where commands are typed
+	codes  *bufio.Reader // how each ended
+	out    string        // file with what the command at hand says
+}
+
+// guideLoop reads commands, each ended by a zero byte, and says how each ended. They are not subshells', so that what they set stays.
+const guideLoop = `while IFS= read -r -d '' __step <&3; do eval "$__step" >"$__out" 2>&1 </dev/null 3<&- 4>&-; echo $? >&4; done`
+
+// newGuideShell starts a shell in a folder with nothing but an environment.
+func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	steps, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, ends, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &guideShell{t: t, page: page, folder: folder, keys: in, codes: bufio.NewReader(codes), out: filepath.Join(t.TempDir(), "out")}
+	s.cmd = exec.Command(bash, "--noprofile", "--norc", "-c", guideLoop)
+	s.cmd.Dir, s.cmd.Env = folder, append(env, "__out="+s.out)
+	s.cmd.ExtraFiles = []*os.File{steps, ends}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = steps.Close()
+	_ = ends.Close()
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+		_ = s.cmd.Wait()
+		_ = codes.Close()
+	})
+	return s
+}
+
+// run types a step, waits until it has ended, and returns what it said. It must end well, within a limit.
+func (s *guideShell) run(step guideStep, limit time.Duration) string {
+	s.t.Helper()
+	said, code := s.typed(step, limit, nil)
+	if code != 0 {
+		s.t.Fatalf("%s:%d: %s\nends with %d:\n%s", s.page, step.line, step.text, code, said)
+	}
+	return said
+}
+
+// interrupt types a step that does not end by itself, and presses Ctrl-C once enough has been said.
+func (s *guideShell) interrupt(step guideStep, limit time.Duration, enough func(said string) bool) string {
+	s.t.Helper()
+	said, _ := s.typed(step, limit, enough)
+	if !enough(said) {
+		s.t.Fatalf("%s:%d: %s\nends before it has said enough:\n%s", s.page, step.line, step.text, said)
+	}
+	return said
+}
+
+func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(string) bool) (said string, code int) {
+	s.t.Helper()
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
+	defer cancel()
+	if _, err := s.keys.WriteString(step.text + "\x00"); err != nil {
+		s.t.Fatalf("%s:%d: type %s: %v", s.page, step.line, step.text, err)
+	}
+	ended := make(chan string, 1)
+	go func() {
+		line, _ := s.codes.ReadString('\n') // none, if the shell is gone
+		ended <- strings.TrimSpace(line)
+	}()
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case line := <-ended:
+			n, err := strconv.Atoi(line)
+			if err != nil {
+				s.t.Fatalf("%s:%d: %s\nended the shell:\n%s", s.page, step.line, step.text, s.said())
+			}
+			s.t.Logf("%5.1f s  %s", time.Since(begun).Seconds(), firstLine(step.text))
+			return s.said(), n
+		case <-ctx.Done():
+			s.t.Fatalf("%s:%d: %s\nhas not ended after %s:\n%s", s.page, step.line, step.text, limit, s.said())
+		case <-look.C:
+			if enough != nil && enough(s.said()) {
+				s.press()
+				enough = nil // once, as a reader does
+			}
+		}
+	}
+}
+
+// said is what the command at hand has said so far.
+func (s *guideShell) said() string {
+	text, err := os.ReadFile(s.out)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// press sends what runs in the shell the signal of Ctrl-C; the shell itself waits for it.
+func (s *guideShell) press() {
+	for _, pid := range descendants(s.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGINT) // it may have ended
+	}
+}
+
+// descendants are the processes that a process has started, and theirs.
+func descendants(pid int) []int {
+	var out []int
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return nil
+	}
+	for _, word := range strings.Fields(string(text)) {
+		if child, err := strconv.Atoi(word); err == nil {
+			out = append(append(out, child), descendants(child)...)
+		}
+	}
+	return out
+}
+
+func firstLine(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if more {
+		line += " …"
+	}
+	return line
+}
+
+// checkoutLike makes a folder that looks like the root of this checkout, but for what is built: what is written there stays there.
+func checkoutLike(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if slices.Contains([]string{".git", "bin", "dist"}, e.Name()) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(root, e.Name()), filepath.Join(folder, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// readerEnv is the environment of a reader: this process's, without what it knows of clouds and clusters and with a home of its own, and
+// more. Programs that are named by tools are found first.
+func readerEnv(t *testing.T, tools map[string]string, more ...string) []string {
+	t.Helper()
+	home, folder := t.TempDir(), t.TempDir()
+	for name, script := range tools {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"HOME=" + home, "PATH=" + folder + ":" + os.Getenv("PATH")}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // they are below the home of before
+		out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+		if err != nil {
+			t.Fatalf("go env %s: %v", name, err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(out)))
+	}
+	strange := []string{"AWS_", "KUBE", "HELM_", "JOINER_", "CLUSTER_", "HOME=", "PATH=", "GOCACHE=", "GOMODCACHE=", "GOPATH="}
+	for _, variable := range os.Environ() {
+		if !slices.ContainsFunc(strange, func(p string) bool { return strings.HasPrefix(variable, p) }) {
+			env = append(env, variable)
+		}
+	}
+	return append(env, more...)
+}

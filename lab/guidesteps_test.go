@@ -1,0 +1,114 @@
+package lab_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// guideStep is a command of a page.
+type guideStep struct {
+	line    int
+	section string // the heading that it stands under
+	text    string // as it is written
+}
+
+// guidePrograms are whose commands a page's prose has, too: a span of code that begins with one of them, and goes on, is a command.
+var guidePrograms = []string{"aws", "bin/joiner", "bin/lab", "go", "helm", "joiner", "kubectl", "make", "terraform"}
+
+// otherFences are blocks that are no commands, and who reads them instead.
+var otherFences = map[string]string{
+	"":    "a drawing, or what a command prints",
+	"hcl": "a call of the Terraform module: hack/deploy plans the module",
+}
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+// stepsOf are all commands of a page, from top to bottom: those of its blocks, and those of its prose. A block that is neither of a shell
+// nor among otherFences is an error.
+func stepsOf(t *testing.T, page string) []guideStep {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []guideStep
+	section, fence, block, begin := "", "", "", 0
+	inside := false
+	for i, line := range strings.Split(string(text), "\n") {
+		opens, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case isFence && !inside:
+			inside, fence, block, begin = true, opens, "", i+2
+			if _, ok := otherFences[fence]; fence != "sh" && !ok {
+				t.Errorf("%s:%d: nobody runs blocks of %q", page, i+1, fence)
+			}
+		case isFence:
+			if fence == "sh" {
+				out = append(out, statementsOf(t, page, block, guideStep{line: begin, section: section})...)
+			}
+			inside = false
+		case inside:
+			block += line + "\n"
+		case strings.HasPrefix(line, "#"):
+			section = strings.TrimSpace(strings.TrimLeft(line, "#"))
+		default:
+			out = append(out, spansOf(t, page, line, guideStep{line: i + 1, section: section})...)
+		}
+	}
+	return out
+}
+
+// statementsOf are the commands of a block, which begins where the first one stands.
+func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep {
+	t.Helper()
+	script, err := syntax.NewParser().Parse(strings.NewReader(block), page)
+	if err != nil {
+		t.Errorf("%s:%d: this is no shell: %v", page, first.line, err)
+		return nil
+	}
+	var out []guideStep
+	for _, s := range script.Stmts {
+		step := first
+		step.line += int(s.Pos().Line()) - 1
+		step.text = block[s.Pos().Offset():s.End().Offset()]
+		out = append(out, step)
+	}
+	return out
+}
+
+// spansOf are the commands in a line of prose.
+func spansOf(t *testing.T, page, line string, at guideStep) []guideStep {
+	t.Helper()
+	if strings.Count(line, "`")%2 != 0 {
+		t.Errorf("%s:%d: a span of code goes on in another line, where no command is looked for", page, at.line)
+	}
+	var out []guideStep
+	for _, m := range codeSpan.FindAllStringSubmatch(line, -1) {
+		if words := strings.Fields(m[1]); len(words) > 1 && slices.Contains(guidePrograms, words[0]) {
+			at.text = m[1]
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// TestStepsOfPages: no command of a page is overlooked, and what nobody runs is told.
+func TestStepsOfPages(t *testing.T) {
+	t.Parallel()
+	page := t.TempDir() + "/page.md"
+	text := "# A\n\n`kubectl get nodes` or `kubectl`\n\n## B\n\n```sh\na=1 b \\\n  c   # why\nfor x in 1 2; do\n  echo $x\ndone\n```\n\n```hcl\nx = 1\n```\n| `make a` | `b` |\n"
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []guideStep{
+		{3, "A", "kubectl get nodes"}, {8, "B", "a=1 b \\\n  c"}, {10, "B", "for x in 1 2; do\n  echo $x\ndone"}, {18, "B", "make a"},
+	}
+	if got := stepsOf(t, page); !slices.Equal(got, want) {
+		t.Errorf("steps are %+v, want %+v", got, want)
+	}
+}
