@@ -2,7 +2,6 @@ package lab_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -35,7 +34,8 @@ const (
 
 // TestGettingStarted follows the guide as a reader does who has a cluster: each command is typed into one shell as it is written, with the
 // AWS command line, kubectl, Helm and joiner. What the guide says must be there is there; the pods of the chart are run as a kubelet would,
-// with the role that the reader has given them. In the end the example's pods run, but for the one that no machine can hold.
+// with the role that the reader has given them. In the end the example's pods run, but for the one that no machine can hold. The README's
+// commands come last.
 func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
 	g.mustBeThere()
@@ -54,6 +54,7 @@ func TestGettingStarted(t *testing.T) {
 	g.after("kubectl joiner plan", g.says("$"))
 	g.until("kubectl get nodeclaims --watch", g.exampleRuns)
 	g.walk()
+	g.readme()
 	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
 	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
 		t.Errorf("the controller bought nothing as %s, it used %v", guideControllerRole, used)
@@ -64,6 +65,7 @@ func TestGettingStarted(t *testing.T) {
 type guideWalk struct {
 	t       *testing.T
 	l       *lab.Lab
+	env     []string // of the reader's shell
 	shell   *guideShell
 	steps   []guideStep
 	then    map[string]func(said string)      // after the commands that begin so
@@ -96,8 +98,9 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	t.Cleanup(func() { noteAsked(l, metav1.NamespaceSystem, "joiner") })
 	env := slices.DeleteFunc(l.Environment(), func(v string) bool { return strings.HasPrefix(v, "AWS_REGION=") }) // the guide sets it
 	env = append(env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_PAGER=")
+	env = readerEnv(t, tools, env...)
 	return &guideWalk{
-		t: t, l: l, shell: newGuideShell(t, gettingStarted, checkoutLike(t), readerEnv(t, tools, env...)),
+		t: t, l: l, env: env, shell: newGuideShell(t, gettingStarted, checkoutLike(t), env),
 		then: map[string]func(string){}, endless: map[string]func(string) bool{},
 	}
 }
@@ -230,8 +233,42 @@ func (g *guideWalk) exampleRuns(said string) bool {
 	return !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
+// elsewhere are commands of the README that others run.
+var elsewhere = map[string]string{
+	"make demo":          "TestGettingStartedLab does",
+	"make demo KEEP=1":   "TestGettingStartedLab does",
+	"make test":          "it is what runs this test",
+	"bin/lab fault list": "TestFaultList of lab/cmd/lab does",
+}
+
+// readme runs the commands of the README in the checkout itself, where go run finds what it has built before; none of them writes anything.
+func (g *guideWalk) readme() {
+	g.t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	page := filepath.Join(root, "README.md")
+	shell := newGuideShell(g.t, page, root, append(g.env, "CLUSTER_NAME="+g.l.Cluster, "AWS_REGION="+g.l.Region))
+	ran, left := 0, map[string]bool{}
+	for _, step := range stepsOf(g.t, page) {
+		if elsewhere[step.text] != "" {
+			left[step.text] = true
+			continue
+		}
+		if said := shell.run(step, 15*time.Minute); said == "" {
+			g.t.Errorf("%s:%d: %s says nothing", page, step.line, step.text)
+		}
+		ran++
+	}
+	if ran < 5 || len(left) != len(elsewhere) {
+		g.t.Errorf("%s: %d commands ran, and of %d that others run it has %d", page, ran, len(elsewhere), len(left))
+	}
+}
+
 // TestGettingStartedLab has the guide's way into the lab: the demo, once to its end and once left up until Ctrl-C.
 func TestGettingStartedLab(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("the demo takes a minute")
 	}
@@ -256,5 +293,4 @@ func TestGettingStartedLab(t *testing.T) {
 	if did == 0 {
 		t.Errorf("%s has no commands under %q", gettingStarted, labSection)
 	}
-	t.Log(fmt.Sprint(did, " commands"))
 }
