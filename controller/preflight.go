@@ -51,7 +51,7 @@ func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, ve
 	for _, image := range images {
 		in := userdata.Input{
 			Family: class.Spec.ResolvedAMIFamily(), Image: image.Name, Arch: image.Arch, Version: version,
-			Cluster: o.Cluster.Name, Endpoint: o.Cluster.Endpoint,
+			Cluster: o.Cluster.Name, Endpoint: o.Cluster.Endpoint, CA: o.Cluster.CA,
 		}
 		set(&in.Own, class.Spec.UserData)
 		data, err := bootstrap.UserData(o.node(claim, class, image, karpv1.CapacityTypeOnDemand, 110))

@@ -1,6 +1,7 @@
 package userdata
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ func (r *reader) judge() {
 	r.out.Cluster, r.out.Endpoint, r.out.NodeIP = s.cluster, s.endpoint, s.ip
 	r.effective(s)
 	r.judgeCluster(s)
+	r.judgeAuthority(s)
 	if len(r.opaque) > 0 {
 		r.problem(Obscure, Possible, JoinsAmiss, Spot{}, "it may come otherwise: %s", r.opaque[0])
 	}
@@ -176,6 +178,33 @@ func (r *reader) judgeCluster(s start) {
 	if end.IsSet() && !end.Vague && r.in.Endpoint != "" && !strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.in.Endpoint, "/")) {
 		r.problem(OtherCluster, Likely, NeverJoins, end.At, "the API server that it names is not this cluster's").with("write", r.in.Endpoint)
 	}
+}
+
+// judgeAuthority holds the certificate authority of the user data against the cluster's.
+func (r *reader) judgeAuthority(s start) {
+	if !s.ca.IsSet() || s.ca.Vague || r.in.CA == "" || sameAuthority(s.ca.Text, r.in.CA) {
+		return
+	}
+	certainty := Certain
+	if !s.sure {
+		certainty = Likely
+	}
+	r.problem(OtherAuthority, certainty, NeverJoins, s.ca.At, "it has another cluster's certificate authority, so the kubelet does not trust the API server's certificate").
+		with("write that of aws eks describe-cluster --query cluster.certificateAuthority.data", "")
+}
+
+// sameAuthority reports whether the certificates of one are among those of the other; each is PEM, or base64 of it.
+func sameAuthority(given, cluster string) bool {
+	given, cluster = pemOf(given), pemOf(cluster)
+	return cluster == "" || strings.Contains(given, cluster)
+}
+
+// pemOf is PEM without blanks, which differ from tool to tool.
+func pemOf(text string) string {
+	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
+		text = string(plain)
+	}
+	return strings.Join(strings.Fields(text), "")
 }
 
 // isClusterName reports whether a text may be the name of an EKS cluster.

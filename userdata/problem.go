@@ -37,7 +37,9 @@ const (
 	NodeConfigBroken Kind = "NodeConfigInvalid"
 	Overridden       Kind = "Overridden"
 	OtherCluster     Kind = "OtherCluster"
-	Obscure          Kind = "Obscure" // only the instance can know
+	OtherAuthority   Kind = "OtherAuthority" // the certificate authority of another cluster
+	Obscure          Kind = "Obscure"        // only the instance can know
+	Unwritable       Kind = "Unwritable"     // it cannot be made what an instance gets
 )
 
 // Certainty is how sure a problem is.
@@ -103,6 +105,10 @@ func (p Problem) Check() string {
 	switch p.Kind {
 	case OtherArch:
 		return "ARCH-3"
+	case OtherAuthority:
+		return "BOOT-2"
+	case TooLong:
+		return "LAUNCH-7"
 	case TaintMissing, TaintMisspelt, TaintOldName:
 		return "TAINT-1"
 	case ArgumentsLost, ScriptBroken, VariableUnset, ValueMissing, OptionUnknown, Overridden, StartsTwice, NeverReached:

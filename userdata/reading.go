@@ -21,6 +21,7 @@ type Input struct {
 
 	Cluster  string // name of the cluster that the node is to join
 	Endpoint string // of its API server, "https://…"
+	CA       string // its certificate authority, as base64 of PEM
 	Version  string // of its Kubernetes, "1.33"
 
 	// Own is the user's own user data, spec.userData; Data is what the instance

@@ -1,0 +1,220 @@
+package userdata
+
+import (
+	"slices"
+	"strings"
+)
+
+// Wish is something that a console has shown to be in the way, and that is to go.
+type Wish struct {
+	Flag    string // of the kubelet, without dashes: it is left out
+	Program string // its calls are left out
+	Forgive string // a program whose failure is not to end the script
+}
+
+// Correct changes the user's own user data, in.Own, until nothing of the checks that are named is wrong with it any more that can
+// be put right without asking; no check means all. read says what is wrong with a text, once it is what Own would be. Each change
+// is one after which less is wrong. The text is the same where nothing could be put right.
+func Correct(in Input, read func(own string) []Problem, checks ...string) string {
+	const most = 40 // changes; each has to make it better, so that there is an end in any case
+	own := in.Own
+	problems := read(own)
+	for range most {
+		better, left, ok := in.step(own, problems, read, checks)
+		if !ok {
+			break
+		}
+		own, problems = better, left
+	}
+	return own
+}
+
+// step makes one change.
+func (in Input) step(own string, problems []Problem, read func(string) []Problem, checks []string) (better string, left []Problem, ok bool) {
+	for _, p := range problems {
+		if len(checks) > 0 && !slices.Contains(checks, p.Check()) || p.At.Part > 0 || p.At.Ours {
+			continue
+		}
+		for _, text := range in.candidates(own, p) {
+			if text == own {
+				continue
+			}
+			if left := read(text); weight(left) < weight(problems) {
+				return text, left, true
+			}
+		}
+	}
+	return own, problems, false
+}
+
+// Grant changes the user's own user data as it is wished. The text is the same where there is nothing to change.
+func Grant(in Input, w Wish) string {
+	own := in.Own
+	if w.Flag != "" {
+		if text, ok := in.recall(own, strings.TrimLeft(w.Flag, "-")); ok {
+			own = text
+		} else {
+			own = withoutFlag(own, strings.TrimLeft(w.Flag, "-"))
+		}
+	}
+	if w.Program != "" {
+		own = eachCall(own, w.Program, func(string) string { return "true" })
+	}
+	if w.Forgive != "" {
+		own = eachCall(own, w.Forgive, func(call string) string { return call + " || true" })
+	}
+	return own
+}
+
+// weight is how bad problems are together.
+func weight(all []Problem) int {
+	sum := 0
+	for _, p := range all {
+		one := map[Certainty]int{Certain: 9, Likely: 3, Possible: 1}[p.Certainty]
+		if p.Harm == NeverJoins {
+			one *= 100
+		}
+		sum += one
+	}
+	return sum
+}
+
+// candidates are texts in which a problem may be put right, the one that changes least first. Which of them is better is found out by reading it.
+func (in Input) candidates(own string, p Problem) []string {
+	l := linesOf(own)
+	switch p.Kind {
+	case TooLong:
+		return []string{shorter(own)}
+	case OtherArch:
+		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, asked)}
+	case UnknownPart:
+		if in.Family != familyCustom || parsed(own) == nil {
+			return in.nothing()
+		}
+		return []string{"#!/bin/bash\n" + own}
+	case ScriptBroken:
+		return []string{
+			strings.ReplaceAll(own, "\r\n", "\n"), "#!/bin/bash\n" + own,
+			l.replaced(p.At.Line, func(line string) string { return line + quoteAt(line, p.At.Column) }),
+		}
+	case NeverReached:
+		return []string{l.replaced(p.At.Line, func(string) string { return "true" })}
+	case SettingUnknown, SettingInvalid, NodeConfigBroken, BadMIME, OtherFamily, Unwritable:
+		return append(in.settings(l, p), in.nothing()...)
+	}
+	switch {
+	case formOf(own) != FormScript:
+		return in.settings(l, p)
+	case bootWords(own) == nil && (p.Kind == NothingJoins || p.Kind == Obscure):
+		return in.joining(own)
+	}
+	if text, ok := in.recall(own, ""); ok {
+		return []string{text}
+	}
+	return nil
+}
+
+// settings are what may put a line of settings right: the name that was meant, a bracket or a quote that is missing, no such line.
+func (in Input) settings(l lines, p Problem) []string {
+	var out []string
+	if p.Write != "" && p.At.Column > 0 {
+		out = append(out, l.replaced(p.At.Line, func(line string) string { return renamed(line, p.At.Column, p.Write) }))
+	}
+	for _, end := range []string{"]", `"`, `'`, "}"} {
+		out = append(out, l.replaced(p.At.Line, func(line string) string { return line + end }))
+	}
+	return append(out, l.without(p.At.Line))
+}
+
+// nothing is no user data at all: where Joiner writes all that is needed, instances join without.
+func (in Input) nothing() []string {
+	if in.Family == familyCustom {
+		return nil
+	}
+	return []string{""}
+}
+
+// joining adds to a script the call that starts the kubelet.
+func (in Input) joining(own string) []string {
+	if in.Cluster == "" || in.Family != familyCustom || formOf(own) != FormScript {
+		return nil
+	}
+	return []string{strings.TrimRight(own, "\n") + "\n" + bySh + " " + in.Cluster + " " + extraArgs + " '" + startupFlag + "'\n"}
+}
+
+// lines are those of a text, each without its end.
+type lines []string
+
+func linesOf(text string) lines { return strings.Split(text, "\n") }
+
+// replaced is the text with another line of a number, from 1.
+func (l lines) replaced(number int, change func(string) string) string {
+	if number < 1 || number > len(l) {
+		return strings.Join(l, "\n")
+	}
+	out := slices.Clone(l)
+	out[number-1] = change(out[number-1])
+	return strings.Join(out, "\n")
+}
+
+// without is the text without the line of a number.
+func (l lines) without(number int) string {
+	if number < 1 || number > len(l) {
+		return strings.Join(l, "\n")
+	}
+	return strings.Join(slices.Delete(slices.Clone(l), number-1, number), "\n")
+}
+
+// quoteAt is the quote that stands at a column of a line; none: nothing.
+func quoteAt(line string, column int) string {
+	if column < 1 || column > len(line) || !strings.ContainsAny(line[column-1:column], "'\"`") {
+		return ""
+	}
+	return line[column-1 : column]
+}
+
+// renamed is a line with another word at a column.
+func renamed(line string, column int, word string) string {
+	if column > len(line) {
+		return line
+	}
+	rest := strings.TrimLeft(line[column-1:], letters+"0123456789-_")
+	return line[:column-1] + word + rest
+}
+
+// counterparts are the words for the two architectures that downloads use, pair by pair.
+var counterparts = [][2]string{{"x86_64", "aarch64"}, {"amd64", "arm64"}}
+
+// counterpart is a line in which what is named for one architecture is named for the other.
+func counterpart(line string) string {
+	for _, pair := range counterparts {
+		for i, word := range pair {
+			if strings.Contains(line, word) {
+				return strings.ReplaceAll(line, word, pair[1-i])
+			}
+		}
+	}
+	return line
+}
+
+// asked is a line in which the machine is asked for its architecture.
+func asked(line string) string {
+	for i, ask := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
+		for _, word := range counterparts[i] {
+			if strings.Contains(line, word) {
+				return strings.ReplaceAll(line, word, ask)
+			}
+		}
+	}
+	return line
+}
+
+// withoutFlag leaves out the lines in which a list has a flag of the kubelet, as a NodeConfig does.
+func withoutFlag(own, name string) string {
+	l := slices.DeleteFunc(linesOf(own), func(line string) bool {
+		item, ok := strings.CutPrefix(strings.TrimSpace(line), "- ")
+		flag, _, _ := strings.Cut(strings.Trim(item, `"'`), "=")
+		return ok && flag == "--"+name
+	})
+	return strings.Join(l, "\n")
+}

@@ -1,0 +1,287 @@
+package userdata
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// calling is a call of bootstrap.sh on its way to be written anew.
+type calling struct {
+	in      Input
+	own     string
+	drop    string // a flag of the kubelet that is left out
+	cluster string // as it is written
+	options [][2]string
+	kubelet []string
+}
+
+// recall is a script in which bootstrap.sh is called as it takes it: each option a word of its own, the kubelet's arguments in one
+// pair of quotes, none among them that no kubelet takes, and the startup taint there. It is not ok where words of the call are only
+// known to the instance.
+func (in Input) recall(own, drop string) (text string, ok bool) {
+	args := bootWords(own)
+	if args == nil {
+		return "", false
+	}
+	c := &calling{in: in, own: own, drop: drop}
+	if !c.take(args[1:]) {
+		return "", false
+	}
+	call, ok := c.write(c.source(args[0]))
+	from, to := args[0].Pos().Offset(), args[len(args)-1].End().Offset()
+	return own[:from] + call + own[to:], ok
+}
+
+// parsed is a script, nil if the shell would not understand it.
+func parsed(own string) *syntax.File {
+	if len(own) > maxScript || nesting(own) > maxBraces {
+		return nil
+	}
+	file, err := guarded(func() (*syntax.File, error) {
+		return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(own), "")
+	})
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+// bootWords are the words of the first call of bootstrap.sh, itself the first; nil if there is none.
+func bootWords(own string) (found []*syntax.Word) {
+	file := parsed(own)
+	if file == nil {
+		return nil
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || found != nil {
+			return found == nil
+		}
+		if i := slices.IndexFunc(call.Args, func(w *syntax.Word) bool { return path.Base(w.Lit()) == "bootstrap.sh" }); i >= 0 {
+			found = call.Args[i:]
+		}
+		return true
+	})
+	return found
+}
+
+// source is a word as it is written.
+func (c *calling) source(w *syntax.Word) string {
+	return c.own[w.Pos().Offset():w.End().Offset()]
+}
+
+// take takes the words apart.
+func (c *calling) take(args []*syntax.Word) bool {
+	for i := 0; i < len(args); i++ {
+		text, plain := fixed(args[i])
+		name, value, assigned := strings.Cut(text, "=")
+		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
+		option := name
+		if near := nearest(name, shOptions); !slices.Contains(shOptions, name) && near != "" && strings.HasPrefix(name, "--") && !knownFlag(name[2:]) {
+			option = near
+		}
+		switch {
+		case rawAssigned && slices.Contains(shOptions, raw) && raw != extraArgs:
+			c.options = append(c.options, [2]string{raw, rawValue})
+		case !plain && strings.HasPrefix(raw, "-"):
+			return false
+		case plain && slices.Contains(shOptions, option):
+			if assigned {
+				c.add(option, "'"+value+"'", value)
+			} else if i+1 < len(args) {
+				next, known := fixed(args[i+1])
+				if slices.Contains(shOptions, next) {
+					continue // it has no value
+				}
+				if !known && option == extraArgs {
+					return false
+				}
+				c.add(option, c.source(args[i+1]), next)
+				i++
+			}
+		case plain && strings.Contains(text, "--"):
+			c.kubelet = append(c.kubelet, words(text)...)
+			if next, known := following(args, i); known && !assigned && !strings.HasPrefix(next, "-") && !isSwitch(strings.TrimLeft(text, "-")) {
+				c.kubelet = append(c.kubelet, next)
+				i++
+			}
+		case c.cluster == "":
+			c.cluster = c.source(args[i])
+		}
+	}
+	return true
+}
+
+// following is the word after one, if the script says it.
+func following(args []*syntax.Word, i int) (string, bool) {
+	if i+1 == len(args) {
+		return "", false
+	}
+	return fixed(args[i+1])
+}
+
+// add notes an option, as it is written and as it is read.
+func (c *calling) add(option, source, text string) {
+	if option == extraArgs {
+		c.kubelet = append(c.kubelet, words(text)...)
+		return
+	}
+	c.options = append(c.options, [2]string{option, source})
+}
+
+// write writes the call.
+func (c *calling) write(name string) (string, bool) {
+	if text, plain := literal(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
+		c.cluster = c.in.Cluster
+	}
+	if c.cluster == "" {
+		return "", false
+	}
+	out := []string{name, c.cluster}
+	for _, o := range c.options {
+		text, plain := literal(o[1])
+		switch {
+		case o[0] == "--b64-cluster-ca" && plain && c.in.CA != "" && !sameAuthority(text, c.in.CA):
+			o[1] = c.in.CA
+		case o[0] == "--apiserver-endpoint" && plain && c.in.Endpoint != "" && !strings.EqualFold(text, c.in.Endpoint):
+			o[1] = c.in.Endpoint
+		}
+		out = append(out, o[0], o[1])
+	}
+	flags := strings.Join(c.in.tidied(c.kubelet, c.drop), " ")
+	return strings.Join(append(out, extraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
+}
+
+// tidied are the kubelet's arguments as it takes them, the startup taint among them, and without one that is not wanted.
+func (in Input) tidied(all []string, drop string) []string {
+	var flags []flag
+	for _, one := range all {
+		flags = append(flags, flag{text: one})
+	}
+	args, _ := arguments(flags)
+	var out, taints []string
+	version := (&reader{in: in}).minor()
+	for _, a := range args {
+		if minor, gone := removed[a.name]; a.name == drop || gone && (version == 0 || version >= minor) {
+			continue
+		}
+		if !knownFlag(a.name) {
+			if a.name = nearest(a.name, strings.Fields(switches+values)); a.name == "" {
+				continue
+			}
+		}
+		switch {
+		case a.name == "register-with-taints":
+			taints = append(taints, strings.Split(a.value, ",")...)
+			continue
+		case a.name == "node-labels":
+			if a.value = ownLabels(a.value); a.value == "" {
+				continue
+			}
+		case !a.hasValue && !isSwitch(a.name):
+			continue
+		}
+		one := "--" + a.name
+		if a.hasValue {
+			one += "=" + a.value
+		}
+		out = append(out, one)
+	}
+	return append(out, "--register-with-taints="+strings.Join(rightTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
+}
+
+// ownLabels are those of a list of labels that a kubelet may set.
+func ownLabels(value string) string {
+	var out []string
+	for _, one := range strings.Split(value, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+		if ok && isKey(key) && (value == "" || isLabelValue(value)) && (!isKubernetes(key) || isKubeletsOwn(key)) {
+			out = append(out, key+"="+value)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// literal is what the source of a word says, where a shell replaces nothing in it.
+func literal(source string) (string, bool) {
+	var out *syntax.Word
+	_, err := guarded(func() (any, error) {
+		return nil, syntax.NewParser(syntax.Variant(syntax.LangBash)).Words(strings.NewReader(source), func(w *syntax.Word) bool {
+			out = w
+			return true
+		})
+	})
+	if err != nil || out == nil {
+		return "", source == ""
+	}
+	return fixed(out)
+}
+
+// fixed is a word in which a shell replaces nothing.
+func fixed(w *syntax.Word) (string, bool) {
+	var b strings.Builder
+	for _, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return "", false
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					return "", false
+				}
+				b.WriteString(strings.ReplaceAll(lit.Value, `\"`, `"`))
+			}
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// eachCall is a script in which each call of a program is written otherwise.
+func eachCall(own, program string, change func(string) string) string {
+	file := parsed(own)
+	if file == nil {
+		return own
+	}
+	type span struct{ from, to uint }
+	var spans []span
+	syntax.Walk(file, func(n syntax.Node) bool {
+		s, ok := n.(*syntax.Stmt)
+		if !ok {
+			return true
+		}
+		call, ok := s.Cmd.(*syntax.CallExpr)
+		if ok && slices.ContainsFunc(call.Args[:min(2, len(call.Args))], func(w *syntax.Word) bool { return path.Base(w.Lit()) == path.Base(program) }) {
+			spans = append(spans, span{call.Pos().Offset(), call.End().Offset()})
+		}
+		return true
+	})
+	for _, at := range slices.Backward(spans) {
+		own = own[:at.from] + change(own[at.from:at.to]) + own[at.to:]
+	}
+	return own
+}
+
+// shorter is a script without its comments and what else a shell does without.
+func shorter(own string) string {
+	first, body, _ := strings.Cut(own, "\n")
+	file := parsed(body)
+	if file == nil || formOf(own) != FormScript {
+		return own
+	}
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, file); err != nil {
+		return own
+	}
+	return first + "\n" + b.String()
+}
