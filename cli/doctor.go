@@ -37,7 +37,8 @@ type doctorFlags struct {
 	cluster clusterFlags
 	out     output
 
-	aws *aws.Config // as the doors were opened with; nil if they were not
+	aws       *aws.Config // as the doors were opened with; nil if they were not
+	authority string      // the cluster's certificates, as base64 of PEM; empty: not known
 }
 
 func newDoctor() *cobra.Command {
@@ -218,7 +219,7 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *evidence.Doors) (uid 
 		doors.NoKube = oneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
-	doors.Kube = w
+	doors.Kube, d.authority = w, inBase64(home.CA)
 	if c, _, found, err := w.Controller(ctx, nil); err == nil && found && doors.Cluster == "" {
 		doors.Cluster = c.Settings["CLUSTER_NAME"]
 	}

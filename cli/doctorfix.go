@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 
 // writers opens the doors through which a person's own rights lead.
 func (d *doctorFlags) writers(e diagnosis.Evidence) repair.Doors {
-	out := repair.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster)}
+	out := repair.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = oneLine(err.Error())
 	} else if out.Kube, err = kube.NewPatcher(cfg); err != nil {
@@ -110,6 +111,20 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) repair.Doors {
 		out.AWS = repair.NewAWS(*d.aws, e.Caller.Value)
 	}
 	return out
+}
+
+// ask runs joiner correct, beside the same cluster.
+func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
+	cmd := newCorrect()
+	var out, notes bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&notes)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append(slices.Clone(args[1:]), "--kubeconfig="+d.cluster.kubeconfig, "--context="+d.cluster.context))
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		return "", err
+	}
+	return out.String(), nil
 }
 
 // tellChanges shows what is wrong and what would be changed.

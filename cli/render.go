@@ -36,8 +36,9 @@ type renderFlags struct {
 	capacityType  string
 	cluster       bootstrap.Cluster
 	reservedENIs  int64
-	clusterIsMade bool // some fact about the cluster is a placeholder
-	nameless      bool // its name is one
+	clusterIsMade bool   // some fact about the cluster is a placeholder
+	nameless      bool   // its name is one
+	authority     string // base64 of PEM, where it is known for certain; empty: it is not
 }
 
 func newRender() *cobra.Command {

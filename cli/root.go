@@ -47,7 +47,7 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagProblem)
 	group(root)
-	root.AddCommand(newPlan(), newDoctor(), newExplain(), newPause(), newResume(), newMigrate(), newCatalog(), newRender(), newCRDs(), newVersion(version))
+	root.AddCommand(newPlan(), newDoctor(), newCorrect(), newExplain(), newPause(), newResume(), newMigrate(), newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
 	completeFlags(root)
 	return root

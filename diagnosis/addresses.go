@@ -61,6 +61,20 @@ func (d *desk) roomierSubnets(c Class) string {
 	return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"subnetSelectorTerms":[%s]}}'`, c.Name, strings.Join(terms, ","))
 }
 
+// subnetsOfVPC is the command that leaves of a class' subnets those in the cluster's VPC; where none is, it takes the roomiest there.
+func (d *desk) subnetsOfVPC(c Class) string {
+	var terms []string
+	for _, s := range d.Subnets.Value {
+		if slices.Contains(c.Subnets, s.ID) {
+			terms = append(terms, `{"id":"`+s.ID+`"}`)
+		}
+	}
+	if len(terms) == 0 {
+		return d.roomierSubnets(c)
+	}
+	return patchOf(c.Name, `{"subnetSelectorTerms":[`+strings.Join(terms, ",")+`]}`, "subnets of "+d.Cluster.Value.VPC)
+}
+
 // leadsOut reports whether a subnet has a default route that works.
 func (d *desk) leadsOut(id string) bool {
 	table, ok := d.table(id)

@@ -169,7 +169,7 @@ func judgeProgramArch(d *desk) []Finding {
 		if sights := d.of(c.Name, OtherArch); len(sights) > 0 {
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].instance.Type).
 				with(lines(sights)...).explaining(OtherArch, ScriptFailed).
-				mend("kubectl edit ec2nodeclass "+c.Name+"   # in spec.userData fetch programs for $(uname -m), or narrow "+labelArch+" in the NodePool"))
+				mend(orElse(d.literal("ARCH-3", sights[0]), "kubectl edit ec2nodeclass "+c.Name+"   # in spec.userData fetch programs for $(uname -m), or narrow "+labelArch+" in the NodePool")))
 		}
 	}
 	return out
@@ -187,12 +187,7 @@ func (d *desk) problems(id string) []Finding {
 			f.Verdict = Suspicious
 		}
 		f = f.with(strings.TrimSpace(strings.TrimPrefix(p.Where+": "+p.Line, ": "))).explaining(ScriptFailed)
-		if p.Fix != "" {
-			f = f.mend("kubectl edit ec2nodeclass "+p.Class+"   # spec.userData should have there:", p.Fix)
-		} else {
-			f = f.mend("kubectl edit ec2nodeclass " + p.Class + "   # correct spec.userData, or leave out what is named above: " + orElse(p.Where, "the whole of it"))
-		}
-		out = append(out, f)
+		out = append(out, f.mend(d.fixOf(p)...))
 	}
 	return out
 }
@@ -353,7 +348,7 @@ func judgeMixedPool(d *desk) []Finding {
 			continue
 		}
 		f := suspicious("NodePool "+p.Name, Likely, "it buys %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(d.wanted(p.Class), " and ")).
-			mend(fmt.Sprintf("kubectl edit nodepool %s   # requirements: key %s, operator In, values [amd64]", p.Name, labelArch))
+			mend(fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"add","path":"/spec/template/spec/requirements/-","value":{"key":"%s","operator":"In","values":["amd64"]}}]'`, p.Name, labelArch))
 		f.Follows = "ARCH-5"
 		out = append(out, f)
 	}

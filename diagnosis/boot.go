@@ -9,7 +9,7 @@ import (
 
 func bootChecks() []Check {
 	sign := func(id, title string, s symptom) Check {
-		return Check{ID: id, Title: title, Layer: LayerBoot, judge: func(d *desk) []Finding { return append(d.problems(id), d.judgeSymptom(s)...) }}
+		return Check{ID: id, Title: title, Layer: LayerBoot, judge: func(d *desk) []Finding { return append(d.problems(id), d.judgeSymptom(id, s)...) }}
 	}
 	checks := []Check{
 		{ID: "BOOT-1", Title: "the controller has the cluster's present endpoint", Layer: LayerBoot, judge: judgeEndpointSetting},
@@ -24,7 +24,7 @@ func bootChecks() []Check {
 			"the image has no nodeadm, and AMI family AL2023 needs it",
 			`kubectl patch ec2nodeclass %[1]s --type merge -p '{"spec":{"amiSelectorTerms":[{"alias":"al2023@latest"}]}}'`}),
 		{ID: "BOOT-6", Title: "nodeadm configures the node", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
-			return d.judgeSymptom(symptom{[]Sign{NodeadmFailed}, "nodeadm could not configure the kubelet",
+			return d.judgeSymptom("BOOT-6", symptom{[]Sign{NodeadmFailed}, "nodeadm could not configure the kubelet",
 				"joiner render userdata   # its NodeConfig: cluster name, endpoint, certificate authority and cidr must all be there"})
 		}},
 		sign("BOOT-7", "Bottlerocket takes its settings", symptom{[]Sign{BadSettings},
@@ -41,11 +41,11 @@ func bootChecks() []Check {
 			"the instance has swap, and the kubelet refuses to start with it",
 			"kubectl edit ec2nodeclass %[1]s   # make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1"}),
 		{ID: "BOOT-12", Title: "instances have credentials", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
-			return d.judgeSymptom(symptom{[]Sign{NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
+			return d.judgeSymptom("BOOT-12", symptom{[]Sign{NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
 				"kubectl get ec2nodeclass %[1]s -o jsonpath={.status.instanceProfile}   # then: aws iam get-instance-profile; it must have the node role"})
 		}},
 		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
-			return d.judgeSymptom(symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
+			return d.judgeSymptom("BOOT-13", symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
 				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata shows it line by line"})
 		}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: LayerBoot, judge: judgeStatus},
@@ -75,7 +75,7 @@ func (s symptom) follow() []Sign {
 	return nil
 }
 
-func (d *desk) judgeSymptom(s symptom) []Finding {
+func (d *desk) judgeSymptom(check string, s symptom) []Finding {
 	sights := d.of("", s.signs...)
 	if gap, ok := d.consoles(); ok && len(sights) == 0 {
 		return []Finding{gap}
@@ -92,8 +92,8 @@ func (d *desk) judgeSymptom(s symptom) []Finding {
 		if class == "NAME" {
 			subject = "instance " + g.instance.ID
 		}
-		fix := s.fix
-		if strings.Contains(fix, "%[") {
+		fix := orElse(d.literal(check, g), s.fix)
+		if fix == s.fix && strings.Contains(fix, "%[") {
 			fix = fmt.Sprintf(fix+"%[4]s", class, d.Name, d.Region, "")
 		}
 		out = append(out, broken(subject, Likely, "%s", s.text).with(lines(d.of(g.instance.Class, s.signs...))...).explaining(s.signs...).
@@ -165,11 +165,19 @@ func judgeFamily(d *desk) []Finding {
 				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(fix(family)))
 		case len(sights) > 0:
 			out = append(out, broken(subject, Likely, "its image does not understand the user data of AMI family %s", orElse(c.Family, "that it has")).
-				with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).
-				mend("kubectl edit ec2nodeclass "+c.Name+"   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself"))
+				with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(d.familyFix(c, sights)))
 		}
 	}
 	return out
+}
+
+// familyFix is the command that brings the family of a class and its image together: the family that the image shows, else an image of the family.
+func (d *desk) familyFix(c Class, sights []sighting) string {
+	if family := familyOnConsole(sights); family != "" && family != c.Family {
+		return patchOf(c.Name, `{"amiFamily":"`+family+`"}`, "the console shows that the image is one of "+family)
+	}
+	by := "kubectl edit ec2nodeclass " + c.Name + "   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself"
+	return orElse(c.ownImage("AWS's own image; or set spec.amiFamily to that of your image"), by)
 }
 
 // minorOf finds a Kubernetes version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.

@@ -205,11 +205,11 @@ func bootFaults() map[string][]fault {
 		},
 		"BOOT-5":  {{breaks: line("nodeadm: command not found"), cause: "has no nodeadm", fix: "al2023@latest"}},
 		"BOOT-6":  {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."), cause: "nodeadm could not", fix: "render userdata"}},
-		"BOOT-7":  {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses", fix: "edit ec2nodeclass default"}},
+		"BOOT-7":  {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses", fix: `"op":"remove","path":"/spec/userData"`}},
 		"BOOT-8":  {{breaks: func(s *situation) { s.plane().Version = "1.32" }, cause: "for Kubernetes 1.33, which is newer", fix: "image for 1.32"}, {breaks: func(s *situation) { s.plane().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
-		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: "edit ec2nodeclass default"}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
+		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: `"$(joiner correct default --cluster-name prod --without-flag no-such)"`}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
 		"BOOT-10": {{breaks: line("No entry for m9.large in /etc/eks/eni-max-pods.txt"), cause: "older than the instance type", fix: "maxPods"}},
-		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap", fix: "exclude"}},
+		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap", fix: "--without-program swapon"}},
 		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" }, cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim claim-2"},
 			{breaks: func(s *situation) {
 				s.e.Impaired.Value["i-2"] = "instance"

@@ -128,6 +128,8 @@ type UserDataProblem struct {
 	Where     string    `json:"where,omitempty"` // "part 2, line 7, column 12"
 	Line      string    `json:"line,omitempty"`  // as it stands there, without secrets
 	Fix       string    `json:"fix,omitempty"`   // the line as it should be
+	// Corrected is true of what joiner correct puts right.
+	Corrected bool `json:"corrected,omitempty"`
 }
 
 // class returns the EC2NodeClass of a name.

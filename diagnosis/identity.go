@@ -94,10 +94,14 @@ func judgeNamesake(d *desk) []Finding {
 	for _, uid := range slices.Sorted(maps.Keys(others)) {
 		out = append(out, suspicious("", Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instances here", d.Name, uid, len(others[uid])).
 			with(d.Instances.Source+": "+strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+d.Home.Value.UID).
-			mend(fmt.Sprintf("aws ec2 describe-instances --region %s --instance-ids %s   # whose are they? Give each cluster its own settings.clusterName", d.Region, others[uid][0])))
+			mend(fmt.Sprintf("aws ec2 create-tags --region %s --resources %s --tags Key=eks:eks-cluster-name,Value=%s   # the other cluster's own name, which settings.clusterName of its controller must be, too",
+				d.Region, strings.Join(others[uid], " "), otherName(d.Name, uid))))
 	}
 	return out
 }
+
+// otherName is a name for another cluster, as nobody knows how its people call it.
+func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
 // judgeOrphans: instances without UID and without a claim are nobody's that is known.
 func judgeOrphans(d *desk) []Finding {
@@ -171,7 +175,7 @@ func judgeGroupDrift(d *desk) []Finding {
 		told[key] = true
 		out = append(out, suspicious("EC2NodeClass "+c.Name, Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: somebody added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
 			with(d.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
-			mend("kubectl edit ec2nodeclass "+c.Name+"   # let spec.securityGroupSelectorTerms select it too, or keep whoever adds it from these instances"))
+			mend(patchOf(c.Name, `{"securityGroupSelectorTerms":[{"id":"`+strings.Join(append(slices.Clone(c.Groups), extra...), `"},{"id":"`)+`"}]}`, "or keep whoever adds it from these instances")))
 	}
 	return out
 }
@@ -194,7 +198,7 @@ func judgeNetworksOwner(d *desk) []Finding {
 			i := slices.IndexFunc(d.Subnets.Value, func(s Subnet) bool { return s.ID == id })
 			if i < 0 && d.Subnets.Known() && d.Cluster.Known() {
 				out = append(out, broken(subject, Likely, "its subnet %s is not in the cluster's VPC %s", id, d.Cluster.Value.VPC).with(d.Subnets.Source).
-					explaining(TimedOut, NoSuchHost).mend("kubectl edit ec2nodeclass "+c.Name+"   # select subnets of "+d.Cluster.Value.VPC+" in spec.subnetSelectorTerms"))
+					explaining(TimedOut, NoSuchHost).mend(d.subnetsOfVPC(c)))
 			}
 		}
 	}

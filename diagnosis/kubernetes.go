@@ -108,6 +108,7 @@ type Class struct {
 	Keys       []string    `json:"keys,omitempty"`       // of KMS, that its volumes are encrypted with
 	DataBytes  int         `json:"dataBytes,omitempty"`  // size of spec.userData
 	RootGiB    int         `json:"rootGiB,omitempty"`    // size of the root volume that is asked for; 0: the image's
+	RootAt     int         `json:"rootAt,omitempty"`     // where it stands in spec.blockDeviceMappings
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 

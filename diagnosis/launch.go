@@ -77,7 +77,7 @@ func judgeVolumes(d *desk) []Finding {
 			if c.RootGiB > 0 && i.SnapshotGiB > c.RootGiB && slices.Contains(c.Images, i.ID) {
 				out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
 					with(d.Images.Source).with(d.messages("InvalidBlockDeviceMapping")...).
-					mend(fmt.Sprintf("kubectl edit ec2nodeclass %s   # spec.blockDeviceMappings[].ebs.volumeSize: at least %dGi", c.Name, i.SnapshotGiB)))
+					mend(c.resized(i.SnapshotGiB)+"   # or more"))
 			}
 		}
 	}
@@ -96,9 +96,10 @@ func judgeDataSize(d *desk) []Finding {
 	if gap, ok := d.Classes.gap("the EC2NodeClasses"); ok {
 		return []Finding{gap}
 	}
-	var out []Finding
+	out := d.problems("LAUNCH-7")
 	for _, c := range d.Classes.Value {
-		if c.DataBytes > mostData {
+		read := slices.ContainsFunc(out, func(f Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
+		if c.DataBytes > mostData && !read {
 			out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
 				with(d.Classes.Source).mend("kubectl edit ec2nodeclass "+c.Name+"   # shorten spec.userData: fetch what is long from S3 at boot"))
 		}

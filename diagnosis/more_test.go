@@ -13,7 +13,7 @@ func planFaults() map[string][]fault {
 			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" }, cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
 			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") }, cause: "there is no EKS cluster named prod", fix: "list-clusters"},
 		},
-		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" }, cause: "the one with uid uid-2 has 1 instances", fix: "describe-instances", hint: true}},
+		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" }, cause: "the one with uid uid-2 has 1 instances", fix: "create-tags --region us-east-1 --resources i-2 --tags Key=eks:eks-cluster-name,Value=prod-uid-2", hint: true}},
 		"ID-4": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].UID, s.e.Instances.Value[1].Claim = "", "gone"
 			s.e.Claims.Value = s.e.Claims.Value[:1]
@@ -27,7 +27,7 @@ func planFaults() map[string][]fault {
 		}, cause: "instances of EC2NodeClass default have the security group sg-firewall", fix: "securityGroupSelectorTerms", hint: true}},
 		"ID-9": {
 			{breaks: func(s *situation) { s.group().Tags = map[string]string{"kubernetes.io/cluster/other": "owned"} }, cause: "belongs to cluster other", fix: "narrow", hint: true},
-			{breaks: func(s *situation) { s.class().Subnets = []string{"subnet-1", "subnet-x"} }, cause: "subnet-x is not in the cluster's VPC", fix: "select subnets of vpc-1"},
+			{breaks: func(s *situation) { s.class().Subnets = []string{"subnet-1", "subnet-x"} }, cause: "subnet-x is not in the cluster's VPC", fix: `{"subnetSelectorTerms":[{"id":"subnet-1"}]}`},
 		},
 		"ARCH-1": {
 			{breaks: func(s *situation) {
@@ -62,7 +62,7 @@ func planFaults() map[string][]fault {
 			s.class().Images = []string{"ami-1", "ami-2"}
 			s.e.Pods.Value[0].Node = "ip-10-0-0-2.ec2.internal"
 			s.e.Pods.Value[0].Messages = []string{"exec /app: exec format error"}
-		}, cause: "amd64 and arm64, the cheaper first", fix: "values [amd64]", hint: true, notTop: true}},
+		}, cause: "amd64 and arm64, the cheaper first", fix: `{"key":"kubernetes.io/arch","operator":"In","values":["amd64"]}`, hint: true, notTop: true}},
 		"ARCH-7": {{breaks: func(s *situation) {
 			s.pool().Requirements = append(s.pool().Requirements, Requirement{Key: "karpenter.k8s.aws/instance-family", Operator: "In", Values: []string{"a1", "m7g"}})
 		}, cause: "allows A1 instances", fix: "leave a1 out", hint: true}},
@@ -97,10 +97,10 @@ func launchFaults() map[string][]fault {
 				cause: "denies it to launch", fix: "aws iam detach-role-policy --role-name Controller --policy-arn arn:aws:iam::111122223333:policy/frozen "}},
 		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1 --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
 			{breaks: launch("MaxSpotInstanceCountExceeded: Max spot instance count exceeded"), cause: "quota of spot vCPUs", fix: "L-34B43A08 --desired-value 256"}},
-		"LAUNCH-10": {{breaks: func(s *situation) { s.e.Images.Value[0].State = "pending" }, cause: "image ami-1 is pending", fix: "spec.amiSelectorTerms"},
+		"LAUNCH-10": {{breaks: func(s *situation) { s.e.Images.Value[0].State = "pending" }, cause: "image ami-1 is pending", fix: `{"amiFamily":null,"amiSelectorTerms":[{"alias":"al2023@latest"}]}`},
 			{breaks: launch("OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc (hint)"),
-				cause: "sold in the AWS Marketplace", fix: "https://aws.amazon.com/marketplace/pp?sku=abc,"}},
-		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: "volumeSize: at least 20Gi"}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
+				cause: "sold in the AWS Marketplace", fix: "https://aws.amazon.com/marketplace/pp?sku=abc"}},
+		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: `"path":"/spec/blockDeviceMappings/0/ebs/volumeSize","value":"20Gi"`}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
 		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"), cause: "larger than the 16384", fix: "shorten"}},
 		"LAUNCH-8": {
 			{breaks: lost("SubnetsReady", "SubnetsNotFound"), cause: "selects no subnet", fix: "select subnets with more addresses"},

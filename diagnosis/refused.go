@@ -248,7 +248,7 @@ func judgeImageState(d *desk) []Finding {
 		for _, i := range d.Images.Value {
 			if (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && i.State != "" && i.State != "available" {
 				out = append(out, broken(subject, Certain, "its image %s is %s, and EC2 launches nothing from it", i.ID, i.State).with(d.Images.Source).
-					mend(edit+"wait until the image is available, or "+other))
+					mend(orElse(c.ownImage("AWS's own image; or wait until yours is available"), edit+"wait until the image is available, or "+other)))
 			}
 		}
 		for _, s := range d.anyOf([]string{"AWS Marketplace"}) {
@@ -259,8 +259,9 @@ func judgeImageState(d *desk) []Finding {
 			}
 			_, url, _ := strings.Cut(s.text, "https://")
 			url, _, _ = strings.Cut(url, " ")
+			terms := "https://" + strings.TrimRight(url, ".,;)")
 			out = append(out, broken(subject, Certain, "its image is sold in the AWS Marketplace, and the account has not subscribed to it").with(s.String()).
-				mend(edit+"accept the terms at https://"+strings.TrimRight(url, ".,;)")+", or "+other))
+				mend(orElse(c.ownImage("AWS's own image; or accept the terms at "+terms), edit+"accept the terms at "+terms+", or "+other)))
 			break
 		}
 	}

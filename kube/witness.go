@@ -174,12 +174,12 @@ func witnessMachine(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
 	if m := spec.MetadataOptions; m != nil && m.HTTPEndpoint != nil {
 		out.NoMetadata = *m.HTTPEndpoint == "disabled"
 	}
-	for _, m := range spec.BlockDeviceMappings {
+	for at, m := range spec.BlockDeviceMappings {
 		if m.EBS != nil && m.EBS.KMSKeyID != nil && !slices.Contains(out.Keys, *m.EBS.KMSKeyID) {
 			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
 		}
 		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(spec.BlockDeviceMappings) == 1) {
-			out.RootGiB = int(m.EBS.VolumeSize.Value() >> 30)
+			out.RootGiB, out.RootAt = int(m.EBS.VolumeSize.Value()>>30), at
 		}
 	}
 }
