@@ -12,6 +12,7 @@ import (
 type command struct {
 	text  string // as it stands there
 	words []string
+	asks  map[int][]string // by place among the words: what a shell would put there is what joiner prints when it is run with these words
 }
 
 // read takes a fix apart. What is more than commands with plain words, one after another, a person must read.
@@ -28,7 +29,11 @@ func read(fix string) ([]command, error) {
 			return nil, &ByHand{Line: text, Why: "it is more than a command"}
 		}
 		c := command{text: text}
-		for _, w := range call.Args {
+		for i, w := range call.Args {
+			if args, ok := asked(w); ok {
+				c.words, c.asks = append(c.words, ""), map[int][]string{i: args}
+				continue
+			}
 			word, ok := plain(w.Parts)
 			if !ok {
 				return nil, &ByHand{Line: text, Why: "only a shell can say what its words are"}
@@ -79,6 +84,36 @@ func plain(parts []syntax.WordPart) (string, bool) {
 		}
 	}
 	return b.String(), true
+}
+
+// asked are the words of "$(joiner correct …)", without joiner; ok is false where a word is anything else.
+func asked(w *syntax.Word) (args []string, ok bool) {
+	if len(w.Parts) != 1 {
+		return nil, false
+	}
+	quoted, ok := w.Parts[0].(*syntax.DblQuoted)
+	if !ok || len(quoted.Parts) != 1 {
+		return nil, false
+	}
+	subst, ok := quoted.Parts[0].(*syntax.CmdSubst)
+	if !ok || len(subst.Stmts) != 1 {
+		return nil, false
+	}
+	call, ok := subst.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(subst.Stmts[0].Redirs) > 0 {
+		return nil, false
+	}
+	for _, arg := range call.Args {
+		word, ok := plain(arg.Parts)
+		if !ok {
+			return nil, false
+		}
+		args = append(args, word)
+	}
+	if len(args) < 3 || args[0] != "joiner" || args[1] != "correct" {
+		return nil, false
+	}
+	return args[1:], true
 }
 
 // unescaped takes away what keeps a shell from reading a character outside of quotes.

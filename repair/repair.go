@@ -19,6 +19,8 @@ import (
 type Doors struct {
 	Kube *kube.Patcher
 	AWS  *AWS
+	// Ask is what joiner prints when it is run with these words, which only read: correct and its options. Nil: it is not asked.
+	Ask func(ctx context.Context, args []string) (string, error)
 
 	// NoKube and NoAWS say why there are none of these doors, for the user.
 	NoKube, NoAWS string
@@ -63,6 +65,9 @@ func Plan(ctx context.Context, fix string, d Doors) ([]Change, error) {
 }
 
 func (d Doors) plan(ctx context.Context, c command) (Change, error) {
+	if err := d.answer(ctx, c); err != nil {
+		return Change{}, err
+	}
 	switch c.words[0] {
 	case "kubectl":
 		if _, err := c.patch(); err != nil {
@@ -87,6 +92,21 @@ func (d Doors) plan(ctx context.Context, c command) (Change, error) {
 		return planned(ctx, d.AWS, options)
 	}
 	return Change{}, c.byHand("this is none of the commands that can be made from here")
+}
+
+// answer puts in what joiner says where the command asks it.
+func (d Doors) answer(ctx context.Context, c command) error {
+	for i, args := range c.asks {
+		if d.Ask == nil {
+			return c.byHand("joiner cannot be asked from here")
+		}
+		text, err := d.Ask(ctx, args)
+		if err != nil {
+			return err
+		}
+		c.words[i] = strings.TrimSpace(text)
+	}
+	return nil
 }
 
 // Apply makes the changes in their order, and stops at the first that fails. It returns how many were made.
