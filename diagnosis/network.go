@@ -167,7 +167,8 @@ func judgeDNS(d *desk) []Finding {
 	case len(sights) > 0:
 		return []Finding{broken("", Likely, "instances cannot resolve a name; the DHCP options of the VPC may name a server that does not know it").
 			with(sights...).explaining(NoSuchHost).
-			mend(fmt.Sprintf("aws ec2 describe-dhcp-options --region %s   # domain-name-servers must be AmazonProvidedDNS, or forward to it", d.Region))}
+			mend(fmt.Sprintf(`aws ec2 associate-dhcp-options --region %[1]s --vpc-id %[2]s --dhcp-options-id "$(aws ec2 create-dhcp-options --region %[1]s --dhcp-configurations Key=domain-name-servers,Values=AmazonProvidedDNS --query DhcpOptions.DhcpOptionsId --output text)"   # or let the server that it names forward to it`,
+				d.Region, orElse(d.VPC.Value.ID, "VPC")))}
 	}
 	return nil
 }

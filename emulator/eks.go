@@ -101,6 +101,7 @@ type vpcConfig struct {
 	VpcId                  string   `json:"vpcId"`
 	EndpointPublicAccess   bool     `json:"endpointPublicAccess"`
 	EndpointPrivateAccess  bool     `json:"endpointPrivateAccess"`
+	PublicAccessCidrs      []string `json:"publicAccessCidrs"`
 }
 
 type networkConfig struct {
@@ -142,13 +143,21 @@ func clusterOf(c *world.Cluster) cluster {
 		Name: c.Name, Arn: c.ARN, CreatedAt: epoch(c.CreatedAt), Version: c.Version, PlatformVersion: "eks.1", Endpoint: c.Endpoint, RoleArn: c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
 			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
-			EndpointPublicAccess: true,
+			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: everybody(c.PublicCIDRs),
 		},
 		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
 		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
 		Tags: fullMap(c.Tags), AccessConfig: accessConfig{AuthenticationMode: c.AuthMode},
 		ZonalShiftConfig: zonalShiftConfig{Enabled: c.ZonalShift},
 	}
+}
+
+// everybody writes no restriction as EKS does.
+func everybody(cidrs []string) []string {
+	if len(cidrs) == 0 {
+		return []string{"0.0.0.0/0"}
+	}
+	return cidrs
 }
 
 // full and fullMap write what is nil as empty: JSON tells them apart.
@@ -250,6 +259,28 @@ func (c *call) names(all []string) ([]string, string, error) {
 type updateConfigIn struct {
 	AccessConfig     *accessConfig     `json:"accessConfig"`
 	ZonalShiftConfig *zonalShiftConfig `json:"zonalShiftConfig"`
+
+	ResourcesVpcConfig *endpointConfig `json:"resourcesVpcConfig"`
+}
+
+// endpointConfig is what can be changed of a cluster's endpoint.
+type endpointConfig struct {
+	EndpointPublicAccess  *bool    `json:"endpointPublicAccess"`
+	EndpointPrivateAccess *bool    `json:"endpointPrivateAccess"`
+	PublicAccessCidrs     []string `json:"publicAccessCidrs"`
+}
+
+// apply changes a cluster's endpoint; what is not given stays.
+func (e endpointConfig) apply(k *world.Cluster) {
+	if e.EndpointPublicAccess != nil {
+		k.NoPublicAccess = !*e.EndpointPublicAccess
+	}
+	if e.EndpointPrivateAccess != nil {
+		k.PrivateAccess = *e.EndpointPrivateAccess
+	}
+	if e.PublicAccessCidrs != nil {
+		k.PublicCIDRs = e.PublicAccessCidrs
+	}
 }
 
 type updateOut struct {
@@ -278,8 +309,12 @@ func updateClusterConfig(c *call, in *updateConfigIn) (updateOut, error) {
 		k.ZonalShift = in.ZonalShiftConfig.Enabled
 		return done("ZonalShiftConfigUpdate"), nil
 	}
+	if in.ResourcesVpcConfig != nil {
+		in.ResourcesVpcConfig.apply(k)
+		return done("EndpointAccessUpdate"), nil
+	}
 	if in.AccessConfig == nil {
-		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig and zonalShiftConfig only."}
+		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
 	}
 	steps := []string{world.AuthConfigMap, world.AuthBoth, world.AuthAPI}
 	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)

@@ -1,8 +1,6 @@
 package emulator
 
 import (
-	"hash/fnv"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -70,7 +68,7 @@ func describeNatGateways(c *call, in *describeNatGatewaysIn) (describeNatGateway
 		for _, r := range t.Routes {
 			known := slices.ContainsFunc(all, func(g natGateway) bool { return g.NatGatewayId == r.Target })
 			if strings.HasPrefix(r.Target, "nat-") && !known {
-				all = append(all, natGateway{r.Target, t.VPCID, "available", []natAddress{{publicAddress(r.Target)}}})
+				all = append(all, natGateway{r.Target, t.VPCID, "available", []natAddress{{world.GatewayAddress(r.Target)}}})
 			}
 		}
 	}
@@ -82,11 +80,4 @@ func describeNatGateways(c *call, in *describeNatGatewaysIn) (describeNatGateway
 		write: func(g natGateway) natGateway { return g },
 	})
 	return describeNatGatewaysOut{NatGateways: found, NextToken: next}, err
-}
-
-// publicAddress is the address of a gateway, always the same one, of a range that is nobody's.
-func publicAddress(id string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id))
-	return netip.AddrFrom4([4]byte{198, 18, byte(h.Sum32() >> 8), byte(h.Sum32())}).String()
 }

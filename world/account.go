@@ -45,6 +45,7 @@ type Region struct {
 	routeTables  []*RouteTable
 	endpoints    []*Endpoint
 	acls         []*NetworkACL // oldest first
+	dhcp         []DHCPOptions
 	keys         []*Key
 	reserved     []*CapacityReservation // oldest first
 	placements   []*PlacementGroup      // oldest first

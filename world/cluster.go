@@ -35,6 +35,10 @@ type Cluster struct {
 	Tags        map[string]string
 	ZonalShift  bool // it takes part in zonal shifts
 
+	// NoPublicAccess and PrivateAccess are of its endpoint, which by default is public alone. PublicCIDRs may use it from the internet; none: everybody.
+	NoPublicAccess, PrivateAccess bool
+	PublicCIDRs                   []string
+
 	entries      map[string]*AccessEntry
 	profiles     map[string]*FargateProfile
 	addons       map[string]*Addon                  // by name

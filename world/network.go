@@ -15,6 +15,8 @@ type VPC struct {
 
 	// NoDNSSupport and NoDNSHostnames switch off what a VPC for EKS needs: its resolver, and names for its hosts.
 	NoDNSSupport, NoDNSHostnames bool
+	// NameServers are those that DHCP tells instances of; none: AmazonDNS.
+	NameServers []string
 }
 
 // Subnet is a part of a VPC in one zone.

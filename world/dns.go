@@ -1,0 +1,50 @@
+package world
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"slices"
+)
+
+// AmazonDNS is the resolver of a VPC, as DHCP options name it.
+const AmazonDNS = "AmazonProvidedDNS"
+
+// DHCPOptions are what instances of a VPC are told when they ask for an address.
+type DHCPOptions struct {
+	ID      string   // "dopt-0…"
+	Servers []string // domain-name-servers: AmazonDNS or addresses
+}
+
+// CreateDHCPOptions makes options that no VPC has yet.
+func (r *Region) CreateDHCPOptions(servers ...string) DHCPOptions {
+	o := DHCPOptions{ID: r.world().NewID("dopt"), Servers: servers}
+	r.dhcp = append(r.dhcp, o)
+	return o
+}
+
+// AssociateDHCPOptions gives a VPC other options.
+func (r *Region) AssociateDHCPOptions(vpc, id string) error {
+	i := slices.IndexFunc(r.dhcp, func(o DHCPOptions) bool { return o.ID == id })
+	if i < 0 {
+		return refuse("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", id)
+	}
+	for _, v := range r.VPCs() {
+		if v.ID == vpc {
+			v.NameServers = r.dhcp[i].Servers
+			return nil
+		}
+	}
+	return refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
+}
+
+// Resolves reports whether instances of a VPC find AWS's names, and the private names of clusters in it.
+func (v *VPC) Resolves() bool {
+	return !v.NoDNSSupport && (len(v.NameServers) == 0 || slices.Contains(v.NameServers, AmazonDNS))
+}
+
+// GatewayAddress is the public address of a NAT gateway, always the same one, of a range that is nobody's.
+func GatewayAddress(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return netip.AddrFrom4([4]byte{198, 18, byte(h.Sum32() >> 8), byte(h.Sum32())}).String()
+}
