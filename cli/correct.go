@@ -44,7 +44,7 @@ What can be put right without asking is: quotes, flags and taints of a call of
 bootstrap.sh, the name and the certificate authority of the cluster, lines that
 end as those of Windows do, settings that are misspelt or that nobody knows, text
 that the image's family cannot read. What a console has shown to be in the way
-is named with --without-flag, --without-program or --forgive.
+is named with --without-flag, --without-program, --forgive or --max-pods.
 
 It ends with 2 when there is nothing that it can put right.`,
 		Example: `  joiner correct web --diff
@@ -65,6 +65,7 @@ It ends with 2 when there is nothing that it can put right.`,
 	flags.StringVar(&c.wish.Flag, "without-flag", "", "leave out this `FLAG` of the kubelet, in spec.kubelet too")
 	flags.StringVar(&c.wish.Program, "without-program", "", "leave out the calls of this `PROGRAM`")
 	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
+	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "tell the kubelet to take so many pods, where its image does not know the instance type")
 	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
 	c.render.live.flags(flags)
 	completes(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})

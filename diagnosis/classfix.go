@@ -87,6 +87,10 @@ func (d *desk) literal(check string, g sighting) string {
 			return d.correct(c.Name, "--without-flag "+flag, "or give --"+flag+" a value that the kubelet takes")
 		}
 	case "BOOT-10":
+		if c.Family == "Custom" {
+			const pods = 29 // of large machines, the least that nodes usually have
+			return d.correct(c.Name, fmt.Sprintf("--max-pods %d", pods), fmt.Sprintf("%d is what a large takes; or select a newer image, which knows the type", pods))
+		}
 		return c.ownImage("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods")
 	case "BOOT-11":
 		return d.correct(c.Name, "--without-program swapon", "types that come with swap, m1 and c1, are left out in the NodePool")

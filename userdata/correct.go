@@ -10,6 +10,7 @@ type Wish struct {
 	Flag    string // of the kubelet, without dashes: it is left out
 	Program string // its calls are left out
 	Forgive string // a program whose failure is not to end the script
+	MaxPods int    // is told to a kubelet whose image does not know how many pods the instance type takes; 0: nothing is
 }
 
 // Correct changes the user's own user data, in.Own, until nothing of the checks that are named is wrong with it any more that can
@@ -56,6 +57,10 @@ func Grant(in Input, w Wish) string {
 		} else {
 			own = withoutFlag(own, strings.TrimLeft(w.Flag, "-"))
 		}
+	}
+	if w.MaxPods > 0 {
+		in.Own = own
+		own = in.limited(w.MaxPods)
 	}
 	if w.Program != "" {
 		own = eachCall(own, w.Program, func(string) string { return "true" })

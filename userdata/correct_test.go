@@ -96,6 +96,7 @@ func TestGrant(t *testing.T) {
 		"a flag":       {Wish{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
 		"a program":    {Wish{Program: "swapon"}, "swapon /swapfile", "true"},
 		"a failure":    {Wish{Forgive: "fetch-the-agent"}, "--now", "--now || true"},
+		"pods":         {Wish{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
 		"nothing else": {Wish{Program: "mkswap"}, "", ""},
 	} {
 		if got, want := Grant(Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish), strings.Replace(own, test.old, test.new, 1); got != want {

@@ -3,6 +3,7 @@ package userdata
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -16,6 +17,7 @@ type calling struct {
 	cluster string // as it is written
 	options [][2]string
 	kubelet []string
+	more    string // arguments of the kubelet that come first, each with a blank behind it
 }
 
 // recall is a script in which bootstrap.sh is called as it takes it: each option a word of its own, the kubelet's arguments in one
@@ -33,6 +35,26 @@ func (in Input) recall(own, drop string) (text string, ok bool) {
 	call, ok := c.write(c.source(args[0]))
 	from, to := args[0].Pos().Offset(), args[len(args)-1].End().Offset()
 	return own[:from] + call + own[to:], ok
+}
+
+// limited is a script in which bootstrap.sh is told how many pods the kubelet takes, and does not look it up.
+func (in Input) limited(pods int) string {
+	args := bootWords(in.Own)
+	if args == nil {
+		return in.Own
+	}
+	c := &calling{in: in, own: in.Own, drop: "max-pods"}
+	if !c.take(args[1:]) {
+		return in.Own
+	}
+	const lookUp = "--use-max-pods"
+	c.options = slices.DeleteFunc(c.options, func(o [2]string) bool { return o[0] == lookUp })
+	c.options, c.more = append(c.options, [2]string{lookUp, "false"}), "--max-pods="+strconv.Itoa(pods)+" "
+	call, ok := c.write(c.source(args[0]))
+	if !ok {
+		return in.Own
+	}
+	return in.Own[:args[0].Pos().Offset()] + call + in.Own[args[len(args)-1].End().Offset():]
 }
 
 // parsed is a script, nil if the shell would not understand it.
@@ -151,7 +173,7 @@ func (c *calling) write(name string) (string, bool) {
 		}
 		out = append(out, o[0], o[1])
 	}
-	flags := strings.Join(c.in.tidied(c.kubelet, c.drop), " ")
+	flags := c.more + strings.Join(c.in.tidied(c.kubelet, c.drop), " ")
 	return strings.Join(append(out, extraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
 }
 
