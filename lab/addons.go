@@ -18,7 +18,6 @@ import (
 
 	"github.com/joiner-sh/joiner/api/crds"
 	"github.com/joiner-sh/joiner/lab/fargate"
-	"github.com/joiner-sh/joiner/lab/machine"
 )
 
 // networkPod is the label k8s-app of the DaemonSet that brings up the network
@@ -35,20 +34,12 @@ func (l *Lab) ClusterDNS() string {
 
 // install puts into the cluster what EKS does, and the CRDs.
 func (l *Lab) install(ctx context.Context) error {
-	cni := addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
-	if l.IPv6 {
-		cni.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
-			{Name: machine.EnvIPv6, Value: "true"}, {Name: machine.EnvPrefixes, Value: "true"},
+	for _, name := range []string{"vpc-cni", "kube-proxy"} {
+		if err := l.installAddon(ctx, name); err != nil {
+			return err
 		}
 	}
-	for _, ds := range []*appsv1.DaemonSet{
-		cni,
-		addon("kube-proxy", "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1"),
-	} {
-		if _, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Create(ctx, ds, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("install %s: %w", ds.Name, err)
-		}
-	}
+	go l.keepAddons(l.ctx)
 	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(l.ClusterDNS()), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("install kube-dns: %w", err)
 	}

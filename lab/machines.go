@@ -206,7 +206,7 @@ func (m *machines) reachOf(i world.Instance) func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(asked) > time.Second {
-			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { answer = blocked(w.Region(i.Account, i.Region), i) })
+			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { answer = blocked(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
 			asked = time.Now()
 		}
 		return answer
@@ -215,14 +215,21 @@ func (m *machines) reachOf(i world.Instance) func() error {
 
 // blocked says what stops packets from an instance to the API server's port 443.
 // A closed firewall and a missing route look the same from inside.
-func blocked(r *world.Region, i world.Instance) error {
+func blocked(r *world.Region, cluster string, i world.Instance) error {
+	c, err := r.Cluster(cluster)
+	if err != nil {
+		return nil // it is of another place
+	}
+	if err := unresolved(r, c); err != nil {
+		return err
+	}
 	open := false
 	for _, id := range i.SecurityGroupIDs {
 		if g := r.SecurityGroup(id); g != nil && letsOut(g, 443) {
 			open = true
 		}
 	}
-	if !open || !routed(r, i) || !passed(r, i) {
+	if !open || !routed(r, i) || !passed(r, i) || !admitted(r, c, i) {
 		return errors.New("dial tcp: i/o timeout")
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/lab"
@@ -19,12 +18,12 @@ const healthyArgs = "--kubelet-extra-args '--register-with-taints=karpenter.sh/u
 
 // bootFaults are of user data.
 func bootFaults() []Fault {
-	taint := func(name, what, check, cause, args string, words ...string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Stays: true,
-			Break: custom(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) }), Hand: rewrite(words...)}
+	taint := func(name, what, check, cause, args string) Fault {
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause,
+			Break: custom(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
 	}
-	broken := func(name, what, check, cause string, change func(string) string, words ...string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Break: custom(change), Hand: rewrite(words...)}
+	broken := func(name, what, check, cause string, change func(string) string) Fault {
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Break: custom(change)}
 	}
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
@@ -34,16 +33,16 @@ func bootFaults() []Fault {
 		return f
 	}
 	return append(familyFaults(),
-		taint("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1", "taint karpenter.sh/unregistered", "", "--register-with-taints"),
-		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint", strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1), "karpenter.sh/unregistered:NoExecute"),
-		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint", strings.Replace(healthyArgs, "unregistered", "unregisterd", 1), "karpenter.sh/unregistered:NoExecute"),
+		taint("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1", "taint karpenter.sh/unregistered", ""),
+		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint", strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1)),
+		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint", strings.Replace(healthyArgs, "unregistered", "unregisterd", 1)),
 		taint("extra-args-with-equals", "--kubelet-extra-args=… is one word, which bootstrap.sh ignores", "TAINT-2", "only with its value as the next word",
-			strings.Replace(healthyArgs, "args '", "args='", 1), healthyArgs),
+			strings.Replace(healthyArgs, "args '", "args='", 1)),
 		taint("extra-args-without-quotes", "the kubelet's arguments are several words, of which bootstrap.sh takes one", "TAINT-2", "takes one word only",
-			"--kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute", "--kubelet-extra-args '--node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute'"),
+			"--kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute"),
 		taint("taints-given-twice", "--register-with-taints is given twice, and the kubelet takes the last", "TAINT-2", "given again later",
-			strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:NoSchedule'", 1), "all taints into one flag"),
-		broken("quote-left-open", "a quote is not closed", "TAINT-2", "the quote that is opened here is never closed", replace("NoExecute'", "NoExecute"), "close"),
+			strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:PreferNoSchedule'", 1)),
+		broken("quote-left-open", "a quote is not closed", "TAINT-2", "the quote that is opened here is never closed", replace("NoExecute'", "NoExecute")),
 		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2", "before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
 		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2", "lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
 		broken("no-shebang", "the script does not begin with #!", "BOOT-7", "it is no shell script", replace("#!/bin/bash\n", "")),
@@ -60,19 +59,18 @@ func bootFaults() []Fault {
 
 // familyFaults are of user data that is merged with what Joiner writes.
 func familyFaults() []Fault {
-	own := func(f Fault, alias, text string, words ...string) Fault {
+	own := func(f Fault, alias, text string) Fault {
 		f.Break = func(_ context.Context, s *Scene) error {
 			s.Class.Spec.AMISelectorTerms, s.Class.Spec.UserData = []awsv1.AMISelectorTerm{{Alias: alias}}, &text
 			return nil
 		}
-		f.Hand = withoutData(words...)
 		return f
 	}
 	const al2023, bottlerocket = "al2023@latest", "bottlerocket@latest"
 	return []Fault{
 		own(Fault{Name: "nodeconfig-malformed", What: "AL2023: the NodeConfig in the user data is no YAML", Check: "TAINT-3", Cause: "is no NodeConfig"},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
-		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "BOOT-7", Cause: "it is no TOML from here on"},
+		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "TAINT-3", Cause: "it is no TOML from here on"},
 			bottlerocket, "[settings.kubernetes\nmax-pods = 20\n"),
 		own(Fault{Name: "setting-out-of-range", What: "Bottlerocket: a setting has a value that it cannot have", Check: "TAINT-3", Cause: "image-gc-high-threshold-percent has to be a number"},
 			bottlerocket, "[settings.kubernetes]\nimage-gc-high-threshold-percent = 500\n"),
@@ -83,7 +81,7 @@ func familyFaults() []Fault {
 		own(Fault{Name: "kubelet-setting-unknown", What: "AL2023: the NodeConfig sets a label that kubelets may not set", Check: "TAINT-3", Cause: "may not set the label"},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --node-labels=node-role.kubernetes.io/worker=x\n"),
 		own(Fault{Name: "user-data-too-long", What: "the user data is longer than EC2 takes", Check: "LAUNCH-7", Cause: "bytes, and EC2 takes 16384"},
-			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that nobody reads on an instance\n", 400), "shorten spec.userData"),
+			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that nobody reads on an instance\n", 400)),
 	}
 }
 
@@ -122,52 +120,15 @@ func (s *Scene) image(name string) (id string) {
 	return id
 }
 
-// rewrite corrects the user data as the fix says, which has to say all of the words.
-func rewrite(words ...string) func(context.Context, *Scene, string) error {
-	return func(ctx context.Context, s *Scene, fix string) error {
-		text, err := s.customData()
-		if err != nil {
-			return err
-		}
-		return s.edit(ctx, fix, func() { s.Class.Spec.UserData = &text }, words...)
-	}
-}
-
-// withoutData takes the user data away, after a fix that says all of the words.
-func withoutData(words ...string) func(context.Context, *Scene, string) error {
-	return func(ctx context.Context, s *Scene, fix string) error {
-		return s.edit(ctx, fix, func() { s.Class.Spec.UserData = nil }, words...)
-	}
-}
-
-// edit does what `kubectl edit ec2nodeclass NAME   # … spec.userData …` asks for.
-func (s *Scene) edit(ctx context.Context, fix string, change func(), words ...string) error {
-	for _, w := range append(words, "kubectl edit ec2nodeclass "+s.Name+" ", "spec.userData") {
-		if !strings.Contains(fix, w) {
-			return fmt.Errorf("it does not say %q", w)
-		}
-	}
-	return s.change(ctx, change)
-}
-
-// change changes the scene's EC2NodeClass as it is now.
-func (s *Scene) change(ctx context.Context, change func()) error {
-	if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), s.Class); err != nil {
-		return fmt.Errorf("read EC2NodeClass %s: %w", s.Name, err)
-	}
-	change()
-	return s.Lab.Client.Update(ctx, s.Class)
-}
-
 // armFaults are of machines of the other architecture.
 func armFaults() []Fault {
 	return []Fault{
-		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool buys arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true, Stays: true,
+		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool buys arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				text := "#!/bin/bash\necho https://example.com/agent-linux-x86_64.tar.gz\n"
 				s.Class.Spec.UserData = &text
 				return nil
-			}, Hand: withoutData()},
+			}},
 	}
 }

@@ -2,8 +2,6 @@ package trouble
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,7 +37,7 @@ func classFaults() []Fault {
 		class("image-version-never-made", "the EC2NodeClass pins a version of the image that AWS never made", "it selects no image", func(s *Scene) {
 			s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@v19990101"}}
 		}),
-		{Name: "image-too-old", What: "the EC2NodeClass selects images of a Kubernetes version that is too old for the control plane", Check: "BOOT-8", Cause: "more than 3 versions older than the control plane's", Stays: true,
+		{Name: "image-too-old", What: "the EC2NodeClass selects images of a Kubernetes version that is too old for the control plane", Check: "BOOT-8", Cause: "more than 3 versions older than the control plane's",
 			Break: func(_ context.Context, s *Scene) error {
 				family := "AL2023"
 				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-al2023-x86_64-standard-1.30-*", Owner: "amazon"}}
@@ -53,18 +51,8 @@ func classFaults() []Fault {
 			device, size, kind := "/dev/xvda", resource.MustParse("4Gi"), "gp3"
 			s.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: &device, RootVolume: true, EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: &kind}}}
 			return nil
-		}, Hand: largerVolume},
-		{Name: "group-of-other-cluster", What: "the nodes' security group belongs to another cluster, by its tags", Check: "ID-9", Cause: "belongs to cluster staging", Hint: true, Stays: true,
+		}},
+		{Name: "group-of-other-cluster", What: "the nodes' security group belongs to another cluster, by its tags", Check: "ID-9", Cause: "belongs to cluster staging", Hint: true,
 			Break: group(func(g *world.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
 	}
-}
-
-// largerVolume gives the root volume the size that the fix says.
-func largerVolume(ctx context.Context, s *Scene, fix string) error {
-	_, size, ok := strings.Cut(fix, "spec.blockDeviceMappings[].ebs.volumeSize: at least ")
-	amount, err := resource.ParseQuantity(size)
-	if !ok || err != nil || !strings.HasPrefix(fix, "kubectl edit ec2nodeclass "+s.Name+" ") {
-		return fmt.Errorf("it does not say how large the volume has to be: %q", size)
-	}
-	return s.change(ctx, func() { s.Class.Spec.BlockDeviceMappings[0].EBS.VolumeSize = &amount })
 }

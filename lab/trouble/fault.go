@@ -33,21 +33,16 @@ type Fault struct {
 	AuthMode string
 	// Alone is true of what breaks more than its own objects, so that it is not played beside another fault.
 	Alone bool
-	// Stays is true of what keeps no pod from running.
-	Stays bool
 
 	// Break changes the scene's objects, which are made afterwards, and whatever else of the lab.
 	Break func(ctx context.Context, s *Scene) error
 	// Then goes on breaking once the objects are there and, unless they are not to be, the first instance runs; nil: nothing.
 	Then func(ctx context.Context, s *Scene) error
-	// Hand does what a fix says that a person has to do, such as editing an object as a comment says. It is given the fix, must do no more than it says,
-	// and must fail if it does not say it. Nil: the fix is pasted into a shell as it is printed.
-	Hand func(ctx context.Context, s *Scene, fix string) error
 }
 
 // All returns all faults, in the order of a node's life.
 func All() []Fault {
-	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), publicFaults(),
+	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), publicFaults(),
 		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range diagnosis.Checks() {

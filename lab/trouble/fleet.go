@@ -22,39 +22,39 @@ import (
 func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
-		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of them", Hint: true, Stays: true, Alone: true,
+		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of them", Hint: true, Alone: true,
 			Break: stranger(nil)},
-		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Stays: true, Alone: true,
-			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"}), Hand: renamed},
+		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
+			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
 		{Name: "startup-taint-stays", What: "nobody takes the NodePool's startup taint off its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
 				return nil
 			}},
 		{Name: "network-plugin-missing", What: "the cluster has no network plug-in", Check: "CNI-1", Cause: "the cluster has no network plug-in", After: true, Slow: true, Alone: true,
-			Break: withoutPlugin, Hand: plugin},
-		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "it was made anew since", Stays: true, Alone: true,
+			Break: withoutPlugin},
+		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "it was made anew since", Alone: true,
 			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
 		{Name: "custom-networking-unknown", What: "the VPC CNI has custom networking on, and the controller does not know", Check: "NET-6", Cause: "the controller does not reserve an interface for it",
-			Hint: true, Stays: true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
+			Hint: true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
 				return errors.Join(deployed("RESERVED_ENIS", "0")(ctx, s), s.plugin(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
 			}},
-		{Name: "other-authority", What: "image of one's own: the user data has another cluster's certificate authority", Check: "BOOT-2", Cause: "does not trust the API server's certificate", After: true,
+		{Name: "other-authority", What: "image of one's own: the user data has another cluster's certificate authority", Check: "BOOT-2", Cause: "another cluster's certificate authority",
 			Break: func(ctx context.Context, s *Scene) error {
 				right, wrong, err := s.authorities()
 				if err != nil {
 					return err
 				}
 				return custom(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
-			}, Hand: rewriteAfresh("certificate authority")},
+			}},
 		{Name: "feature-gate-unknown", What: "image of one's own: the kubelet gets a feature gate that it does not know", Check: "BOOT-9", Cause: "the kubelet refuses a flag or its configuration", After: true,
 			Break: custom(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
-			}), Hand: rewriteAfresh("what the console names")},
+			})},
 		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true, Smoke: true,
 			Break: custom(func(text string) string {
 				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
-			}), Hand: rewriteAfresh("correct the script")},
+			})},
 	}
 }
 
@@ -85,18 +85,6 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 	}
 }
 
-// renamed gives the instance that the fix names the name of its own cluster, as whoever it is of has to.
-func renamed(ctx context.Context, s *Scene, fix string) error {
-	_, rest, ok := strings.Cut(fix, "--instance-ids ")
-	id, why, _ := strings.Cut(rest, " ")
-	if !ok || !strings.Contains(why, "Give each cluster its own settings.clusterName") {
-		return errors.New("it does not say to give each cluster a name of its own")
-	}
-	_, err := ec2.NewFromConfig(s.Lab.AWS()).CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id},
-		Tags: []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("staging")}}})
-	return err
-}
-
 // daemon is the network plug-in's DaemonSet.
 func (s *Scene) daemon(ctx context.Context) (*appsv1.DaemonSet, error) {
 	out := &appsv1.DaemonSet{}
@@ -112,17 +100,10 @@ func withoutPlugin(ctx context.Context, s *Scene) error {
 	}
 	again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
 	s.Undo(func(ctx context.Context) error {
+		_ = s.World(func(*world.World, time.Time) error { return s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, "vpc-cni") }) // if the fix made it
 		return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))
 	})
 	return s.Lab.Client.Delete(ctx, daemon)
-}
-
-// plugin makes the network plug-in again, as EKS does when the add-on is created.
-func plugin(ctx context.Context, s *Scene, fix string) error {
-	if want := "aws eks create-addon --region " + s.Lab.Region + " --cluster-name " + s.Lab.Cluster + " --addon-name vpc-cni"; fix != want {
-		return fmt.Errorf("it does not say %q", want)
-	}
-	return s.undone(ctx)
 }
 
 // plugin sets a variable of the network plug-in.
@@ -167,17 +148,6 @@ func (s *Scene) authorities() (right, wrong string, err error) {
 	}
 	wrong, err = otherAuthority()
 	return right, wrong, err
-}
-
-// rewriteAfresh corrects the user data as the fix says, and then does the fix's last line, which deletes the NodeClaims of instances that have the old one.
-func rewriteAfresh(words ...string) func(context.Context, *Scene, string) error {
-	return func(ctx context.Context, s *Scene, fix string) error {
-		edit, rest, _ := strings.Cut(fix, "\n")
-		if !strings.HasPrefix(rest, "kubectl delete nodeclaim ") {
-			return fmt.Errorf("it does not say to delete the NodeClaims: %q", rest)
-		}
-		return errors.Join(rewrite(words...)(ctx, s, edit), s.Paste(ctx, rest))
-	}
 }
 
 // publicFaults are of subnets that lead to an internet gateway.

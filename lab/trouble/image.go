@@ -3,11 +3,11 @@ package trouble
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/machine"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -16,24 +16,51 @@ import (
 func imageFaults() []Fault {
 	flawed := func(f Fault, family, flaw string) Fault {
 		f.After, f.Break = true, otherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
-		if f.Hand == nil && f.Check != "BOOT-5" {
-			f.Hand = otherImage()
-		}
 		return f
 	}
 	return []Fault{
+		{Name: "image-for-arm", What: "the image is for arm64, and the NodePool buys x86", Check: "ARCH-2", Cause: "none of its images is for them", Break: armImage},
+		{Name: "image-older-than-the-type", What: "image of one's own: it is older than the instance type, whose pods it does not know", Check: "BOOT-10", Cause: "is older than the instance type", After: true,
+			Break: func(ctx context.Context, s *Scene) error {
+				if err := custom(func(text string) string { return text })(ctx, s); err != nil {
+					return err
+				}
+				return s.World(func(*world.World, time.Time) error {
+					for _, i := range s.Lab.Estate.Region.Images() {
+						if i.ID == s.Class.Spec.AMISelectorTerms[0].ID {
+							i.Flaws = []string{machine.FlawOldTable}
+							s.Lab.Estate.Region.RegisterImage(i)
+						}
+					}
+					return nil
+				})
+			}},
 		{Name: "image-of-al2", What: "an image of Amazon Linux 2, named so that nobody can tell, under AMI family AL2023", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2023", After: true,
-			Break: otherFamily("AL2023", "AL2", nil), Hand: imageFamily("AL2")},
+			Break: otherFamily("AL2023", "AL2", nil)},
 		{Name: "image-of-al2023", What: "an image of Amazon Linux 2023, named so that nobody can tell, under AMI family AL2", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2", After: true,
-			Break: otherFamily("AL2", "AL2023", nil), Hand: imageFamily("AL2023")},
+			Break: otherFamily("AL2", "AL2023", nil)},
 		flawed(Fault{Name: "image-without-nodeadm", What: "the image has no nodeadm", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawNoNodeadm),
 		flawed(Fault{Name: "image-hardened", What: "the image was hardened so that nodeadm may not be run", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawLockedNodeadm),
-		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data", Hand: imageFamily("")}, "AL2", machine.FlawNoBootstrap),
+		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data"}, "AL2", machine.FlawNoBootstrap),
 		flawed(Fault{Name: "image-without-kubelet", What: "the image has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2023", machine.FlawNoKubelet),
 		flawed(Fault{Name: "image-without-kubelet-al2", What: "the image of Amazon Linux 2 has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2", machine.FlawNoKubelet),
-		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong", Hand: otherClock}, "AL2023", machine.FlawWrongClock),
-		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong", Hand: otherClock}, "AL2", machine.FlawWrongClock),
+		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2023", machine.FlawWrongClock),
+		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2", machine.FlawWrongClock),
 	}
+}
+
+// armImage selects AWS's own image for arm64, by its id.
+func armImage(_ context.Context, s *Scene) error {
+	family := "AL2023"
+	return s.World(func(*world.World, time.Time) error {
+		for _, i := range s.Lab.Estate.Region.Images() {
+			if i.Family == family && i.Architecture == "arm64" && i.Variant == "standard" && i.Version == lab.KubernetesMinor() {
+				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: i.ID}}
+				return nil
+			}
+		}
+		return errors.New("there is no image for arm64")
+	})
 }
 
 // otherFamily lets the scene use an image of a family under the name of another. Images of Amazon Linux 2 are made by the account.
@@ -56,30 +83,10 @@ func otherFamily(named, is string, change func(*world.Image)) func(context.Conte
 	}
 }
 
-// imageFamily sets the EC2NodeClass to the family of its image, as the fix says; without one, it selects AWS's own image.
-func imageFamily(family string) func(context.Context, *Scene, string) error {
-	return func(ctx context.Context, s *Scene, fix string) error {
-		if !strings.HasPrefix(fix, "kubectl edit ec2nodeclass "+s.Name+"   # ") || !strings.Contains(fix, "spec.amiFamily must be that of the image") {
-			return fmt.Errorf("it does not say that the AMI family must be that of the image")
-		}
-		return errors.Join(s.change(ctx, func() {
-			s.Class.Spec.AMIFamily = &family
-			if family == "" {
-				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
-			}
-		}), s.rest(ctx, fix))
-	}
-}
-
-// otherClock selects an image that keeps the time, as the fix says.
-func otherClock(ctx context.Context, s *Scene, fix string) error {
-	return otherImage("169.254.169.123")(ctx, s, fix)
-}
-
 // scriptFaults are of what the user data of an image of one's own makes of its machine: it shows on the console alone.
 func scriptFaults() []Fault {
-	own := func(name, what, check, cause string, change func(string) string, words ...string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: custom(change), Hand: rewriteAny(words...)}
+	own := func(name, what, check, cause string, change func(string) string) Fault {
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: custom(change)}
 	}
 	before := func(lines string) func(string) string {
 		return func(text string) string { return strings.Replace(text, "/etc/eks", lines+"\n/etc/eks", 1) }
@@ -89,34 +96,10 @@ func scriptFaults() []Fault {
 	}
 	return []Fault{
 		own("program-for-arm", "the script fetches a program for arm64, on x86", "ARCH-3", "for another architecture",
-			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join"), "uname -m"),
-		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile"), "swap"),
-		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models"), "spec.userData"),
-		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi "), "spec.userData"),
-		own("kubelet-pods-negative", "the kubelet is told to take fewer than no pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 "), "spec.userData"),
+			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join")),
+		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
+		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models")),
+		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
+		own("kubelet-pods-negative", "the kubelet is told to take fewer than no pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
 	}
-}
-
-// rewriteAny gives the scene healthy user data, after a fix that says all of the words, whatever it says to do first.
-func rewriteAny(words ...string) func(context.Context, *Scene, string) error {
-	return func(ctx context.Context, s *Scene, fix string) error {
-		for _, w := range words {
-			if !strings.Contains(fix, w) {
-				return fmt.Errorf("it does not say %q", w)
-			}
-		}
-		text, err := s.customData()
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.change(ctx, func() { s.Class.Spec.UserData = &text }), s.rest(ctx, fix))
-	}
-}
-
-// rest does the lines of a fix after the first, which is for a person to do, as they are printed.
-func (s *Scene) rest(ctx context.Context, fix string) error {
-	if _, lines, more := strings.Cut(fix, "\n"); more {
-		return s.Paste(ctx, lines)
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,9 +39,9 @@ func launchFaults() []Fault {
 		{Name: "role-denies-instances", What: "a policy of the controller's role denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
 			Break: denial("ec2:RunInstances")},
 		{Name: "image-not-ready", What: "the image is still being copied", Check: "LAUNCH-10", Cause: "is pending, and EC2 launches nothing from it", Slow: true,
-			Break: ownImage(func(i *world.Image) { i.State = "pending" }), Hand: otherImage("wait until the image is available")},
+			Break: ownImage(func(i *world.Image) { i.State = "pending" })},
 		{Name: "image-of-the-marketplace", What: "the image is sold in the AWS Marketplace, and nobody has subscribed to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
-			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" }), Hand: otherImage("https://aws.amazon.com/marketplace/pp?sku=4b1fcd2e")},
+			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" })},
 	}
 }
 
@@ -153,18 +152,4 @@ func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image
 		return region.RegisterImage(i).ID, nil
 	}
 	return "", errors.New("there is no image of family " + family)
-}
-
-// otherImage selects AWS's own image, after a fix that says to select another and all of the words.
-func otherImage(words ...string) func(context.Context, *Scene, string) error {
-	return func(ctx context.Context, s *Scene, fix string) error {
-		for _, w := range append(words, "kubectl edit ec2nodeclass "+s.Name+" ", "spec.amiSelectorTerms") {
-			if !strings.Contains(fix, w) {
-				return fmt.Errorf("it does not say %q", w)
-			}
-		}
-		return errors.Join(s.change(ctx, func() {
-			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
-		}), s.rest(ctx, fix))
-	}
 }

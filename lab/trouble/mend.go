@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -23,20 +24,22 @@ func Tools(ctx context.Context) error {
 }
 
 // mend does what a fix says.
-func (s *Stage) mend(ctx context.Context, scene *Scene, f Fault, fix string) error {
+func (s *Stage) mend(ctx context.Context, fix string) error {
 	if fix == "" {
 		return errors.New("none is given")
 	}
-	if f.Hand != nil {
-		return f.Hand(ctx, scene, fix)
-	}
-	return scene.Paste(ctx, fix)
+	return s.Paste(ctx, fix)
 }
 
-// Paste does what a user does with a fix: pastes it into a shell. A line that fails fails all.
-func (s *Scene) Paste(ctx context.Context, fix string) error {
+// Paste does what a user does with a fix: pastes it into a shell that finds joiner. A line that fails fails all.
+func (s *Stage) Paste(ctx context.Context, fix string) error {
+	folder, err := filepath.Abs(filepath.Dir(s.Joiner))
+	if err != nil {
+		return fmt.Errorf("find joiner: %w", err)
+	}
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", fix)
-	shell.Env = append(append(os.Environ(), s.Lab.Environment()...), "AWS_DEFAULT_REGION="+s.Lab.Region) // version 1 knows it by this name alone
+	shell.Env = append(append(os.Environ(), s.Lab.Environment()...), "AWS_DEFAULT_REGION="+s.Lab.Region, // version 1 knows it by this name alone
+		"PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBE_EDITOR=false") // nobody is there to edit anything
 	shell.Dir = s.Lab.Home
 	if out, err := shell.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))

@@ -22,7 +22,7 @@ func networkFaults() []Fault {
 			g.Egress = []world.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
 		})},
 		{Name: "kubelet-port-closed", What: "the nodes' security group does not let the control plane in", Check: "NET-1", Cause: "do not let the control plane reach kubelets at port 10250",
-			Hint: true, Stays: true, Break: group(func(g *world.SecurityGroup) { g.Ingress = nil })},
+			Hint: true, Break: group(func(g *world.SecurityGroup) { g.Ingress = nil })},
 		{Name: "no-route", What: "the nodes' subnet has no way out", Check: "NET-4", Cause: "has no route out", Smoke: true, Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {
 			t.Routes = t.Routes[:1]
 		})},

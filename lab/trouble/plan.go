@@ -56,7 +56,7 @@ func planFaults() []Fault {
 				s.require(karpv1.Requirement{Key: "karpenter.k8s.aws/instance-generation", Operator: corev1.NodeSelectorOpGt, Values: []string{"90"}})
 				return nil
 			}},
-		{Name: "half-of-two-architectures", What: "the NodePool asks for both architectures and for families of one", Check: "ARCH-1", Cause: "of the architecture arm64 that it allows, no instance type is left", Hint: true, Stays: true,
+		{Name: "half-of-two-architectures", What: "the NodePool asks for both architectures and for families of one", Check: "ARCH-1", Cause: "of the architecture arm64 that it allows, no instance type is left", Hint: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "amd64", "arm64")
 				s.require(In("karpenter.k8s.aws/instance-family", "m5", "c5"))

@@ -69,7 +69,6 @@ type Result struct {
 	AtAll bool          // some finding was
 	Early bool          // it was found before anything was launched
 	After time.Duration // from the launch, or where nothing was launched from the objects being there, until it was found
-	Hand  bool          // the fix is a person's to carry out
 	Wrong []string      // what was told first, before the cause was
 	Fixed bool          // the fix mended it: pods run, and doctor finds nothing
 	Err   error         // why it was not found, or not mended
@@ -79,7 +78,7 @@ type Result struct {
 func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	s.played++
 	scene := NewScene(s.Lab, fmt.Sprintf("%s-%d", f.Name, s.played))
-	r := Result{Fault: f, Hand: f.Hand != nil}
+	r := Result{Fault: f}
 	r.Err = s.play(ctx, scene, f, &r)
 	tidy := context.WithoutCancel(ctx)
 	if r.Err != nil {
@@ -100,7 +99,7 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return err
 	}
 	s.say("%s: found, %s", f.Name, r.when())
-	if err := s.mend(ctx, scene, f, fix); err != nil {
+	if err := s.mend(ctx, fix); err != nil {
 		return fmt.Errorf("the fix %q: %w", fix, err)
 	}
 	if err := s.ensurePods(ctx, scene); err != nil {

@@ -10,11 +10,11 @@ import (
 
 // Summary is a report in numbers.
 type Summary struct {
-	Faults, First, AtAll, Early, Mended, Pasted int
-	Misled                                      int // faults before whose cause another one was told first
-	Median, Worst                               time.Duration
-	Pairs, Both                                 int
-	Alarms                                      int
+	Faults, First, AtAll, Early, Mended int
+	Misled                              int // faults before whose cause another one was told first
+	Median, Worst                       time.Duration
+	Pairs, Both                         int
+	Alarms                              int
 }
 
 // Summary counts.
@@ -26,7 +26,6 @@ func (r Report) Summary() Summary {
 		s.AtAll += count(one.First || one.AtAll)
 		s.Early += count(one.First && one.Early)
 		s.Mended += count(one.Fixed)
-		s.Pasted += count(one.Fixed && !one.Hand)
 		s.Misled += count(len(one.Wrong) > 0)
 		if one.First && !one.Early {
 			times = append(times, one.After)
@@ -75,7 +74,7 @@ func (r Report) Markdown() string {
 	fmt.Fprintf(&b, `# What joiner doctor finds
 
 `+"`make diagnosis-report`"+` writes this page. Each fault is played in a lab: a real control plane beside an emulated AWS, and the controller at work. Something is broken,
-`+"`joiner doctor`"+`, with read permissions only, is asked until its first finding is what was broken, what it prints as the fix is done, pods must run, and
+`+"`joiner doctor`"+`, with read permissions only, is asked until its first finding is what was broken, what it prints as the fix is pasted into a shell, pods must run, and
 doctor must find nothing. The seconds count from the launch of the first instance; a cause that is known before a launch needs none.
 
 | what | number |
@@ -86,13 +85,13 @@ doctor must find nothing. The seconds count from the launch of the first instanc
 | found before anything was launched | %d |
 | seconds from the launch until found, of the others | median %.1f, worst %.1f |
 | another cause told first on the way | %d |
-| mended by the fix | %d, of which %d by pasting it into a shell, the others by editing what it says |
+| mended by pasting the fix into a shell, as it is printed | %d |
 | two faults at once, pairs drawn with seed %d | both found in %d of %d |
 | healthy scenes | %d, while doctor was asked %d times |
 | false alarms: findings worse than fine in healthy scenes | %d |
 | time for all of it, in %d labs side by side | %s |
 
-`, s.Faults, s.First, s.AtAll, s.Early, s.Median.Seconds(), s.Worst.Seconds(), s.Misled, s.Mended, s.Pasted, r.Seed, s.Both, s.Pairs, r.Calm.Scenes, r.Calm.Asked, s.Alarms,
+`, s.Faults, s.First, s.AtAll, s.Early, s.Median.Seconds(), s.Worst.Seconds(), s.Misled, s.Mended, r.Seed, s.Both, s.Pairs, r.Calm.Scenes, r.Calm.Asked, s.Alarms,
 		r.Labs, r.Took.Round(time.Second))
 	r.writeFaults(&b)
 	r.writePairs(&b)
@@ -112,10 +111,7 @@ func (r Report) writeFaults(b *strings.Builder) {
 		case one.AtAll:
 			found = "not first"
 		}
-		switch {
-		case one.Fixed && one.Hand:
-			fix = "edited"
-		case one.Fixed:
+		if one.Fixed {
 			fix = "pasted"
 		}
 		if len(one.Wrong) > 0 {

@@ -1,0 +1,68 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/joiner-sh/joiner/lab/machine"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// addonPoll is how often the lab looks for add-ons that somebody has created.
+const addonPoll = 200 * time.Millisecond
+
+// addonOf is what an add-on of EKS consists of; nil: the lab has nothing of it.
+func (l *Lab) addonOf(name string) *appsv1.DaemonSet {
+	switch name {
+	case "vpc-cni":
+		cni := addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
+		if l.IPv6 {
+			cni.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
+				{Name: machine.EnvIPv6, Value: "true"}, {Name: machine.EnvPrefixes, Value: "true"},
+			}
+		}
+		return cni
+	case "kube-proxy":
+		return addon("kube-proxy", "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1")
+	}
+	return nil
+}
+
+// installAddon brings an add-on into the cluster, if it is not there.
+func (l *Lab) installAddon(ctx context.Context, name string) error {
+	daemon := l.addonOf(name)
+	if daemon == nil {
+		return nil
+	}
+	_, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Create(ctx, daemon, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("install %s: %w", daemon.Name, err)
+	}
+	return nil
+}
+
+// keepAddons installs what is created at the emulated EKS, until the context ends: eks:CreateAddon answers before anything is there.
+func (l *Lab) keepAddons(ctx context.Context) {
+	done := map[string]bool{} // by ARN
+	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {
+		var all []world.Addon
+		l.Emulator.Do(func(*world.World, time.Time) {
+			if c, err := l.Estate.Region.Cluster(l.Cluster); err == nil {
+				all = append(all, c.Addons...)
+			}
+		})
+		for _, a := range all {
+			if !done[a.ARN] {
+				done[a.ARN] = l.installAddon(ctx, a.Name) == nil
+			}
+		}
+		return false, nil
+	})
+}
