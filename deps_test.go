@@ -45,6 +45,8 @@ lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
 consolidation:       capacity catalog cluster constraint packing packing/verify
 disruption:          schedule capacity catalog cluster constraint packing
+drift:               constraint
+disruption:          capacity catalog cluster constraint packing
 drain:               cluster constraint
 move:
 diagnosis:
@@ -64,7 +66,7 @@ api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k
 # Doors: one set of packages may speak to each outside system.
 fault:               | github.com/aws
 budget:              fault | github.com/aws
-kube:                spelling capacity catalog cluster constraint packing bootstrap diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube:                spelling capacity catalog cluster constraint packing bootstrap drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2:                 fault capacity catalog constraint diagnosis | github.com/aws
 ami:                 fault catalog constraint diagnosis | github.com/aws
 network:             fault catalog diagnosis | github.com/aws
@@ -88,6 +90,7 @@ grant:
 rights:
 metrics:             | github.com/prometheus
 controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          capacity catalog cluster constraint packing lifecycle bootstrap drift disruption drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world
