@@ -1,0 +1,74 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func judgeImage(n Node, w Wish) (Verdict, bool) {
+	if w.Image == "" || n.Image == "" || n.Image == w.Image {
+		return Verdict{}, false
+	}
+	return Verdict{Reason: ImageDrift, Fields: []string{FieldImages}, Outside: w.Outside[FieldImages], Message: fmt.Sprintf(
+		"the node runs image %s, and EC2NodeClass %s now finds %s for it", n.Image, w.ClassName, w.Image)}, true
+}
+
+// judgeGroups tells groups that the machine lacks from those that it should not have: the first are what the class selects
+// anew, perhaps another cluster's that carry the same tags; the second what it selects no more, or what somebody has attached.
+func judgeGroups(n Node, w Wish) (Verdict, bool) {
+	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
+	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {
+		return Verdict{}, false
+	}
+	var texts []string
+	if len(lacks) > 0 {
+		texts = append(texts, "it lacks "+strings.Join(lacks, ", ")+", which the class now finds in addition")
+	}
+	if len(extra) > 0 {
+		texts = append(texts, "it has "+strings.Join(extra, ", ")+", which the class does not find")
+	}
+	return Verdict{
+		Reason: GroupDrift, Fields: []string{FieldGroups},
+		// A group that the class has never found was attached to the machine by somebody else.
+		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
+		Message: fmt.Sprintf("the machine's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups, w.ClassName, strings.Join(texts, "; ")),
+	}, true
+}
+
+func judgeSubnet(n Node, w Wish) (Verdict, bool) {
+	if !n.Known || n.Subnet == "" || len(w.Subnets) == 0 || slices.Contains(w.Subnets, n.Subnet) {
+		return Verdict{}, false
+	}
+	return Verdict{Reason: SubnetDrift, Fields: []string{FieldSubnets}, Outside: w.Outside[FieldSubnets], Message: fmt.Sprintf(
+		"the machine is in %s, and spec.%s of EC2NodeClass %s finds %s", n.Subnet, FieldSubnets, w.ClassName, strings.Join(sorted(w.Subnets), ", "))}, true
+}
+
+func judgeReservation(n Node, w Wish) (Verdict, bool) {
+	if !n.Known || n.Reservation == "" || slices.Contains(w.Reservations, n.Reservation) {
+		return Verdict{}, false
+	}
+	return Verdict{Reason: ReservationDrift, Fields: []string{FieldReservations}, Outside: w.Outside[FieldReservations], Message: fmt.Sprintf(
+		"the machine runs in capacity reservation %s, which spec.%s of EC2NodeClass %s does not find", n.Reservation, FieldReservations, w.ClassName)}, true
+}
+
+func judgePlacement(n Node, w Wish) (Verdict, bool) {
+	if w.Placement == nil || n.Placement == *w.Placement {
+		return Verdict{}, false
+	}
+	return Verdict{Reason: PlacementDrift, Fields: []string{FieldPlacement}, Outside: w.Outside[FieldPlacement], Message: fmt.Sprintf(
+		"the machine is in placement group %s, and spec.%s of EC2NodeClass %s finds %s", orNone(n.Placement), FieldPlacement, w.ClassName, orNone(*w.Placement))}, true
+}
+
+// without returns those of all that are not among others, sorted.
+func without(all, others []string) []string {
+	var out []string
+	for _, one := range all {
+		if !slices.Contains(others, one) {
+			out = append(out, one)
+		}
+	}
+	return sorted(out)
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }

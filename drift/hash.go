@@ -1,0 +1,246 @@
+package drift
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Versions of the way in which hashes are made: those of Karpenter 1.14, whose hashes these equal.
+const (
+	PoolVersion  = "v3"
+	ClassVersion = "v5"
+)
+
+// Hash returns the hash of v, in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure in its
+// second format, where lists are sets, and fields without a value count as left out. Tags "hash" of fields mean what they mean
+// there: "ignore", and "string" for what says itself; besides, "duration" for texts that Karpenter reads as durations. An error means that v holds something that has no hash: a channel, a function.
+func Hash(v any) (string, error) {
+	sum, err := hashOf(reflect.ValueOf(v))
+	return strconv.FormatUint(sum, 10), err
+}
+
+// Parts returns a short hash of each field of the struct v that takes part in its hash and has a value, by the field's name in JSON:
+// what tells later which of them has changed.
+func Parts(v any) (map[string]string, error) {
+	out := map[string]string{}
+	s := reflect.Indirect(reflect.ValueOf(v))
+	for i := range s.NumField() {
+		value, ok, err := counted(s, i)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		sum, err := hashOf(value)
+		if err != nil {
+			return nil, fmt.Errorf("hash %s: %w", s.Type().Field(i).Name, err)
+		}
+		out[nameInJSON(s.Type().Field(i))] = Short(strconv.FormatUint(sum, 10))
+	}
+	return out, nil
+}
+
+// Short returns eight hexadecimal digits that stand for the text.
+func Short(text string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text)) // it never fails
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+func nameInJSON(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "" {
+		return f.Name
+	}
+	return name
+}
+
+// hashOf is the hash of one value. Pointers count as what they point at, nil as its zero.
+func hashOf(v reflect.Value) (uint64, error) {
+	v = settled(v)
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		return hashOfTime(v)
+	}
+	switch v.Kind() {
+	case reflect.Map:
+		return hashOfMap(v)
+	case reflect.Struct:
+		return hashOfStruct(v)
+	case reflect.Slice:
+		return hashOfSet(v)
+	case reflect.Array:
+		return hashOfList(v)
+	case reflect.String:
+		return sum([]byte(v.String())), nil
+	}
+	return hashOfNumber(v)
+}
+
+// settled follows pointers and interfaces to what they hold.
+func settled(v reflect.Value) reflect.Value {
+	zero := reflect.TypeFor[int]()
+	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+		if v.Kind() == reflect.Pointer {
+			zero = v.Type().Elem()
+		}
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return reflect.Zero(zero)
+	}
+	return v
+}
+
+func hashOfTime(v reflect.Value) (uint64, error) {
+	at, ok := v.Interface().(time.Time)
+	if !ok {
+		return 0, fmt.Errorf("a %s is no time", v.Type())
+	}
+	text, err := at.MarshalBinary()
+	return sum(text), err
+}
+
+// hashOfNumber takes a number as so many bytes as it has, the lowest first; int and uint as 8, and a bool as 1.
+func hashOfNumber(v reflect.Value) (uint64, error) {
+	switch v.Kind() {
+	case reflect.Bool:
+		if v.Bool() {
+			return sum([]byte{1}), nil
+		}
+		return sum([]byte{0}), nil
+	case reflect.Int:
+		return sum(binary.LittleEndian.AppendUint64(nil, uint64(v.Int()))), nil
+	case reflect.Uint:
+		return sum(binary.LittleEndian.AppendUint64(nil, v.Uint())), nil
+	}
+	text, err := binary.Append(nil, binary.LittleEndian, v.Interface())
+	if err != nil {
+		return 0, fmt.Errorf("a %s has no hash: %w", v.Type(), err)
+	}
+	return sum(text), nil
+}
+
+func hashOfMap(v reflect.Value) (uint64, error) {
+	var out uint64
+	for _, key := range v.MapKeys() {
+		pair, err := hashOfPair(key, v.MapIndex(key))
+		if err != nil {
+			return 0, err
+		}
+		out ^= pair
+	}
+	return sealed(out), nil
+}
+
+func hashOfSet(v reflect.Value) (uint64, error) {
+	var out uint64
+	for i := range v.Len() {
+		one, err := hashOf(v.Index(i))
+		if err != nil {
+			return 0, err
+		}
+		out ^= one
+	}
+	return out, nil
+}
+
+func hashOfList(v reflect.Value) (uint64, error) {
+	var out uint64
+	for i := range v.Len() {
+		one, err := hashOf(v.Index(i))
+		if err != nil {
+			return 0, err
+		}
+		out = joined(out, one)
+	}
+	return out, nil
+}
+
+// hashOfStruct begins with the name of the type, and is sealed after each field that counts, in their order.
+func hashOfStruct(v reflect.Value) (uint64, error) {
+	out := sum([]byte(v.Type().Name()))
+	for i := range v.NumField() {
+		value, ok, err := counted(v, i)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			continue
+		}
+		pair, err := hashOfPair(reflect.ValueOf(v.Type().Field(i).Name), value)
+		if err != nil {
+			return 0, err
+		}
+		out = sealed(out ^ pair)
+	}
+	return out, nil
+}
+
+// counted returns what of a struct's field takes part in the hash, if anything does.
+func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
+	field, value := s.Type().Field(i), s.Field(i)
+	tag := field.Tag.Get("hash")
+	if !field.IsExported() || slices.Contains([]string{"ignore", "-"}, tag) || value.IsZero() {
+		return value, false, nil
+	}
+	switch tag {
+	case "string":
+		text, ok := value.Interface().(fmt.Stringer)
+		if !ok {
+			return value, false, fmt.Errorf("the field %s does not say itself", field.Name)
+		}
+		return reflect.ValueOf(text.String()), true, nil
+	case "duration":
+		texts, ok := value.Interface().(map[string]string)
+		if !ok {
+			return value, false, fmt.Errorf("the field %s holds no durations by name", field.Name)
+		}
+		return reflect.ValueOf(durations(texts)), true, nil
+	}
+	return value, true, nil
+}
+
+// Duration has the name and the field of the type that Karpenter reads durations into: both are part of their hash.
+type Duration struct{ Duration time.Duration }
+
+// durations reads texts as durations. One that is none, which Karpenter could not read at all, counts as the text that it is.
+func durations(texts map[string]string) map[string]any {
+	out := map[string]any{}
+	for name, text := range texts {
+		if d, err := time.ParseDuration(text); err == nil {
+			out[name] = Duration{d}
+		} else {
+			out[name] = text
+		}
+	}
+	return out
+}
+
+func hashOfPair(key, value reflect.Value) (uint64, error) {
+	k, err := hashOf(key)
+	if err != nil {
+		return 0, err
+	}
+	v, err := hashOf(value)
+	return joined(k, v), err
+}
+
+func joined(a, b uint64) uint64 {
+	return sum(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
+}
+
+// sealed keeps what was mixed without an order from being undone by the same again.
+func sealed(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
+
+func sum(text []byte) uint64 {
+	h := fnv.New64()
+	_, _ = h.Write(text) // it never fails
+	return h.Sum64()
+}

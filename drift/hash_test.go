@@ -1,0 +1,90 @@
+package drift
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type inner struct {
+	Words []string
+	Size  *int32 `json:"size,omitempty"`
+}
+
+type sample struct {
+	Name    string            `json:"name"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Inner   *inner            `json:"inner"`
+	Lives   time.Duration
+	Not     string            `hash:"ignore"`
+	Periods map[string]string `json:"periods" hash:"duration"`
+	hidden  int
+}
+
+func hashed(t *testing.T, v any) string {
+	t.Helper()
+	out, err := Hash(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestHashKnows tells what makes another hash from what does not.
+func TestHashKnows(t *testing.T) {
+	t.Parallel()
+	four := int32(4)
+	base := func() sample {
+		return sample{
+			Name: "a", Labels: map[string]string{"x": "1", "y": "2"}, Inner: &inner{Words: []string{"p", "q"}},
+			Lives: time.Minute, Periods: map[string]string{"soft": "90s"},
+		}
+	}
+	was := hashed(t, base())
+	for name, c := range map[string]struct {
+		change func(*sample)
+		same   bool
+	}{
+		"nothing":                    {func(*sample) {}, true},
+		"what is ignored":            {func(s *sample) { s.Not = "x" }, true},
+		"what nobody sees":           {func(s *sample) { s.hidden = 3 }, true},
+		"the order of a list":        {func(s *sample) { s.Inner.Words = []string{"q", "p"} }, true},
+		"how a duration is spelled":  {func(s *sample) { s.Periods["soft"] = "1m30s" }, true},
+		"a value":                    {func(s *sample) { s.Name = "b" }, false},
+		"a label":                    {func(s *sample) { s.Labels["x"] = "2" }, false},
+		"labels that changed places": {func(s *sample) { s.Labels = map[string]string{"x": "2", "y": "1"} }, false},
+		"a word less":                {func(s *sample) { s.Inner.Words = []string{"p"} }, false},
+		"a number that was left out": {func(s *sample) { s.Inner.Size = &four }, false},
+		"a duration":                 {func(s *sample) { s.Lives = time.Hour }, false},
+		"another period":             {func(s *sample) { s.Periods["soft"] = "91s" }, false},
+		"a struct that is gone":      {func(s *sample) { s.Inner = nil }, false},
+	} {
+		s := base()
+		c.change(&s)
+		if got := hashed(t, s); (got == was) != c.same {
+			t.Errorf("%s: the hash was %s and is %s", name, was, got)
+		}
+	}
+	if _, err := Hash(sample{Inner: nil, Name: "a"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Hash(make(chan int)); err == nil {
+		t.Error("a channel has a hash")
+	}
+}
+
+func TestPartsNameWhatChanged(t *testing.T) {
+	t.Parallel()
+	a, err := Parts(sample{Name: "a", Labels: map[string]string{"x": "1"}, Not: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Parts(&sample{Name: "a", Labels: map[string]string{"x": "2"}, Not: "2", Inner: &inner{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"inner", "labels"}, changedParts(a, b)); diff != "" {
+		t.Errorf("the parts that differ (-want +got):\n%s", diff)
+	}
+}

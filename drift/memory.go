@@ -1,0 +1,122 @@
+package drift
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Image is a machine image that a node class finds.
+type Image struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+	// Slot is what instance types must be to start from it, as text: of a slot, a class uses one image at a time.
+	Slot string `json:"slot"`
+}
+
+// Bad is an image whose nodes did not become fit for pods while another image's were.
+type Bad struct {
+	Image
+	Generation int64     `json:"generation"` // of the class then: a change of the class is another try
+	At         time.Time `json:"at"`
+	Why        string    `json:"why"` // one sentence
+}
+
+// Memory is what a node class knows of its images. It is written on the class, so that it survives restarts. The zero value
+// knows nothing.
+type Memory struct {
+	Good []Image `json:"good,omitzero"` // by slot: the last that a node ran which was fit for pods
+	Bad  []Bad   `json:"bad,omitzero"`  // by slot and id
+}
+
+// Setback is an image that is found and not used.
+type Setback struct {
+	Bad     Bad
+	Instead Image // what is used
+}
+
+// String says it in one sentence.
+func (s Setback) String() string {
+	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
+}
+
+func imageText(i Image) string {
+	if i.Name == "" {
+		return i.ID
+	}
+	return i.ID + " (" + i.Name + ")"
+}
+
+// Use returns the images to launch from, in the order of found: an image that is known to be bad gives way to the last good
+// one of its slot. Where none is known, a bad image is better than none. Generation is that of the class.
+func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setback) {
+	for _, i := range found {
+		bad, isBad := m.bad(i, generation)
+		good, ok := m.GoodOf(i.Slot)
+		if !isBad || !ok || good.ID == i.ID || m.isBad(good, generation) {
+			use = append(use, i)
+			continue
+		}
+		use = append(use, good)
+		back = append(back, Setback{bad, good})
+	}
+	return use, back
+}
+
+// GoodOf returns the last good image of a slot.
+func (m Memory) GoodOf(slot string) (Image, bool) {
+	i := slices.IndexFunc(m.Good, func(g Image) bool { return g.Slot == slot })
+	if i < 0 {
+		return Image{}, false
+	}
+	return m.Good[i], true
+}
+
+func (m Memory) bad(i Image, generation int64) (Bad, bool) {
+	at := slices.IndexFunc(m.Bad, func(b Bad) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
+	if at < 0 {
+		return Bad{}, false
+	}
+	return m.Bad[at], true
+}
+
+func (m Memory) isBad(i Image, generation int64) bool {
+	_, is := m.bad(i, generation)
+	return is
+}
+
+// Proved returns the memory with an image that a node runs which is fit for pods. It is not bad any more.
+func (m Memory) Proved(i Image) Memory {
+	out := Memory{Good: slices.Clone(m.Good), Bad: slices.Clone(m.Bad)}
+	out.Good = slices.DeleteFunc(out.Good, func(g Image) bool { return g.Slot == i.Slot })
+	out.Good = append(out.Good, i)
+	slices.SortFunc(out.Good, func(a, b Image) int { return cmp.Compare(a.Slot, b.Slot) })
+	out.Bad = slices.DeleteFunc(out.Bad, func(b Bad) bool { return b.ID == i.ID && b.Slot == i.Slot })
+	return out
+}
+
+// Condemned returns the memory with an image whose nodes failed, if another one of its slot is known to be good: the image is
+// to blame only where there was one that did better.
+func (m Memory) Condemned(b Bad) Memory {
+	good, ok := m.GoodOf(b.Slot)
+	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
+		return m
+	}
+	out := Memory{Good: m.Good}
+	out.Bad = slices.DeleteFunc(slices.Clone(m.Bad), func(o Bad) bool { return o.ID == b.ID && o.Slot == b.Slot })
+	out.Bad = append(out.Bad, b)
+	slices.SortFunc(out.Bad, func(a, b Bad) int { return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// Pruned returns the memory without bad images that are found no more, or that another form of the class failed with.
+func (m Memory) Pruned(found []Image, generation int64) Memory {
+	out := Memory{Good: m.Good}
+	for _, b := range m.Bad {
+		if b.Generation == generation && slices.ContainsFunc(found, func(i Image) bool { return i.ID == b.ID && i.Slot == b.Slot }) {
+			out.Bad = append(out.Bad, b)
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package drift
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Reason is why a node is no longer what is asked for: the reason of a NodeClaim's condition Drifted. The values are Karpenter's.
+type Reason string
+
+// The reasons, in the order in which the first that is true is told.
+const (
+	PoolDrifted      Reason = "NodePoolDrifted"          // the NodePool's template has changed
+	Requirements     Reason = "RequirementsDrifted"      // the NodePool's requirements no longer accept the node
+	TypeNotFound     Reason = "InstanceTypeNotFound"     // EC2 no longer offers what the node is
+	ClassDrift       Reason = "NodeClassDrift"           // the node class has changed
+	ImageDrift       Reason = "AMIDrift"                 // another image would be taken
+	GroupDrift       Reason = "SecurityGroupDrift"       // the machine has other security groups
+	SubnetDrift      Reason = "SubnetDrift"              // the machine is in a subnet that is no longer selected
+	ReservationDrift Reason = "CapacityReservationDrift" // the machine is in a capacity reservation that is no longer selected
+	PlacementDrift   Reason = "PlacementGroupDrift"      // the machine is in another placement group
+)
+
+// Reasons are all of them, in their order.
+func Reasons() []Reason {
+	return []Reason{PoolDrifted, Requirements, TypeNotFound, ClassDrift, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}
+}
+
+// Fields that a selector of the node class stands behind, as a list of fields to ignore names them.
+const (
+	FieldRequirements = "requirements"
+	FieldType         = "instanceType"
+	FieldImages       = "amiSelectorTerms"
+	FieldGroups       = "securityGroupSelectorTerms"
+	FieldSubnets      = "subnetSelectorTerms"
+	FieldReservations = "capacityReservationSelectorTerms"
+	FieldPlacement    = "placementGroupSelector"
+	FieldAuthority    = "clusterCABundle" // it stands in no spec: nodes are given it
+)
+
+// Fields are the fields by whose change a node drifts, as a list of fields to ignore can name them, sorted: those of
+// spec.template of a NodePool, and of the spec of an EC2NodeClass.
+func Fields() []string {
+	out := []string{
+		"labels", "annotations", "taints", "startupTaints", "nodeClassRef", "terminationGracePeriod", "expireAfter", FieldRequirements,
+		FieldType, FieldImages, FieldGroups, FieldSubnets, FieldReservations, FieldPlacement, FieldAuthority,
+		"amiFamily", "associatePublicIPAddress", "userData", "role", "instanceProfile", "tags", "kubelet", "blockDeviceMappings",
+		"instanceStorePolicy", "networkInterfaces", "detailedMonitoring", "metadataOptions", "connectionTracking", "context", "cpuOptions",
+	}
+	slices.Sort(out)
+	return out
+}
+
+// changedParts are the names that differ in two sets of parts, sorted.
+func changedParts(a, b map[string]string) []string {
+	var out []string
+	for name := range a {
+		if a[name] != b[name] {
+			out = append(out, name)
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// partsVersion says how the texts of parts are made. Those of another version say nothing.
+const partsVersion = "1"
+
+// PartsText writes parts as one line, for an annotation.
+func PartsText(parts map[string]string) string {
+	words := []string{partsVersion}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		words = append(words, name+"="+parts[name])
+	}
+	return strings.Join(words, " ")
+}
+
+// PartsOf reads what PartsText has written; nil if it was not this version that did, and nothing can be told from it.
+func PartsOf(text string) map[string]string {
+	words := strings.Fields(text)
+	if len(words) == 0 || words[0] != partsVersion {
+		return nil
+	}
+	out := map[string]string{}
+	for _, word := range words[1:] {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil
+		}
+		out[name] = value
+	}
+	return out
+}
