@@ -50,7 +50,7 @@ type KubeletConfiguration struct {
 	// be no duration.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
-	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero"`
+	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero" hash:"duration"`
 	// EvictionMaxPodGracePeriod is the longest grace, in seconds, that a pod gets when it is evicted softly.
 	// +optional
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
@@ -68,8 +68,8 @@ type KubeletConfiguration struct {
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
 	// More are further fields of kubelet's KubeletConfiguration (kubelet.config.k8s.io/v1beta1) by name, as they stand in
-	// the manifest. Only AL2023 passes them on.
-	More map[string]runtime.RawExtension `json:"-"`
+	// the manifest. Only AL2023 passes them on. Karpenter drops them, so that its hash does not know of them.
+	More map[string]runtime.RawExtension `json:"-" hash:"ignore"`
 }
 
 // known is KubeletConfiguration as encoding/json sees it without the methods below.
