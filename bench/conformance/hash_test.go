@@ -1,0 +1,189 @@
+package conformance
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	upstreamaws "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// authority stands for a cluster's certificate authority.
+const authority = "LS0tLS1CRUdJTg=="
+
+// TestHashesOfManifests: the drift hashes of NodePools and EC2NodeClasses as users write them are Karpenter's, so that no node of
+// Karpenter's drifts because Joiner has taken over, nor the other way round.
+func TestHashesOfManifests(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/manifests/*.yaml")
+	if err != nil || len(files) < 22 {
+		t.Fatalf("there are %d manifests: %v", len(files), err)
+	}
+	count := map[string]int{}
+	for _, file := range files {
+		for _, object := range objectsOf(t, file, func(string) string { return "demo" }) {
+			text, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch kind, _ := object["kind"].(string); kind {
+			case "NodePool":
+				count[kind]++
+				samePoolHash(t, file, text)
+			case "EC2NodeClass":
+				count[kind]++
+				sameClassHash(t, file, text)
+			}
+		}
+	}
+	if count["NodePool"] < 20 || count["EC2NodeClass"] < 15 {
+		t.Errorf("only %v were compared", count)
+	}
+}
+
+// TestHashesOfRandomObjects is the same of objects that hold anything at all.
+func TestHashesOfRandomObjects(t *testing.T) {
+	t.Parallel()
+	dice := rand.New(rand.NewPCG(7, 11))
+	for n := range 1500 {
+		var pool karpv1.NodePool
+		fill(reflect.ValueOf(&pool.Spec).Elem(), dice)
+		samePoolHash(t, strconv.Itoa(n), marshal(t, pool))
+		var class awsv1.EC2NodeClass
+		fill(reflect.ValueOf(&class.Spec).Elem(), dice)
+		for i := range class.Spec.AMISelectorTerms { // Karpenter gives up on an alias that is none
+			class.Spec.AMISelectorTerms[i].Alias = []string{"", "al2023@latest", "bottlerocket@v1.20.0", "windows2022@latest"}[dice.IntN(4)]
+		}
+		sameClassHash(t, strconv.Itoa(n), marshal(t, class))
+	}
+}
+
+// TestHashVersions: the hashes are called what Karpenter calls them.
+func TestHashVersions(t *testing.T) {
+	t.Parallel()
+	if _, got, _ := kube.PoolHash(&karpv1.NodePool{}); got != upstream.NodePoolHashVersion {
+		t.Errorf("a NodePool's hash is of version %s, want %s", got, upstream.NodePoolHashVersion)
+	}
+	if _, got, _ := kube.ClassHash(&awsv1.EC2NodeClass{}, ""); got != upstreamaws.EC2NodeClassHashVersion {
+		t.Errorf("an EC2NodeClass's hash is of version %s, want %s", got, upstreamaws.EC2NodeClassHashVersion)
+	}
+}
+
+func samePoolHash(t *testing.T, name string, text []byte) {
+	t.Helper()
+	var ours karpv1.NodePool
+	var theirs upstream.NodePool
+	unmarshal(t, text, &ours)
+	unmarshal(t, text, &theirs)
+	got, _, err := kube.PoolHash(&ours)
+	if want := theirs.Hash(); got != want || err != nil {
+		t.Errorf("%s: the NodePool's hash is %s (%v), want %s:\n%s", name, got, err, want, text)
+	}
+}
+
+func sameClassHash(t *testing.T, name string, text []byte) {
+	t.Helper()
+	var ours awsv1.EC2NodeClass
+	var theirs upstreamaws.EC2NodeClass
+	unmarshal(t, text, &ours)
+	unmarshal(t, text, &theirs)
+	for _, ca := range []string{"", authority} {
+		got, _, err := kube.ClassHash(&ours, ca)
+		if want := theirs.Hash(&ca); got != want || err != nil {
+			t.Errorf("%s: the EC2NodeClass's hash is %s (%v), want %s:\n%s", name, got, err, want, text)
+		}
+	}
+}
+
+func marshal(t *testing.T, object any) []byte {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func unmarshal(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+}
+
+// fill gives each field a value, or leaves it as it is, as the dice fall.
+func fill(v reflect.Value, dice *rand.Rand) {
+	switch value := v.Addr().Interface().(type) {
+	case *awsv1.KubeletConfiguration:
+		fillKubelet(value, dice)
+		return
+	}
+	switch v.Interface().(type) {
+	case resource.Quantity:
+		v.Set(reflect.ValueOf(resource.MustParse(strconv.Itoa(1+dice.IntN(99)) + []string{"Gi", "G", "Ti", "T"}[dice.IntN(4)])))
+		return
+	case metav1.Duration:
+		v.Set(reflect.ValueOf(metav1.Duration{Duration: time.Duration(1+dice.IntN(1000)) * time.Second}))
+		return
+	case karpv1.NillableDuration:
+		v.Set(reflect.ValueOf(karpv1.After(time.Duration(dice.IntN(1000)) * time.Minute)))
+		return
+	case metav1.Time:
+		v.Set(reflect.ValueOf(metav1.Unix(int64(dice.IntN(2_000_000_000)), 0)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && dice.IntN(3) > 0 {
+				fill(v.Field(i), dice)
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), dice)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), dice.IntN(3), 3))
+		for i := range v.Len() {
+			fill(v.Index(i), dice)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range dice.IntN(4) {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(key, dice)
+			fill(value, dice)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.String:
+		v.SetString(strings.Repeat("x", dice.IntN(3)) + strconv.Itoa(dice.IntN(50)))
+	case reflect.Bool:
+		v.SetBool(dice.IntN(2) == 0)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(dice.IntN(100)))
+	}
+}
+
+// fillKubelet fills in what Karpenter reads, with periods that are some.
+func fillKubelet(kubelet *awsv1.KubeletConfiguration, dice *rand.Rand) {
+	type plain awsv1.KubeletConfiguration
+	fields := plain(*kubelet)
+	fill(reflect.ValueOf(&fields).Elem(), dice)
+	*kubelet = awsv1.KubeletConfiguration(fields)
+	kubelet.More = nil
+	for name := range kubelet.EvictionSoftGracePeriod {
+		kubelet.EvictionSoftGracePeriod[name] = (time.Duration(dice.IntN(200)) * time.Second).String()
+	}
+}
