@@ -21,7 +21,7 @@ import (
 func required(spec *corev1.PodSpec) ([]constraint.Requirements, string) {
 	base := make(constraint.Requirements, len(spec.NodeSelector))
 	for k, v := range spec.NodeSelector {
-		base.Narrow(stableKey(k), constraint.OneOf(v))
+		base.Narrow(StableKey(k), constraint.OneOf(v))
 	}
 	terms := requiredTerms(spec)
 	if terms == nil {
@@ -81,7 +81,7 @@ func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constr
 			return nil, "its node affinity has a term that no node can satisfy: " +
 				expression(e.Key, string(e.Operator), e.Values)
 		}
-		out.Narrow(stableKey(e.Key), values)
+		out.Narrow(StableKey(e.Key), values)
 	}
 	return out, ""
 }

@@ -78,7 +78,7 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 	template := pool.Spec.Template.Spec
 	spec.NodeClassRef = template.NodeClassRef.DeepCopy()
 	spec.TerminationGracePeriod, spec.ExpireAfter = template.TerminationGracePeriod, template.ExpireAfter
-	return &karpv1.NodeClaim{
+	out := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: pool.Name + "-",
 			Labels:       labels,
@@ -95,6 +95,10 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 		},
 		Spec: spec,
 	}
+	if made, err := PoolMade(pool); err == nil { // else it never counts as drifted from its pool
+		Stamp(out, &made, nil)
+	}
+	return out
 }
 
 // claimRequirements are the machine's, with exactly the types, zones and ways
@@ -166,11 +170,6 @@ func claimAnnotations(m packing.Machine, pool *karpv1.NodePool) map[string]strin
 	out := maps.Clone(pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}
-	}
-	for _, key := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion} {
-		if value, ok := pool.Annotations[key]; ok {
-			out[key] = value
-		}
 	}
 	if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil }) {
 		out[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(len(m.Relaxed) > 0)

@@ -65,6 +65,9 @@ const (
 	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops the instance
 	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of what AWS said
 
+	ReasonDrifted   Reason = "Drifted"   // what the node has otherwise than it is asked for
+	ReasonDriftHeld Reason = "DriftHeld" // why drifted nodes of a NodePool are not replaced
+
 	// Nodes.
 	ReasonFailedDraining  Reason = "FailedDraining"           // which pod keeps the node from being emptied
 	ReasonAwaitingVolumes Reason = "AwaitingVolumeDetachment" // which volumes are still attached
@@ -82,7 +85,7 @@ func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonEndedOutside, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	}
@@ -96,7 +99,7 @@ func (r Reason) action() string {
 		return "Provisioning"
 	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
 		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
-		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
+		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonDrifted, ReasonDriftHeld, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	}
 	return "Launching"
@@ -216,7 +219,7 @@ func (t *Teller) isNews(what telling) bool {
 	switch what.reason {
 	case ReasonFailedScheduling:
 		pause = repeatSchedulingAfter
-	case ReasonRepairBlocked, ReasonNamesake, ReasonHeldBack:
+	case ReasonRepairBlocked, ReasonNamesake, ReasonHeldBack, ReasonDriftHeld:
 		pause = repeatRepairAfter
 	}
 	t.told[what] = at.Add(pause)

@@ -6,9 +6,9 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 )
 
-// stableKey returns the present name of a label that goes by several:
+// StableKey returns the present name of a label that goes by several:
 // Kubernetes' beta names, and the EBS driver's name for the zone.
-func stableKey(key string) string {
+func StableKey(key string) string {
 	if key == awsv1.LabelEBSZone {
 		return catalog.LabelZone
 	}

@@ -239,7 +239,7 @@ func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) constraint.Label
 	}
 	for _, r := range c.Spec.Requirements {
 		// The first value as it is written: types are listed cheapest first.
-		if key := stableKey(r.Key); r.Operator == corev1.NodeSelectorOpIn && len(r.Values) > 0 && out[key] == "" {
+		if key := StableKey(r.Key); r.Operator == corev1.NodeSelectorOpIn && len(r.Values) > 0 && out[key] == "" {
 			out[key] = r.Values[0]
 		}
 	}

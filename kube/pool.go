@@ -155,7 +155,7 @@ func requirementsOf(reqs karpv1.Requirements) []constraint.Requirement {
 	out := make([]constraint.Requirement, 0, len(reqs))
 	for _, r := range reqs {
 		c := constraint.Requirement{
-			Key: stableKey(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values,
+			Key: StableKey(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values,
 		}
 		if r.MinValues != nil {
 			c.MinValues = *r.MinValues

@@ -69,7 +69,7 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
 // the rest of a sentence that begins with the constraint's path.
 func spreadOf(c *corev1.TopologySpreadConstraint, labels constraint.Labels) (cluster.Spread, string) {
 	out := cluster.Spread{
-		Key:     stableKey(c.TopologyKey),
+		Key:     StableKey(c.TopologyKey),
 		MaxSkew: int(c.MaxSkew),
 		Soft:    c.WhenUnsatisfiable == corev1.ScheduleAnyway,
 	}
@@ -147,7 +147,7 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 }
 
 func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *namespaces) (cluster.Term, string) {
-	out := cluster.Term{Key: stableKey(t.TopologyKey)}
+	out := cluster.Term{Key: StableKey(t.TopologyKey)}
 	if !isLabelKey(t.TopologyKey) {
 		return out, fmt.Sprintf(".topologyKey is %.100q, which is no label", t.TopologyKey)
 	}

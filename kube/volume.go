@@ -160,7 +160,7 @@ func (v *volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]constraint
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
 		corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion} {
 		if zones, ok := volume.Labels[key]; ok {
-			byLabel.Narrow(stableKey(key), constraint.OneOf(strings.Split(zones, "__")...))
+			byLabel.Narrow(StableKey(key), constraint.OneOf(strings.Split(zones, "__")...))
 		}
 	}
 	if len(byLabel) == 0 {
@@ -214,7 +214,7 @@ func (v *volumes) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string
 	for _, term := range class.AllowedTopologies {
 		reqs := constraint.Requirements{}
 		for _, e := range term.MatchLabelExpressions {
-			reqs.Narrow(stableKey(e.Key), constraint.OneOf(e.Values...))
+			reqs.Narrow(StableKey(e.Key), constraint.OneOf(e.Values...))
 		}
 		if len(reqs) > 0 {
 			out = append(out, reqs)

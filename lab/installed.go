@@ -55,7 +55,11 @@ func (l *Lab) keepAddons(ctx context.Context) {
 		var all []world.Addon
 		l.Emulator.Do(func(*world.World, time.Time) {
 			if c, err := l.Estate.Region.Cluster(l.Cluster); err == nil {
-				all = append(all, c.Addons...)
+				for _, name := range c.Addons() {
+					if a, err := l.Estate.Region.Addon(l.Cluster, name); err == nil {
+						all = append(all, *a)
+					}
+				}
 			}
 		})
 		for _, a := range all {

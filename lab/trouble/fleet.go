@@ -100,7 +100,10 @@ func withoutPlugin(ctx context.Context, s *Scene) error {
 	}
 	again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
 	s.Undo(func(ctx context.Context) error {
-		_ = s.World(func(*world.World, time.Time) error { return s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, "vpc-cni") }) // if the fix made it
+		_ = s.World(func(*world.World, time.Time) error { // if the fix made it
+			_, err := s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, "vpc-cni")
+			return err
+		})
 		return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))
 	})
 	return s.Lab.Client.Delete(ctx, daemon)

@@ -138,6 +138,10 @@ const (
 	// Ready does not stand on it. What is certain to keep every node from joining makes ValidationSucceeded False, too,
 	// unless AnnotationPreflight says otherwise.
 	ConditionPreflightPassed = "PreflightPassed"
+
+	// ConditionImageHeldBack says that an image that was found is not used, because nodes with it failed. It is there only while
+	// that is so, and Ready does not stand on it.
+	ConditionImageHeldBack = "ImageHeldBack"
 )
 
 // AnnotationPreflight, on an EC2NodeClass, says what comes of problems that are found before a launch.

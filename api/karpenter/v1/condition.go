@@ -26,6 +26,8 @@ const (
 	ConditionDisruptionPolicyValid = "DisruptionPolicyValid"
 	// ConditionDisruptionPaused is True while nothing is begun with the pool's nodes by choice; it is not there otherwise.
 	ConditionDisruptionPaused = "DisruptionPaused"
+	// ConditionDriftHeld says that drifted nodes are not replaced, and why. It is there only while that is so.
+	ConditionDriftHeld = "DriftHeld"
 )
 
 // Reasons of a NodePool's conditions.
@@ -36,6 +38,9 @@ const (
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown" // nobody has looked at the node class yet
 	ReasonRegistrationFailed        = "RegistrationFailed"        // too many of the last launches led to no node
 	ReasonDisruptionPolicyInvalid   = "DisruptionPolicyInvalid"   // the message names what makes no sense, and what is not done because of it
+	ReasonMassDriftHeld             = "MassDriftHeld"             // too many nodes drift by what nobody changed in the cluster
+	ReasonImageFailed               = "ImageFailed"               // nodes with the newest image failed; the last good one is used again
+	ReasonCanaryFailed              = "CanaryFailed"              // nodes made from what is now asked for failed
 )
 
 // Conditions of a NodeClaim. Ready stands on the first three.
@@ -51,6 +56,8 @@ const (
 	ConditionConsolidatable = "Consolidatable"
 	// ConditionDrifted says that the node is not what its pool and node class now ask for; the reason names the part.
 	ConditionDrifted = "Drifted"
+	// ConditionDriftObserved is Drifted where the pool asks that drift is only told: nothing is replaced for it.
+	ConditionDriftObserved = "DriftObserved"
 	// ConditionDrained says that the pods that must leave a deleted node have left.
 	ConditionDrained = "Drained"
 	// ConditionVolumesDetached says that the volumes of a deleted node are detached.
