@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 		ReservedCapacity: true,
 		ClusterName:      "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
 		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff, LateAfter: LateAfter,
-		BreakerCount: BreakerCount, BreakerShare: BreakerShare, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
+		BreakerCount: BreakerCount, BreakerShare: BreakerShare, DriftBreakerCount: DriftBreakerCount, DriftBreakerShare: DriftBreakerShare, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, ApplyCRDs: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}

@@ -62,6 +62,10 @@ type Settings struct {
 	// more than this share of all of their kind, have lost their counterpart.
 	BreakerCount int
 	BreakerShare float64
+	// DriftBreakerCount and DriftBreakerShare are how many nodes of a NodePool may drift at once by what nobody changed in the cluster:
+	// with at least so many nodes, and more than this share of the pool's, nothing is replaced until the user says so.
+	DriftBreakerCount int
+	DriftBreakerShare float64
 
 	// ReservedCapacity: capacity reservations that EC2NodeClasses select are launched into. On unless the feature gate says
 	// otherwise.
@@ -114,5 +118,9 @@ const (
 	ShortageBackoff = 3 * time.Minute
 	BreakerCount    = 10
 	BreakerShare    = 0.25
-	LateAfter       = 90 * time.Second
+
+	DriftBreakerCount = 5
+	DriftBreakerShare = 0.5
+
+	LateAfter = 90 * time.Second
 )

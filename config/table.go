@@ -61,6 +61,8 @@ func (c *Settings) table() []setting {
 		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "so many instances or NodeClaims without counterpart are removed at once whatever their share", set: count(&c.BreakerCount, 1, 1_000_000)},
 		{flag: "breaker-share", fallback: "0.25", help: "where more of all of them than this fraction would be removed at once, nothing is; 1 for no limit", set: fraction(&c.BreakerShare)},
+		{flag: "drift-breaker-count", fallback: "5", help: "where at least so many nodes of a NodePool drift at once by what nobody changed in the cluster, the share counts", set: count(&c.DriftBreakerCount, 1, 1_000_000)},
+		{flag: "drift-breaker-share", fallback: "0.5", help: "where they are more than this fraction of the NodePool's nodes, nothing is replaced until the user allows it; 1 for no limit", set: fraction(&c.DriftBreakerShare)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
 		{flag: "kube-client-burst", fallback: "300", help: "calls to the API server at once", set: count(&c.KubeBurst, 1, 1_000_000)},

@@ -128,6 +128,11 @@ type Own struct {
 	Swept *prometheus.CounterVec
 	// BreakerOpen is 1 while the sweeper holds back because it would remove too much, by kind.
 	BreakerOpen *prometheus.GaugeVec
+	// Drifted is how many NodeClaims are not what is asked for, by nodepool, reason, and state: drifted, observed where the pool asks that
+	// nothing is replaced for it, ignored where the pool does not mind.
+	Drifted *prometheus.GaugeVec
+	// DriftHeld is 1 while drifted nodes of a NodePool are not replaced, by nodepool and reason.
+	DriftHeld *prometheus.GaugeVec
 	// Namesakes is how many instances carry our cluster's name and another cluster's UID.
 	Namesakes prometheus.Gauge
 	// Proven is 1 for each mark by which EKS's cluster of our name was proven to be this one, and 0 for each that says nothing, by mark.
@@ -260,6 +265,8 @@ func (r *maker) own() Own {
 		MarketBuilds: r.counter("joiner_market_builds_total", "How often the market was built anew."),
 		Swept:        r.counters("joiner_swept_total", "What the sweeper removed.", "kind"),
 		BreakerOpen:  r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),
+		Drifted:      r.gauges("joiner_drifted_nodeclaims", "NodeClaims that are not what is asked for; observed: nothing is replaced for it; ignored: the NodePool does not mind.", "nodepool", "reason", "state"),
+		DriftHeld:    r.gauges("joiner_drift_held", "1 while drifted nodes of a NodePool are not replaced.", "nodepool", "reason"),
 		Namesakes:    r.gauge("joiner_namesake_instances", "Instances that carry our cluster's name and another cluster's UID."),
 		Proven:       r.gauges("joiner_identity_proven", "1 where EKS's cluster of our name and the cluster that we run in agree, 0 where one of them does not say.", "mark"),
 		Foreign:      r.counters("joiner_foreign_terminations_total", "Instances of NodeClaims that ended by neither our doing nor AWS's.", "nodepool", "how"),
