@@ -46,7 +46,6 @@ bootstrap:           capacity catalog constraint
 consolidation:       capacity catalog cluster constraint packing packing/verify
 disruption:          schedule capacity catalog cluster constraint packing
 drift:               constraint
-disruption:          capacity catalog cluster constraint packing
 drain:               cluster constraint
 move:
 diagnosis:
@@ -89,8 +88,7 @@ config:              spelling
 grant:
 rights:
 metrics:             | github.com/prometheus
-controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
-controller:          capacity catalog cluster constraint packing lifecycle bootstrap drift disruption drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation drift disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world

@@ -186,7 +186,7 @@ func TestSettingsArrive(t *testing.T) {
 		}, nil},
 		"karpenter": {func(s config.Settings) bool {
 			return s.ClusterName == "demo" && s.InterruptionQueue == "demo" && s.NodeRepair && s.ReservedCapacity && s.MemoryOverheadPercent == 0 && s.LogLevel == "debug"
-		}, []string{"--feature-gates", "--ignore-dra-requests"}},
+		}, []string{"--ignore-dra-requests"}},
 		"private": {func(s config.Settings) bool {
 			return s.IsolatedVPC && s.EC2Limits["CreateFleet"] == config.Rate{Burst: 100, PerSecond: 20} && s.ClusterEndpoint != ""
 		}, nil},
