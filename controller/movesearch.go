@@ -22,6 +22,7 @@ type searching struct {
 	next time.Time // not before
 	last uint64    // what the last look rested on
 	full time.Time // when it found nothing
+	told string    // what was said of the nodes that stay
 }
 
 // scenery is one look at the cluster, with all that says who may go.
@@ -161,7 +162,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	if err != nil || s == nil {
 		return err
 	}
-	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+	nodes, stays := disruption.Candidates(s.in, disruption.Underutilized)
 	mark := s.fingerprint(nodes)
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
 		return nil
@@ -172,6 +173,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.Metrics.Search.Observe(took.Seconds())
 	m.search.next = now.Add(max(searchEvery, searchShare*took))
 	m.search.last, m.search.full = mark, now
+	m.tellStays(stays, nodes, found.Moves)
 	if len(found.Moves) == 0 {
 		return nil
 	}

@@ -1,9 +1,14 @@
 package controller
 
 import (
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/move"
 )
@@ -48,4 +53,28 @@ func (m *Moves) tellUndone(f *flight, why string) {
 		m.Tell.Tell(c, kube.ReasonMoveUndone, f.mark.said()+"; it was undone: "+why)
 	}
 	m.Log.Warn("undid a move", "move", f.mark.ID, "reason", string(f.mark.Reason), "cause", why, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames())
+}
+
+// tellStays says how many nodes stay for which reason, when that changes: candidates are those that were looked at, and moves
+// what was found.
+func (m *Moves) tellStays(stays []disruption.Stay, candidates []string, moves []consolidation.Move) {
+	counts := map[disruption.Cause]int{}
+	for _, s := range stays {
+		counts[s.Cause]++
+	}
+	left := len(candidates)
+	for i := range moves {
+		left -= len(moves[i].Nodes)
+	}
+	if left > 0 {
+		counts[disruption.Worth] = left
+	}
+	var text []string
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		text = append(text, string(cause)+": "+strconv.Itoa(counts[cause]))
+	}
+	if said := strings.Join(text, ", "); said != m.search.told {
+		m.search.told = said
+		m.Log.Info("looked at all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
+	}
 }

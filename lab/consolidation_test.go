@@ -1,0 +1,243 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// usualLoose is how many nodes every run of the tests has; make soak has two hundred.
+const (
+	usualLoose  = 20
+	looseBudget = 0.2 // of the nodes may leave at once
+	longestWait = 10 * time.Second
+)
+
+// TestConsolidation halves the replicas of all apps, which leaves nodes half empty, and watches what becomes of it with the real
+// kube-scheduler: the pods end up on as few nodes as they need, no PodDisruptionBudget is broken, the pool's budget is kept at every
+// moment, no pod waits longer than an eviction takes, and then there is rest.
+func TestConsolidation(t *testing.T) {
+	nodes := int(numberFrom(t, "LAB_LOOSE", usualLoose))
+	l := beside(t, lab.Options{Cluster: "loose"})
+	controller(t, l)
+	name := namespaced(t, l)
+	p := pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
+	manifests := []string{
+		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		strings.Replace(p, "consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: 100%}]",
+			fmt.Sprintf("consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 20s, budgets: [{nodes: %.0f%%}]", looseBudget*100), 1),
+	}
+	for i := range nodes {
+		manifests = append(manifests, loose(name, fmt.Sprintf("app-%03d", i)))
+	}
+	apply(t, l, manifests...)
+	pods := nodes * replicasEach
+	allRun(t, l, name, pods, 5*time.Minute)
+	before := len(claimNames(t, l, name))
+
+	scaleAll(t, l, name, replicasEach/2)
+	within(t, l, time.Minute, "half of the pods to be gone", func(ctx context.Context) (bool, error) {
+		list, err := l.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == pods/2, err
+	})
+	o := observe(t, l, name, replicasEach/2)
+	begun := time.Now()
+	// Of 1930m the DaemonSet takes 50m and each pod 450m: four to a node.
+	least := (pods/2 + 3) / 4
+	most := int(math.Floor(float64(least) * 1.05))
+	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second, fmt.Sprintf("the pods to be on %d nodes, at most %d", least, most), func(context.Context) (bool, error) {
+		left := len(claimNames(t, l, name))
+		return left <= most && o.isAtRest(), fmt.Errorf("%d nodes", left)
+	})
+	took := time.Since(begun)
+	rested := claimNames(t, l, name)
+	time.Sleep(30 * time.Second) // at rest it must stay
+	if after := claimNames(t, l, name); strings.Join(after, " ") != strings.Join(rested, " ") {
+		t.Errorf("it came to rest with %v, and half a minute later there is %v", rested, after)
+	}
+	o.judge(t)
+	t.Logf("%d nodes became %d in %.0f s; %d pods moved, the longest waited %.1f s; at most %d nodes were leaving at once",
+		before, len(rested), took.Seconds(), o.moved, o.longest.Seconds(), o.most)
+}
+
+// loose is a Deployment of which one pod may be missing at a time.
+func loose(namespace, app string) string {
+	return deployment(namespace, app, replicasEach, "450m", "256Mi", "test: "+namespace) + fmt.Sprintf(`
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: %s, namespace: %s}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: %s}}}
+---
+`, app, namespace, app)
+}
+
+// scaleAll sets the replicas of all Deployments of the namespace.
+func scaleAll(t *testing.T, l *lab.Lab, namespace string, replicas int) {
+	t.Helper()
+	list, err := l.Kube.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list.Items {
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+		if err := l.Client.Patch(t.Context(), &d, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// observer looks at a pool ten times a second.
+type observer struct {
+	replicas int // of each app
+
+	mu      sync.Mutex
+	serving map[string]map[string]bool // by app: pods that are Ready and not about to go
+	begun   map[string]time.Time       // pods that wait for a node: since when
+	longest time.Duration              // that one waited
+	moved   int                        // pods that came after the first look
+	out     int                        // nodes that leave, or are not ready, at the last look
+	most    int
+	broken  []string
+}
+
+// observe begins to look, until the test ends.
+func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
+	t.Helper()
+	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, begun: map[string]time.Time{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(name))
+	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(object any, isFirst bool) { o.pod(object, isFirst, false) },
+		UpdateFunc: func(_, object any) { o.pod(object, false, false) },
+		DeleteFunc: func(object any) { o.pod(object, false, true) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				o.look(ctx, l, name)
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return o
+}
+
+// pod takes note of a pod, and of an app that has lost more replicas than its budget allows.
+func (o *observer) pod(object any, isFirst, isGone bool) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	app := pod.Labels["app"]
+	if o.serving[app] == nil {
+		o.serving[app] = map[string]bool{}
+	}
+	since, waits := o.begun[pod.Name]
+	switch {
+	case pod.Spec.NodeName == "" && !isGone && !waits:
+		o.begun[pod.Name] = time.Now()
+		o.moved++
+	case pod.Spec.NodeName != "" && waits:
+		o.longest = max(o.longest, time.Since(since))
+		delete(o.begun, pod.Name)
+	}
+	before := len(o.serving[app])
+	if isReadyPod(pod) && pod.DeletionTimestamp == nil && !isGone {
+		o.serving[app][pod.Name] = true
+	} else {
+		delete(o.serving[app], pod.Name)
+	}
+	if now := len(o.serving[app]); !isFirst && now < before && now < o.replicas-1 {
+		o.broken = append(o.broken, fmt.Sprintf("%s: only %d of %s serve when pod %s goes", time.Now().Format(time.TimeOnly), now, app, pod.Name))
+	}
+}
+
+// look counts the nodes that leave: never may one begin to that is more than the budget allows.
+func (o *observer) look(ctx context.Context, l *lab.Lab, name string) {
+	var claims karpenterv1.NodeClaimList
+	var nodes corev1.NodeList
+	pool := client.MatchingLabels{karpenterv1.LabelNodePool: name}
+	if l.Client.List(ctx, &claims, pool) != nil || l.Client.List(ctx, &nodes, pool) != nil {
+		return
+	}
+	gone := map[string]bool{}
+	for _, c := range claims.Items {
+		gone[c.Status.ProviderID] = c.DeletionTimestamp != nil
+	}
+	total, out := 0, 0
+	for _, n := range nodes.Items {
+		if n.Labels[karpenterv1.LabelInitialized] != "true" {
+			continue
+		}
+		total++
+		isReady, isClosed := false, false
+		for _, c := range n.Status.Conditions {
+			isReady = isReady || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}
+		for _, taint := range n.Spec.Taints {
+			isClosed = isClosed || taint.Key == karpenterv1.TaintDisrupted
+		}
+		if !isReady || isClosed || gone[n.Spec.ProviderID] {
+			out++
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if allowed := int(math.Ceil(looseBudget * float64(total))); out > o.out && out > allowed {
+		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are leaving or not ready, %d may", time.Now().Format(time.TimeOnly), out, total, allowed))
+	}
+	o.out, o.most = out, max(o.most, out)
+}
+
+// isAtRest reports whether no node leaves and no pod waits.
+func (o *observer) isAtRest() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.out == 0 && len(o.begun) == 0
+}
+
+// judge fails the test for what was broken.
+func (o *observer) judge(t *testing.T) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range o.broken {
+		t.Error(b)
+	}
+	if o.longest > longestWait {
+		t.Errorf("a pod waited %s for its next node", o.longest)
+	}
+	if most := 2 * o.replicas * len(o.serving); o.moved > most {
+		t.Errorf("%d pods moved of %d", o.moved, most/2)
+	}
+}
