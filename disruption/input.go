@@ -93,6 +93,9 @@ const (
 	TooYoung Cause = "TooYoung"      // the pool's minimum lifetime has not passed
 	Held     Cause = "Held"          // a move of it came to nothing a short while ago
 	Worth    Cause = "WorthItsPrice" // its pods would not cost less elsewhere, or not enough less
+
+	MovedOften Cause = "MovedOften" // its pods were moved as often as the pool allows
+	Looping    Cause = "Loop"       // its pods leave nodes like it again and again
 )
 
 // Proposal is what to do, and what was considered and left.

@@ -1,0 +1,208 @@
+package disruption
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Trip is that pods of a workload were moved off a node. Pods are replaced when they move, so that the workload is what can be
+// recognised, and of the node what it was like.
+type Trip struct {
+	At       time.Time // to the second
+	Workload string    // "Deployment a/web"
+	Pods     int       // above 0
+	Shape    string    // what the node was like: pool, instance type, zone and way of paying, as Shape has it
+	Reason   Reason    // Underutilized or Drifted
+}
+
+// Trips are the moves of pods that are remembered, the oldest first. Nil is none.
+type Trips []Trip
+
+// For how long moves are remembered, how many of them at most, and how the pauses of loops grow: so long after the first, and twice as
+// long after each further round.
+const (
+	tripsLife  = 24 * time.Hour
+	tripsMost  = 20_000
+	tripsHour  = time.Hour
+	loopFirst  = time.Hour
+	loopMost   = 24 * time.Hour
+	loopRounds = 2 // of departures from nodes of one shape, for each pod, that are a loop; more for drift, which is asked for
+	driftLoop  = 3
+)
+
+// Shape is what a node is like, as far as replacing it by its like would change nothing.
+func Shape(pool, instanceType, zone, capacityType string) string {
+	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
+}
+
+// Add returns the trips with more of them, and without those that are too old at now, or too many. It may change t.
+func (t Trips) Add(now time.Time, more ...Trip) Trips {
+	t = append(t, more...)
+	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
+	old := now.Add(-tripsLife)
+	t = slices.DeleteFunc(t, func(trip Trip) bool { return !trip.At.After(old) })
+	return t[max(len(t)-tripsMost, 0):]
+}
+
+// Load is a node that may go, with the pods that would move.
+type Load struct {
+	Node, Pool string
+	Shape      string
+	Pods       map[string]int // by workload
+}
+
+// Traffic is what a judgement about trips rests on, beside the trips.
+type Traffic struct {
+	Reason Reason         // for which the nodes are to go
+	Loads  []Load         // the nodes
+	Pods   map[string]int // by workload: how many there are in the cluster
+	Limits map[string]int // by pool: Policy.MovesPerHour; 0 and none: DefaultMovesPerHour
+	// Together: all of the nodes are to go, in this order, so that each counts for those after it.
+	Together bool
+	Now      time.Time
+}
+
+// Stays returns which of the nodes must stay, in their order, because their pods were moved as often as their pool allows within
+// the last hour, or because they left nodes like this one again and again.
+func (t Trips) Stays(in Traffic) []Stay {
+	b := t.book(in)
+	var out []Stay
+	for _, load := range in.Loads {
+		stay := b.judge(in, load)
+		if stay.Cause != "" {
+			stay.Node = load.Node
+			out = append(out, stay)
+			continue
+		}
+		if in.Together {
+			for w, n := range load.Pods {
+				b.recent[w] = append(b.recent[w], Trip{At: in.Now, Pods: n})
+			}
+		}
+	}
+	return out
+}
+
+// ledger is the trips as judgements look at them.
+type ledger struct {
+	recent map[string][]Trip // by workload: of the last hour, the oldest first
+	left   map[[2]string]departures
+}
+
+// departures are what is known of the pods of a workload that left nodes of one shape.
+type departures struct {
+	pods        int
+	first, last time.Time
+}
+
+func (t Trips) book(in Traffic) ledger {
+	b := ledger{recent: map[string][]Trip{}, left: map[[2]string]departures{}}
+	for _, trip := range t {
+		if trip.At.After(in.Now.Add(-tripsHour)) {
+			b.recent[trip.Workload] = append(b.recent[trip.Workload], trip)
+		}
+		if trip.Reason != in.Reason || !trip.At.After(in.Now.Add(-tripsLife)) {
+			continue
+		}
+		key := [2]string{trip.Workload, trip.Shape}
+		d, ok := b.left[key]
+		if !ok {
+			d.first = trip.At
+		}
+		d.pods, d.last = d.pods+trip.Pods, trip.At
+		b.left[key] = d
+	}
+	return b
+}
+
+// judge returns why a node stays: of several reasons the one that lasts longest.
+func (b ledger) judge(in Traffic, load Load) Stay {
+	var out Stay
+	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
+		n := load.Pods[workload]
+		all := max(in.Pods[workload], n)
+		if workload == "" || n <= 0 {
+			continue // nobody makes such pods anew
+		}
+		for _, stay := range []Stay{b.often(in, load, workload, all), b.loops(in, load, workload, all)} {
+			if stay.Cause != "" && stay.Until.After(out.Until) {
+				out = stay
+			}
+		}
+	}
+	return out
+}
+
+// often judges the moves of the last hour.
+func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
+	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
+	moved, n := 0, load.Pods[workload]
+	for _, trip := range b.recent[workload] {
+		moved += trip.Pods
+	}
+	if moved+n <= limit*all {
+		return Stay{}
+	}
+	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: %d of its %d pods were moved within the last hour, and %d more would be above %d for each",
+		workload, moved, all, n, limit)}
+	left := moved
+	for _, trip := range b.recent[workload] {
+		if left -= trip.Pods; left+n <= limit*all {
+			out.Until = trip.At.Add(tripsHour)
+			break
+		}
+	}
+	return out
+}
+
+// loops judges the moves off nodes like this one. Each pod can leave them once without having come back.
+func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
+	d := b.left[[2]string{workload, load.Shape}]
+	rounds, least := d.pods/all, loopRounds
+	if in.Reason == Drifted {
+		least = driftLoop
+	}
+	if rounds < least {
+		return Stay{}
+	}
+	until := d.last.Add(min(loopMost, loopFirst<<min(rounds-least, 10)))
+	if !in.Now.Before(until) {
+		return Stay{}
+	}
+	return Stay{Cause: Looping, Until: until, Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and come back",
+		workload, all, load.Shape, d.pods, d.first.UTC().Format(time.RFC3339))}
+}
+
+// Encode writes the trips as text, a line each; DecodeTrips reads it.
+func (t Trips) Encode() string {
+	var b strings.Builder
+	for _, trip := range t {
+		fmt.Fprintf(&b, "%d\t%d\t%s\t%s\t%s\n", trip.At.Unix(), trip.Pods, trip.Reason, trip.Shape, trip.Workload)
+	}
+	return b.String()
+}
+
+// DecodeTrips reads what Encode wrote. Lines that cannot be read are left out, and counted.
+func DecodeTrips(text string) (t Trips, unread int) {
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 5 {
+			unread++
+			continue
+		}
+		at, err1 := strconv.ParseInt(fields[0], 10, 64)
+		pods, err2 := strconv.Atoi(fields[1])
+		if err1 != nil || err2 != nil || pods < 1 || fields[4] == "" {
+			unread++
+			continue
+		}
+		t = append(t, Trip{At: time.Unix(at, 0).UTC(), Pods: pods, Reason: Reason(fields[2]), Shape: fields[3], Workload: fields[4]})
+	}
+	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
+	return t, unread
+}

@@ -1,0 +1,155 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const web, shape = "Deployment a/web", "p/m5.large/us-east-1a/spot"
+
+// trips makes one trip of web for each word: minutes ago, "x" and how many pods.
+func trips(t *testing.T, reason Reason, words string) Trips {
+	t.Helper()
+	var out Trips
+	for word := range strings.FieldsSeq(words) {
+		var ago, pods int
+		if _, err := fmt.Sscanf(word, "%dx%d", &ago, &pods); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, Trip{At: now.Add(-time.Duration(ago) * time.Minute), Workload: web, Pods: pods, Shape: shape, Reason: reason})
+	}
+	return Trips(nil).Add(now, out...)
+}
+
+func TestTripsHoldNodes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trips     string // of what is underutilized
+		drifted   string // and of what has drifted
+		reason    Reason // Underutilized if empty
+		pods, all int    // on the node, in the cluster
+		limit     int
+		want      Cause
+		wantUntil time.Duration // from now
+	}{
+		"nothing was moved":                 {pods: 1, all: 1},
+		"once":                              {trips: "5x1", pods: 1, all: 1},
+		"twice within the hour":             {trips: "50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 55 * time.Minute},
+		"twice, of which one for drift":     {trips: "50x1", drifted: "5x1", pods: 1, all: 1, want: MovedOften, wantUntil: 10 * time.Minute},
+		"an hour ago is long ago":           {trips: "5x1", drifted: "60x1", pods: 1, all: 1},
+		"others of its kind were":           {trips: "5x10", pods: 2, all: 10},
+		"too many of them":                  {trips: "30x10 5x9", pods: 2, all: 10, want: MovedOften, wantUntil: 30 * time.Minute},
+		"as many as may be":                 {trips: "30x10 5x8", pods: 2, all: 10},
+		"a pool that allows less":           {trips: "5x1", pods: 1, all: 1, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
+		"a pool that allows more":           {drifted: "50x1 5x1", pods: 1, all: 1, limit: 3},
+		"again and again, over hours":       {trips: "300x1 150x1 30x1", pods: 1, all: 1, want: Looping, wantUntil: 90 * time.Minute},
+		"and after that pause":              {trips: "400x1 300x1 125x1", pods: 1, all: 1},
+		"once more":                         {trips: "600x1 400x1 300x1 125x1", pods: 1, all: 1, want: Looping, wantUntil: 115 * time.Minute},
+		"yesterday":                         {trips: "1440x1 5x1", pods: 1, all: 1},
+		"there are more pods than rounds":   {trips: "300x3 150x3", pods: 1, all: 4},
+		"drift twice a day is no loop":      {drifted: "600x1 90x1", reason: Drifted, pods: 1, all: 1},
+		"three times is":                    {drifted: "600x1 300x1 30x1", reason: Drifted, pods: 1, all: 1, want: Looping, wantUntil: 30 * time.Minute},
+		"what drifted is no saving":         {drifted: "600x1 300x1 90x1", pods: 1, all: 1},
+		"pods that are counted late":        {trips: "5x2", pods: 3, all: 0},
+		"more on the node than there are":   {trips: "50x2 5x2", pods: 2, all: 1, limit: 9, want: Looping, wantUntil: 55 * time.Minute},
+		"loops hold longer than the limits": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 7*time.Hour + 55*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := Traffic{
+				Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}},
+				Pods: map[string]int{web: c.all}, Limits: map[string]int{"p": c.limit}, Now: now,
+			}
+			if c.reason != "" {
+				in.Reason = c.reason
+			}
+			all := trips(t, Underutilized, c.trips).Add(now, trips(t, Drifted, c.drifted)...)
+			got := all.Stays(in)
+			switch {
+			case c.want == "" && len(got) == 0:
+			case len(got) != 1 || got[0].Cause != c.want || !got[0].Until.Equal(now.Add(c.wantUntil)) || !strings.Contains(got[0].Detail, web):
+				t.Errorf("it stays: %+v, want %q until %s", got, c.want, now.Add(c.wantUntil))
+			}
+			// When it is looked at again, nothing holds it for the same cause.
+			if c.want != "" && len(got) == 1 {
+				in.Now = got[0].Until
+				if again := all.Stays(in); len(again) > 0 {
+					t.Errorf("it was to stay until %s, and then stays: %+v", got[0].Until, again)
+				}
+			}
+		})
+	}
+}
+
+// TestTripsCountTogether: nodes that go at once count for each other, and one that cannot go is no reason for the next to stay.
+func TestTripsCountTogether(t *testing.T) {
+	t.Parallel()
+	in := Traffic{Reason: Underutilized, Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now}
+	for _, n := range []struct {
+		name string
+		pods int
+	}{{"a", 2}, {"b", 3}, {"c", 1}, {"d", 1}, {"e", 1}} {
+		in.Loads = append(in.Loads, Load{Node: n.name, Pool: "p", Shape: shape, Pods: map[string]int{web: n.pods}})
+	}
+	stay := func() string {
+		var names []string
+		for _, s := range (Trips(nil)).Stays(in) {
+			names = append(names, s.Node)
+		}
+		return strings.Join(names, " ")
+	}
+	if got := stay(); got != "" {
+		t.Errorf("one by one %q stay, want none", got)
+	}
+	in.Together = true
+	if got := stay(); got != "b e" {
+		t.Errorf("together %q stay, want b e", got)
+	}
+}
+
+// TestNothingOscillates plays a workload whose node is worth replacing at every moment, for a thousand minutes.
+func TestNothingOscillates(t *testing.T) {
+	t.Parallel()
+	var history Trips
+	var moved []time.Time
+	for minute := range 1000 {
+		at := now.Add(time.Duration(minute) * time.Minute)
+		in := Traffic{Reason: Underutilized, Pods: map[string]int{web: 1}, Now: at,
+			Loads: []Load{{Node: "n", Pool: "p", Shape: []string{shape, "p/c5.large/us-east-1b/spot"}[len(moved)%2], Pods: map[string]int{web: 1}}}}
+		if len(history.Stays(in)) > 0 {
+			continue
+		}
+		history = history.Add(at, Trip{At: at, Workload: web, Pods: 1, Shape: in.Loads[0].Shape, Reason: Underutilized})
+		moved = append(moved, at)
+	}
+	for i := 2; i < len(moved); i++ {
+		if moved[i].Sub(moved[i-2]) < time.Hour {
+			t.Errorf("three moves from %s to %s", moved[i-2], moved[i])
+		}
+	}
+	if len(moved) > 12 {
+		t.Errorf("%d moves in a thousand minutes: %v", len(moved), moved)
+	}
+}
+
+func TestTripsAreKept(t *testing.T) {
+	t.Parallel()
+	want := Trips(nil).Add(now, Trip{now.Add(-time.Hour), web, 3, shape, Drifted}, Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, shape, Underutilized})
+	got, unread := DecodeTrips(want.Encode())
+	if diff := cmp.Diff(want, got); diff != "" || unread != 0 {
+		t.Errorf("%d lines were not read; %s", unread, diff)
+	}
+	if got, unread := DecodeTrips(want.Encode() + "nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 3 {
+		t.Errorf("%d trips are read and %d lines not, want 2 and 3", len(got), unread)
+	}
+	many := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, shape, Drifted}}, tripsMost+5)
+	many[0].At = now.Add(-tripsLife)
+	if got := Trips(nil).Add(now, many...); len(got) != tripsMost {
+		t.Errorf("%d trips are kept, want %d", len(got), tripsMost)
+	}
+}
