@@ -79,7 +79,7 @@ func (b *builder) bound(pod *corev1.Pod) {
 	n, ok := b.byName[pod.Spec.NodeName]
 	switch {
 	case !ok: // its Node is gone, and soon it will be too
-	case !needsPlace(pod):
+	case !NeedsPlace(pod):
 		n.keep(b, pod)
 	default:
 		value := b.valueOf(pod)

@@ -206,7 +206,7 @@ func (s *state) fill(x *slot, b *builder, coming []mover) {
 	x.full, x.leaving, x.shared, x.isTimed, x.isDone = x.bare, nil, nil, false, false
 	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.carried()+len(coming)) // as many as there will be, and no more
 	for _, p := range h.pods {
-		if !needsPlace(p.object) {
+		if !NeedsPlace(p.object) {
 			x.full.keep(b, p.object)
 			continue
 		}
@@ -233,7 +233,7 @@ func (s *state) fill(x *slot, b *builder, coming []mover) {
 func (h *host) carried() int {
 	n := 0
 	for _, p := range h.pods {
-		if needsPlace(p.object) {
+		if NeedsPlace(p.object) {
 			n++
 		}
 	}

@@ -201,7 +201,7 @@ func Workload(pod *corev1.Pod) string {
 // (controller.kubernetes.io/pod-deletion-cost) and its priority make it more or less than 1, as they do in Karpenter. It is 0 for
 // a pod that needs no other place.
 func EvictionCost(pod *corev1.Pod) float64 {
-	if !needsPlace(pod) {
+	if !NeedsPlace(pod) {
 		return 0
 	}
 	cost := 1.0

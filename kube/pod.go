@@ -87,10 +87,10 @@ func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	return pod.Status.StartTime == nil || now.Before(pod.Status.StartTime.Add(span))
 }
 
-// needsPlace reports whether the bound pod would need another node if its own
+// NeedsPlace reports whether the bound pod would need another node if its own
 // went: it runs, and its like would not come by itself. A pod that is ending
 // makes room for its successor only if it must end first, as a StatefulSet's must.
-func needsPlace(pod *corev1.Pod) bool {
+func NeedsPlace(pod *corev1.Pod) bool {
 	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
 }

@@ -45,12 +45,13 @@ const (
 	aws       = "karpenter.k8s.aws"
 )
 
-// LeaseName, MeasuredName and PauseName are the objects that the controller keeps in its own namespace: config's default for
-// --leader-election-name, kube.MeasuredName, and kube.PauseName.
+// LeaseName, MeasuredName, PauseName and TripsName are the objects that the controller keeps in its own namespace: config's default for
+// --leader-election-name, kube.MeasuredName, kube.PauseName, and kube.TripsName.
 const (
 	LeaseName    = "karpenter-leader-election"
 	MeasuredName = "joiner-measured-capacity"
 	PauseName    = "joiner"
+	TripsName    = "joiner-moves"
 )
 
 // Rules returns all rules, by where they hold. The caller owns them.
@@ -108,6 +109,7 @@ func own() []Rule {
 		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Names: []string{LeaseName}, Verbs: []string{"get", "update"}, Why: "the same"},
 		{Where: Own, Resources: []string{"configmaps"}, Verbs: []string{"create"}, Why: "what nodes turned out to have, for the next start", Without: "what nodes turned out to have is forgotten at every start"},
 		{Where: Own, Resources: []string{"configmaps"}, Names: []string{MeasuredName}, Verbs: []string{"get", "update"}, Why: "the same", Without: "what nodes turned out to have is forgotten at every start"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{TripsName}, Verbs: []string{"get", "update"}, Why: "which workloads' pods were moved, for the next start", Without: "no node is replaced by choice: nobody can see which pods were moved lately"},
 		{Where: Own, Resources: []string{"configmaps"}, Names: []string{PauseName}, Verbs: []string{"get"}, Why: "whether somebody paused all NodePools", Without: "all NodePools stay paused: nobody can see whether they are"},
 		{Where: System, Resources: []string{"services"}, Names: []string{"kube-dns"}, Verbs: []string{"get"}, Why: "nodes are told the address of cluster DNS", Without: "nodes are not told the address of cluster DNS, and reckon it from the range of the Services"},
 		{Where: System, Resources: []string{"configmaps"}, Names: []string{"aws-auth"}, Verbs: []string{"get"}, Why: "which roles of nodes the cluster lets in, to say why one does not join", Without: "it cannot be said of a node that does not join whether aws-auth is why"},

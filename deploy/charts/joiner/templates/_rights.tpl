@@ -122,6 +122,11 @@
   resources: [configmaps]
   resourceNames: [joiner-measured-capacity]
   verbs: [get, update]
+# which workloads' pods were moved, for the next start
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [joiner-moves]
+  verbs: [get, update]
 # whether somebody paused all NodePools
 - apiGroups: [""]
   resources: [configmaps]
