@@ -82,6 +82,7 @@ func (m *Moves) commit(ctx context.Context, f *flight, now time.Time) error {
 	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.put(c, now) }); err != nil {
 		return err
 	}
+	m.Travel.Moved(now, mark.Reason, left, f.pods)
 	for i, c := range f.leaving {
 		f.leaving[i] = m.newest.of(c)
 	}

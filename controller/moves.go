@@ -38,6 +38,7 @@ type Moves struct {
 	Objects objectWriter
 	Pods    *PodWatch
 	Pauses  *Pauses
+	Travel  *Travel
 	Gate    *Gate // shared with Emptiness
 	Batch   *Batch
 	Tell    teller

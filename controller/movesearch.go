@@ -31,6 +31,7 @@ type scenery struct {
 	market  catalog.Market
 	objects kube.Objects
 	claims  map[string]*karpv1.NodeClaim // by name
+	pods    map[string][]*corev1.Pod     // by the name of their Node; made where it is asked for
 }
 
 // look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
@@ -40,6 +41,9 @@ func (m *Moves) look(ctx context.Context) error {
 		return nil
 	}
 	m.search.next = now.Add(searchEvery)
+	if err := m.Travel.Recall(ctx, now); err != nil {
+		return err
+	}
 	m.Gate.enter()
 	s, err := m.scenery(ctx, now)
 	if err == nil && s != nil {
@@ -120,6 +124,7 @@ func begunIn(in disruption.Input, flights []*flight, claims map[string]*karpv1.N
 // freshen begins to replace nodes that have drifted, as many as the budgets allow.
 func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	nodes, _ := disruption.Candidates(s.in, disruption.Drifted)
+	nodes = m.settled(s, disruption.Drifted, nodes, false)
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -130,6 +135,7 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	}
 	granted, _, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
 	m.tellRooms(rooms)
+	granted = m.settled(s, disruption.Drifted, granted, true)
 	if len(granted) == 0 {
 		return nil
 	}
@@ -140,6 +146,18 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 		}
 	}
 	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
+}
+
+// settled returns those of the nodes whose pods may be moved again. Together: all that are left will go.
+func (m *Moves) settled(s *scenery, reason disruption.Reason, nodes []string, together bool) []string {
+	if s.pods == nil {
+		s.pods = podsByNode(s.objects)
+	}
+	stay := map[string]bool{}
+	for _, one := range m.Travel.Stays(s.in, reason, nodes, travelScene{s.claims, s.pods}, together) {
+		stay[one.Node] = true
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] })
 }
 
 // oldestFirst sorts nodes by when they drifted.
@@ -163,6 +181,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 		return err
 	}
 	nodes, stays := disruption.Candidates(s.in, disruption.Underutilized)
+	nodes = m.settled(s, disruption.Underutilized, nodes, false)
 	mark := s.fingerprint(nodes)
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
 		return nil
@@ -191,6 +210,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 		return err
 	}
 	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+	nodes = m.settled(s, disruption.Underutilized, nodes, false)
 	may := map[string]bool{}
 	for _, n := range nodes {
 		may[n] = true
@@ -203,6 +223,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 	}
 	granted, _, rooms := disruption.Grant(s.in, disruption.Underutilized, wishes)
 	m.tellRooms(rooms)
+	granted = m.settled(s, disruption.Underutilized, granted, true)
 	if len(granted) == 0 {
 		return nil
 	}

@@ -258,7 +258,8 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Pauses: pauses, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
 		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Objects: writer,
-			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now},
+			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Market: market, Tell: r.events, Metrics: m, Log: log},
 		Shifts:  &ZonalShifts{Door: shift.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}

@@ -184,6 +184,9 @@ func wire(p parts) controller.Loops {
 			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Plan, Claims: writer, Ledger: ledger,
 			Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 			SpotToSpot: p.settings.SpotToSpot,
+			Travel: &controller.Travel{
+				Store: kube.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
+			},
 		},
 		Sweeper: &controller.Sweeper{
 			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Name: p.settings.ClusterName, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,

@@ -1,0 +1,151 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// tripStore outlives this process.
+type tripStore interface {
+	Read(ctx context.Context) (string, error)
+	Write(ctx context.Context, text string) error
+}
+
+// Travel remembers which workloads' pods were moved off which kind of node, and says which nodes stay because of it. Its methods
+// may be called at the same time; nil remembers nothing and keeps no node.
+type Travel struct {
+	Store tripStore
+	Log   *slog.Logger
+
+	mu      sync.Mutex
+	trips   disruption.Trips
+	read    bool // what a process before us knew
+	news    bool // something is not written
+	written time.Time
+	told    string // the trouble that was told last
+}
+
+// travelEvery is how often what is remembered is written, at most. A crash forgets what was moved within that time.
+const travelEvery = 10 * time.Second
+
+// Recall reads what a process before us knew, once, and then writes what is new. As long as it cannot be read, nothing by choice may
+// begin: the same pods might be moved again.
+func (t *Travel) Recall(ctx context.Context, now time.Time) error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.read {
+		text, err := t.Store.Read(ctx)
+		switch {
+		case errors.Is(err, kube.ErrTripsUnreadable):
+			t.Log.Warn("what is known of pods that were moved cannot be read, and is forgotten", "error", err.Error())
+		case err != nil:
+			return err
+		}
+		known, unread := disruption.DecodeTrips(text)
+		if unread > 0 {
+			t.Log.Warn("some of what is known of pods that were moved cannot be read", "lines", unread)
+		}
+		t.trips, t.read = t.trips.Add(now, known...), true
+	}
+	if !t.news || now.Sub(t.written) < travelEvery {
+		return nil
+	}
+	t.written = now
+	err := t.Store.Write(ctx, t.trips.Encode())
+	if err == nil {
+		t.news, t.told = false, ""
+		return nil
+	}
+	if text := err.Error(); text != t.told && ctx.Err() == nil {
+		t.told = text
+		_, hint := sortError(err)
+		t.Log.Warn("cannot write which pods were moved; a restart would forget it", "error", text, "hint", hint)
+	}
+	return nil
+}
+
+// Moved notes at now that the pods of the claims' Nodes leave them.
+func (t *Travel) Moved(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var trips []disruption.Trip
+	for _, c := range claims {
+		counts := workloadsOf(pods[c.Status.NodeName])
+		for _, workload := range slices.Sorted(maps.Keys(counts)) {
+			trips = append(trips, disruption.Trip{At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], Shape: shapeOf(c), Reason: reason})
+		}
+	}
+	t.news = t.news || len(trips) > 0
+	t.trips = t.trips.Add(now, trips...)
+}
+
+// Stays returns which of the nodes must stay, and why. Together: all of them would go, in this order.
+func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s travelScene, together bool) []disruption.Stay {
+	if t == nil || len(nodes) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	trips := slices.Clone(t.trips)
+	t.mu.Unlock()
+	traffic := disruption.Traffic{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
+	for pool, p := range in.Policies {
+		traffic.Limits[pool] = p.MovesPerHour
+	}
+	for _, list := range s.pods {
+		for workload, n := range workloadsOf(list) {
+			traffic.Pods[workload] += n
+		}
+	}
+	by := nodesByName(in.Snapshot)
+	for _, name := range nodes {
+		n := by[name]
+		if n == nil || s.claims[n.Claim] == nil {
+			continue
+		}
+		c := s.claims[n.Claim]
+		traffic.Loads = append(traffic.Loads, disruption.Load{Node: name, Pool: n.Pool, Shape: shapeOf(c), Pods: workloadsOf(s.pods[c.Status.NodeName])})
+	}
+	return trips.Stays(traffic)
+}
+
+// travelScene is what Stays looks at beside the snapshot.
+type travelScene struct {
+	claims map[string]*karpv1.NodeClaim // by name
+	pods   map[string][]*corev1.Pod     // by the name of their Node
+}
+
+// workloadsOf counts the pods that would move, by workload. Pods of nobody do not come again, and are left out.
+func workloadsOf(pods []*corev1.Pod) map[string]int {
+	out := map[string]int{}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil || !kube.NeedsPlace(pod) {
+			continue
+		}
+		if workload := kube.Workload(pod); workload != "" {
+			out[workload]++
+		}
+	}
+	return out
+}
+
+// shapeOf is what the claim's machine is like.
+func shapeOf(c *karpv1.NodeClaim) string {
+	return disruption.Shape(c.Labels[karpv1.LabelNodePool], c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone], c.Labels[karpv1.LabelCapacityType])
+}
