@@ -12,7 +12,7 @@ func stsActions() map[string]action {
 	return map[string]action{
 		"GetCallerIdentity":         op(getCallerIdentity),
 		"AssumeRole":                op(assumeRole),
-		"AssumeRoleWithWebIdentity": op(assumeRole),
+		"AssumeRoleWithWebIdentity": op(assumeRoleWithWebIdentity),
 	}
 }
 
@@ -50,30 +50,68 @@ type assumedRoleUser struct {
 	Arn           string
 }
 
-// assumeRole opens a session of a role. Neither its trust policy nor a web
-// identity token is looked at: the world says who may not, as a denial.
+// assumeRole opens a session of a role. Its trust policy is not looked at: the world says who may not, as a denial.
 func assumeRole(c *call, in *assumeRoleIn) (assumeRoleOut, error) {
+	account, role, life, err := in.read()
+	if err != nil {
+		return assumeRoleOut{}, err
+	}
+	s, err := c.world.Account(account).AssumeRole(c.now, role, in.RoleSessionName, life)
+	return opened(s), err
+}
+
+type webIdentityIn struct {
+	assumeRoleIn
+
+	WebIdentityToken string
+}
+
+type webIdentityOut struct {
+	assumeRoleOut
+
+	SubjectFromWebIdentityToken string
+	Audience                    string
+	Provider                    string
+}
+
+// assumeRoleWithWebIdentity opens a session of a role for a service account: who asks needs no keys, but a token.
+func assumeRoleWithWebIdentity(c *call, in *webIdentityIn) (webIdentityOut, error) {
+	if in.WebIdentityToken == "" {
+		return webIdentityOut{}, required("webIdentityToken")
+	}
+	account, role, life, err := in.read()
+	if err != nil {
+		return webIdentityOut{}, err
+	}
+	s, who, err := c.world.Account(account).AssumeRoleWithWebIdentity(c.now, role, in.RoleSessionName, in.WebIdentityToken, life)
+	if err != nil {
+		return webIdentityOut{}, err
+	}
+	return webIdentityOut{opened(s), who.Subject, who.Audience, who.Provider}, nil
+}
+
+// read returns account, name and life of the session that is asked for.
+func (in *assumeRoleIn) read() (account, role string, life time.Duration, err error) {
 	parts := strings.SplitN(in.RoleArn, ":", 6)
 	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {
-		return assumeRoleOut{}, &world.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}
+		return "", "", 0, &world.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}
 	}
 	if in.RoleSessionName == "" {
-		return assumeRoleOut{}, required("roleSessionName")
+		return "", "", 0, required("roleSessionName")
 	}
-	life := time.Hour
+	life = time.Hour
 	if in.DurationSeconds != 0 {
 		life = time.Duration(in.DurationSeconds) * time.Second
 	}
 	if life < 15*time.Minute || life > 12*time.Hour {
-		return assumeRoleOut{}, &world.Error{Code: "ValidationError", Message: "The requested DurationSeconds must be between 900 and 43200."}
+		return "", "", 0, &world.Error{Code: "ValidationError", Message: "The requested DurationSeconds must be between 900 and 43200."}
 	}
-	name := parts[5][strings.LastIndexByte(parts[5], '/')+1:]
-	s, err := c.world.Account(parts[4]).AssumeRole(c.now, name, in.RoleSessionName, life)
-	if err != nil {
-		return assumeRoleOut{}, err
-	}
+	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], life, nil
+}
+
+func opened(s world.Session) assumeRoleOut {
 	return assumeRoleOut{
 		Credentials:     credentials{AccessKeyId: s.AccessKey, SecretAccessKey: s.SecretKey, SessionToken: s.Token, Expiration: timeOf(s.Expires)},
 		AssumedRoleUser: assumedRoleUser{AssumedRoleId: s.Identity.UserID, Arn: s.Identity.ARN},
-	}, nil
+	}
 }

@@ -18,8 +18,9 @@ type Account struct {
 	regions    map[string]*Region
 	roles      map[string]*Role
 	profiles   map[string]*Profile
-	policies   map[string]*Policy // its own, by ARN
-	guardrails []Guardrail        // of its organization
+	policies   map[string]*Policy           // its own, by ARN
+	guardrails []Guardrail                  // of its organization
+	providers  map[string]*IdentityProvider // by issuer
 }
 
 // Region is one region of an account.

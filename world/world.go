@@ -6,6 +6,7 @@
 package world
 
 import (
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -35,6 +36,7 @@ type World struct {
 	mailed   bool
 	due      timetable
 	markets  map[string]*Market
+	issuers  map[string]map[string]*rsa.PublicKey // keys by id, by issuer
 }
 
 // Timing is how long things take.
