@@ -17,6 +17,8 @@ func CredentialsProblem(err error) string {
 	switch {
 	case strings.Contains(text, "no EC2 IMDS role found"): // the last place where the SDK looks
 		return "there are none in the environment, the AWS configuration or the instance"
+	case errors.As(err, &call) && call.Operation() == "AssumeRoleWithWebIdentity":
+		return webIdentityProblem(call)
 	case errors.As(err, &call):
 		return fault.Sort(call.Operation(), call).Error()
 	}

@@ -97,7 +97,8 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 
 // configure finds region and credentials.
 func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
-	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(said(log))}
+	giver := &tokenGiver{}
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(said(log)), giver.option()}
 	if settings.Region != "" {
 		options = append(options, awsconfig.WithRegion(settings.Region))
 	}
@@ -114,9 +115,9 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 		}
 		cfg.Region = out.Region
 	}
+	giver.use(cfg)
 	if _, err := cfg.Credentials.Retrieve(once); err != nil {
-		return cfg, fmt.Errorf("find AWS credentials: %s; give the controller's service account a role (EKS Pod Identity or IRSA), or set AWS_PROFILE, "+
-			"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", cli.CredentialsProblem(err))
+		return cfg, fmt.Errorf("find AWS credentials: %s%s", cli.CredentialsProblem(err), credentialsAdvice())
 	}
 	cfg.AppID = "joiner"
 	a.plain = cfg
