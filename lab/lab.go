@@ -242,7 +242,10 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if err := l.auth.watch(l.ctx, l.Kube); err != nil {
 		return err
 	}
-	return l.registerCluster(issuer)
+	if err := l.registerCluster(issuer); err != nil {
+		return err
+	}
+	return l.publishKeys(ctx, issuer)
 }
 
 // serviceCIDR is where the addresses of Services come from.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -14,9 +15,7 @@ import (
 	"strings"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/joiner-sh/joiner/lab/cell"
@@ -36,8 +35,8 @@ type PodRun struct {
 	User int    // the user id, which the image has no account for
 	Path string // the program, in place of the one in the image
 
-	// Role names the role whose keys the pod has in its environment, as from a Secret, and with them the region; empty: none. (The SDK
-	// takes the keys of IRSA from nowhere but the STS of the Internet's names, whatever AWS_ENDPOINT_URL says.)
+	// Role names the role whose keys the pod has in its environment, as from a Secret, and with them the region; empty: none. A pod whose
+	// service account is annotated with a role has that one's by its token.
 	Role string
 	// Env is added to what the pod says.
 	Env []string
@@ -72,6 +71,11 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokens, identity, err := l.injected(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, tokens)
 	root := filepath.Join(folder, "root")
 	if err := writeTree(root, files); err != nil {
 		return nil, fmt.Errorf("make the root of pod %s: %w", r.Name, err)
@@ -83,6 +87,7 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	env = append(env, identity...)
 	spec := cell.Spec{
 		Root: root, Program: "/joiner", Args: p.container.Args, Env: env, User: r.User, Host: r.Name,
 		Doors:   map[string]string{apiServerAddress + ":443": filepath.Join(folder, "api"), awsAddress + ":80": filepath.Join(folder, "aws")},
@@ -112,15 +117,13 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 
 // podFiles are the files of a container, by path: of the image, of the kubelet, of its service account.
 func (l *Lab) podFiles(ctx context.Context, r PodRun) (map[string]string, error) {
-	life := int64(24 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
-	token, err := l.Kube.CoreV1().ServiceAccounts(r.Pod.Namespace).CreateToken(ctx, r.Pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	token, err := l.serviceToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, "")
 	if err != nil {
-		return nil, fmt.Errorf("ask for a token of service account %s/%s: %w", r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, err)
+		return nil, err
 	}
 	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
 	return map[string]string{
-		account + "token": token.Status.Token, account + "ca.crt": string(l.plane.CA), account + "namespace": r.Pod.Namespace,
+		account + "token": token, account + "ca.crt": string(l.plane.CA), account + "namespace": r.Pod.Namespace,
 		"etc/resolv.conf": "nameserver " + l.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
 	}, nil
 }

@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/world"
+)
+
+// Names of IAM roles for service accounts (IRSA): what users annotate, and what EKS's webhook then gives a pod.
+// https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html
+const (
+	roleAnnotation     = "eks.amazonaws.com/role-arn"
+	audienceAnnotation = "eks.amazonaws.com/audience"
+	stsAudience        = "sts.amazonaws.com"
+	tokenFolder        = "var/run/secrets/eks.amazonaws.com/serviceaccount/"
+)
+
+// Issuer is that of the cluster's service account tokens.
+func (l *Lab) Issuer() (string, error) {
+	var issuer string
+	var err error
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		var c *world.Cluster
+		if c, err = w.Region(l.Account, l.Region).Cluster(l.Cluster); err == nil {
+			issuer = c.Issuer
+		}
+	})
+	return issuer, err
+}
+
+// publishKeys has the cluster's issuer show the keys of the API server, as EKS does.
+func (l *Lab) publishKeys(ctx context.Context, issuer string) error {
+	keys, err := l.Kube.CoreV1().RESTClient().Get().AbsPath("/openid/v1/jwks").SetHeader("Accept", "application/jwk-set+json").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("read the keys of service account tokens: %w", err)
+	}
+	l.Emulator.Do(func(w *world.World, _ time.Time) { err = w.Publish(issuer, keys) })
+	return err
+}
+
+// TrustServiceAccount lets a service account of the cluster assume a role, and nobody else: the account gets an OIDC identity provider for the
+// cluster, if it has none, and the role a trust policy as AWS's documentation writes it.
+func (l *Lab) TrustServiceAccount(role, namespace, account string) error {
+	issuer, err := l.Issuer()
+	if err != nil {
+		return err
+	}
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		owner := w.Account(l.Account)
+		known := func(p world.IdentityProvider) bool { return p.Issuer == issuer }
+		if !slices.ContainsFunc(owner.IdentityProviders(), known) {
+			if _, err = owner.CreateIdentityProvider(issuer, stsAudience); err != nil {
+				return
+			}
+		}
+		provider := owner.IdentityProviders()[slices.IndexFunc(owner.IdentityProviders(), known)]
+		host := issuer[len("https://"):]
+		err = owner.UpdateTrust(role, fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":%q},
+			"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"%s:sub":%q,"%s:aud":%q}}}]}`,
+			provider.ARN, host, user(namespace, account), host, stsAudience))
+	})
+	if err != nil {
+		return fmt.Errorf("let service account %s/%s assume role %s: %w", namespace, account, role, err)
+	}
+	return nil
+}
+
+// WebIdentity is the environment of a program that has a role by the token of a service account alone, as NAME=value. The audience is
+// sts.amazonaws.com when it is empty.
+func (l *Lab) WebIdentity(ctx context.Context, namespace, account, roleARN, audience string) ([]string, error) {
+	if audience == "" {
+		audience = stsAudience
+	}
+	token, err := l.serviceToken(ctx, namespace, account, audience)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(l.Home, namespace+"-"+account+".token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		return nil, fmt.Errorf("write the token of service account %s/%s: %w", namespace, account, err)
+	}
+	return append([]string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN="}, l.webIdentity(roleARN, file)...), nil
+}
+
+// webIdentity is what EKS's webhook adds to the environment of a pod.
+func (l *Lab) webIdentity(roleARN, file string) []string {
+	return []string{
+		"AWS_STS_REGIONAL_ENDPOINTS=regional", "AWS_DEFAULT_REGION=" + l.Region, "AWS_REGION=" + l.Region,
+		"AWS_ROLE_ARN=" + roleARN, "AWS_WEB_IDENTITY_TOKEN_FILE=" + file,
+	}
+}
+
+// injected is what EKS's webhook gives a pod whose service account is annotated with a role: files by path, and variables. Nothing, for one that is
+// not.
+func (l *Lab) injected(ctx context.Context, namespace, account string) (files map[string]string, env []string, err error) {
+	found, err := l.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read service account %s/%s: %w", namespace, account, err)
+	}
+	role := found.Annotations[roleAnnotation]
+	if role == "" {
+		return nil, nil, nil
+	}
+	audience := found.Annotations[audienceAnnotation]
+	if audience == "" {
+		audience = stsAudience
+	}
+	token, err := l.serviceToken(ctx, namespace, account, audience)
+	if err != nil {
+		return nil, nil, err
+	}
+	return map[string]string{tokenFolder + "token": token}, l.webIdentity(role, "/"+tokenFolder+"token"), nil
+}
+
+// serviceToken asks the API server for a token of a service account; an empty audience is the API server itself.
+func (l *Lab) serviceToken(ctx context.Context, namespace, account, audience string) (string, error) {
+	life := int64(24 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
+	}
+	token, err := l.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", namespace, account, err)
+	}
+	return token.Status.Token, nil
+}

@@ -1,0 +1,124 @@
+package lab_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// TestIRSA runs the controller with nothing but the token of its service account, as on Fargate, where there is no Pod Identity: AWS asks for
+// the issuer's signature, the audience and the role's trust policy. A pod gets its node. Where one of the three is wrong, the
+// controller does not start, and says in one line what to change, and where.
+func TestIRSA(t *testing.T) {
+	l := beside(t, lab.Options{})
+	const system, account = metav1.NamespaceSystem, lab.ControllerAccount
+	host := issuerOf(t, l)
+	identity := func(account, role, audience string) []string {
+		env, err := l.WebIdentity(t.Context(), system, account, l.RoleARN(role), audience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return env
+	}
+	unidentified(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
+		"make one: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
+	if err := l.TrustServiceAccount(lab.ControllerRole, system, "somebody-else"); err != nil {
+		t.Fatal(err)
+	}
+	unidentified(t, l, identity(account, lab.ControllerRole, ""), "AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity",
+		host+":sub is system:serviceaccount:kube-system:"+account+" and "+host+":aud is sts.amazonaws.com")
+	if err := l.TrustServiceAccount(lab.ControllerRole, system, account); err != nil {
+		t.Fatal(err)
+	}
+	unidentified(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience", "the token is meant for vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
+	unidentified(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.RoleARN("KarpenterControler"))
+
+	c := restart(t, l, identity(account, lab.ControllerRole, "")...)
+	name := nameOf(t)
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
+		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
+	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	if err := c.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// issuerOf is the cluster's issuer, as IAM writes it.
+func issuerOf(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	issuer, err := l.Issuer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(issuer, "https://")
+}
+
+// unidentified starts a controller that cannot get credentials, and checks that its last words are one line that says so.
+func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) {
+	t.Helper()
+	c, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
+	if err == nil {
+		c.Kill()
+		t.Errorf("a controller runs that should have said %q", wants)
+		return
+	}
+	last := ""
+	for line := range strings.Lines(err.Error()) {
+		if _, says, ok := strings.Cut(line, "joiner: find AWS credentials: "); ok {
+			last = says
+		}
+	}
+	for _, want := range wants {
+		if !strings.Contains(last, want) {
+			t.Errorf("it ends with\n%v\nwhich has no line about credentials with %q", err, want)
+		}
+	}
+}
+
+// TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the kubelet would, in a cell:
+// without names, instance metadata or Pod Identity, and without keys in their environment. They start, and a pod gets its node.
+func TestSealedIRSA(t *testing.T) {
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	l := beside(t, lab.Options{Bare: true})
+	if err := l.PodPossible(); err != nil {
+		t.Skipf("pods cannot be run as processes here: %v", err)
+	}
+	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
+	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
+	in.systemNodes()
+	in.makeNamespace()
+	if err := l.TrustServiceAccount(lab.ControllerRole, chartHome, "joiner"); err != nil {
+		t.Fatal(err)
+	}
+	in.run("install", "joiner", chartFolder(t), "-n", chartHome, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
+		"--set", `serviceAccount.annotations.eks\.amazonaws\.com/role-arn=`+l.RoleARN(lab.ControllerRole))
+	s := &sealed{installation: in, silence: &silence{to: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
+	s.template = in.podTemplate()
+	p := s.runPod("joiner-a", "")
+	if err := p.WaitReady(t.Context()); err != nil {
+		t.Fatalf("%v\nit called %q, of which nobody is there", err, s.strangers(p))
+	}
+	name := namespaced(t, l)
+	apply(t, l, onePerNode(l, name, 1)...)
+	allRun(t, l, name, 1, time.Minute)
+	if strange := s.strangers(p); len(strange) > 0 {
+		t.Errorf("it called what is not there: %v", strange)
+	}
+	if l.Emulator.Calls()["sts:AssumeRoleWithWebIdentity"] == 0 {
+		t.Error("nobody asked STS for credentials")
+	}
+	noRefusals(t, l, chartHome, "joiner")
+}
