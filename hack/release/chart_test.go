@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,5 +66,34 @@ func TestChartWithoutVersion(t *testing.T) {
 	t.Parallel()
 	if _, err := released([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
 		t.Error("a chart without a version is made")
+	}
+}
+
+// TestChartFromRegistry: where the guide has people install the chart from is where the release workflow pushes it, and what it has them verify
+// is attested there.
+func TestChartFromRegistry(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/installation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flow, err := os.ReadFile("../../.github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	charts := regexp.MustCompile(`(?m)^ +CHARTS: (oci://\S+?)/?\$\{\{ github\.repository_owner \}\}(\S*)$`).FindSubmatch(flow)
+	if charts == nil {
+		t.Fatal("the workflow does not say where it pushes the chart")
+	}
+	address := string(charts[1]) + "/joiner-sh" + string(charts[2]) + "/joiner"
+	for _, want := range []string{"--install joiner " + address + " --version VERSION", "helm show values " + address, "oci://ghcr.io/joiner-sh/joiner:vVERSION --repo joiner-sh/joiner"} {
+		if !strings.Contains(string(guide), want) {
+			t.Errorf("the guide lacks %q", want)
+		}
+	}
+	for _, want := range []string{"subject-name: ghcr.io/${{ github.repository }}", "dist/*.tgz", "push-to-registry: true"} {
+		if !strings.Contains(string(flow), want) {
+			t.Errorf("the workflow lacks %q, and the guide says that it can be verified", want)
+		}
 	}
 }
