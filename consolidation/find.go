@@ -2,7 +2,6 @@ package consolidation
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -34,7 +33,12 @@ func Find(in Input) Result {
 	fresh := s.try(all)
 	out.Target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
 	order, wasteful := s.order(fresh.plan)
-	best := s.search(fresh, order, wasteful)
+	best := trial{gone: make([]bool, len(s.candidates))}
+	may := s.within(order)
+	if len(may) == len(order) {
+		best = fresh
+	}
+	best = s.search(best, may, min(wasteful, len(may)))
 	if best.score < leastGain {
 		best = s.sift(order, best)
 	}
@@ -107,18 +111,31 @@ func (s *scene) first(order []int, n int) []bool {
 	return gone
 }
 
+// within returns those of the order that may go together: the first of each pool, as many as it has room for.
+func (s *scene) within(order []int) []int {
+	taken := map[string]int{}
+	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
+		pool := s.candidates[c].node.Pool
+		room, bound := s.in.Rooms[pool]
+		taken[pool]++
+		return bound && taken[pool] > room
+	})
+}
+
 // search tries beginnings of the order of different lengths, and returns the best trial.
-func (s *scene) search(fresh trial, order []int, wasteful int) trial {
-	best, at := fresh, len(order)
+func (s *scene) search(best trial, order []int, wasteful int) trial {
+	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
-		if n < 1 || n >= len(order) {
+		if n < 1 || n > len(order) || n == len(s.candidates) || tried[n] {
 			return
 		}
+		tried[n] = true
 		if t := s.try(s.first(order, n)); t.score > best.score {
 			best, at = t, n
 		}
 	}
 	n := wasteful
+	try(len(order))
 	for range steps {
 		try(n)
 		n /= 2
@@ -134,15 +151,15 @@ func (s *scene) search(fresh trial, order []int, wasteful int) trial {
 }
 
 // sift tries the nodes in groups, halves those that save too little for what they move, and returns what was found
-// in all of them together.
+// in all of them together, as far as there is room for it.
 func (s *scene) sift(order []int, best trial) trial {
-	found := map[string]bool{}
+	var found []int
 	var look func(group []int)
 	look = func(group []int) {
 		t := s.try(s.first(group, len(group)))
 		for i := range t.moves {
 			for _, name := range t.moves[i].Nodes {
-				found[name] = true
+				found = append(found, s.byNode[name])
 			}
 		}
 		if len(t.moves) == 0 && t.most > 0 && len(group) > 1 {
@@ -151,16 +168,15 @@ func (s *scene) sift(order []int, best trial) trial {
 		}
 	}
 	for group := range slices.Chunk(order, groupSize) {
-		look(group)
+		if group = s.within(group); len(group) > 0 {
+			look(group)
+		}
 	}
+	found = s.within(found)
 	if len(found) == 0 {
 		return best
 	}
-	gone := make([]bool, len(s.candidates))
-	for name := range maps.Keys(found) {
-		gone[s.byNode[name]] = true
-	}
-	if t := s.try(gone); t.score > best.score {
+	if t := s.try(s.first(found, len(found))); t.score > best.score {
 		return t
 	}
 	return best

@@ -15,6 +15,9 @@ type Input struct {
 	// Rules are what pools ask of a move, by the pool's name; the zero value where there is none. A move of nodes of several
 	// pools must meet the rules of each.
 	Rules map[string]Rule
+	// Rooms are how many nodes of a pool may go now, by the pool's name: as many as its budgets leave. Of a pool that is not
+	// there all may. A move never takes more, so that there is always one that can be begun.
+	Rooms map[string]int
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
 }

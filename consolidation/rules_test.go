@@ -150,3 +150,26 @@ func TestEndsNearTheBound(t *testing.T) {
 		in = done(t, in, out.Moves, round)
 	}
 }
+
+// TestRooms: no more nodes of a pool go than it has room for, and those that there is room for do go.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	market := shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
+	var halves []row
+	for range 12 {
+		halves = append(halves, row{4, catalog.OnDemand, 4 * cent, []int64{1500}})
+	}
+	for room, want := range map[int]int{0: 0, 1: 1, 4: 4, 6: 6, 9: 6, 12: 6} {
+		in := rows(market, halves...)
+		in.Rooms = map[string]int{"general": room, "another": 0}
+		out := consolidation.Find(in)
+		gone := 0
+		for _, m := range out.Moves {
+			gone += len(m.Nodes)
+		}
+		if gone != want {
+			t.Errorf("%d nodes go where there is room for %d, want %d", gone, room, want)
+		}
+	}
+}
