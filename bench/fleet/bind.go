@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// schedule binds the pods that wait, as far as there is room.
+func (f *Fleet) schedule() {
+	f.pending = slices.DeleteFunc(f.pending, func(p *Pod) bool {
+		m := f.best(p)
+		if m == nil {
+			return false
+		}
+		f.bindTo(p, m)
+		return true
+	})
+}
+
+// best is the node that kube-scheduler would choose: of those that hold the pod the one with most room left, evenly; of equals
+// the first.
+func (f *Fleet) best(p *Pod) *Machine {
+	var out *Machine
+	most := -1.0
+	for _, m := range f.ready {
+		if m.Closed || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
+			continue
+		}
+		if s := score(p, m); s > most+1e-9 {
+			out, most = m, s
+		}
+	}
+	return out
+}
+
+// score is what NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation add up to, between 0 and 2.
+func score(p *Pod, m *Machine) float64 {
+	all := m.Type.Allocatable
+	cpu := float64(m.free.CPU-p.ask.CPU) / float64(all.CPU)
+	memory := float64(m.free.Memory-p.ask.Memory) / float64(all.Memory)
+	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
+}
+
+func selects(selector map[string]string, m *Machine) bool {
+	for key, value := range selector {
+		if m.label(key) != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) label(key string) string {
+	if value, ok := m.Type.Labels[key]; ok {
+		return value
+	}
+	return m.Offering.Labels()[key]
+}
+
+func (f *Fleet) bindTo(p *Pod, m *Machine) {
+	object := p.Object.DeepCopy()
+	object.Spec.NodeName = m.Name
+	object.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: f.now},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+	}
+	p.Object, p.on = object, m
+	f.changes++
+	m.pods[object.Name] = p
+	m.free = m.free.Sub(p.ask)
+	if f.Watch != nil {
+		f.Watch.Pod(p)
+	}
+}

@@ -1,0 +1,290 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// How long things take.
+const (
+	Launching = 2 * time.Second  // from a launch until EC2 has an instance
+	Joining   = 45 * time.Second // from a launch until its node is fit for pods
+	Draining  = 30 * time.Second // from a node's end until it is not paid for any more
+)
+
+// Fleet is the cluster.
+type Fleet struct {
+	Pools  []*karpv1.NodePool
+	Market catalog.Market
+	Watch  Watcher // may be nil
+
+	now      time.Time
+	events   []event // the next one first
+	machines map[string]*Machine
+	ready    []*Machine // sorted by name
+	pods     map[string]*Pod
+	pending  []*Pod // in the order in which they came
+	names    int
+
+	bill    []Step
+	moved   int
+	changes int
+}
+
+// Watcher hears of what has changed.
+type Watcher interface {
+	Machine(m *Machine) // it is there, or has come further
+	Gone(m *Machine)
+	Pod(p *Pod) // it is there, or was bound
+	PodGone(p *Pod)
+	Settled() // after everything that happened at one time
+}
+
+// Phase is how far a machine has come.
+type Phase int
+
+// The phases.
+const (
+	Wanted Phase = iota // nothing was bought yet
+	Bought              // there is an instance
+	Ready               // it is fit for pods
+	Going               // it was given up, and is still paid for
+)
+
+// Machine is a node, from its claim to its end.
+type Machine struct {
+	Name     string // of the claim and of the node
+	Pool     string
+	Class    string
+	Type     catalog.Type
+	Offering catalog.Offering
+	Phase    Phase
+	Closed   bool // to new pods
+	Created  time.Time
+	For      []string // the pods that it was launched for, as "namespace/name"
+
+	pods map[string]*Pod
+	free capacity.Amounts
+	node *corev1.Node      // as it was last asked for
+	own  *karpv1.NodeClaim // as it was last asked for
+}
+
+// Pods is how many pods it has.
+func (m *Machine) Pods() int { return len(m.pods) }
+
+// Provider is its name in EC2.
+func (m *Machine) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
+
+// Pod is a pod, with what it asks for read once.
+type Pod struct {
+	Object *corev1.Pod // never altered; another one when it is bound
+	base   string      // its name without the number of moves
+	ask    capacity.Amounts
+	on     *Machine // nil while it waits
+}
+
+// Step is the price of all machines from then on.
+type Step struct {
+	From  time.Duration // since the start
+	Price catalog.Price // per hour
+}
+
+// Start is when every fleet begins.
+var Start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// New returns a cluster without nodes.
+func New(pools []*karpv1.NodePool, market catalog.Market) *Fleet {
+	return &Fleet{Pools: pools, Market: market, now: Start, machines: map[string]*Machine{}, pods: map[string]*Pod{}}
+}
+
+// Now is the time in the cluster.
+func (f *Fleet) Now() time.Time { return f.now }
+
+// Since is how long it has run.
+func (f *Fleet) Since() time.Duration { return f.now.Sub(Start) }
+
+// Moved is how many pods were evicted.
+func (f *Fleet) Moved() int { return f.moved }
+
+// Changes counts what has changed so far: as long as it is the same, so is the cluster.
+func (f *Fleet) Changes() int { return f.changes }
+
+// Bill is what the machines cost, from when to when.
+func (f *Fleet) Bill() []Step { return f.bill }
+
+// Machines are all that there are, sorted by name.
+func (f *Fleet) Machines() []*Machine {
+	return slices.SortedFunc(maps.Values(f.machines), func(a, b *Machine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Machine returns the machine of the name, nil if it is not there.
+func (f *Fleet) Machine(name string) *Machine { return f.machines[name] }
+
+// Waiting is how many pods are without a node.
+func (f *Fleet) Waiting() int { return len(f.pending) }
+
+// Order is what to launch.
+type Order struct {
+	Name        string // of the machine; empty: one is made
+	Pool, Class string
+	Type        catalog.Type
+	Offering    catalog.Offering
+	For         []string // the pods that it is for
+}
+
+// Launch buys a machine, and returns its name.
+func (f *Fleet) Launch(o Order) *Machine {
+	m := f.make(o)
+	f.tell(m)
+	f.after(Launching, func() {
+		m.Phase = Bought
+		f.tell(m)
+		f.charge()
+	})
+	f.after(Joining, func() { f.join(m) })
+	return m
+}
+
+// Place adds a machine that has been ready for long, with its pods on it.
+func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Machine {
+	m := f.make(o)
+	m.Created = f.now.AddDate(0, 0, -1)
+	f.join(m)
+	for _, object := range pods {
+		p := &Pod{Object: object, base: object.Name, ask: kube.Requests(object)}
+		f.pods[object.Name] = p
+		f.bindTo(p, m)
+	}
+	return m
+}
+
+func (f *Fleet) make(o Order) *Machine {
+	f.names++
+	if o.Name == "" {
+		o.Name = fmt.Sprintf("%s-%05d", o.Pool, f.names)
+	}
+	m := &Machine{
+		Name: o.Name, Pool: o.Pool, Class: o.Class, Type: o.Type, Offering: o.Offering,
+		Created: f.now, For: o.For, pods: map[string]*Pod{}, free: o.Type.Allocatable,
+	}
+	f.machines[m.Name] = m
+	return m
+}
+
+func (f *Fleet) join(m *Machine) {
+	m.Phase = Ready
+	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(m *Machine, name string) int { return cmp.Compare(m.Name, name) })
+	f.ready = slices.Insert(f.ready, at, m)
+	f.tell(m)
+	f.charge()
+	f.schedule()
+}
+
+// Close keeps new pods off the machine, or lets them on again.
+func (f *Fleet) Close(name string, closed bool) {
+	if m := f.machines[name]; m != nil && m.Closed != closed {
+		m.Closed = closed
+		f.tell(m)
+		f.schedule()
+	}
+}
+
+// Remove gives machines up. Their pods are evicted, and their successors are bound where there is room.
+func (f *Fleet) Remove(names ...string) {
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		m := f.machines[name]
+		if m == nil || m.Phase == Going {
+			continue
+		}
+		m.Phase, m.Closed = Going, true
+		f.ready = slices.DeleteFunc(f.ready, func(r *Machine) bool { return r == m })
+		f.tell(m)
+		for _, id := range slices.Sorted(maps.Keys(m.pods)) {
+			f.evict(m.pods[id])
+		}
+		f.after(Draining, func() {
+			delete(f.machines, name)
+			f.changes++
+			if f.Watch != nil {
+				f.Watch.Gone(m)
+			}
+			f.charge()
+		})
+	}
+	f.schedule()
+}
+
+// evict replaces the pod by one that waits.
+func (f *Fleet) evict(p *Pod) {
+	f.moved++
+	f.drop(p)
+	object := p.Object.DeepCopy()
+	f.names++
+	object.Name = fmt.Sprintf("%s.%d", p.base, f.names)
+	object.UID = "uid-" + p.Object.UID[4:] + "."
+	f.add(object, p.base)
+}
+
+// Add lets a pod come. It is bound at once if there is room.
+func (f *Fleet) Add(object *corev1.Pod) {
+	f.add(object.DeepCopy(), object.Name)
+	f.schedule()
+}
+
+func (f *Fleet) add(object *corev1.Pod, base string) {
+	object.Spec.NodeName = ""
+	object.CreationTimestamp.Time = f.now
+	object.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	}}}
+	p := &Pod{Object: object, base: base, ask: kube.Requests(object)}
+	f.pods[object.Name] = p
+	f.pending = append(f.pending, p)
+	f.changes++
+	if f.Watch != nil {
+		f.Watch.Pod(p)
+	}
+}
+
+// Delete takes away the pod of that first name, wherever it has been moved to.
+func (f *Fleet) Delete(base string) {
+	for _, p := range f.pods {
+		if p.base == base {
+			f.drop(p)
+			f.pending = slices.DeleteFunc(f.pending, func(w *Pod) bool { return w == p })
+			f.schedule()
+			return
+		}
+	}
+}
+
+func (f *Fleet) drop(p *Pod) {
+	delete(f.pods, p.Object.Name)
+	f.changes++
+	if p.on != nil {
+		delete(p.on.pods, p.Object.Name)
+		p.on.free = p.on.free.Add(p.ask)
+	}
+	if f.Watch != nil {
+		f.Watch.PodGone(p)
+	}
+	p.on = nil
+}
+
+func (f *Fleet) tell(m *Machine) {
+	m.node, m.own = nil, nil
+	f.changes++
+	if f.Watch != nil {
+		f.Watch.Machine(m)
+	}
+}

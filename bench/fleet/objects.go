@@ -1,0 +1,111 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// Objects is the cluster as our controller sees it. The objects are never altered; they are others when they change.
+func (f *Fleet) Objects() kube.Objects {
+	o := kube.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
+	for _, m := range f.machines {
+		if m.own == nil {
+			m.own = m.claim()
+		}
+		o.Claims = append(o.Claims, m.own)
+		if n := m.Node(); n != nil {
+			o.Nodes = append(o.Nodes, n)
+		}
+	}
+	for _, p := range f.pods {
+		o.Pods = append(o.Pods, p.Object)
+	}
+	return o
+}
+
+// View is how it is looked at.
+func (f *Fleet) View() kube.View { return kube.View{Now: f.now, Market: f.Market} }
+
+// PodsOn are the pods of the machine, sorted by name.
+func (m *Machine) PodsOn() []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, len(m.pods))
+	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
+		out = append(out, m.pods[name].Object)
+	}
+	return out
+}
+
+// Labels are those of its node.
+func (m *Machine) Labels() map[string]string {
+	labels := map[string]string{
+		corev1.LabelHostname: m.Name, karpv1.LabelNodePool: m.Pool, awsv1.LabelNodeClass: m.Class,
+		karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true",
+	}
+	maps.Copy(labels, m.Type.Labels)
+	maps.Copy(labels, m.Offering.Labels())
+	return labels
+}
+
+// Node is the machine's Node, nil until it is ready. It is not to be altered.
+func (m *Machine) Node() *corev1.Node {
+	if m.Phase < Ready || m.node != nil {
+		return m.node
+	}
+	m.node = &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, UID: types.UID("uid-" + m.Name), Labels: m.Labels(), CreationTimestamp: metav1.NewTime(m.Created.Add(Joining)),
+		},
+		Spec: corev1.NodeSpec{ProviderID: m.Provider()},
+		Status: corev1.NodeStatus{
+			Capacity: kube.Quantities(m.Type.Capacity), Allocatable: kube.Quantities(m.Type.Allocatable),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	if m.Closed {
+		m.node.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	return m.node
+}
+
+// claim is the machine's NodeClaim.
+func (m *Machine) claim() *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, UID: types.UID("uid-claim-" + m.Name), CreationTimestamp: metav1.NewTime(m.Created), Labels: m.Labels(),
+		},
+	}
+	if len(m.For) > 0 {
+		c.Annotations = map[string]string{kube.AnnotationPods: strings.Join(m.For, ",")}
+	}
+	c.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Class}
+	c.Spec.Requirements = karpv1.Requirements{
+		{Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Type.Name}},
+		{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Offering.Zone}},
+		{Key: catalog.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Offering.CapacityType}},
+	}
+	if m.Phase >= Bought {
+		c.Status.ProviderID = m.Provider()
+		c.Status.Capacity, c.Status.Allocatable = kube.Quantities(m.Type.Capacity), kube.Quantities(m.Type.Allocatable)
+	}
+	at := metav1.NewTime(m.Created.Add(Joining))
+	if m.Phase >= Ready {
+		c.Status.NodeName = m.Name
+		for _, kind := range []string{karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
+			c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: at, Reason: kind})
+		}
+	}
+	if m.Phase == Going {
+		c.DeletionTimestamp = &metav1.Time{Time: at.Time}
+	}
+	return c
+}

@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// event is what will happen.
+type event struct {
+	at time.Time
+	do func()
+}
+
+// after has something happen later.
+func (f *Fleet) after(d time.Duration, do func()) { f.At(f.now.Add(d), do) }
+
+// At has something happen at a time, after all else that happens then.
+func (f *Fleet) At(at time.Time, do func()) {
+	if at.Before(f.now) {
+		at = f.now
+	}
+	i := len(f.events)
+	for i > 0 && f.events[i-1].at.After(at) {
+		i--
+	}
+	f.events = slices.Insert(f.events, i, event{at, do})
+}
+
+// Advance lets time pass, and what is to happen until then happen.
+func (f *Fleet) Advance(to time.Time) {
+	for len(f.events) > 0 && !f.events[0].at.After(to) {
+		e := f.events[0]
+		f.events = f.events[1:]
+		if e.at.After(f.now) {
+			f.now = e.at
+		}
+		e.do()
+		if f.Watch != nil {
+			f.Watch.Settled()
+		}
+	}
+	if to.After(f.now) {
+		f.now = to
+	}
+}
+
+// Next is when something happens next; false if nothing does.
+func (f *Fleet) Next() (time.Time, bool) {
+	if len(f.events) == 0 {
+		return time.Time{}, false
+	}
+	return f.events[0].at, true
+}
+
+// charge notes what the machines cost from now on.
+func (f *Fleet) charge() {
+	price := f.Price()
+	since := f.Since()
+	if n := len(f.bill); n > 0 && f.bill[n-1].From == since {
+		f.bill[n-1].Price = price
+		return
+	}
+	f.bill = append(f.bill, Step{since, price})
+}
+
+// Price is what all machines that are paid for cost, per hour.
+func (f *Fleet) Price() catalog.Price {
+	var sum catalog.Price
+	for _, m := range f.machines {
+		if m.Phase != Wanted {
+			sum += m.Offering.Price
+		}
+	}
+	return sum
+}
+
+// Spent is what was paid in the first so long, in dollars.
+func Spent(bill []Step, until time.Duration) float64 {
+	sum := 0.0
+	for i, s := range bill {
+		end := until
+		if i+1 < len(bill) {
+			end = min(end, bill[i+1].From)
+		}
+		if end > s.From {
+			sum += s.Price.Dollars() * (end - s.From).Hours()
+		}
+	}
+	return sum
+}
+
+// Rest is when the price changed for the last time.
+func Rest(bill []Step) time.Duration {
+	var at time.Duration
+	for i := 1; i < len(bill); i++ {
+		if bill[i].Price != bill[i-1].Price {
+			at = bill[i].From
+		}
+	}
+	return at
+}
