@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +25,24 @@ const traceFile = "openb_pod_list_default.csv"
 // openb returns the pods of the trace in folder: one for each of its rows, or
 // for each that asks for no GPU. A shared GPU counts as one.
 func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
+	lives, err := openbLives(folder)
+	var out []*corev1.Pod
+	for _, l := range lives {
+		if _, has := l.pod.Spec.Containers[0].Resources.Requests[catalog.ResourceNVIDIA]; gpus || !has {
+			out = append(out, l.pod)
+		}
+	}
+	return out, err
+}
+
+// life is a pod of the trace, and from when to when it was there, since the trace began.
+type life struct {
+	pod         *corev1.Pod
+	from, until time.Duration
+}
+
+// openbLives returns the pods of the trace in the order of its rows.
+func openbLives(folder string) ([]life, error) {
 	path := filepath.Join(folder, traceFile)
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,15 +56,21 @@ func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	var out []*corev1.Pod
+	var out []life
 	for _, row := range rows[1:] {
 		pod, err := podOfRow(row)
 		if err != nil {
 			return nil, fmt.Errorf("read %s, %s: %w", path, row[0], err)
 		}
-		if _, has := pod.Spec.Containers[0].Resources.Requests[catalog.ResourceNVIDIA]; gpus || !has {
-			out = append(out, pod)
+		l := life{pod: pod}
+		for i, into := range []*time.Duration{&l.from, &l.until} {
+			seconds, err := strconv.ParseInt(row[8+i], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("read %s, %s: %w", path, row[0], err)
+			}
+			*into = time.Duration(seconds) * time.Second
 		}
+		out = append(out, l)
 	}
 	return out, nil
 }

@@ -1,0 +1,223 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// Waste is a fleet that costs more than it must, as a row of the benchmark.
+type Waste struct {
+	Name  string
+	About string
+
+	// Build makes it anew. It may fail only for want of a file: see ErrMissing.
+	Build func() (*fleet.Fleet, error)
+
+	SpotToSpot bool          // spot instances may be replaced by others
+	Lasts      time.Duration // how long pods come and go; 0: none do
+}
+
+// Wastes returns the rows. Traces are looked for in the folder.
+func Wastes(traces string) []Waste {
+	var out []Waste
+	for _, n := range []int{100, 500, 2000} {
+		out = append(out,
+			Waste{Name: fmt.Sprint("halved-", n), About: fmt.Sprintf("%d nodes, after half of the pods have gone", n), Build: func() (*fleet.Fleet, error) { return halved(n) }},
+			Waste{Name: fmt.Sprint("cheaper-", n), About: fmt.Sprintf("%d full nodes, after AMD has become a third cheaper", n), Build: func() (*fleet.Fleet, error) { return cheaper(n) }},
+			Waste{
+				Name: fmt.Sprint("spot-", n), About: fmt.Sprintf("%d nodes, half of them spot, after two fifths of the pods have gone", n),
+				Build: func() (*fleet.Fleet, error) { return halfSpot(n) }, SpotToSpot: true,
+			},
+		)
+	}
+	return append(out, Waste{
+		Name: "openb-all", About: "the trace's pods as they came and went, 300 times as fast", Lasts: replayFor,
+		Build: func() (*fleet.Fleet, error) { return replay(traces) },
+	})
+}
+
+// fleetPool is a pool of Intel and AMD that gives back what it does not need, a tenth of its nodes at a time.
+func fleetPool(ways karpv1.Requirement) *karpv1.NodePool {
+	p := pool(poolName, intel(), small(), ways)
+	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
+	p.Spec.Disruption.ConsolidateAfter = karpv1.After(0)
+	p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%"}}
+	return p
+}
+
+// podsPerNode is about how many pods a node of at most 32 cores has when it is full.
+const podsPerNode = 75
+
+// halved is a fleet of n nodes that were bought for twice the pods.
+func halved(n int) (*fleet.Fleet, error) {
+	market, err := realMarket()
+	if err != nil {
+		return nil, err
+	}
+	f := fleet.New([]*karpv1.NodePool{fleetPool(onDemand())}, market)
+	return f, stock{count: n, market: market, leave: 50}.fill(f)
+}
+
+// cheaper is a fleet of n full nodes that were bought when instances of AMD cost half as much again as they do now.
+func cheaper(n int) (*fleet.Fleet, error) {
+	market, err := realMarket()
+	if err != nil {
+		return nil, err
+	}
+	before := marketOf(nil)
+	goods := before[className]
+	for _, t := range market[className].Types {
+		if t.Labels[catalog.LabelCPUManufacturer] == "amd" {
+			t = t.WithOfferings(dearer(t.Offerings))
+		}
+		goods.Types = append(goods.Types, t)
+	}
+	before[className] = goods
+	f := fleet.New([]*karpv1.NodePool{fleetPool(onDemand())}, market)
+	return f, stock{count: n, market: before, leave: 5}.fill(f)
+}
+
+func dearer(offerings []catalog.Offering) []catalog.Offering {
+	out := slices.Clone(offerings)
+	for i := range out {
+		out[i].Price = out[i].Price * 3 / 2
+	}
+	return out
+}
+
+// halfSpot is a fleet of n nodes, half of them bought on demand because there was no spot.
+func halfSpot(n int) (*fleet.Fleet, error) {
+	types, err := sold()
+	if err != nil {
+		return nil, err
+	}
+	short, err := realMarket()
+	if err != nil {
+		return nil, err
+	}
+	market := marketOf(types)
+	f := fleet.New([]*karpv1.NodePool{fleetPool(bothWays())}, market)
+	if err := (stock{count: n / 2, market: short, leave: 40, name: "steady"}).fill(f); err != nil {
+		return nil, err
+	}
+	return f, stock{count: n - n/2, market: market, leave: 40, name: "cheap"}.fill(f)
+}
+
+// stock is nodes to put into a fleet: what is bought for pods in a market, and how many percent of the pods are not there any more.
+type stock struct {
+	count  int
+	market catalog.Market
+	leave  int
+	name   string
+}
+
+// fill adds the nodes. They are the dearest of what is bought for a few pods more than they hold: the last machine of a plan is hardly full.
+func (s stock) fill(f *fleet.Fleet) error {
+	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
+		deployments := mixed(pods, max(pods/100, 20), 21)
+		for i := range deployments {
+			deployments[i] = renamed(deployments[i], s.name)
+		}
+		objects := podsOf(deployments)
+		o := kube.Objects{Pools: f.Pools, Pods: objects}
+		plan := packing.Solve(o.Snapshot(kube.View{Now: fleet.Start, Market: s.market}), s.market, packing.Usual)
+		if len(plan.Machines) < s.count {
+			continue
+		}
+		return s.place(f, plan.Machines[len(plan.Machines)-s.count:], objects)
+	}
+	return fmt.Errorf("make a fleet: no number of pods gives %d nodes", s.count)
+}
+
+func renamed(d deployment, prefix string) deployment {
+	if prefix == "" {
+		return d
+	}
+	renamed := newDeployment(prefix+"-"+d.name, d.replicas, 0, 0)
+	renamed.template = d.template
+	return renamed
+}
+
+func (s stock) place(f *fleet.Fleet, machines []packing.Machine, objects []*corev1.Pod) error {
+	byID := make(map[string]*corev1.Pod, len(objects))
+	for _, p := range objects {
+		byID[p.Namespace+"/"+p.Name] = p
+	}
+	d := dice(22)
+	for _, m := range machines {
+		order, err := OrderOf(f.Market, m)
+		if err != nil {
+			return err
+		}
+		var pods []*corev1.Pod
+		for _, id := range m.Pods {
+			if d.IntN(100) >= s.leave {
+				pods = append(pods, byID[id])
+			}
+		}
+		order.For = nil
+		f.Place(order, pods)
+	}
+	return nil
+}
+
+// OrderOf is what buys the machine as its cheapest offering, at what that costs in the market.
+func OrderOf(market catalog.Market, m packing.Machine) (fleet.Order, error) {
+	c := m.Offerings[0]
+	for _, t := range market.Types(m.NodeClass, m.Pool) {
+		for _, o := range t.Offerings {
+			if t.Name == c.InstanceType && o.Zone == c.Zone && o.CapacityType == c.CapacityType {
+				return fleet.Order{Pool: m.Pool, Class: m.NodeClass, Type: t, Offering: o, For: m.Pods}, nil
+			}
+		}
+	}
+	return fleet.Order{}, fmt.Errorf("buy %s in %s: it is not sold", c.InstanceType, c.Zone)
+}
+
+// The replay: how much faster than it was, and how long it takes.
+const (
+	replaySpeed = 300
+	replayFor   = 150 * time.Minute
+)
+
+// replay is an empty cluster to which the trace's pods come, and from which they go.
+func replay(traces string) (*fleet.Fleet, error) {
+	lives, err := openbLives(traces)
+	if err != nil {
+		return nil, err
+	}
+	market, err := realMarket()
+	if err != nil {
+		return nil, err
+	}
+	p := pool(poolName, intel(), onDemand())
+	p.Spec.Disruption = fleetPool(onDemand()).Spec.Disruption
+	f := fleet.New([]*karpv1.NodePool{p}, market)
+	end := lives[len(lives)-1].from
+	for _, l := range lives {
+		end = max(end, l.until)
+	}
+	for _, l := range lives {
+		from := max(replayFor-(end-l.from)/replaySpeed, 0)
+		until := replayFor - (end-l.until)/replaySpeed
+		if until <= from {
+			continue // it ended before the replay begins, or at once
+		}
+		l.pod.CreationTimestamp = metav1.NewTime(fleet.Start.Add(from))
+		f.At(fleet.Start.Add(from), func() { f.Add(l.pod) })
+		if l.until < end {
+			f.At(fleet.Start.Add(until), func() { f.Delete(l.pod.Name) })
+		}
+	}
+	return f, nil
+}
