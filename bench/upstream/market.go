@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
@@ -14,10 +16,11 @@ import (
 	"github.com/joiner-sh/joiner/kube"
 )
 
-// learn tells upstream which labels EC2 defines, as its AWS provider does when it is loaded.
+// learn tells upstream which labels EC2 defines and which kind its node classes are, as its AWS provider does when it is loaded.
 var learn = sync.OnceFunc(func() {
 	v1.WellKnownLabels.Insert(awsv1.WellKnownLabels()...)
 	cloudprovider.ReservationIDLabel = awsv1.LabelCapacityReservationID
+	scheme.Scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: awsv1.Group, Version: "v1", Kind: awsv1.Kind}, &nodeClass{})
 })
 
 // instanceTypes returns the types as the AWS provider would give them to the scheduler: the same labels, allocatable

@@ -1,0 +1,70 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/catalog"
+)
+
+// cloud is what upstream must know of EC2 to plan. Instances are launched by the fleet.
+type cloud struct {
+	cloudprovider.CloudProvider // nil: any other call is a fault of this driver, and panics
+
+	types map[string][]*cloudprovider.InstanceType // by pool
+}
+
+func (c *cloud) Name() string { return "bench" }
+
+func (c *cloud) GetInstanceTypes(_ context.Context, p *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
+	return c.types[p.Name], nil
+}
+
+func (c *cloud) GetSupportedNodeClasses() []status.Object {
+	return []status.Object{&nodeClass{}}
+}
+
+// nodeClass is what upstream must know of an EC2NodeClass: that there is such a kind. Nobody asks for its conditions.
+type nodeClass struct{ awsv1.EC2NodeClass }
+
+func (*nodeClass) GetConditions() []status.Condition { return nil }
+func (*nodeClass) SetConditions([]status.Condition)  {}
+func (*nodeClass) StatusConditions(...status.ForOption) status.ConditionSet {
+	return status.ConditionSet{}
+}
+
+// orderOf buys the claim as the cheapest of what it asks for.
+func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
+	requirements := scheduling.NewNodeSelectorRequirementsWithMinValues(claim.Spec.Requirements...)
+	order := fleet.Order{Name: claim.Name, Pool: claim.Labels[v1.NodePoolLabelKey], Class: claim.Spec.NodeClassRef.Name}
+	found := false
+	for _, t := range market.Types(order.Class, order.Pool) {
+		if !requirements.Get(corev1.LabelInstanceTypeStable).Has(t.Name) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			fits := o.Available && requirements.Get(corev1.LabelTopologyZone).Has(o.Zone) && requirements.Get(v1.CapacityTypeLabelKey).Has(o.CapacityType)
+			if fits && (!found || cmp.Compare(o.Price, order.Offering.Price) < 0) {
+				order.Type, order.Offering, found = t, o, true
+			}
+		}
+	}
+	if !found {
+		return order, fmt.Errorf("launch upstream's claim %s: nothing sold is what it asks for", claim.Name)
+	}
+	return order, nil
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

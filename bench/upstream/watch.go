@@ -1,0 +1,98 @@
+package upstream
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// Machine tells upstream what has become of a machine.
+func (d *Disruptor) Machine(m *fleet.Machine) {
+	claim := d.claimOf(m)
+	d.live.mu.Lock()
+	d.live.stamp(claim)
+	d.live.claims[m.Name] = claim
+	d.live.mu.Unlock()
+	if n := m.Node(); n != nil && m.Phase == fleet.Ready {
+		d.live.mu.Lock()
+		known := d.live.nodes[m.Name]
+		if known == nil {
+			known = n.DeepCopy()
+			d.live.stamp(known)
+			d.live.nodes[m.Name] = known
+		}
+		d.live.mu.Unlock()
+		d.note(d.state.UpdateNode(d.ctx, known.DeepCopy()))
+	}
+	d.state.UpdateNodeClaim(claim.DeepCopy())
+}
+
+// Gone tells upstream that a machine is no more.
+func (d *Disruptor) Gone(m *fleet.Machine) {
+	d.live.mu.Lock()
+	delete(d.live.nodes, m.Name)
+	delete(d.live.claims, m.Name)
+	d.live.mu.Unlock()
+	d.state.DeleteNodeClaim(m.Name)
+	d.state.DeleteNode(m.Name)
+}
+
+// Pod tells upstream where a pod is.
+func (d *Disruptor) Pod(p *fleet.Pod) {
+	d.live.setPod(p.Object)
+	d.note(d.state.UpdatePod(d.ctx, p.Object.DeepCopy()))
+}
+
+// PodGone tells upstream that a pod is no more.
+func (d *Disruptor) PodGone(p *fleet.Pod) {
+	d.live.dropPod(p.Object)
+	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
+}
+
+// claimOf is the machine's claim as upstream's other controllers would have made it by now: launched, registered, initialized, and
+// open to consolidation as soon as it is.
+func (d *Disruptor) claimOf(m *fleet.Machine) *v1.NodeClaim {
+	d.live.mu.Lock()
+	known := d.live.claims[m.Name]
+	d.live.mu.Unlock()
+	c := &v1.NodeClaim{}
+	if known != nil {
+		c = known.DeepCopy()
+	} else {
+		c.Name, c.UID = m.Name, types.UID("uid-claim-"+m.Name)
+		c.Spec.NodeClassRef = &v1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Class}
+		for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, v1.CapacityTypeLabelKey} {
+			c.Spec.Requirements = append(c.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Labels()[key]}})
+		}
+	}
+	c.CreationTimestamp = metav1.NewTime(m.Created)
+	if m.Phase >= fleet.Bought {
+		c.Labels = m.Labels()
+		c.Status.ProviderID = m.Provider()
+		c.Status.Capacity, c.Status.Allocatable = kube.Quantities(m.Type.Capacity), kube.Quantities(m.Type.Allocatable)
+		setTrue(c, v1.ConditionTypeLaunched)
+	}
+	if m.Phase >= fleet.Ready {
+		c.Status.NodeName = m.Name
+		setTrue(c, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized, v1.ConditionTypeConsolidatable)
+	}
+	if m.Phase == fleet.Going && c.DeletionTimestamp == nil {
+		now := metav1.NewTime(d.fleet.Now())
+		c.DeletionTimestamp = &now
+	}
+	return c
+}
+
+func setTrue(c *v1.NodeClaim, conditions ...string) {
+	for _, name := range slices.Sorted(slices.Values(conditions)) {
+		c.StatusConditions().SetTrue(name)
+	}
+}
