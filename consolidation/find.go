@@ -35,7 +35,8 @@ func Find(in Input) Result {
 	order, wasteful := s.order(fresh.plan)
 	best := trial{gone: make([]bool, len(s.candidates))}
 	may := s.within(order)
-	if len(may) == len(order) {
+	if len(may) == len(order) && fresh.score > 0 {
+		s.bind(&fresh)
 		best = fresh
 	}
 	best = s.search(best, may, min(wasteful, len(may)))
@@ -131,7 +132,9 @@ func (s *scene) search(best trial, order []int, wasteful int) trial {
 		}
 		tried[n] = true
 		if t := s.try(s.first(order, n)); t.score > best.score {
-			best, at = t, n
+			if s.bind(&t); t.score > best.score {
+				best, at = t, n
+			}
 		}
 	}
 	n := wasteful
@@ -176,7 +179,8 @@ func (s *scene) sift(order []int, best trial) trial {
 	if len(found) == 0 {
 		return best
 	}
-	if t := s.try(s.first(found, len(found))); t.score > best.score {
+	t := s.try(s.first(found, len(found)))
+	if s.bind(&t); t.score > best.score {
 		return t
 	}
 	return best
@@ -199,6 +203,7 @@ func (s *scene) settle(t trial) trial {
 			return t
 		}
 		t = s.try(gone)
+		s.bind(&t)
 	}
 	if !t.whole {
 		t.moves, t.score = nil, 0

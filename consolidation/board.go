@@ -1,0 +1,187 @@
+package consolidation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// board is the nodes as kube-scheduler finds them when pods of others come: it knows nothing of plans, and puts each pod, one after
+// the other, on the node with most room (NodeResourcesFit's LeastAllocated and BalancedAllocation, its defaults). A plan that
+// fills nodes to the brim may be right, and yet some of its pods would be left over.
+//
+// Pods that have rules about others, ports or volumes are put where the plan has them; there are few places for them.
+type board struct {
+	seats  []seat
+	byName map[string]int // nodes, by their names; machines by those of the plan
+	open   map[demand][]int
+}
+
+// seat is a node, or a machine that is to be one.
+type seat struct {
+	labels constraint.Labels
+	taints []constraint.Taint
+	avoids []cluster.Term
+	all    capacity.Amounts
+	free   capacity.Amounts
+}
+
+// demand is what a pod asks of nodes, told apart by where it is written: pods that are alike share it.
+type demand struct {
+	required  *constraint.Requirements
+	tolerates *constraint.Toleration
+}
+
+// newBoard has the nodes that are fit for pods, but for those that are out.
+func newBoard(nodes []cluster.Node, out func(i int) bool) *board {
+	b := &board{byName: map[string]int{}, open: map[demand][]int{}}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Leaving || !n.Initialized || n.Cordoned() || out(i) {
+			continue
+		}
+		s := seat{labels: n.Labels, taints: n.Taints, all: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
+		for _, r := range n.Residents {
+			s.avoids = append(s.avoids, r.Avoids...)
+		}
+		b.add(n.Name, s)
+	}
+	return b
+}
+
+func (b *board) add(name string, s seat) {
+	b.byName[name] = len(b.seats)
+	b.seats = append(b.seats, s)
+	clear(b.open)
+}
+
+// machine adds a machine of a plan, as what it is at its cheapest, with room for the pods that it is bought for.
+func (b *board) machine(m *packing.Machine, market catalog.Market, pods capacity.Amounts) {
+	first := m.Offerings[0]
+	for _, t := range market.Types(m.NodeClass, m.Pool) {
+		if t.Name != first.InstanceType {
+			continue
+		}
+		labels := make(constraint.Labels, len(t.Labels)+len(m.Labels)+2)
+		for _, all := range []constraint.Labels{t.Labels, m.Labels} {
+			for key, value := range all {
+				labels[key] = value
+			}
+		}
+		labels[catalog.LabelZone], labels[catalog.LabelCapacityType] = first.Zone, first.CapacityType
+		daemons := m.Requests.Sub(pods).Floor()
+		b.add(m.Name, seat{labels: labels, taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)})
+		return
+	}
+}
+
+// arrival is a pod that comes, and where it is planned.
+type arrival struct {
+	pod  *cluster.Pod
+	plan string
+}
+
+// take puts the pods on the board: those first that have only one place, then the others, small ones before large ones, which
+// is the order in which fewest find a place. It returns the first that finds none, and then leaves the board as it was.
+func (b *board) take(arrivals []arrival) *cluster.Pod {
+	slices.SortStableFunc(arrivals, func(a, b arrival) int {
+		return cmp.Or(rank(a.pod)-rank(b.pod), cmp.Compare(a.pod.Requests.CPU, b.pod.Requests.CPU), cmp.Compare(a.pod.Requests.Memory, b.pod.Requests.Memory))
+	})
+	places := make([]int, 0, len(arrivals))
+	for i := range arrivals {
+		at := b.place(&arrivals[i])
+		if at < 0 {
+			for k, at := range places {
+				b.seats[at].free = b.seats[at].free.Add(arrivals[k].pod.Requests)
+			}
+			return arrivals[i].pod
+		}
+		b.seats[at].free = b.seats[at].free.Sub(arrivals[i].pod.Requests)
+		places = append(places, at)
+	}
+	return nil
+}
+
+func rank(p *cluster.Pod) int {
+	if isTied(p) {
+		return 0
+	}
+	return 1
+}
+
+// isTied reports whether a pod's place depends on more than room, labels and taints.
+func isTied(p *cluster.Pod) bool {
+	binds := func(t cluster.Term) bool { return t.Weight == 0 }
+	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) || slices.ContainsFunc(p.AntiAffinity, binds) ||
+		slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft })
+}
+
+// place returns the seat that the pod gets, -1 for none.
+func (b *board) place(a *arrival) int {
+	p := a.pod
+	if isTied(p) {
+		if at, ok := b.byName[a.plan]; ok && p.Requests.Fits(b.seats[at].free) {
+			return at
+		}
+		return -1
+	}
+	best, most := -1, -1.0
+	for _, at := range b.accepting(p) {
+		s := &b.seats[at]
+		if p.Requests.CPU > s.free.CPU || p.Requests.Memory > s.free.Memory {
+			continue
+		}
+		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.keepsOff(p) {
+			best, most = at, score
+		}
+	}
+	return best
+}
+
+// score is between 0 and 2, the more the more room there would be, and the more evenly.
+func (s *seat) score(ask *capacity.Amounts) float64 {
+	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.all.CPU, 1))
+	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.all.Memory, 1))
+	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
+}
+
+// accepting returns the seats that the pod may have if there is room, and nobody who keeps it off.
+func (b *board) accepting(p *cluster.Pod) []int {
+	key := demand{}
+	if len(p.Required) > 0 {
+		key.required = &p.Required[0]
+	}
+	if len(p.Tolerations) > 0 {
+		key.tolerates = &p.Tolerations[0]
+	}
+	out, known := b.open[key]
+	if known {
+		return out
+	}
+	for i := range b.seats {
+		if b.seats[i].accepts(p) {
+			out = append(out, i)
+		}
+	}
+	b.open[key] = out
+	return out
+}
+
+// keepsOff reports whether a pod on the node will not have this one near.
+func (s *seat) keepsOff(p *cluster.Pod) bool {
+	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
+}
+
+// accepts reports whether the node's taints and labels are right for the pod.
+func (s *seat) accepts(p *cluster.Pod) bool {
+	if _, bad := constraint.Untolerated(s.taints, p.Tolerations); bad {
+		return false
+	}
+	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r constraint.Requirements) bool { return r.Accepts(s.labels) })
+}
