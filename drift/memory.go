@@ -120,3 +120,18 @@ func (m Memory) Pruned(found []Image, generation int64) Memory {
 	}
 	return out
 }
+
+// Refound returns the images that a class finds, from those that it uses: where the last good one stands in for a bad one, the bad.
+func (m Memory) Refound(used []Image) []Image {
+	out := slices.Clone(used)
+	for i, image := range used {
+		good, ok := m.GoodOf(image.Slot)
+		if !ok || good.ID != image.ID {
+			continue
+		}
+		if at := slices.IndexFunc(m.Bad, func(b Bad) bool { return b.Slot == image.Slot }); at >= 0 {
+			out[i] = m.Bad[at].Image
+		}
+	}
+	return out
+}

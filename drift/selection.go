@@ -32,9 +32,13 @@ func (was Selections) Outside(is Selections) map[string]bool {
 }
 
 // Settle returns what is to be remembered from now on. A selector that the user has changed counts anew. What somebody else
-// has changed counts as settled when no node drifts by it any more; drifting are the fields by which some still do, or may.
+// has changed counts as settled when no node drifts by it any more; drifting are the fields by which some still do, or may. What is
+// not known now stays as it was.
 func (was Selections) Settle(is Selections, drifting map[string]bool) Selections {
-	out := Selections{}
+	out := maps.Clone(was)
+	if out == nil {
+		out = Selections{}
+	}
 	for field, now := range is {
 		before, known := was[field]
 		switch {

@@ -21,7 +21,7 @@ type Drifted struct {
 type Failure struct {
 	Target string    `json:"target"`
 	At     time.Time `json:"at"`
-	Nodes  int       `json:"nodes"`           // that failed
+	Claims []string  `json:"claims"`          // names of the NodeClaims that failed
 	Image  string    `json:"image,omitempty"` // that the last was started from
 	Why    string    `json:"why"`             // one sentence
 }
