@@ -70,6 +70,10 @@ type Claims struct {
 	Repair *Repair
 	// Registrations are told how launches end; nil: nobody wants to know.
 	Registrations *Registrations
+	// Drift is told of nodes that do not become fit for pods; nil: nobody wants to know.
+	Drift *Drift
+	// Authority is the cluster's certificate authority, in base64, as drift hashes know it.
+	Authority string
 	// Late says why claims are late; nil: nobody knows.
 	Late    *Diagnoses
 	Tell    teller

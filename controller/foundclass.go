@@ -14,6 +14,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/drift"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/kube"
@@ -33,6 +34,8 @@ type foundClass struct {
 	images        []ami.Image
 	missingImages []ami.Unmatched
 	imageErr      error
+	back          []drift.Setback // images that were found and are not used
+	memory        drift.Memory    // what is known of images from now on
 
 	profile    string
 	profileErr error
@@ -107,6 +110,7 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	}
 	if f.imageErr == nil {
 		s.AMIs = amis(f.images)
+		f.writeSetbacks(class, c, now)
 	}
 	reason := awsv1.ReasonAMINotFound
 	if len(f.missingImages) > 0 {

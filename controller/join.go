@@ -59,7 +59,7 @@ func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 	maps.Copy(node.Labels, claim.Labels)
 	for key, value := range claim.Annotations {
-		if key != kube.AnnotationPods { // it is the claim's alone, and may be long
+		if key != kube.AnnotationPods && key != kube.AnnotationPoolParts && key != kube.AnnotationClassParts { // they are the claim's alone, and may be long
 			node.Annotations[key] = value
 		}
 	}

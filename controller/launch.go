@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,6 +97,7 @@ func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause erro
 // launchFailed notes why there is no machine, and when to try again.
 func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
 	f := fault.Of(err)
+	image := imageTried(a.request)
 	if launch.Spent {
 		a.request, a.clean = nil, true
 		a.number++
@@ -122,6 +124,11 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		return v.claim, nil
 	}
 	c.attempts.set(v.claim.UID, a)
+	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
+		if err := c.Drift.Failed(ctx, c.asTried(v, image), "EC2 refuses to launch the image: "+fault.Lasting(f), now); err != nil {
+			return nil, err
+		}
+	}
 	pool := v.claim.Labels[karpv1.LabelNodePool]
 	if f.Kind == fault.Denied || f.Kind == fault.Misconfigured {
 		if until, isNews := c.Holds.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
@@ -134,6 +141,33 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		conditions.Start(now)
 		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, fault.Lasting(f))
 	})
+}
+
+// imageTried is the image that a request launches from; empty where there are several, or none.
+func imageTried(request *ec2.LaunchRequest) string {
+	if request == nil || len(request.Groups) == 0 {
+		return ""
+	}
+	image := request.Groups[0].Blueprint.ImageID
+	for _, g := range request.Groups {
+		if g.Blueprint.ImageID != image {
+			return ""
+		}
+	}
+	return image
+}
+
+// asTried is the claim as it would be if its launch had succeeded.
+func (c *Claims) asTried(v view, image string) *karpv1.NodeClaim {
+	out := v.claim.DeepCopy()
+	out.Status.ImageID = image
+	if v.class != nil {
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		c.noteClass(out, v.class)
+	}
+	return out
 }
 
 // recordFound writes down the machine that an attempt of before has bought. A process that has just begun has to wait
@@ -164,7 +198,7 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 			claim.Annotations = map[string]string{}
 		}
 		if v.class != nil {
-			noteClass(claim, v.class)
+			c.noteClass(claim, v.class)
 		}
 		noteOverlays(claim, facts)
 		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
@@ -187,12 +221,10 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 	return claim, nil
 }
 
-// noteClass copies onto the claim what tells later whether it drifted from its node class.
-func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
-	for _, key := range []string{awsv1.AnnotationHash, awsv1.AnnotationHashVersion} {
-		if value, ok := class.Annotations[key]; ok {
-			claim.Annotations[key] = value
-		}
+// noteClass writes on the claim what tells later whether it drifted from its node class.
+func (c *Claims) noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
+	if made, err := kube.ClassMade(class, c.Authority); err == nil { // else it never counts as drifted from its class
+		kube.Stamp(claim, nil, &made)
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }

@@ -23,6 +23,11 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 			return err
 		}
 	}
+	if step.Reason == lifecycle.ReasonRegistrationTimeout {
+		if err := c.Drift.Failed(ctx, v.claim, c.whyLate(v.claim), c.Now.now()); err != nil {
+			return err
+		}
+	}
 	if err := c.Objects.Delete(ctx, v.claim); err != nil {
 		return err
 	}
@@ -47,6 +52,15 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 	c.Log.Info("deleted NodeClaim", "NodeClaim", v.claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
 		"Node", v.claim.Status.NodeName, "providerID", v.claim.Status.ProviderID)
 	return nil
+}
+
+// whyLate says in one sentence why the machine of a claim has not joined.
+func (c *Claims) whyLate(claim *karpv1.NodeClaim) string {
+	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
+	if _, cause, known := c.Late.verdict(claim); known {
+		why += ": " + cause
+	}
+	return why
 }
 
 // setDeadline notes when the pods of the claim will be deleted by force.

@@ -173,6 +173,7 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 	if version, f.imageErr = n.Versions.Version(ctx); f.imageErr == nil {
 		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
 	}
+	f.settleImages(class)
 	f.profile, f.profileErr = n.profile(ctx, class)
 	n.lookPlacement(ctx, class, &f)
 	n.lookReserved(ctx, class, &f)

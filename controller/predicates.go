@@ -47,11 +47,13 @@ func poolMatters() predicate.Predicate {
 	}}
 }
 
-// classMatters lets through that the spec of an EC2NodeClass changed, or what is to come of problems that are found before a launch.
+// classMatters lets through that the spec of an EC2NodeClass changed, what is to come of problems that are found before a launch, or
+// which of its images are good.
 func classMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight]
+			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight] ||
+			e.ObjectOld.GetAnnotations()[annotationImages] != e.ObjectNew.GetAnnotations()[annotationImages]
 	}}
 }
 

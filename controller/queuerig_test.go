@@ -122,7 +122,7 @@ func summed(t testing.TB, c prometheus.Collector, labels ...string) float64 {
 				values = append(values, l.GetValue())
 			}
 			if !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(values, l) }) {
-				sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

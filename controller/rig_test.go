@@ -242,11 +242,13 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 	pauses := &Pauses{Switch: kube.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
 	offers := &Offers{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
+	found := &Drift{Cache: r.api, Fleet: door, Market: market, Objects: writer, Authority: "Y2E=", Reserves: true, Tell: r.events, Metrics: m, Log: log, Now: r.now}
 	r.Loops = Loops{
 		Market: market, Pods: pods,
 		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
 			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
-		Claims: &Claims{Cache: r.api, Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
+		Drift: found,
+		Claims: &Claims{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
 			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Registrations: registrations,
 			Replacements:  &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
@@ -260,7 +262,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Objects: writer,
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
-		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Market: market, Tell: r.events, Metrics: m, Log: log},
+		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
 		Shifts:  &ZonalShifts{Door: shift.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,6 +41,7 @@ type Sweeper struct {
 	Batch    *Batch
 	Holds    *Holds
 	Breaker  Breaker
+	Drift    *Drift  // told of machines that end before they join, by their own fault; nil: nobody is
 	Market   *Market // knows from which zones traffic is shifted away; nil: from none
 	Tell     teller
 	Metrics  *metrics.Metrics
@@ -174,6 +176,11 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Ti
 		known = err == nil
 		if instance.StateReason != "" {
 			why = instance.StateReason
+		}
+	}
+	if strings.HasPrefix(why, "Client.") && !claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
+		if err := s.Drift.Failed(ctx, claim, "its instance ended before it joined the cluster: "+why, now); err != nil {
+			return err
 		}
 	}
 	if err := s.Objects.Delete(ctx, claim); err != nil {

@@ -47,6 +47,8 @@ type Loops struct {
 	Honour *Honour
 	// Diagnoses find out why nodes do not join; nil: nobody does.
 	Diagnoses *Diagnoses
+	// Drift finds the nodes that are not what is asked for any more.
+	Drift *Drift
 }
 
 // How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
@@ -73,7 +75,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 		return err
 	}
 	loops := []func(context.Context) error{
-		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Moves.Start, l.Sweeper.Start,
+		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Moves.Start, l.Sweeper.Start, l.Drift.Start,
 	}
 	if l.Interruption != nil {
 		loops = append(loops, l.Interruption.Start)

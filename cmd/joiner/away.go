@@ -36,9 +36,11 @@ type away struct {
 	identity ec2.Cluster
 	join     controller.JoinFacts
 	vpc      string
-	arn      string // of the cluster; empty if EKS does not say
-	proof    access.Proof
-	table    catalog.Table
+	// authority is the cluster's certificate authority, in base64, as drift hashes know it.
+	authority string
+	arn       string // of the cluster; empty if EKS does not say
+	proof     access.Proof
+	table     catalog.Table
 
 	ec2     *ec2.Door
 	access  *access.Door
@@ -174,10 +176,23 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	}
 	a.vpc = facts.VPC
 	a.arn = facts.ARN
+	a.authority = hashedAuthority(settings, h.config, ca)
 	a.join = controller.JoinFacts{
 		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: h.dns, IPv6: facts.IPv6,
 	}
 	return nil
+}
+
+// hashedAuthority is the certificate authority as drift hashes know it: as Karpenter finds it, from its settings or else from the way
+// to the API server, so that both write the same hashes. What nodes are given may be another text for the same certificates.
+func hashedAuthority(settings config.Settings, cfg *rest.Config, given string) string {
+	if settings.ClusterCABundle != "" {
+		return settings.ClusterCABundle
+	}
+	if data := authority(cfg); len(data) > 0 {
+		return base64.StdEncoding.EncodeToString(data)
+	}
+	return given
 }
 
 // authority returns the certificates that the API server is trusted by, as PEM; nil if we do not know them.

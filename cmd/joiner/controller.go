@@ -221,6 +221,8 @@ func wire(p parts) controller.Loops {
 	}
 	late := p.diagnoses(loops)
 	loops.Diagnoses, loops.Claims.Late, loops.NodeClasses.Diagnoses = late, late, late
+	drifting := p.drift(loops)
+	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Claims.Authority = drifting, drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
 		loops.Shifts = &controller.ZonalShifts{Door: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}
@@ -228,4 +230,13 @@ func wire(p parts) controller.Loops {
 		loops.Interruption.Queue = p.away.queue
 	}
 	return loops
+}
+
+// drift is the loop that finds nodes that are not what is asked for any more.
+func (p parts) drift(l controller.Loops) *controller.Drift {
+	return &controller.Drift{
+		Cache: p.manager.GetClient(), Fleet: p.away.ec2, Market: l.Market, Objects: &kube.Writer{Client: p.manager.GetClient()}, Authority: p.away.authority,
+		Reserves: p.settings.ReservedCapacity, Breaker: controller.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
+		Tell: l.Claims.Tell, Metrics: p.metrics, Log: p.log,
+	}
 }

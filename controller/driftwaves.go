@@ -1,0 +1,52 @@
+package controller
+
+import (
+	"slices"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/drift"
+)
+
+// Waves says which drifted nodes of a pool may be replaced now, by name of the Node, the first to go first, and in one sentence
+// for each of the others why it may not. Moving are the Nodes whose replacement has begun, as the caller knows it. Nothing may be
+// replaced before there was a pass. Budgets, and what keeps a single node, are the caller's business.
+func (d *Drift) Waves(pool string, moving []string) (allowed []string, stays map[string]string) {
+	d.mu.Lock()
+	p, known := d.last[pool]
+	d.mu.Unlock()
+	if !known {
+		return nil, nil
+	}
+	in := drift.WavesInput{
+		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.wish.canary, Wave: p.wish.wave,
+	}
+	if p.isHeld {
+		_, in.Held = p.held()
+	}
+	for _, n := range p.nodes {
+		node := n.claim.Status.NodeName
+		if slices.Contains(moving, node) || n.isMoving() {
+			in.Moving = append(in.Moving, n.target)
+			continue
+		}
+		if _, drifts := drift.First(n.verdicts); !drifts || p.wish.observe || node == "" {
+			continue
+		}
+		d := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}
+		if c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted); ok {
+			d.Since = c.LastTransitionTime.Time
+		}
+		in.Drifted = append(in.Drifted, d)
+	}
+	return drift.Waves(in)
+}
+
+// isMoving reports whether the claim says that it is being replaced because it drifts.
+func (n nodeDrift) isMoving() bool {
+	c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
+	return ok && c.Status == "True" && c.Reason == string(disruptionDrifted)
+}
+
+// disruptionDrifted is the reason of a disruption for drift: the value that budgets name.
+const disruptionDrifted = disruption.Reason(karpv1.DisruptionDrifted)
