@@ -50,11 +50,11 @@ type driftWish struct {
 
 // Annotations of NodePools about drift.
 const (
-	annotationDrift       = "joiner.sh/drift"        // "observe": only say so
-	annotationDriftIgnore = "joiner.sh/drift-ignore" // fields with commas
-	annotationDriftCanary = "joiner.sh/drift-canary" // a number
-	annotationDriftWave   = "joiner.sh/drift-wave"   // a number, or a percentage
-	annotationDriftAllow  = "joiner.sh/drift-allow"  // the token that the condition DriftHeld names
+	annotationDrift       = "joiner.sh/drift"        // on a NodePool, "observe": drift is told and nothing is replaced for it
+	annotationDriftIgnore = "joiner.sh/drift-ignore" // on a NodePool, fields by whose change no node drifts, with commas: "tags,amiSelectorTerms"
+	annotationDriftCanary = "joiner.sh/drift-canary" // on a NodePool, how many drifted nodes are replaced first: "1", the default
+	annotationDriftWave   = "joiner.sh/drift-wave"   // on a NodePool, how many drifted nodes are replaced at once after that: "3", or "10%"; by default as many as budgets allow
+	annotationDriftAllow  = "joiner.sh/drift-allow"  // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
 )
 
 func driftWishOf(pool *karpv1.NodePool) driftWish {
@@ -225,8 +225,10 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// annotationSelected, on an EC2NodeClass, is what its selectors were seen to find: drift.Selections, as JSON.
-const annotationSelected = "joiner.sh/selected"
+// Annotations of EC2NodeClasses about drift.
+const (
+	annotationSelected = "joiner.sh/selected" // on an EC2NodeClass, what its selectors were seen to find: what tells the user's changes from others'
+)
 
 // selectionsOf is what the selectors of a class were seen to find; nothing where that cannot be read.
 func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {

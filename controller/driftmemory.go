@@ -23,8 +23,8 @@ import (
 
 // What is remembered, as JSON in annotations, so that it survives a restart.
 const (
-	annotationImages = "joiner.sh/images"       // on an EC2NodeClass: drift.Memory
-	annotationFailed = "joiner.sh/drift-failed" // on a NodePool: a list of drift.Failure
+	annotationImages = "joiner.sh/images"       // on an EC2NodeClass, which images were good last and which are bad; without it they are tried anew
+	annotationFailed = "joiner.sh/drift-failed" // on a NodePool, which nodes failed with what is now asked for; without it that is tried once more
 )
 
 // mostFailures bounds how many failed targets a pool remembers.

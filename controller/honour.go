@@ -74,9 +74,6 @@ type lapseOf struct {
 	says  string
 }
 
-// everyPool stands for what is true of all NodePools, and told once.
-const everyPool types.UID = "every NodePool"
-
 // Pool, Class, Overlay and Claim are the loops over the kinds of objects.
 func (h *Honour) Pool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool := &karpv1.NodePool{}
@@ -84,9 +81,6 @@ func (h *Honour) Pool(ctx context.Context, request reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	if isServed(pool.Spec.Template.Spec.NodeClassRef) {
-		for _, l := range fleetLapses() {
-			h.once(everyPool, "all NodePools", l)
-		}
 		h.tell(pool, "NodePool", append(poolLapses(pool), h.Gates.ofPool(pool)...))
 	}
 	return reconcile.Result{}, nil

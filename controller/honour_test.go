@@ -66,7 +66,6 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 		"NodePool moving | spec.disruption.consolidationPolicy | nodes that pods are left on are kept, however few; those without pods are given back",
 		"NodePool moving | spec.disruption.budgets[].schedule, spec.disruption.budgets[].duration | budgets with a schedule count at all times",
 		"NodeClaim claim | metadata.annotations[karpenter.sh/requested-dra-drivers] | the node counts as initialized without waiting for the devices of these drivers",
-		"all NodePools | status.conditions[Drifted] | nodes that are no longer as their NodePool or EC2NodeClass says are kept until they expire or are deleted",
 	}
 	gated := []string{
 		"NodePool fixed | spec.replicas | no node is launched for this NodePool: the feature gate StaticCapacity is off",

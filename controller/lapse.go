@@ -28,14 +28,6 @@ func poolLapses(pool *karpv1.NodePool) []lapse {
 	return out
 }
 
-// fleetLapses returns what is true of all NodePools.
-func fleetLapses() []lapse {
-	return []lapse{{
-		"status.conditions[Drifted]",
-		"nodes that are no longer as their NodePool or EC2NodeClass says are kept until they expire or are deleted",
-	}}
-}
-
 // claimLapses returns what a NodeClaim asks for in vain. Karpenter writes the annotation on claims for pods with DRA devices.
 func claimLapses(claim *karpv1.NodeClaim) []lapse {
 	if claim.Annotations[karpv1.AnnotationDRADrivers] == "" {

@@ -36,9 +36,9 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 // Annotations on NodeClaims beside the hashes: what tells later which field has changed. They are Joiner's own; NodeClaims that
 // Karpenter made get them when they are found to be as their NodePool and EC2NodeClass ask.
 const (
-	// AnnotationPoolParts has the hash of each part of the NodePool's template that the claim was made from.
+	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made from.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"
-	// AnnotationClassParts has the hash of each field of the EC2NodeClass that the claim's machine was made from.
+	// AnnotationClassParts on a NodeClaim is a short hash of each field of the EC2NodeClass that it was made from.
 	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"
 )
 

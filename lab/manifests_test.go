@@ -99,7 +99,6 @@ spec: {requirements: [], priceAdjustment: "-10%"}
 	}
 	says("early")
 	d.said("this field has no effect", "NodeOverlay cheap", "the feature gate NodeOverlay is off")
-	d.said("this field has no effect", "all NodePools", "Drifted")
 	d.said("this setting has no effect", "SpotToSpotConsolidation=true", "spot nodes are not replaced by cheaper spot nodes")
 	apply(t, l, pool("late"))
 	says("late")

@@ -134,7 +134,7 @@ func nodes(in Installation) []Finding {
 	return out
 }
 
-// drift judges what Karpenter would replace, or was about to. Joiner looks neither at hashes nor at requirements of nodes that are there.
+// drift judges what Karpenter would replace, or was about to: so does Joiner, whose hashes are the same.
 func drift(in Installation) []Finding {
 	poolOf, classOf := map[string]Pool{}, map[string]Class{}
 	for _, p := range in.Pools {
@@ -157,16 +157,29 @@ func drift(in Installation) []Finding {
 	var out []Finding
 	for _, reason := range slices.Sorted(maps.Keys(marked)) {
 		names := marked[reason]
-		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; Joiner does not", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
-			mend("let Karpenter finish, or delete them one by one when Joiner runs: kubectl delete nodeclaim %s", slices.Min(names)))
+		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; so does Joiner, within the same budgets and one node first", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
+			mend("where that is to wait: kubectl annotate nodepool %s joiner.sh/drift=observe", poolsOf(in, names)))
 	}
 	if len(stale) > 0 {
-		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, Joiner does not", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")))
+		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")).
+			mend("where that is to wait: kubectl annotate nodepool %s joiner.sh/drift=observe", poolsOf(in, stale)))
 	}
-	if len(in.Claims) > 0 {
-		out = append(out, stays("nothing drifts: hashes and their versions are left as Karpenter wrote them"))
+	if len(in.Claims) > 0 && len(marked) == 0 && len(stale) == 0 {
+		out = append(out, stays("nothing drifts: hashes and their versions are as Karpenter writes them"))
 	}
 	return out
+}
+
+// poolsOf are the pools of the claims of the names, sorted, with spaces.
+func poolsOf(in Installation, claims []string) string {
+	var out []string
+	for _, c := range in.Claims {
+		if slices.Contains(claims, c.Name) && !slices.Contains(out, c.Pool) {
+			out = append(out, c.Pool)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }
 
 // isOther compares hashes as Karpenter does: only where both are there and were computed alike.
@@ -200,11 +213,10 @@ type Lack string
 // The rows. A test of the module fails when one of them is there: then take it out of Lacking.
 const (
 	LackConsolidation Lack = "NodePool | `spec.disruption.consolidationPolicy`"
-	LackDrift         Lack = "NodeClaim | `Drifted`"
 )
 
 // Lacking are the rows that are "not yet".
-func Lacking() []Lack { return []Lack{LackConsolidation, LackDrift} }
+func Lacking() []Lack { return []Lack{LackConsolidation} }
 
 // Lacks reports whether Joiner has it not yet.
 func Lacks(l Lack) bool { return slices.Contains(Lacking(), l) }

@@ -83,9 +83,10 @@ func seen() []Rule {
 func done() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a claim for each machine"},
+		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash by which drift is seen, and what failed"},
 		{Group: karpenter, Resources: []string{"nodeclaims/status", "nodepools/status"}, Verbs: []string{"patch"}, Why: "how far it is, and what is wrong"},
 		{Group: karpenter, Resources: []string{"nodeoverlays/status"}, Verbs: []string{"patch"}, When: WhenOverlays, Why: "whether it counts", Without: "NodeOverlays do not say whether they count"},
-		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: []string{"patch"}, Why: "its finalizer"},
+		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: []string{"patch"}, Why: "its finalizer, the hash by which drift is seen, and which of its images are good"},
 		{Group: aws, Resources: []string{"ec2nodeclasses/status"}, Verbs: []string{"patch"}, Why: "what was found for it, and what is wrong"},
 		{Resources: []string{"nodes"}, Verbs: []string{"patch", "delete"}, Why: "labels and taints of its own nodes; the end of those that leave"},
 		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "nodes are emptied under PodDisruptionBudgets"},

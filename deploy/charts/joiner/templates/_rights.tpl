@@ -61,6 +61,10 @@
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [create, patch, delete]
+# the hash by which drift is seen, and what failed
+- apiGroups: [karpenter.sh]
+  resources: [nodepools]
+  verbs: [patch]
 # how far it is, and what is wrong
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims/status, nodepools/status]
@@ -71,7 +75,7 @@
   resources: [nodeoverlays/status]
   verbs: [patch]
 {{- end }}
-# its finalizer
+# its finalizer, the hash by which drift is seen, and which of its images are good
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses]
   verbs: [patch]
