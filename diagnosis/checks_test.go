@@ -154,7 +154,7 @@ func networkFaults() map[string][]fault {
 				s.e.VPC.Value.DNSSupport = false
 				s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host")
 			}, cause: "DNS support switched off", fix: "--enable-dns-support"},
-			{breaks: func(s *situation) { s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host") }, cause: "cannot resolve a name", fix: "describe-dhcp-options"},
+			{breaks: func(s *situation) { s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host") }, cause: "cannot resolve a name", fix: "--vpc-id vpc-1 --dhcp-options-id \"$(aws ec2 create-dhcp-options --region us-east-1"},
 		},
 		"NET-3": {{breaks: func(s *situation) { s.plane().PublicCIDRs = []string{"203.0.113.0/24"}; s.says(timeout) }, cause: "restricted to 203.0.113.0/24, and nodes come from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
 		"NET-4": {

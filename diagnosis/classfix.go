@@ -107,7 +107,7 @@ func (d *desk) literal(check string, g sighting) string {
 }
 
 // namedFlag is how the kubelet names a flag that it does not take.
-var namedFlag = regexp.MustCompile(`"--([a-z][a-z0-9-]+)"|\(--([a-z][a-z0-9-]+)\)|unknown flag: --([a-z][a-z0-9-]+)|(unrecognized feature gate)|--(node-labels)`)
+var namedFlag = regexp.MustCompile(`"--([a-z][a-z0-9-]+)\\?"|\(--([a-z][a-z0-9-]+)\)|unknown flag: --([a-z][a-z0-9-]+)|(unrecognized feature gate)|--(node-labels)`)
 
 // flagOf is the flag that a line of the kubelet is about; empty if it names none.
 func flagOf(line string) string {

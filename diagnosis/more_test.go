@@ -144,7 +144,7 @@ func readyFaults() map[string][]fault {
 		}, cause: "does not come up, needs the metadata service", fix: "HopLimit", hint: true}},
 		"READY-1": {{breaks: func(s *situation) {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
-		}, cause: "device that the instance type has", fix: "daemonsets"}},
+		}, cause: "device that the instance type has", fix: "k8s-device-plugin"}},
 		"READY-2": {{breaks: func(s *situation) {
 			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
 			n.Taints = []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}

@@ -51,6 +51,9 @@ func judgePlugin(d *desk) []Finding {
 			f.Cause, f.Certainty = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name), Certain
 			f.Fix = fmt.Sprintf("aws eks create-addon --region %s --cluster-name %s --addon-name vpc-cni", d.Region, d.Name)
 		}
+		if slices.ContainsFunc(judgeServiceAddress(d), func(f Finding) bool { return f.Verdict == Broken }) {
+			f.Follows = "CNI-2"
+		}
 		for _, p := range d.podsOn(n.Name, "aws-node", "cilium", "calico-node") {
 			f = f.with("pod " + p.String() + ": " + strings.Join(p.Messages[:min(1, len(p.Messages))], ""))
 		}
@@ -153,15 +156,48 @@ func judgeDevices(d *desk) []Finding {
 	var out []Finding
 	for _, c := range d.stuck() {
 		i := condition(c.Conditions, "Initialized")
-		if i.Reason != "ResourceNotRegistered" && !strings.Contains(strings.ToLower(i.Message), "resource") {
+		isNew := d.At.Sub(condition(c.Conditions, "Registered").Since) < announcing
+		if i.Reason != "ResourceNotRegistered" && !strings.Contains(strings.ToLower(i.Message), "resource") || isNew || d.awaitsPlugin(c) {
 			continue
 		}
 		f := broken("NodeClaim "+c.Name, Likely, "a device that the instance type has does not appear on the node: no device plug-in for it runs there").
-			with("condition Initialized: " + quote(i.Message)).
-			mend("kubectl get daemonsets -A | grep -i -e device -e gpu -e neuron -e efa   # it must be installed, and tolerate the pool's taints")
-		out = append(out, f)
+			with("condition Initialized: " + quote(i.Message))
+		out = append(out, f.mend(d.devicePlugin(i.Message)))
 	}
 	return out
+}
+
+// announcing is how long a device plug-in that runs takes to tell of its devices.
+const announcing = 10 * time.Second
+
+// awaitsPlugin reports whether a device plug-in is on its way to the node of a claim: it has a pod there that does not run yet.
+func (d *desk) awaitsPlugin(c Claim) bool {
+	n := slices.IndexFunc(d.Nodes.Value, func(n Node) bool { return n.ProviderID == c.ProviderID && n.ProviderID != "" })
+	return n >= 0 && slices.ContainsFunc(d.Pods.Value, func(p Pod) bool {
+		return p.Node == d.Nodes.Value[n].Name && strings.Contains(p.Owner, "device-plugin") && d.At.Sub(p.Created) < slowly
+	})
+}
+
+// devicePlugin is the command by which the plug-in for a device comes to all nodes: one that is there tolerates their taints, or it is installed.
+func (d *desk) devicePlugin(message string) string {
+	vendor := "device"
+	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
+		if strings.Contains(message, known) {
+			vendor = known
+			break
+		}
+	}
+	i := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool {
+		return strings.Contains(s.Name, vendor) && strings.Contains(s.Name, "device-plugin")
+	})
+	switch {
+	case i >= 0:
+		s := d.Daemons.Value[i]
+		return fmt.Sprintf(`kubectl -n %s patch daemonset %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"operator":"Exists"}]}]'   # or the pool's taints alone`, s.Namespace, s.Name)
+	case vendor == "nvidia":
+		return "kubectl apply -f https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/v0.17.1/deployments/static/nvidia-device-plugin.yml   # or the GPU operator"
+	}
+	return "kubectl get daemonsets -A | grep -i -e device -e gpu -e neuron -e efa   # it must be installed, and tolerate the pool's taints"
 }
 
 // judgeStartupTaints: somebody has to take them away.
