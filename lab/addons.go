@@ -24,6 +24,9 @@ import (
 // of a node: the VPC CNI.
 const networkPod = "aws-node"
 
+// proxyPod is the label k8s-app of the DaemonSet that makes services' addresses work.
+const proxyPod = "kube-proxy"
+
 // ClusterDNS is where EKS puts cluster DNS: the tenth address for services.
 func (l *Lab) ClusterDNS() string {
 	if l.IPv6 {

@@ -30,7 +30,7 @@ func (l *Lab) addonOf(name string) *appsv1.DaemonSet {
 		}
 		return cni
 	case "kube-proxy":
-		return addon("kube-proxy", "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1")
+		return addon(proxyPod, "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1")
 	}
 	return nil
 }

@@ -198,7 +198,7 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.allowController(ctx); err != nil {
 		return err
 	}
-	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod); err != nil {
+	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod, proxyPod); err != nil {
 		return err
 	}
 	l.ports.fleet.Store(l.fleet)

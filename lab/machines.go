@@ -8,6 +8,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 	"github.com/joiner-sh/joiner/lab/machine"
@@ -152,11 +156,32 @@ func (m *machines) boot(ctx context.Context, i world.Instance, say func(string))
 	if !known || !sold {
 		return nil, fmt.Errorf("image %s or type %s is gone", i.ImageID, i.Type)
 	}
-	return machine.Boot(ctx, machine.Instance{
+	settings := machine.Boot(ctx, machine.Instance{
 		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, IPv6: i.IPv6,
 		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts, NoMetadata: i.Metadata.Endpoint == "disabled",
 		Image: machine.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version, Flaws: image.Flaws},
-	}, surroundings{m.lab, i}, say), nil
+	}, surroundings{m.lab, i}, say)
+	if settings != nil {
+		settings.HopLimit, settings.Devices = 1, devicesOf(stock.Facts)
+		if hops := i.Metadata.HopLimit; hops != nil {
+			settings.HopLimit = *hops
+		}
+	}
+	return settings, nil
+}
+
+// devicesOf are what NVIDIA's device plug-in finds on a machine.
+func devicesOf(f catalog.Facts) corev1.ResourceList {
+	count := int64(0)
+	for _, gpu := range f.GPUs {
+		if gpu.Manufacturer == "NVIDIA" {
+			count += gpu.Count
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return corev1.ResourceList{catalog.ResourceNVIDIA: *resource.NewQuantity(count, resource.DecimalSI)}
 }
 
 // podVolume is the size of the volume that holds pods: Bottlerocket's second,

@@ -39,6 +39,7 @@ type Fleet struct {
 	transport  http.RoundTripper
 	pace       Pace
 	networkPod string
+	proxyPod   string // label k8s-app of the pods without which the network pod reaches no service; empty: it needs none
 	pods       cache.Indexer
 	queue      workqueue.TypedDelayingInterface[string] // "namespace/name"
 
@@ -51,7 +52,9 @@ type Fleet struct {
 // NewFleet starts to watch pods as the administrator, and returns when they are
 // known. The network of a node is up once its pod with the label
 // k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI.
-func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod string) (*Fleet, error) {
+// The network pod reaches the API server by the address of its service, once the pod with the label k8s-app=proxyPod runs beside it; where that is
+// empty, it needs none.
+func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, proxyPod string) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(Protobuf(admin))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
@@ -66,7 +69,7 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod str
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods()
 	f := &Fleet{
-		config: *config, transport: transport, pace: pace, networkPod: networkPod,
+		config: *config, transport: transport, pace: pace, networkPod: networkPod, proxyPod: proxyPod,
 		pods:  pods.Informer().GetIndexer(),
 		queue: workqueue.NewTypedDelayingQueue[string](),
 		nodes: map[string]*Kubelet{},

@@ -182,9 +182,11 @@ func (k *Kubelet) status() corev1.NodeStatus {
 	if k.hasNetwork() {
 		ready = condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
 	}
+	var capacity, allocatable corev1.ResourceList
+	k.locked(func() { capacity, allocatable = k.Capacity, k.Allocatable })
 	return corev1.NodeStatus{
-		Capacity:    k.Capacity,
-		Allocatable: k.Allocatable,
+		Capacity:    capacity,
+		Allocatable: allocatable,
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: k.IP},
 			{Type: corev1.NodeHostName, Address: k.NodeName},

@@ -22,7 +22,8 @@ type podState struct {
 	stopping time.Time // zero until its deletion is seen
 	ended    bool      // its last phase is written, or it is deleted
 	requests corev1.ResourceList
-	address  string // that the network plug-in gave it; empty until then
+	address  string    // that the network plug-in gave it; empty until then
+	told     time.Time // when it was last said why it does not start
 }
 
 // syncPod takes a pod of this node a step further and returns when to look
@@ -88,6 +89,12 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 			Message: "Pod was rejected: Node didn't have enough resource: " + short,
 		}, func(written bool) { state.ended = written })
 	}
+	if message := k.hindrance(pod); message != "" {
+		if now.Sub(state.seen) > hindered {
+			k.tellHindrance(pod, state, message, now)
+		}
+		return time.Second
+	}
 	if !k.giveAddress(pod, state) {
 		k.tellNoAddress(pod)
 		return noAddressRetry
@@ -100,6 +107,9 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	})
 	if again == 0 && k.isNetworkPod(pod) {
 		k.bringNetworkUp(pod)
+	}
+	if again == 0 {
+		k.helped(pod)
 	}
 	if again == 0 {
 		again = untilEnd(pod, state, now)

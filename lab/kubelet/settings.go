@@ -30,10 +30,15 @@ type Settings struct {
 	PodAddresses func(environment map[string]string) int64
 
 	Capacity, Allocatable corev1.ResourceList
-	Arch                  string // "amd64" or "arm64"
-	OSImage               string
-	KernelVersion         string
-	Version               string // of the kubelet
+	// Devices are what a device plug-in tells the kubelet of, once it runs here: "nvidia.com/gpu".
+	Devices corev1.ResourceList
+	// HopLimit is how many hops answers of the metadata service take; 1 reaches no pod but those on the host's network. 0: not known.
+	HopLimit int64
+
+	Arch          string // "amd64" or "arm64"
+	OSImage       string
+	KernelVersion string
+	Version       string // of the kubelet
 
 	// Server and CA (PEM) are whom the kubelet's kubeconfig names.
 	Server string

@@ -42,7 +42,7 @@ type Fault struct {
 
 // All returns all faults, in the order of a node's life.
 func All() []Fault {
-	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), publicFaults(),
+	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
 		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range diagnosis.Checks() {

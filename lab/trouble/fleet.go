@@ -32,7 +32,7 @@ func fleetFaults() []Fault {
 				return nil
 			}},
 		{Name: "network-plugin-missing", What: "the cluster has no network plug-in", Check: "CNI-1", Cause: "the cluster has no network plug-in", After: true, Slow: true, Alone: true,
-			Break: withoutPlugin},
+			Break: withoutDaemon("aws-node", "vpc-cni")},
 		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "it was made anew since", Alone: true,
 			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
 		{Name: "custom-networking-unknown", What: "the VPC CNI has custom networking on, and the controller does not know", Check: "NET-6", Cause: "the controller does not reserve an interface for it",
@@ -90,23 +90,6 @@ func (s *Scene) daemon(ctx context.Context) (*appsv1.DaemonSet, error) {
 	out := &appsv1.DaemonSet{}
 	err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-node"}, out)
 	return out, err
-}
-
-// withoutPlugin deletes the network plug-in.
-func withoutPlugin(ctx context.Context, s *Scene) error {
-	daemon, err := s.daemon(ctx)
-	if err != nil {
-		return err
-	}
-	again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
-	s.Undo(func(ctx context.Context) error {
-		_ = s.World(func(*world.World, time.Time) error { // if the fix made it
-			_, err := s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, "vpc-cni")
-			return err
-		})
-		return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))
-	})
-	return s.Lab.Client.Delete(ctx, daemon)
 }
 
 // plugin sets a variable of the network plug-in.

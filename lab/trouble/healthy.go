@@ -55,6 +55,7 @@ func variants() []variant {
 		{name: "arm64", make: requires(0, In(corev1.LabelArchStable, "arm64"))},
 		{name: "both-architectures", make: requires(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
 		{name: "spot", make: requires(1, In(karpv1.LabelCapacityType, "spot"))},
+		{name: "devices", make: devices("nvidia-device-plugin-of-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
 		{name: "own-group", make: group(func(*world.SecurityGroup) {})},
 		{name: "own-subnet", make: subnet(func(*Scene, *world.Subnet, *world.RouteTable) {})},
 		{name: "own-profile", make: func(_ context.Context, s *Scene) error {

@@ -1,0 +1,98 @@
+package kubelet
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The programs whose images the lab knows: what they need, and what they do.
+const (
+	storageDriver = "aws-ebs-csi-driver" // asks the metadata service where it is
+	devicePlugin  = "k8s-device-plugin"  // tells the kubelet of its devices
+)
+
+// hindered is after how long it is said that a pod does not start: at first it is waited for what it needs.
+const hindered = 5 * time.Second
+
+// telling is how often an event says the same of a pod.
+const telling = 10 * time.Second
+
+// hindrance is what a pod's program would end with each time that it is started, on this machine; empty if it runs.
+func (k *Kubelet) hindrance(pod *corev1.Pod) string {
+	switch {
+	case k.isNetworkPod(pod) && k.fleet.proxyPod != "" && !k.hasProxy():
+		return "Back-off restarting failed container aws-node: Unable to reach API Server, Get \"https://172.20.0.1:443/version?timeout=5s\": dial tcp 172.20.0.1:443: i/o timeout"
+	case isOf(pod, storageDriver) && !pod.Spec.HostNetwork && k.HopLimit == 1:
+		return "Back-off restarting failed container ebs-plugin: could not get metadata from IMDS: Get \"http://169.254.169.254/latest/meta-data/instance-id\": context deadline exceeded"
+	}
+	return ""
+}
+
+// isOf reports whether a pod has a container of an image with such a name.
+func isOf(pod *corev1.Pod, image string) bool {
+	for _, c := range pod.Spec.Containers {
+		if strings.Contains(c.Image, image) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasProxy reports whether the pod runs here that makes the addresses of services work.
+func (k *Kubelet) hasProxy() bool {
+	all, err := k.fleet.pods.ByIndex(byNode, k.NodeName)
+	if err != nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, one := range all {
+		if pod, ok := one.(*corev1.Pod); ok && pod.Labels["k8s-app"] == k.fleet.proxyPod {
+			if state := k.pods[pod.UID]; state != nil && !state.started.IsZero() && !state.ended {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// helped does what follows from a pod that has started: others may start now, and devices appear.
+func (k *Kubelet) helped(pod *corev1.Pod) {
+	if k.fleet.proxyPod != "" && pod.Labels["k8s-app"] == k.fleet.proxyPod {
+		k.fleet.revisit(k.NodeName)
+	}
+	if !isOf(pod, devicePlugin) || len(k.Devices) == 0 {
+		return
+	}
+	k.locked(func() {
+		capacity, allocatable := k.Capacity.DeepCopy(), k.Allocatable.DeepCopy()
+		maps.Copy(capacity, k.Devices)
+		maps.Copy(allocatable, k.Devices)
+		k.Capacity, k.Allocatable = capacity, allocatable
+	})
+	if err := k.report(); err != nil {
+		k.logError("kubelet_node_status.go:473", "Error updating node status, will retry", err)
+	}
+}
+
+// tellHindrance writes the event by which people find out.
+func (k *Kubelet) tellHindrance(pod *corev1.Pod, state *podState, message string, at time.Time) {
+	if at.Sub(state.told) < telling {
+		return
+	}
+	state.told = at
+	now := metav1.NewTime(at)
+	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Reason:         "BackOff", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "kubelet", Host: k.NodeName},
+		Message: message, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		k.logError("event.go:359", "Server rejected event (will not retry!)", err)
+	}
+}
