@@ -49,6 +49,7 @@ func newTroubled(t *testing.T) controller {
 		work(m, n)
 		m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(1)
 		m.Join.WithLabelValues("initialized", "general").Observe(590)
+		m.JoinFailures.WithLabelValues("AUTH-2", "general").Add(1)
 		m.Unschedulable.WithLabelValues("provisioner").Set(40)
 		m.LaunchFailures.WithLabelValues("us-east-1a", "on-demand", "VcpuLimitExceeded").Add(3)
 		m.Shortages.Set(200)
