@@ -1,7 +1,9 @@
 package repair
 
 import (
+	"errors"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,57 @@ import (
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/world"
 )
+
+// TestRoles: what is printed about roles and instance profiles is made as it is printed, and shown before.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w, _, err := world.New(now, world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := w.Account(emulator.DefaultAccount)
+	for _, name := range []string{"node", "old"} {
+		if _, err := account.CreateRole(now, world.Role{Name: name, TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = account.CreateProfile(now, world.Profile{Name: "nodes"})
+	if err := errors.Join(err, account.AddRoleToProfile("nodes", "old")); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&emulator.Server{World: w})
+	t.Cleanup(server.Close)
+	doors := Doors{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
+	const worker = "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"
+	const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+	const pass = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"*"}]}`
+	changes, err := Plan(t.Context(), "aws iam attach-role-policy --role-name node --policy-arn "+worker+"\naws iam update-assume-role-policy --role-name node --policy-document '"+trust+"'\n"+
+		"aws iam put-role-policy --role-name node --policy-name pass --policy-document '"+pass+"'\n"+
+		"aws iam remove-role-from-instance-profile --instance-profile-name nodes --role-name old\naws iam add-role-to-instance-profile --instance-profile-name nodes --role-name node", doors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(changes) != 5 || !strings.Contains(changes[0].After, worker) || !strings.Contains(changes[1].Before, `"Statement":[]`) || !strings.Contains(changes[1].After, "ec2.amazonaws.com") ||
+		changes[3].Before != "role: old\n" || changes[3].After != "" || changes[4].After != "role: node\n" {
+		t.Errorf("%+v", changes)
+	}
+	if n, err := Apply(t.Context(), changes); n != 5 || err != nil {
+		t.Fatalf("%d were made: %v", n, err)
+	}
+	role, err := account.Role("node")
+	if err != nil || !slices.Contains(role.Policies, worker) || !strings.Contains(role.TrustPolicy, "ec2.amazonaws.com") {
+		t.Errorf("the role is %+v, %v", role, err)
+	}
+	again, err := Plan(t.Context(), "aws iam add-role-to-instance-profile --instance-profile-name nodes --role-name node", doors)
+	if err != nil || again[0].Before != "role: node\n" {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := Plan(t.Context(), "aws iam add-role-to-instance-profile --instance-profile-name none --role-name node", doors); err == nil {
+		t.Error("a profile that is not there has a role added")
+	}
+}
 
 // TestEntries: an access entry is shown as it is and as it would be, made anew with another type, and not made twice.
 func TestEntries(t *testing.T) {

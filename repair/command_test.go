@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -78,10 +79,18 @@ func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	closed := Doors{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
 	for fix, want := range map[string]string{
-		"kubectl edit nodepool web   # loosen it":         "do it by hand: kubectl edit nodepool web",
-		"aws ec2 terminate-instances --instance-ids i-1":  "none of the commands that can be made from here: do it by hand: aws ec2",
-		"aws eks create-access-entry --type x":            "reach AWS: there are no credentials",
-		"kubectl patch nodepool web --type merge -p '{}'": "reach Kubernetes: there is no kubeconfig",
+		"kubectl edit nodepool web   # loosen it":                                  "do it by hand: kubectl edit nodepool web",
+		"aws ec2 terminate-instances --instance-ids i-1":                           "none of the commands that can be made from here: do it by hand: aws ec2",
+		"aws eks create-access-entry --type x":                                     "reach AWS: there are no credentials",
+		"kubectl delete nodeclaim --wait=false a b":                                "reach Kubernetes: there is no kubeconfig",
+		"kubectl delete nodepool a":                                                "only NodeClaims can be deleted",
+		"kubectl delete nodeclaim --all":                                           "option --all is not understood",
+		`kubectl patch ec2nodeclass a --type merge -p "$(joiner correct a)"`:       "joiner cannot be asked from here",
+		`kubectl patch ec2nodeclass a --type merge -p "$(curl example.com)"`:       "only a shell can say what its words are",
+		`kubectl patch ec2nodeclass a --type merge -p "$(joiner correct a; id)"`:   "only a shell can say what its words are",
+		`kubectl patch ec2nodeclass a --type merge -p "$(joiner correct $(id) a)"`: "only a shell can say what its words are",
+		`kubectl patch ec2nodeclass a --type merge -p "$(joiner uninstall a)"`:     "only a shell can say what its words are",
+		"kubectl patch nodepool web --type merge -p '{}'":                          "reach Kubernetes: there is no kubeconfig",
 		"rm -rf /":        "none of the commands",
 		"   # only words": "it names no command",
 	} {
@@ -108,5 +117,26 @@ func TestKeepsRows(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestAsks: what joiner would print stands in the command's place, and no other program is asked anything.
+func TestAsks(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	d := Doors{NoKube: "there is no kubeconfig", Ask: func(_ context.Context, args []string) (string, error) {
+		asked = append(asked, strings.Join(args, " "))
+		return `{"spec":{}}` + "\n", nil
+	}}
+	commands, err := read(`kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"   # line 3`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.answer(t.Context(), commands[0]); err != nil {
+		t.Fatal(err)
+	}
+	p, err := commands[0].patch()
+	if err != nil || p.Text != `{"spec":{}}` || p.Name != "web" || len(asked) != 1 || asked[0] != "correct web --check TAINT-2" {
+		t.Errorf("%+v, %v, asked %q", p, err, asked)
 	}
 }

@@ -70,13 +70,7 @@ func (d Doors) plan(ctx context.Context, c command) (Change, error) {
 	}
 	switch c.words[0] {
 	case "kubectl":
-		if _, err := c.patch(); err != nil {
-			return Change{}, err
-		}
-		if d.Kube == nil {
-			return Change{}, fmt.Errorf("reach Kubernetes: %s", d.NoKube)
-		}
-		return d.planPatch(ctx, c)
+		return d.planKube(ctx, c)
 	case "aws":
 		planned, ok := awsCommands()[c.name()]
 		if !ok {
@@ -92,6 +86,26 @@ func (d Doors) plan(ctx context.Context, c command) (Change, error) {
 		return planned(ctx, d.AWS, options)
 	}
 	return Change{}, c.byHand("this is none of the commands that can be made from here")
+}
+
+// planKube looks at what a command of kubectl would change.
+func (d Doors) planKube(ctx context.Context, c command) (Change, error) {
+	deletes := len(c.words) > 1 && c.words[1] == "delete"
+	var err error
+	if deletes {
+		_, err = c.doomed()
+	} else {
+		_, err = c.patch()
+	}
+	switch {
+	case err != nil:
+		return Change{}, err
+	case d.Kube == nil:
+		return Change{}, fmt.Errorf("reach Kubernetes: %s", d.NoKube)
+	case deletes:
+		return d.planDelete(ctx, c)
+	}
+	return d.planPatch(ctx, c)
 }
 
 // answer puts in what joiner says where the command asks it.
