@@ -167,6 +167,8 @@ func judgeProgramArch(d *desk) []Finding {
 	}
 	for _, c := range d.Classes.Value {
 		if sights := d.of(c.Name, OtherArch); len(sights) > 0 {
+			// What was only feared of the user data has happened.
+			out = slices.DeleteFunc(out, func(f Finding) bool { return f.Subject == "EC2NodeClass "+c.Name && f.Verdict == Suspicious })
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].instance.Type).
 				with(lines(sights)...).explaining(OtherArch, ScriptFailed).
 				mend(orElse(d.literal("ARCH-3", sights[0]), "kubectl edit ec2nodeclass "+c.Name+"   # in spec.userData fetch programs for $(uname -m), or narrow "+labelArch+" in the NodePool")))
