@@ -22,6 +22,8 @@
   (list "EC2_API_LIMITS" $s.ec2APILimits)
   (list "BREAKER_COUNT" $s.breakerCount)
   (list "BREAKER_SHARE" $s.breakerShare)
+  (list "DRIFT_BREAKER_COUNT" $s.driftBreakerCount)
+  (list "DRIFT_BREAKER_SHARE" $s.driftBreakerShare)
   (list "EKS_CONTROL_PLANE" $s.eksControlPlane)
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
