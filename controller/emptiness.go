@@ -32,6 +32,7 @@ type Emptiness struct {
 	Gate    *Gate        // shared with Moves
 	Ledger  *kube.Ledger // of the Provisioner
 	Pauses  *Pauses
+	Staying *Staying
 	Tell    teller
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -95,6 +96,7 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	// 3. act, 4. tell
 	e.Pods.Keep(books.nodes)
 	e.report(proposal)
+	e.Staying.Note(stayEmpty, proposal.Stays...)
 	return errors.Join(e.noteQuiet(ctx, snapshot, books, now), e.remove(ctx, proposal, snapshot, books, now))
 }
 

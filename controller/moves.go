@@ -39,6 +39,7 @@ type Moves struct {
 	Pods    *PodWatch
 	Pauses  *Pauses
 	Travel  *Travel
+	Staying *Staying // shared with Emptiness
 	Gate    *Gate // shared with Emptiness
 	Batch   *Batch
 	Tell    teller

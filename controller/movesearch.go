@@ -23,6 +23,8 @@ type searching struct {
 	last uint64    // what the last look rested on
 	full time.Time // when it found nothing
 	told string    // what was said of the nodes that stay
+
+	blockers time.Time // when deadlocks were counted last
 }
 
 // scenery is one look at the cluster, with all that says who may go.
@@ -123,8 +125,10 @@ func begunIn(in disruption.Input, flights []*flight, claims map[string]*karpv1.N
 
 // freshen begins to replace nodes that have drifted, as many as the budgets allow.
 func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
-	nodes, _ := disruption.Candidates(s.in, disruption.Drifted)
-	nodes = m.settled(s, disruption.Drifted, nodes, false)
+	nodes, stays := disruption.Candidates(s.in, disruption.Drifted)
+	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
+	m.Staying.Note(stayDrifted, slices.Concat(stays, tired)...)
+	m.Staying.Note(stayDriftRoom)
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -133,9 +137,10 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	for i, n := range nodes {
 		wishes[i] = []string{n}
 	}
-	granted, _, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
+	granted, waiting, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
 	m.tellRooms(rooms)
-	granted = m.settled(s, disruption.Drifted, granted, true)
+	granted, tired = m.settled(s, disruption.Drifted, granted, true)
+	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
 	if len(granted) == 0 {
 		return nil
 	}
@@ -148,16 +153,48 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
 }
 
-// settled returns those of the nodes whose pods may be moved again. Together: all that are left will go.
-func (m *Moves) settled(s *scenery, reason disruption.Reason, nodes []string, together bool) []string {
+// settled returns those of the nodes whose pods may be moved again, and why the others stay. Together: all that are left will go.
+func (m *Moves) settled(s *scenery, reason disruption.Reason, nodes []string, together bool) ([]string, []disruption.Stay) {
 	if s.pods == nil {
 		s.pods = podsByNode(s.objects)
 	}
+	stays := m.Travel.Stays(s.in, reason, nodes, travelScene{s.claims, s.pods}, together)
 	stay := map[string]bool{}
-	for _, one := range m.Travel.Stays(s.in, reason, nodes, travelScene{s.claims, s.pods}, together) {
+	for _, one := range stays {
 		stay[one.Node] = true
 	}
-	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] })
+	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] }), stays
+}
+
+// countDeadlocks tells the metrics what keeps nodes from being emptied until somebody mends it, now and then.
+func (m *Moves) countDeadlocks(o kube.Objects, now time.Time) {
+	if now.Sub(m.search.blockers) < deadlocksEvery {
+		return
+	}
+	m.search.blockers = now
+	for kind, n := range kube.Deadlocks(o.Blockers(now)) {
+		m.Metrics.Deadlocks.WithLabelValues(string(kind)).Set(float64(n))
+	}
+}
+
+// deadlocksEvery is how often deadlocks are counted.
+const deadlocksEvery = time.Minute
+
+// worthTheirPrice are the nodes that could have gone, and that none of the moves takes.
+func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.Stay {
+	goes := map[string]bool{}
+	for _, move := range moves {
+		for _, name := range move.Nodes {
+			goes[name] = true
+		}
+	}
+	var out []disruption.Stay
+	for _, name := range nodes {
+		if !goes[name] {
+			out = append(out, disruption.Stay{Node: name, Cause: disruption.Worth})
+		}
+	}
+	return out
 }
 
 // oldestFirst sorts nodes by when they drifted.
@@ -181,7 +218,10 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 		return err
 	}
 	nodes, stays := disruption.Candidates(s.in, disruption.Underutilized)
-	nodes = m.settled(s, disruption.Underutilized, nodes, false)
+	nodes, tired := m.settled(s, disruption.Underutilized, nodes, false)
+	m.Staying.Note(staySaving, slices.Concat(stays, tired)...)
+	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))
+	m.countDeadlocks(s.objects, now)
 	mark := s.fingerprint(nodes)
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
 		return nil
@@ -193,6 +233,8 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.search.next = now.Add(max(searchEvery, searchShare*took))
 	m.search.last, m.search.full = mark, now
 	m.tellStays(stays, nodes, found.Moves)
+	m.Staying.Note(stayWorth, worthTheirPrice(nodes, found.Moves)...)
+	m.Staying.Note(staySavingRoom)
 	if len(found.Moves) == 0 {
 		return nil
 	}
@@ -210,7 +252,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 		return err
 	}
 	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
-	nodes = m.settled(s, disruption.Underutilized, nodes, false)
+	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
 	may := map[string]bool{}
 	for _, n := range nodes {
 		may[n] = true
@@ -221,9 +263,10 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 			wishes = append(wishes, move.Nodes)
 		}
 	}
-	granted, _, rooms := disruption.Grant(s.in, disruption.Underutilized, wishes)
+	granted, waiting, rooms := disruption.Grant(s.in, disruption.Underutilized, wishes)
 	m.tellRooms(rooms)
-	granted = m.settled(s, disruption.Underutilized, granted, true)
+	granted, tired := m.settled(s, disruption.Underutilized, granted, true)
+	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
 	if len(granted) == 0 {
 		return nil
 	}

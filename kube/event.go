@@ -47,6 +47,9 @@ const (
 	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
 	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or gone, with the cause as far as it is known
 
+	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what keeps the node from being taken away by choice
+	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what keeps the node from being given up to save money
+
 	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // the node's replacement is on its way
 	ReasonMoveUndone       Reason = "DisruptionUndone"           // the node stays after all: its replacement came to nothing, and why
 
@@ -98,7 +101,7 @@ func (r Reason) action() string {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes, ReasonZonalShiftActive, ReasonZonalShiftCleared:
 		return "Provisioning"
 	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
-		ReasonDisruptionTerminating, ReasonWaitingReadiness, ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
+		ReasonDisruptionTerminating, ReasonDisruptionBlocked, ReasonUnconsolidatable, ReasonWaitingReadiness, ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonDrifted, ReasonDriftHeld, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	}

@@ -81,6 +81,9 @@ type Moves struct {
 	Saving *prometheus.CounterVec   // kind: promised, realised; dollars an hour
 	Search prometheus.Histogram     // seconds that one look at all nodes took
 	Active prometheus.Gauge         // moves that have begun and not ended
+
+	Staying   *prometheus.GaugeVec // cause: nodes that are kept
+	Deadlocks *prometheus.GaugeVec // kind: what keeps nodes from being emptied until somebody mends it
 }
 
 // AWS is about calls to AWS.
@@ -250,6 +253,9 @@ func (r *maker) moves() Moves {
 		Saving: r.counters("joiner_moves_saving_dollars_per_hour_total", "What moves that were done save, as it was promised, and as it is by the prices of what was bought.", "kind"),
 		Search: r.histogram("joiner_moves_search_duration_seconds", "One look at all nodes for moves that save money.", durations()),
 		Active: r.gauge("joiner_moves_active", "Moves that have begun and not ended."),
+
+		Staying:   r.gauges("joiner_nodes_staying", "Nodes that are not taken away by choice, by what keeps them.", "cause"),
+		Deadlocks: r.gauges("joiner_disruption_deadlocks", "PodDisruptionBudgets, alone or together, that keep nodes from being emptied until somebody changes something.", "kind"),
 	}
 }
 

@@ -125,6 +125,7 @@ func wire(p parts) controller.Loops {
 		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
 		leavers   = &controller.Departures{}
 		outcomes  = &controller.Registrations{}
+		staying   = &controller.Staying{Objects: writer, Tell: teller, Metrics: p.metrics}
 		pauses    = &controller.Pauses{Switch: kube.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
 	)
 	market := &controller.Market{
@@ -178,12 +179,13 @@ func wire(p parts) controller.Loops {
 		},
 		Emptiness: &controller.Emptiness{
 			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,
-			Pauses: pauses, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &controller.Moves{
 			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Plan, Claims: writer, Ledger: ledger,
 			Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 			SpotToSpot: p.settings.SpotToSpot,
+			Staying:    staying,
 			Travel: &controller.Travel{
 				Store: kube.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},

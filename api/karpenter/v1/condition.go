@@ -66,6 +66,9 @@ const (
 	ConditionInstanceTerminating = "InstanceTerminating"
 	// ConditionConsistentStateFound says that the node has what its instance type promised.
 	ConditionConsistentStateFound = "ConsistentStateFound"
+	// ConditionDisruptable is False while something keeps the node from being taken away by choice, with what as its reason; it is
+	// not there otherwise.
+	ConditionDisruptable = "Disruptable"
 	// ConditionDisruptionReason has as its reason why the node is being taken away.
 	ConditionDisruptionReason = "DisruptionReason"
 )

@@ -1,0 +1,60 @@
+package disruption
+
+import "time"
+
+// Sentence says why the node stays, without a full stop, and until when where time ends it.
+func (s Stay) Sentence() string {
+	text := s.why()
+	if !s.Until.IsZero() {
+		text += ", until " + s.Until.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+func (s Stay) why() string {
+	switch s.Cause {
+	case Expected:
+		return "pending pods are planned onto it"
+	case Kept:
+		return "it is to be kept by " + s.Detail
+	case Never:
+		return "consolidateAfter of its NodePool is Never"
+	case TooSoon:
+		return "pods came or left within consolidateAfter (" + s.Detail + ")"
+	case Budgeted:
+		return "as many nodes of its NodePool are leaving, or broken, as the budget allows (" + s.Detail + ")"
+	case Paused:
+		return "all that is done by choice is paused by " + s.Detail
+	case Invalid:
+		return "its NodePool says what makes no sense: " + s.Detail
+	case Unready:
+		return "the Node is not ready"
+	case OnlyIdle:
+		return "the consolidationPolicy of its NodePool lets only empty nodes go, and it has pods"
+	case TooYoung:
+		return "it is not as old as its NodePool wants its nodes to become (" + s.Detail + ")"
+	case Held:
+		return "a move of it came to nothing: " + s.Detail
+	case Worth:
+		return "its pods would not cost less elsewhere, or not enough less to be worth moving them"
+	case Blocked, MovedOften, Looping:
+		return s.Detail
+	}
+	return string(s.Cause) + " " + s.Detail
+}
+
+// Causes returns all causes.
+func Causes() []Cause {
+	return []Cause{
+		Blocked, Budgeted, Expected, Held, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon, TooYoung, Unready, Worth,
+	}
+}
+
+// IsOfMoney reports whether the cause matters only to what would save money. Other causes hold back drift too.
+func (c Cause) IsOfMoney() bool {
+	switch c {
+	case Expected, Never, OnlyIdle, TooSoon, Worth:
+		return true
+	}
+	return false
+}
