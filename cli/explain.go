@@ -20,7 +20,7 @@ func newExplain() *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	group(cmd)
-	cmd.AddCommand(newExplainBlockers())
+	cmd.AddCommand(newExplainNode(), newExplainBlockers())
 	return cmd
 }
 

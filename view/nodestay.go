@@ -1,0 +1,26 @@
+package view
+
+// NodeStay is what keeps a node from being taken away by choice.
+type NodeStay struct {
+	Node  string `json:"node,omitempty"` // empty as long as it has not joined
+	Claim string `json:"nodeClaim"`
+	Pool  string `json:"nodePool"`
+	Cause string `json:"cause"` // a disruption.Cause, or Leaving, NotInitialized, None
+	Why   string `json:"why"`   // a sentence without its full stop
+}
+
+// NodeStays writes a row for each.
+func NodeStays(rows []NodeStay) string {
+	if len(rows) == 0 {
+		return "There is no node of a NodePool.\n"
+	}
+	t := Table{Header: []string{"NODE", "NODEPOOL", "CAUSE", "WHY"}}
+	for _, r := range rows {
+		name := r.Node
+		if name == "" {
+			name = r.Claim
+		}
+		t.Rows = append(t.Rows, []string{name, r.Pool, r.Cause, r.Why})
+	}
+	return t.String()
+}
