@@ -1,0 +1,86 @@
+package lab_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// nobody is a user id without an account's rights.
+const nobody = 65534
+
+// TestUnprivileged runs TestSealedIRSA once more as nobody, where this one is root: who is not root makes a cell with a user namespace, in which
+// the program has the pod's user id, and not with the machine's own ids.
+func TestUnprivileged(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("this is not root, so TestSealed and TestSealedIRSA have shown it")
+	}
+	helm := os.Getenv(helmVariable)
+	if helm == "" {
+		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+	}
+	t.Parallel()
+	home, err := os.MkdirTemp("", "unprivileged") // the test's own folder lies in one that only root may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]string{"lab.test": self, "helm": helm, "joiner": program(t)} {
+		copyTo(t, filepath.Join(home, name), from)
+	}
+	if err := os.CopyFS(filepath.Join(home, "deploy"), os.DirFS("../deploy")); err != nil {
+		t.Fatal(err)
+	}
+	work := filepath.Join(home, "lab")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{home, work} {
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(folder, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(home, "lab.test"), "-test.v", "-test.run", "^TestSealedIRSA$", "-test.timeout", "5m")
+	cmd.Dir = work
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), helmVariable + "=" + filepath.Join(home, "helm"), "JOINER_BINARY=" + filepath.Join(home, "joiner")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("as nobody: %v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "--- SKIP") {
+		t.Skipf("as nobody:\n%s", out)
+	}
+	t.Logf("as nobody:\n%s", out)
+}
+
+// copyTo copies a program, for everybody to run.
+func copyTo(t *testing.T, to, from string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err == nil {
+		_, err = io.Copy(out, in)
+	}
+	if err == nil {
+		err = out.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
