@@ -74,6 +74,7 @@ var wrong = map[string]string{
 	"settings: {minValuesPolicy: Lax}":                                                          `settings.minValuesPolicy is "Lax": want one of Strict, BestEffort`,
 
 	// Other values.
+	"controller: {env: [{name: A, value: b}, {name: A, value: c}]}": "controller.env has A twice: leave one of them out",
 	"logLevel: loud":                                                         `logLevel is "loud": want one of debug, info, error`,
 	"logLevel: INFO":                                                         `logLevel is "INFO": want one of debug, info, error (is info meant?)`,
 	"dnsPolicy: Defualt":                                                     `dnsPolicy is "Defualt": want one of ClusterFirst, ClusterFirstWithHostNet, Default, None (is Default meant?)`,
@@ -203,5 +204,24 @@ func TestLint(t *testing.T) {
 	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
 	if want := "there is no value settings.clusterNmae (is settings.clusterName meant?)"; err == nil || !strings.Contains(out+errs, want) {
 		t.Errorf("%v, want %q in\n%s%s", err, want, out, errs)
+	}
+}
+
+// TestVariableGoesBeforeValue: a setting that controller.env gives is there once, and as it says: server-side apply refuses two.
+func TestVariableGoesBeforeValue(t *testing.T) {
+	t.Parallel()
+	out, errs, err := helm(t, "template", release, chart, "--set-string", "settings.clusterName=demo,logLevel=debug,"+
+		"controller.env[0].name=LOG_LEVEL,controller.env[0].value=error,controller.env[1].name=MEMORY_LIMIT,controller.env[1].value=-1")
+	if err != nil {
+		t.Fatal(errs)
+	}
+	count := map[string]int{}
+	for _, variable := range environOf(t, out) {
+		name, _, _ := strings.Cut(variable, "=")
+		count[name]++
+	}
+	settings, _, err := config.FromProcess(nil, environOf(t, out))
+	if err != nil || settings.LogLevel != "error" || count["LOG_LEVEL"] != 1 || count["MEMORY_LIMIT"] != 1 {
+		t.Errorf("%v, level %q of %d variables, %d memory limits", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
 	}
 }

@@ -1,4 +1,5 @@
-{{/* The settings, as environment variables. An empty text, or null, is left to the default of the binary; false and 0 are said. */}}
+{{/* The settings, as environment variables. An empty text, or null, is left to the default of the binary; false and 0 are said.
+What controller.env says of a setting goes before its value: two variables of one name are refused by server-side apply. */}}
 {{- define "joiner.env" -}}
 {{- $s := .Values.settings -}}
 {{- $variables := list
@@ -37,14 +38,19 @@
   (list "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths))
   (list "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths))
 -}}
+{{- $own := dict -}}
+{{- range .Values.controller.env -}}
+{{- if hasKey $own .name -}}{{- fail (printf "controller.env has %s twice: leave one of them out" .name) -}}{{- end -}}
+{{- $_ := set $own .name true -}}
+{{- end -}}
 {{- range $variables }}
 {{- $value := kindIs "invalid" (index . 1) | ternary "" (index . 1 | toString) }}
-{{- if ne $value "" }}
+{{- if and (ne $value "") (not (hasKey $own (index . 0))) }}
 - name: {{ index . 0 }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
-{{- if dig "limits" "memory" "" (.Values.controller.resources | default dict) }}
+{{- if and (dig "limits" "memory" "" (.Values.controller.resources | default dict)) (not (hasKey $own "MEMORY_LIMIT")) }}
 - name: MEMORY_LIMIT
   valueFrom:
     resourceFieldRef:
