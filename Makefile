@@ -43,6 +43,10 @@ e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, 
 diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (10 minutes; wants kubectl and aws)
 	@bin/lab diagnosis-report --joiner bin/joiner -o docs/diagnosis-report.md
 
+.PHONY: sizing
+sizing: bin/joiner bin/lab ## what the controller takes beside 100 to 5,000 nodes, to docs/sizes.md (20 minutes; wants a calm machine with 12 GB)
+	@hack/step 'sizing' bin/lab sizing --joiner bin/joiner -o docs/sizes.md
+
 .PHONY: soak
 soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, faults for as long as they last (45 minutes)
 	@LAB_DRAINS=500 LAB_NODES=1000 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes)$$' -v .

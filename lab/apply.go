@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/joiner-sh/joiner/lab/controlplane"
 )
 
 // Apply creates the objects of a manifest of one or more documents.
@@ -28,4 +30,9 @@ func (l *Lab) Apply(ctx context.Context, manifest string) error {
 			return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
+}
+
+// Store writes objects past the API server, see controlplane.Store.
+func (l *Lab) Store(ctx context.Context, objects []controlplane.Stored) error {
+	return l.plane.Store(ctx, objects)
 }

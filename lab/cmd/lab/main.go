@@ -68,7 +68,7 @@ func root(begun *bool) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
-	cmd.AddCommand(up(), kubeconfig(), showDemo(), playFault(), diagnosisReport())
+	cmd.AddCommand(up(), kubeconfig(), showDemo(), playFault(), diagnosisReport(), measureSizes())
 	return cmd
 }
 

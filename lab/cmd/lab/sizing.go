@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/sizing"
+)
+
+// The marks between which the page has what was measured.
+const (
+	tableBegin = "<!-- written by make sizing -->\n"
+	tableEnd   = "<!-- end of what is written -->\n"
+)
+
+// measureSizes is lab sizing: it measures what the controller needs in clusters of several sizes.
+func measureSizes() *cobra.Command {
+	var joiner, path string
+	var nodes []int
+	p := sizing.Plan{}
+	cmd := &cobra.Command{
+		Use: "sizing", Short: "measure what the controller needs in clusters of several sizes", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, n := range nodes {
+				if n < 1 || n > 5000 {
+					return fmt.Errorf("--nodes %d: use 1 to 5000, which is what the subnets of a lab have room for", n)
+				}
+				p.Sizes = append(p.Sizes, sizing.Size{Nodes: n, Memory: limitOf(n)})
+			}
+			dir, err := os.MkdirTemp("", "joiner-")
+			if err != nil {
+				return fmt.Errorf("make a folder for the program: %w", err)
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			if p.Joiner = joiner; joiner == "" {
+				if p.Joiner, err = lab.BuildJoiner(cmd.Context(), dir); err != nil {
+					return err
+				}
+			}
+			p.Say = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+			all, err := sizing.Run(cmd.Context(), p)
+			if len(all) == 0 {
+				return err
+			}
+			fmt.Fprint(cmd.OutOrStdout(), sizing.Markdown(all))
+			if path == "" {
+				return err
+			}
+			return errors.Join(err, writeBetween(path, sizing.Markdown(all)))
+		},
+	}
+	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
+	cmd.Flags().StringVarP(&path, "output", "o", "", "write the table into this page, between its marks")
+	cmd.Flags().IntSliceVar(&nodes, "nodes", []int{100, 500, 1000, 2000, 5000}, "how many nodes the clusters have")
+	cmd.Flags().DurationVar(&p.Rest, "rest", time.Minute, "how long the controller is watched at rest")
+	return cmd
+}
+
+// limitOf is the memory limit, in MiB, that the controller is told in a cluster of a size: that of the chart's table.
+func limitOf(nodes int) int64 {
+	switch {
+	case nodes <= 500:
+		return 1024
+	case nodes <= 1000:
+		return 1536
+	case nodes <= 2000:
+		return 3072
+	}
+	return 6144
+}
+
+// writeBetween writes a text between the marks of a page.
+func writeBetween(path, text string) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	before, rest, ok := strings.Cut(string(page), tableBegin)
+	_, after, closed := strings.Cut(rest, tableEnd)
+	if !ok || !closed {
+		return fmt.Errorf("write the table: %s has no marks for it", path)
+	}
+	if err := os.WriteFile(path, []byte(before+tableBegin+text+tableEnd+after), 0o644); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}

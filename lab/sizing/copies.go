@@ -1,0 +1,177 @@
+package sizing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/joiner-sh/joiner/lab/controlplane"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// leaseRenewal is how often the leases of copies are renewed, which no kubelet does: well within the 50 seconds after which a node counts as gone.
+const leaseRenewal = 15 * time.Second
+
+// copies makes n nodes, the first of which is the number'th.
+func (c *crowd) copies(ctx context.Context, number, n int) error {
+	instances, err := c.launch(ctx, n)
+	if err != nil {
+		return err
+	}
+	var objects []controlplane.Stored
+	for k, i := range instances {
+		more, err := c.copyOf(i, number+k)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
+	}
+	var tagged error
+	c.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		region := w.Region(c.lab.Account, c.lab.Region)
+		for k, i := range instances {
+			tags := map[string]string{"karpenter.sh/nodeclaim": c.claimName(number + k), "Name": i.PrivateDNSName}
+			if tagged = region.Tag(now, []string{i.ID}, tags, nil); tagged != nil {
+				return
+			}
+		}
+	})
+	if tagged != nil {
+		return tagged
+	}
+	if err := c.lab.Store(ctx, objects); err != nil {
+		return err
+	}
+	for k, i := range instances {
+		if err := c.fill(ctx, number+k, i.PrivateDNSName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *crowd) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
+
+// copyOf is a node like the first: its claim, its Node and its lease.
+func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, error) {
+	claim := c.claim.DeepCopy()
+	claim.Name, claim.UID, claim.ResourceVersion = c.claimName(number), uuid.NewUUID(), ""
+	claim.Status.NodeName, claim.Status.ProviderID = i.PrivateDNSName, "aws:///"+i.Zone+"/"+i.ID
+	claim.APIVersion, claim.Kind = "karpenter.sh/v1", "NodeClaim"
+
+	node := c.node.DeepCopy()
+	node.Name, node.UID, node.ResourceVersion = i.PrivateDNSName, uuid.NewUUID(), ""
+	node.APIVersion, node.Kind = "v1", "Node"
+	node.Spec.ProviderID = claim.Status.ProviderID
+	node.Labels[corev1.LabelHostname], node.Labels[copyMark] = i.PrivateDNSName, "true"
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: i.PrivateIP}, {Type: corev1.NodeHostName, Address: i.PrivateDNSName}, {Type: corev1.NodeInternalDNS, Address: i.PrivateDNSName},
+	}
+	node.Status.Images = usualImages()
+	for k := range node.OwnerReferences {
+		node.OwnerReferences[k].Name, node.OwnerReferences[k].UID = claim.Name, claim.UID
+	}
+	c.names = append(c.names, node.Name)
+	var out []controlplane.Stored
+	for _, o := range []struct {
+		key    string
+		object any
+	}{{"karpenter.sh/nodeclaims/" + claim.Name, claim}, {"minions/" + node.Name, node}, {"leases/kube-node-lease/" + node.Name, leaseOf(node.Name)}} {
+		stored, err := storedAs(o.key, o.object)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, stored)
+	}
+	return out, nil
+}
+
+func storedAs(key string, object any) (controlplane.Stored, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return controlplane.Stored{}, fmt.Errorf("write %s: %w", key, err)
+	}
+	return controlplane.Stored{Key: key, JSON: text}, nil
+}
+
+func leaseOf(node string) *coordinationv1.Lease {
+	now, seconds := metav1.NewMicroTime(time.Now()), int32(40)
+	return &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease, UID: types.UID("lease-" + node), CreationTimestamp: metav1.Now()},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &node, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+}
+
+// keepLeases renews the leases of the copies until it is told to stop.
+func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for rest(ctx, leaseRenewal) == nil {
+			var all []controlplane.Stored
+			for _, name := range c.names {
+				one, err := storedAs("leases/kube-node-lease/"+name, leaseOf(name))
+				if err != nil {
+					c.say("  " + err.Error())
+					return
+				}
+				all = append(all, one)
+			}
+			if err := c.lab.Store(ctx, all); err != nil && ctx.Err() == nil {
+				c.say("  " + err.Error())
+			}
+		}
+	})
+	return func() {
+		cancel()
+		done.Wait()
+	}
+}
+
+// fill gives a node its pods, which run there. Their owner is the pool, as nobody acts on behalf of that one: a ReplicaSet's controller would
+// make others in place of those that it has not heard of yet.
+func (c *crowd) fill(ctx context.Context, number int, node string) error {
+	yes, app := true, fmt.Sprintf("app-%05d", number)
+	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: poolName, UID: c.pool, Controller: &yes, BlockOwnerDeletion: &yes}
+	var objects []controlplane.Stored
+	for k := range PodsPerNode {
+		pod := running(app, fmt.Sprintf("%s-%02d", app, k), node)
+		pod.OwnerReferences = []metav1.OwnerReference{owner}
+		stored, err := storedAs("pods/"+namespace+"/"+pod.Name, pod)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, stored)
+		c.lastAdded = pod.Name
+	}
+	return c.lab.Store(ctx, objects)
+}
+
+// usualImages are what a kubelet reports of images: up to 50, with two names each.
+func usualImages() []corev1.ContainerImage {
+	var out []corev1.ContainerImage
+	for i := range 30 {
+		repository := fmt.Sprintf("111122223333.dkr.ecr.us-east-1.amazonaws.com/team/service-%02d", i)
+		out = append(out, corev1.ContainerImage{
+			Names:     []string{repository + "@sha256:" + strings.Repeat(fmt.Sprintf("%02x", i), 32), repository + ":1.2.3"},
+			SizeBytes: 100 << 20,
+		})
+	}
+	return out
+}
+
+// quantities is a list of processor and memory.
+func quantities(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}

@@ -1,0 +1,200 @@
+package sizing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
+)
+
+const (
+	namespace    = "crowd"
+	poolName     = "crowd"
+	instanceType = "m5.4xlarge"
+	burstPerNode = 10             // of the pods that come at one moment, so many fill a machine
+	batch        = 500            // nodes that are made at once
+	copyMark     = "sizing/copy"  // label of nodes that are copies of the first: no DaemonSet is for them
+	burstMark    = "sizing/burst" // label of the pods that come at one moment
+)
+
+// crowd is a cluster that is to have many nodes. The first is bought by the controller, and joins as every node of the lab does. The others are
+// copies of it: instances that run and never boot, with claims and Nodes that were written as the first one's are.
+type crowd struct {
+	lab *lab.Lab
+	say func(string)
+
+	pool      types.UID
+	claim     *karpenterv1.NodeClaim // the first
+	node      *corev1.Node
+	instance  world.Instance
+	names     []string // of the Nodes that are copies
+	lastAdded string   // name of the last pod
+}
+
+// manifest is what the controller may buy: one type, so that what a cluster of a size is does not depend on prices.
+func (c *crowd) manifest() string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: %[1]s}
+spec:
+  role: %[2]s
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: %[3]s}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: %[3]s}}]
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %[1]s}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: %[1]s}
+      requirements:
+      - {key: kubernetes.io/os, operator: In, values: [linux]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [%[4]s]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[5]s}
+`, poolName, lab.NodeRole, c.lab.Cluster, instanceType, namespace)
+}
+
+// grow makes the cluster. The controller has ended when it returns.
+func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
+	if err := c.spareCopies(ctx); err != nil {
+		return err
+	}
+	if err := c.lab.Apply(ctx, c.manifest()); err != nil {
+		return err
+	}
+	run, err := c.lab.RunController(ctx, joiner, "DISABLE_LEADER_ELECTION=true")
+	if err != nil {
+		return err
+	}
+	defer run.Kill()
+	if err := c.first(ctx); err != nil {
+		return err
+	}
+	run.Kill()
+	c.say(fmt.Sprintf("  Making %d nodes with %d pods", nodes, nodes*PodsPerNode))
+	for made := 0; made < nodes; {
+		n := min(batch, nodes-made)
+		if err := c.copies(ctx, made, n); err != nil {
+			return err
+		}
+		made += n
+	}
+	return c.served(ctx)
+}
+
+// spareCopies keeps the pods of DaemonSets off copies, where nobody would run them.
+func (c *crowd) spareCopies(ctx context.Context) error {
+	api := c.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem)
+	sets, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list DaemonSets: %w", err)
+	}
+	for _, d := range sets.Items {
+		for i := range d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			term := &d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[i]
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: copyMark, Operator: corev1.NodeSelectorOpDoesNotExist})
+		}
+		if _, err := api.Update(ctx, &d, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("keep DaemonSet %s off copies: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+// first waits until the controller has bought a node for one pod, and notes what it is made of.
+func (c *crowd) first(ctx context.Context) error {
+	pod := waiting("first")
+	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {
+		_, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err == nil || apierrors.IsAlreadyExists(err), nil // the namespace's service account comes a moment late
+	})
+	if err != nil {
+		return err
+	}
+	return c.until(ctx, 2*time.Minute, "the first node", func(ctx context.Context) (bool, error) {
+		var claims karpenterv1.NodeClaimList
+		if err := c.lab.Client.List(ctx, &claims); err != nil || len(claims.Items) == 0 {
+			return false, err
+		}
+		bound, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil || bound.Status.Phase != corev1.PodRunning {
+			return false, err
+		}
+		claim := &claims.Items[0]
+		if claim.Status.NodeName == "" || !claim.StatusConditions().IsTrue(karpenterv1.ConditionInitialized) {
+			return false, nil
+		}
+		node, err := c.lab.Kube.CoreV1().Nodes().Get(ctx, claim.Status.NodeName, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, i := range c.lab.Instances() {
+			if strings.HasSuffix(claim.Status.ProviderID, "/"+i.ID) && i.Tags["Name"] != "" { // the last that the controller writes of it
+				c.claim, c.node, c.instance, c.pool = claim, node, i, claim.OwnerReferences[0].UID
+			}
+		}
+		return c.claim != nil, nil
+	})
+}
+
+// launch starts instances that are like the first, but that nothing runs on, and waits until they run.
+func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
+	tags := maps.Clone(c.instance.Tags)
+	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
+	var out []world.Instance
+	var err error
+	c.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		region := w.Region(c.lab.Account, c.lab.Region)
+		out, err = region.RunInstances(now, world.RunRequest{
+			Data: world.TemplateData{
+				ImageID: c.instance.ImageID, InstanceType: c.instance.Type, Profile: &world.ProfileRef{ARN: c.instance.ProfileARN}, GroupIDs: c.instance.SecurityGroupIDs,
+			},
+			SubnetID: c.instance.SubnetID, Min: n, Max: n, Tags: world.Tagging{"instance": tags},
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("launch %d instances: %w", n, err)
+	}
+	if len(out) != n {
+		return nil, errors.New("fewer instances were launched than were asked for")
+	}
+	return out, rest(ctx, 2*c.lab.Pace.Pending)
+}
+
+// served waits until the API server knows the last of what was stored.
+func (c *crowd) served(ctx context.Context) error {
+	return c.until(ctx, 2*time.Minute, "the API server to know all pods", func(ctx context.Context) (bool, error) {
+		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastAdded, metav1.GetOptions{ResourceVersion: "0"})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// until waits until ok, and says what it waited for if that takes too long.
+func (c *crowd) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
+	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
+		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))
+	}
+	return nil
+}

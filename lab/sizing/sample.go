@@ -1,0 +1,65 @@
+package sizing
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sample is what a process has taken so far.
+type sample struct {
+	CPU    time.Duration // of the processors
+	Memory int64         // resident now, in bytes
+	Peak   int64         // the most that was ever resident, in bytes
+}
+
+// tick is the kernel's unit of processor time in /proc: a hundredth of a second on every architecture that Go knows.
+const tick = 10 * time.Millisecond
+
+// sampleOf asks the kernel.
+func sampleOf(pid int) (sample, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return sample{}, fmt.Errorf("ask how much the controller took: %w", err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return sample{}, fmt.Errorf("ask how much the controller took: %w", err)
+	}
+	return parseSample(string(stat), string(status))
+}
+
+// parseSample reads /proc/PID/stat and /proc/PID/status, see proc(5).
+func parseSample(stat, status string) (sample, error) {
+	_, after, ok := strings.Cut(stat, ") ") // the name of the program may hold spaces
+	fields := strings.Fields(after)
+	if !ok || len(fields) < 13 {
+		return sample{}, fmt.Errorf("read how much the controller took: %q is not what the kernel writes", stat)
+	}
+	var s sample
+	for _, field := range fields[11:13] { // utime and stime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return sample{}, fmt.Errorf("read how much the controller took: %w", err)
+		}
+		s.CPU += time.Duration(n) * tick
+	}
+	for line := range strings.Lines(status) {
+		f := strings.Fields(line)
+		if len(f) != 3 || f[0] != "VmRSS:" && f[0] != "VmHWM:" {
+			continue
+		}
+		kib, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return sample{}, fmt.Errorf("read how much the controller took: %w", err)
+		}
+		if f[0] == "VmRSS:" {
+			s.Memory = kib << 10
+		} else {
+			s.Peak = kib << 10
+		}
+	}
+	return s, nil
+}

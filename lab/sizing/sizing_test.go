@@ -1,0 +1,43 @@
+package sizing
+
+import (
+	"testing"
+	"time"
+)
+
+// TestParseSample reads what the kernel writes of a process, whose name has spaces.
+func TestParseSample(t *testing.T) {
+	t.Parallel()
+	stat := "4711 (a b) c) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 200 18446744073709551615"
+	status := "Name:\tjoiner\nVmPeak:\t  900000 kB\nVmHWM:\t  204800 kB\nVmRSS:\t  102400 kB\nThreads:\t9\n"
+	got, err := parseSample(stat, status)
+	if want := (sample{CPU: 3 * time.Second, Memory: 100 << 20, Peak: 200 << 20}); err != nil || got != want {
+		t.Errorf("the sample is %+v (%v), want %+v", got, err, want)
+	}
+	if _, err := parseSample("nonsense", status); err == nil {
+		t.Error("nonsense is read")
+	}
+}
+
+// TestMarkdown: each size is a line.
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	got := Markdown([]Measured{{
+		Size: Size{Nodes: 1000, Memory: 1024}, Ready: 1500 * time.Millisecond, StartCPU: 3 * time.Second, RestCPU: 0.0123, Rest: 200, NewNodes: 20, NewPods: 200,
+		Took: 40 * time.Second, BusyCPU: 9 * time.Second, Peak: 300,
+	}})
+	want := "| 1,000 | 30,000 | 1024 MiB | 200 MiB | 12m | 1.5 s | 3.0 s | 200 on 20 | 40 s | 9.0 s | 300 MiB |\n"
+	if len(got) < len(want) || got[len(got)-len(want):] != want {
+		t.Errorf("the table is\n%s, and should end\n%s", got, want)
+	}
+}
+
+// TestBurst: a fiftieth more, but never very few or very many.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	for nodes, want := range map[int]int{100: 5, 500: 10, 1000: 20, 5000: 50} {
+		if more, pods := burst(nodes); more != want || pods != want*burstPerNode {
+			t.Errorf("%d nodes get %d more, with %d pods; want %d more", nodes, more, pods, want)
+		}
+	}
+}
