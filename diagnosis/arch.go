@@ -75,6 +75,10 @@ func (p Pool) loosen(requirement string) string {
 	if m == nil {
 		return p.without(requirement)
 	}
+	if m.Key == labelArch && m.Index < len(p.Requirements) {
+		// What it allows now has no types: of both, one would be in vain.
+		return p.patch("replace", m.Index, `["`+m.Value+`"]`)
+	}
 	path := fmt.Sprintf("/spec/template/spec/requirements/%d/", m.Index)
 	return fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"test","path":"%skey","value":"%s"},{"op":"add","path":"%svalues/-","value":"%s"}]'`,
 		p.Name, path, m.Key, path, m.Value)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // statement is what an object, an event or EC2 says.
@@ -206,6 +207,29 @@ func policyIn(text string) string {
 	return "arn:" + strings.TrimRight(arn, ".,;)")
 }
 
+// recently is how long what was said of a NodeClaim counts that was given up since.
+const recently = 2 * time.Minute
+
+// lately is what events have told of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its
+// NodeClaim at once, and the next comes only some time later. What was launched since has overcome it.
+func (d *desk) lately(alternatives ...[]string) []statement {
+	var out []statement
+	for _, v := range d.Events.Value {
+		_, there := d.claim(v.Name)
+		overcome := slices.ContainsFunc(d.Instances.Value, func(i Instance) bool { return i.Launched.After(v.Last) })
+		if v.Kind != "NodeClaim" || there || overcome || d.At.Sub(v.Last) > recently || v.Last.IsZero() {
+			continue
+		}
+		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
+		if slices.ContainsFunc(alternatives, func(words []string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+		}) {
+			out = append(out, statement{subject: "event on NodeClaim " + v.Name, text: text})
+		}
+	}
+	return out
+}
+
 // judgeQuota: each kind of instance has a quota of its own, and so has spot.
 func judgeQuota(d *desk) []Finding {
 	if gap, ok := d.unheard(); ok {
@@ -219,7 +243,7 @@ func judgeQuota(d *desk) []Finding {
 		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", "L-34B43A08"},
 		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", "L-1216C47A"},
 	} {
-		said := d.anyOf(q.words...)
+		said := append(d.anyOf(q.words...), d.lately(q.words...)...)
 		if len(said) == 0 {
 			continue
 		}

@@ -34,6 +34,16 @@ func TestOvercome(t *testing.T) {
 			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		}, Broken},
+		"the claim is given up": {"LAUNCH-5", func(s *situation) {
+			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value, func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
+			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
+		}, Broken},
+		"an instance came since": {"LAUNCH-5", func(s *situation) {
+			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
+			s.e.Instances.Value[0].Launched = noon.Add(-10 * time.Second)
+		}, Fine},
 		"the claim was launched": {"LAUNCH-5", func(s *situation) {
 			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Since = noon.Add(time.Second)
