@@ -40,7 +40,7 @@ e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, 
 	@HELM_BINARY=$(CURDIR)/bin/helm JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: diagnosis-report
-diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (10 minutes; wants kubectl and aws)
+diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (25 minutes; wants kubectl and aws)
 	@bin/lab diagnosis-report --joiner bin/joiner -o docs/diagnosis-report.md
 
 .PHONY: sizing
