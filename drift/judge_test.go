@@ -1,0 +1,160 @@
+package drift
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// alike is a node that is as it is asked for, and what is asked for.
+func alike() (Node, Wish) {
+	yes, none := true, ""
+	pool := Made{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"}, Texts: map[string]string{"taints": "x:NoSchedule"}}
+	class := Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d"}}
+	labels := constraint.Labels{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a", "karpenter.sh/capacity-type": "spot", "arch": "amd64"}
+	n := Node{
+		Claim: "apps-1", Labels: labels, Age: 2 * time.Hour, Pool: pool, Class: class, Image: "ami-1", Known: true,
+		Groups: []string{"sg-1", "sg-2"}, Subnet: "subnet-1",
+	}
+	w := Wish{
+		PoolName: "apps", ClassName: "default", Pool: pool, Class: class,
+		Requirements: []constraint.Requirement{{Key: "arch", Operator: constraint.In, Values: []string{"amd64"}}},
+		Offered:      &yes, Image: "ami-1", Groups: []string{"sg-2", "sg-1"}, Subnets: []string{"subnet-1", "subnet-2"}, Placement: &none,
+		GroupsBefore: []string{"sg-1", "sg-2"},
+	}
+	return n, w
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	no := false
+	group := "pg-1"
+	for name, c := range map[string]struct {
+		change      func(*Node, *Wish)
+		want        Reason // of the first verdict; empty: it does not drift
+		wantWords   []string
+		wantOutside bool
+	}{
+		"nothing has changed": {change: func(*Node, *Wish) {}},
+		"the pool's taints": {change: func(_ *Node, w *Wish) {
+			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"}, Texts: map[string]string{"taints": "y:NoExecute"}}
+		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, asked for is y:NoExecute"}},
+		"the pool, and nobody knows what of it": {change: func(n *Node, w *Wish) { n.Pool.Parts, w.Pool.Stamp.Hash = nil, "9" }, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
+		"hashes of another version":             {change: func(n *Node, _ *Wish) { n.Pool.Stamp = Stamp{"9", "v2"} }},
+		"no hash":                               {change: func(n *Node, _ *Wish) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
+		"a requirement": {change: func(_ *Node, w *Wish) { w.Requirements[0].Values = []string{"arm64"} }, want: Requirements,
+			wantWords: []string{"has the label arch=amd64", "arm64"}},
+		"a requirement on a label that it lacks": {change: func(_ *Node, w *Wish) {
+			w.Requirements = append(w.Requirements, constraint.Requirement{Key: "disk", Operator: constraint.Exists})
+		}, want: Requirements, wantWords: []string{"has no label disk"}},
+		"a label that it is not to have": {change: func(_ *Node, w *Wish) {
+			w.Requirements = append(w.Requirements, constraint.Requirement{Key: "disk", Operator: constraint.DoesNotExist})
+		}},
+		"a wider requirement":         {change: func(_ *Node, w *Wish) { w.Requirements[0].Values = []string{"arm64", "amd64"} }},
+		"a requirement that is wrong": {change: func(_ *Node, w *Wish) { w.Requirements[0].Operator = "Is" }},
+		"what cannot be bought":       {change: func(_ *Node, w *Wish) { w.Offered = &no }, want: TypeNotFound, wantWords: []string{"m5.large in a, spot"}, wantOutside: true},
+		"the same of a young node":    {change: func(n *Node, w *Wish) { n.Age, w.Offered = 30*time.Minute, &no }},
+		"nobody can say what is sold": {change: func(_ *Node, w *Wish) { w.Offered = nil }},
+		"the user data": {change: func(_ *Node, w *Wish) {
+			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d"}}
+		}, want: ClassDrift, wantWords: []string{"EC2NodeClass default", "userData has changed"}},
+		"a setting that the hash does not know": {change: func(_ *Node, w *Wish) {
+			w.Class = Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d", "kubelet": "e"}}
+		}, want: ClassDrift, wantWords: []string{"kubelet has changed"}},
+		"the cluster's authority": {change: func(_ *Node, w *Wish) {
+			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "z"}}
+		}, want: ClassDrift, wantWords: []string{"clusterCABundle has changed"}, wantOutside: true},
+		"a newer image":         {change: func(_ *Node, w *Wish) { w.Image = "ami-2" }, want: ImageDrift, wantWords: []string{"ami-1", "ami-2"}},
+		"no image is known":     {change: func(_ *Node, w *Wish) { w.Image = "" }},
+		"a group more":          {change: func(_ *Node, w *Wish) { w.Groups = append(w.Groups, "sg-3") }, want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
+		"a group less":          {change: func(_ *Node, w *Wish) { w.Groups = w.Groups[:1] }, want: GroupDrift, wantWords: []string{"it has sg-1, which the class does not find"}},
+		"a group of somebody's": {change: func(n *Node, _ *Wish) { n.Groups = append(n.Groups, "sg-9") }, want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
+		"a group by a tag": {change: func(_ *Node, w *Wish) {
+			w.Groups, w.Outside = append(w.Groups, "sg-3"), map[string]bool{FieldGroups: true}
+		}, want: GroupDrift, wantOutside: true},
+		"no groups are known":    {change: func(_ *Node, w *Wish) { w.Groups = nil }},
+		"EC2 has not told yet":   {change: func(n *Node, _ *Wish) { n.Known, n.Groups, n.Subnet = false, nil, "" }},
+		"another subnet":         {change: func(n *Node, _ *Wish) { n.Subnet = "subnet-9" }, want: SubnetDrift, wantWords: []string{"is in subnet-9", "subnet-1, subnet-2"}},
+		"another reservation":    {change: func(n *Node, w *Wish) { n.Reservation, w.Reservations = "cr-1", []string{"cr-2"} }, want: ReservationDrift, wantWords: []string{"cr-1"}},
+		"another placement":      {change: func(_ *Node, w *Wish) { w.Placement = &group }, want: PlacementDrift, wantWords: []string{"none", "pg-1"}},
+		"no placement is known":  {change: func(n *Node, w *Wish) { n.Placement, w.Placement = "pg-1", nil }},
+		"the pool before others": {change: func(_ *Node, w *Wish) { w.Pool.Stamp.Hash, w.Image = "9", "ami-2" }, want: PoolDrifted},
+	} {
+		n, w := alike()
+		c.change(&n, &w)
+		got, drifts := First(Judge(n, w))
+		if got.Reason != c.want || drifts != (c.want != "") || got.Outside != c.wantOutside {
+			t.Errorf("%s: %+v, want %s, outside %t", name, got, c.want, c.wantOutside)
+		}
+		for _, word := range c.wantWords {
+			if !strings.Contains(got.Message, word) {
+				t.Errorf("%s: %q lacks %q", name, got.Message, word)
+			}
+		}
+	}
+}
+
+// TestIgnoredFields: a verdict counts unless all that it rests on is ignored; the next one counts then.
+func TestIgnoredFields(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ignored []string
+		want    Reason
+	}{
+		"none":                   {nil, ClassDrift},
+		"one of two":             {[]string{"userData"}, ClassDrift},
+		"both":                   {[]string{"spec.userData", " tags"}, ImageDrift},
+		"both, and the image":    {[]string{"userData", "tags", "amiSelectorTerms"}, ""},
+		"the end of a word":      {[]string{"Data", "tags"}, ClassDrift},
+		"something else, nobody": {[]string{"role"}, ClassDrift},
+	} {
+		n, w := alike()
+		w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d", "tags": "t"}}
+		w.Image, w.Ignored = "ami-2", c.ignored
+		if got, _ := First(Judge(n, w)); got.Reason != c.want {
+			t.Errorf("%s: %q, want %q", name, got.Reason, c.want)
+		}
+	}
+}
+
+// TestReasonsAreOrdered: a node that has everything otherwise has all verdicts, in the order of Reasons, each about a known field.
+func TestReasonsAreOrdered(t *testing.T) {
+	t.Parallel()
+	n, w := alike()
+	no, group := false, "pg-1"
+	w.Pool.Stamp.Hash, w.Class.Stamp.Hash = "9", "9"
+	w.Class.Parts, w.Pool.Parts = map[string]string{"role": "r"}, map[string]string{"expireAfter": "r"}
+	w.Requirements[0].Values, w.Offered, w.Image, w.Groups, w.Subnets = []string{"arm64"}, &no, "ami-2", []string{"sg-7"}, []string{"subnet-7"}
+	n.Reservation, w.Placement = "cr-1", &group
+	var got []Reason
+	for _, v := range Judge(n, w) {
+		got = append(got, v.Reason)
+		for _, f := range v.Fields {
+			if !slices.Contains(Fields(), f) {
+				t.Errorf("%s is about %s, which cannot be ignored", v.Reason, f)
+			}
+		}
+	}
+	if !slices.Equal(got, Reasons()) {
+		t.Errorf("verdicts %v, want %v", got, Reasons())
+	}
+}
+
+func TestPartsText(t *testing.T) {
+	t.Parallel()
+	parts := map[string]string{"b": "2", "a": "1"}
+	if got := PartsText(parts); got != "1 a=1 b=2" {
+		t.Errorf("written as %q", got)
+	}
+	if got := PartsOf(PartsText(parts)); len(changedParts(parts, got)) > 0 {
+		t.Errorf("read as %v", got)
+	}
+	for _, text := range []string{"", "0 a=1", "1 a"} {
+		if got := PartsOf(text); got != nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}

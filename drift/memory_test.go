@@ -1,0 +1,89 @@
+package drift
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMemoryOfImages follows a slot through its images.
+func TestMemoryOfImages(t *testing.T) {
+	t.Parallel()
+	image := func(id string) Image { return Image{ID: id, Name: "n-" + id, Slot: "amd64"} }
+	arm := Image{ID: "ami-arm", Slot: "arm64"}
+	bad := func(id string) Bad { return Bad{Image: image(id), Generation: 1, Why: "it never joined"} }
+	use := func(m Memory, generation int64, found ...Image) (string, int) {
+		got, back := m.Use(append(found, arm), generation)
+		if len(got) != len(found)+1 || got[len(found)] != arm {
+			t.Errorf("used are %v", got)
+		}
+		return got[0].ID, len(back)
+	}
+	var m Memory
+	expect := func(step string, generation int64, found, want string, wantBack int) {
+		t.Helper()
+		if got, back := use(m, generation, image(found)); got != want || back != wantBack {
+			t.Errorf("%s: of %s is used %s, with %d set back; want %s and %d", step, found, got, back, want, wantBack)
+		}
+	}
+	expect("nothing is known", 1, "1", "1", 0)
+	m = m.Condemned(bad("1"))
+	expect("the only one cannot be bad", 1, "1", "1", 0)
+	m = m.Proved(image("1"))
+	expect("the first is good", 1, "2", "2", 0)
+	m = m.Condemned(bad("2"))
+	expect("the second is bad", 1, "2", "1", 1)
+	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") || !strings.Contains(back[0].String(), "1 (n-1) is used again") {
+		t.Errorf("says %q", back[0])
+	}
+	if got := m.Refound([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
+		t.Errorf("found again are %v", got)
+	}
+	expect("the class has changed", 2, "2", "2", 0)
+	expect("a newer one is tried", 1, "3", "3", 0)
+	if pruned := m.Pruned([]Image{image("3")}, 1); len(pruned.Bad) > 0 || len(pruned.Good) != 1 {
+		t.Errorf("left are %+v", pruned)
+	}
+	if pruned := m.Pruned([]Image{image("2")}, 1); len(pruned.Bad) != 1 {
+		t.Errorf("left are %+v", pruned)
+	}
+	was := m
+	m = m.Proved(image("2"))
+	expect("it was fit after all", 1, "2", "2", 0)
+	if diff := cmp.Diff([]Bad{bad("2")}, was.Bad); diff != "" {
+		t.Errorf("the memory of before was altered:\n%s", diff)
+	}
+	m = m.Condemned(bad("3")).Condemned(Bad{Image: image("2"), Generation: 1})
+	expect("the last good one cannot be condemned by itself", 1, "3", "2", 1)
+}
+
+func TestSelections(t *testing.T) {
+	t.Parallel()
+	at := func(terms string, found ...string) Selections {
+		return Selections{FieldGroups: {Terms: terms, Found: found}}
+	}
+	drifting, calm := map[string]bool{FieldGroups: true}, map[string]bool{}
+
+	was := Selections(nil).Settle(at("t", "a", "b"), drifting)
+	if was.Outside(at("t", "a", "b"))[FieldGroups] || !was.Outside(at("t", "a", "b", "c"))[FieldGroups] || was.Outside(at("u", "c"))[FieldGroups] {
+		t.Error("only other finds of the same terms are somebody else's change")
+	}
+	if next := was.Settle(at("t", "c"), drifting); !next.Equal(was) {
+		t.Errorf("what nodes drift by is not settled: %v", next)
+	}
+	if next := was.Settle(Selections{}, calm); !next.Equal(was) {
+		t.Errorf("what is not known now is forgotten: %v", next)
+	}
+	next := was.Settle(at("t", "c"), calm)
+	if next.Outside(at("t", "c"))[FieldGroups] || !cmp.Equal(next[FieldGroups].Past, []string{"a", "b"}) {
+		t.Errorf("what nobody drifts by is settled: %v", next)
+	}
+	own := was.Settle(at("u", "a", "d"), drifting)
+	if own.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(own.Ever(FieldGroups), []string{"a", "d", "b"}) {
+		t.Errorf("the user's own change counts anew: %v", own)
+	}
+	if Selections(nil).Ever(FieldGroups) != nil {
+		t.Error("somebody remembers what nobody saw")
+	}
+}

@@ -1,0 +1,133 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var day = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// driftedNodes are n1, n2, …, which have drifted in that order, all for one target.
+func driftedNodes(n int, target string) []Drifted {
+	var out []Drifted
+	for i := range n {
+		out = append(out, Drifted{Node: fmt.Sprintf("n%d", i+1), Since: day.Add(time.Duration(i) * time.Minute), Target: target})
+	}
+	return out
+}
+
+func TestWaves(t *testing.T) {
+	t.Parallel()
+	proven := map[string]bool{"t": true}
+	failed := map[string]Failure{"t": {Target: "t", Why: "it never joined"}}
+	for name, c := range map[string]struct {
+		in       WavesInput
+		want     string
+		wantStay string // words that all who stay are told
+	}{
+		"nothing drifts":                {in: WavesInput{Total: 3}},
+		"the canary goes first":         {in: WavesInput{Drifted: driftedNodes(4, "t"), Total: 4}, want: "n1", wantStay: "one node first"},
+		"two canaries":                  {in: WavesInput{Drifted: driftedNodes(4, "t"), Total: 4, Canary: 2}, want: "n1 n2", wantStay: "2 nodes first"},
+		"the canary is on its way":      {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"}, Total: 5}, wantStay: "one node first"},
+		"another target is on its way":  {in: WavesInput{Drifted: driftedNodes(2, "t"), Moving: []string{"u"}, Total: 5}, want: "n1", wantStay: "one node first"},
+		"the canary is fit":             {in: WavesInput{Drifted: driftedNodes(4, "t"), Proven: proven, Total: 5}, want: "n1 n2 n3 n4"},
+		"it failed":                     {in: WavesInput{Drifted: driftedNodes(4, "t"), Failed: failed, Total: 5}, wantStay: "it never joined"},
+		"it failed, and others are fit": {in: WavesInput{Drifted: driftedNodes(2, "t"), Failed: failed, Proven: proven, Total: 5}, want: "n1 n2"},
+		"waves of three":                {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 9, Wave: "3"}, want: "n1 n2 n3", wantStay: "3 nodes at once"},
+		"one of the wave is moving":     {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Moving: []string{"t"}, Total: 9, Wave: "3"}, want: "n1 n2", wantStay: "3 nodes at once"},
+		"a tenth of eleven":             {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 11, Wave: "10%"}, want: "n1 n2", wantStay: "2 nodes at once"},
+		"a wave of nothing is one":      {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11, Wave: "0%"}, want: "n1", wantStay: "one node at once"},
+		"a wave that cannot be read":    {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11, Wave: "many"}, want: "n1", wantStay: "one node at once"},
+		"held":                          {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 3, Held: "the user must say so"}, wantStay: "the user must say so"},
+	} {
+		allowed, stays := Waves(c.in)
+		if got := strings.Join(allowed, " "); got != c.want {
+			t.Errorf("%s: %q may go, want %q", name, got, c.want)
+		}
+		for node, why := range stays {
+			if !strings.Contains(why, c.wantStay) || c.wantStay == "" || slices.Contains(allowed, node) {
+				t.Errorf("%s: %s is told %q, want %q", name, node, why, c.wantStay)
+			}
+		}
+		if len(allowed)+len(stays) != len(c.in.Drifted) {
+			t.Errorf("%s: of %d nodes %d may go and %d stay", name, len(c.in.Drifted), len(allowed), len(stays))
+		}
+		slices.Reverse(c.in.Drifted)
+		if again, _ := Waves(c.in); !slices.Equal(again, allowed) {
+			t.Errorf("%s: the order of the nodes matters: %v, then %v", name, allowed, again)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	a, b := Stamp{"1", "v3"}, Stamp{"2", "v5"}
+	base := Target(a, b, "ami-1", []string{"sg-1", "sg-2"})
+	if Target(a, b, "ami-1", []string{"sg-2", "sg-1"}) != base {
+		t.Error("the order of groups makes another target")
+	}
+	for _, other := range []string{
+		Target(b, b, "ami-1", []string{"sg-1", "sg-2"}), Target(a, a, "ami-1", []string{"sg-1", "sg-2"}),
+		Target(a, b, "ami-2", []string{"sg-1", "sg-2"}), Target(a, b, "ami-1", []string{"sg-1"}),
+	} {
+		if other == base {
+			t.Error("something else is the same target")
+		}
+	}
+}
+
+// mass are so many nodes that drift outside, and others that do not drift.
+func mass(outside, own, still int) []Judged {
+	var out []Judged
+	add := func(n int, verdicts ...Verdict) {
+		for range n {
+			out = append(out, Judged{Name: fmt.Sprintf("c%02d", len(out)), Verdicts: verdicts})
+		}
+	}
+	add(outside, Verdict{Reason: GroupDrift, Message: "it lacks sg-9", Outside: true})
+	add(own, Verdict{Reason: ClassDrift, Message: "userData"}, Verdict{Reason: GroupDrift, Outside: true})
+	add(still, Verdict{Reason: ClassDrift, Ignored: true, Message: "tags"})
+	return out
+}
+
+func TestTrip(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		nodes []Judged
+		b     Breaker
+		want  bool
+	}{
+		"all of ten":            {nodes: mass(10, 0, 0), want: true},
+		"six of ten":            {nodes: mass(6, 0, 4), want: true},
+		"half of them":          {nodes: mass(5, 0, 5)},
+		"all of four":           {nodes: mass(4, 0, 0)},
+		"all of five":           {nodes: mass(5, 0, 0), want: true},
+		"by the user's hand":    {nodes: mass(0, 10, 0)},
+		"mostly by the user":    {nodes: mass(4, 6, 0)},
+		"none of them":          {nodes: mass(0, 0, 10)},
+		"no nodes":              {},
+		"a breaker of its own":  {nodes: mass(2, 0, 1), b: Breaker{Count: 2, Share: 0.5}, want: true},
+		"a breaker that is off": {nodes: mass(10, 0, 0), b: Breaker{Share: 1}},
+	} {
+		hold, got := Trip(c.nodes, "state", c.b)
+		if got != c.want {
+			t.Errorf("%s: %t, want %t: %+v", name, got, c.want, hold)
+		}
+		slices.Reverse(c.nodes)
+		if again, _ := Trip(c.nodes, "state", c.b); again != hold {
+			t.Errorf("%s: the order of the nodes matters: %+v, then %+v", name, hold, again)
+		}
+		if got && (!strings.Contains(hold.Message, "it lacks sg-9") || hold.Token == "") {
+			t.Errorf("%s: %+v does not say what", name, hold)
+		}
+	}
+	a, _ := Trip(mass(10, 0, 0), "one", Breaker{})
+	b, _ := Trip(mass(10, 0, 0), "two", Breaker{})
+	c, _ := Trip(mass(8, 0, 0), "one", Breaker{})
+	if a.Token == b.Token || a.Token != c.Token {
+		t.Errorf("tokens %s, %s and %s: another state is another hold, fewer nodes are not", a.Token, b.Token, c.Token)
+	}
+}
