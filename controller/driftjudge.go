@@ -172,9 +172,7 @@ func (d *Drift) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.Nod
 	for _, s := range class.Status.Subnets {
 		w.Subnets = append(w.Subnets, s.ID)
 	}
-	for _, r := range class.Status.CapacityReservations {
-		w.Reservations = append(w.Reservations, r.ID)
-	}
+	w.Reservations = reservationIDs(class)
 	if group, known := d.Market.placements.of(class); known {
 		w.Placement = &group.ID
 	}
@@ -191,6 +189,14 @@ func groupIDs(class *awsv1.EC2NodeClass) []string {
 	var out []string
 	for _, g := range class.Status.SecurityGroups {
 		out = append(out, g.ID)
+	}
+	return out
+}
+
+func reservationIDs(class *awsv1.EC2NodeClass) []string {
+	var out []string
+	for _, r := range class.Status.CapacityReservations {
+		out = append(out, r.ID)
 	}
 	return out
 }
@@ -221,6 +227,7 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	}
 	put(awsv1.ConditionSecurityGroupsReady, drift.FieldGroups, class.Spec.SecurityGroupSelectorTerms, groupIDs(class))
 	put(awsv1.ConditionSubnetsReady, drift.FieldSubnets, class.Spec.SubnetSelectorTerms, subnets)
+	put(awsv1.ConditionCapacityReservationsReady, drift.FieldReservations, class.Spec.CapacityReservationSelectorTerms, reservationIDs(class))
 	put(awsv1.ConditionAMIsReady, drift.FieldImages, class.Spec.AMISelectorTerms, images)
 	return out
 }
@@ -242,9 +249,5 @@ func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 // selectedText stands for all that a class finds in AWS, so that what the user allows is this and nothing else.
 func selectedText(class *awsv1.EC2NodeClass, authority string) string {
 	is := selectedBy(class)
-	var reservations []string
-	for _, r := range class.Status.CapacityReservations {
-		reservations = append(reservations, r.ID)
-	}
-	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found, reservations, authority)
+	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found, is[drift.FieldReservations].Found, authority)
 }
