@@ -124,8 +124,8 @@ func TestHonourForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	visit(t, r.honour(Gates{}).Pool, "apps")
-	if lines := len(r.lapsed(t)); lines != 3 {
-		t.Errorf("%d lines, want 3: a pool of another controller is none of our business", lines)
+	if lines := len(r.lapsed(t)); lines != 2 {
+		t.Errorf("%d lines, want 2: a pool of another controller is none of our business", lines)
 	}
 	visit(t, h.Pool, "gone")
 }
