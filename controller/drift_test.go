@@ -134,19 +134,19 @@ func TestDriftAsThePoolWishes(t *testing.T) {
 		r.editPool(t, func(p *karpv1.NodePool) { annotate(p, key, value) })
 		r.drifting(t)
 	}
-	wish(annotationDrift, "observe")
+	wish(karpv1.AnnotationDrift, "observe")
 	if got := r.drifted(t, karpv1.ConditionDriftObserved)[claim]; !strings.Contains(got, "tags has changed") || len(r.drifted(t, karpv1.ConditionDrifted)) > 0 {
 		t.Errorf("observed is %q, and drifted %v", got, r.drifted(t, karpv1.ConditionDrifted))
 	}
-	if allowed, _ := r.Drift.Waves("apps", nil); len(allowed) > 0 {
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced although drift is only observed", allowed)
 	}
-	wish(annotationDrift, "")
+	wish(karpv1.AnnotationDrift, "")
 	node := r.claim(t, claim).Status.NodeName
-	if allowed, _ := r.Drift.Waves("apps", nil); len(allowed) != 1 || allowed[0] != node || r.drifted(t, karpv1.ConditionDrifted)[claim] == "" {
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || allowed[0] != node || r.drifted(t, karpv1.ConditionDrifted)[claim] == "" {
 		t.Errorf("%v may be replaced, want %s", allowed, node)
 	}
-	wish(annotationDriftIgnore, "userData, spec.tags")
+	wish(karpv1.AnnotationDriftIgnore, "userData, spec.tags")
 	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
 		t.Errorf("drifts by a field that is ignored: %v", got)
 	}
@@ -236,16 +236,16 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	if !ok || c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, "6 of 6 nodes") || !strings.Contains(c.Message, group) {
 		t.Fatalf("the pool says %+v\n%s", c, r.log)
 	}
-	allowed, stays := r.Drift.Waves("apps", nil)
+	allowed, stays := r.Drift.Waves("apps", nil, nil)
 	if len(allowed) > 0 || len(stays) != 6 {
 		t.Errorf("%v may be replaced, %d stay", allowed, len(stays))
 	}
 	r.start(t) // a process that knows nothing
-	if allowed, _ := r.Drift.Waves("apps", nil); len(allowed) > 0 {
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced before anybody has looked", allowed)
 	}
 	r.drifting(t)
-	if allowed, _ := r.Drift.Waves("apps", nil); len(allowed) > 0 {
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced after a restart", allowed)
 	}
 
@@ -253,7 +253,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	token, _, _ := strings.Cut(command, " ")
 	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, token) })
 	r.drifting(t)
-	if allowed, stays = r.Drift.Waves("apps", nil); len(allowed) != 1 || len(stays) != 5 {
+	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {
 		t.Errorf("allowed, %v go and %v stay; want one, and the others after it", allowed, stays)
 	}
 	if _, ok := held(); ok {
@@ -306,7 +306,7 @@ func TestGroupsOfAMachine(t *testing.T) {
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
 		t.Errorf("one node is no mass: %s", c.Message)
 	}
-	if allowed, _ := r.Drift.Waves("apps", nil); len(allowed) != 1 {
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 {
 		t.Errorf("%v may be replaced, want the one node", allowed)
 	}
 }

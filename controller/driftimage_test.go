@@ -101,7 +101,7 @@ func (r *refresh) begin() {
 	for node := range r.moves {
 		moving = append(moving, node)
 	}
-	allowed, _ := r.Drift.Waves("apps", moving)
+	allowed, _ := r.Drift.Waves("apps", nil, moving)
 	for _, node := range allowed[:min(len(allowed), r.budget-len(r.moves))] {
 		r.begun++
 		r.moves[node] = fmt.Sprintf("move-%d", r.begun)

@@ -50,22 +50,18 @@ type driftWish struct {
 
 // Annotations of NodePools about drift.
 const (
-	annotationDrift       = "joiner.sh/drift"        // on a NodePool, "observe": drift is told and nothing is replaced for it
-	annotationDriftIgnore = "joiner.sh/drift-ignore" // on a NodePool, fields by whose change no node drifts, with commas: "tags,amiSelectorTerms"
-	annotationDriftCanary = "joiner.sh/drift-canary" // on a NodePool, how many drifted nodes are replaced first: "1", the default
-	annotationDriftWave   = "joiner.sh/drift-wave"   // on a NodePool, how many drifted nodes are replaced at once after that: "3", or "10%"; by default as many as budgets allow
-	annotationDriftAllow  = "joiner.sh/drift-allow"  // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
+	annotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
 )
 
 func driftWishOf(pool *karpv1.NodePool) driftWish {
 	a := pool.Annotations
-	out := driftWish{observe: a[annotationDrift] == "observe", wave: a[annotationDriftWave], allowed: a[annotationDriftAllow]}
-	for _, field := range strings.Split(a[annotationDriftIgnore], ",") {
+	out := driftWish{observe: a[karpv1.AnnotationDrift] == "observe", wave: a[karpv1.AnnotationDriftWave], allowed: a[annotationDriftAllow]}
+	for _, field := range strings.Split(a[karpv1.AnnotationDriftIgnore], ",") {
 		if field = strings.TrimSpace(field); field != "" {
 			out.ignored = append(out.ignored, field)
 		}
 	}
-	if n, err := strconv.Atoi(a[annotationDriftCanary]); err == nil {
+	if n, err := strconv.Atoi(a[karpv1.AnnotationDriftCanary]); err == nil {
 		out.canary = n
 	}
 	return out

@@ -9,9 +9,9 @@ import (
 )
 
 // Waves says which drifted nodes of a pool may be replaced now, by name of the Node, the first to go first, and in one sentence
-// for each of the others why it may not. Moving are the Nodes whose replacement has begun, as the caller knows it. Nothing may be
-// replaced before there was a pass. Budgets, and what keeps a single node, are the caller's business.
-func (d *Drift) Waves(pool string, moving []string) (allowed []string, stays map[string]string) {
+// for each of the others why it may not. Candidates are the Nodes that nothing else keeps; nil: all. Moving are those whose
+// replacement has begun, as the caller knows it. Nothing may be replaced before there was a pass. Budgets are the caller's business.
+func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []string, stays map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]
 	d.mu.Unlock()
@@ -30,7 +30,7 @@ func (d *Drift) Waves(pool string, moving []string) (allowed []string, stays map
 			in.Moving = append(in.Moving, n.target)
 			continue
 		}
-		if _, drifts := drift.First(n.verdicts); !drifts || p.wish.observe || node == "" {
+		if _, drifts := drift.First(n.verdicts); !drifts || p.wish.observe || node == "" || candidates != nil && !slices.Contains(candidates, node) {
 			continue
 		}
 		d := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}

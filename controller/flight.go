@@ -19,8 +19,8 @@ import (
 // flight is a move as the objects show it.
 type flight struct {
 	mark    moveMark
-	leaving []*karpv1.NodeClaim // that bear the mark, sorted by name
-	coming  []*karpv1.NodeClaim // made in their place, sorted by name
+	leaving []*karpv1.NodeClaim     // that bear the mark, sorted by name
+	coming  []*karpv1.NodeClaim     // made in their place, sorted by name
 	nodes   map[string]*corev1.Node // of those that go, by claim
 	problem string                  // with the mark
 
@@ -202,4 +202,3 @@ func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
 	}
 	return out
 }
-

@@ -40,12 +40,15 @@ type Moves struct {
 	Pauses  *Pauses
 	Travel  *Travel
 	Staying *Staying // shared with Emptiness
-	Gate    *Gate // shared with Emptiness
+	Gate    *Gate    // shared with Emptiness
 	Batch   *Batch
 	Tell    teller
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 	Now     Clock
+
+	// Drift says which drifted nodes may go now; nil: all that the budgets allow.
+	Drift *Drift
 
 	// SpotToSpot: spot instances may be replaced by cheaper spot instances.
 	SpotToSpot bool

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/move"
 )
@@ -190,4 +189,3 @@ func moved(t *testing.T, crashAfter int) int {
 	}
 	return writes
 }
-

@@ -127,7 +127,8 @@ func begunIn(in disruption.Input, flights []*flight, claims map[string]*karpv1.N
 func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	nodes, stays := disruption.Candidates(s.in, disruption.Drifted)
 	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
-	m.Staying.Note(stayDrifted, slices.Concat(stays, tired)...)
+	nodes, later := m.inWaves(s, nodes)
+	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
 	m.Staying.Note(stayDriftRoom)
 	if len(nodes) == 0 {
 		return nil
@@ -195,6 +196,33 @@ func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.St
 		}
 	}
 	return out
+}
+
+// inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.
+func (m *Moves) inWaves(s *scenery, nodes []string) (allowed []string, later []disruption.Stay) {
+	if m.Drift == nil {
+		return nodes, nil
+	}
+	var moving []string
+	for _, f := range m.flights(s.objects) {
+		for _, c := range f.leaving {
+			if f.mark.Reason == disruption.Drifted {
+				moving = append(moving, c.Status.NodeName)
+			}
+		}
+	}
+	by, ofPool := nodesByName(s.in.Snapshot), map[string][]string{}
+	for _, name := range nodes {
+		ofPool[by[name].Pool] = append(ofPool[by[name].Pool], name)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(ofPool)) {
+		first, stays := m.Drift.Waves(pool, ofPool[pool], moving)
+		allowed = append(allowed, first...)
+		for _, name := range slices.Sorted(maps.Keys(stays)) {
+			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves, Detail: stays[name]})
+		}
+	}
+	return allowed, later
 }
 
 // oldestFirst sorts nodes by when they drifted.

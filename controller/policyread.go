@@ -14,6 +14,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/drift"
 	"github.com/joiner-sh/joiner/spelling"
 )
 
@@ -65,7 +66,9 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 }
 
 // notOfPolicy are annotations of NodePools in our domain that say something else, or are read elsewhere.
-func notOfPolicy() []string { return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID} }
+func notOfPolicy() []string {
+	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, annotationDriftAllow, annotationFailed}
+}
 
 // misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.
 func misspelt(key string, known map[string]policyNote) disruption.Problem {
@@ -198,7 +201,7 @@ func readIgnored(value string, p *disruption.Policy) error {
 // driftFields are the fields whose changes can be drift, by the names that users write: of a NodePool's template and of an
 // EC2NodeClass's spec. Sorted.
 func driftFields() []string {
-	out := []string{"labels", "annotations"}
+	out := []string{"labels", "annotations", drift.FieldType, drift.FieldAuthority}
 	for _, t := range []reflect.Type{reflect.TypeFor[karpv1.NodeClaimTemplateSpec](), reflect.TypeFor[awsv1.EC2NodeClassSpec]()} {
 		for field := range t.Fields() {
 			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {

@@ -94,8 +94,9 @@ const (
 	Held     Cause = "Held"          // a move of it came to nothing a short while ago
 	Worth    Cause = "WorthItsPrice" // its pods would not cost less elsewhere, or not enough less
 
-	MovedOften Cause = "MovedOften" // its pods were moved as often as the pool allows
-	Looping    Cause = "Loop"       // its pods leave nodes like it again and again
+	InWaves    Cause = "DriftInWaves" // others that drifted are replaced first, or none is
+	MovedOften Cause = "MovedOften"   // its pods were moved as often as the pool allows
+	Looping    Cause = "Loop"         // its pods leave nodes like it again and again
 )
 
 // Proposal is what to do, and what was considered and left.

@@ -37,7 +37,7 @@ func (s Stay) why() string {
 		return "a move of it came to nothing: " + s.Detail
 	case Worth:
 		return "its pods would not cost less elsewhere, or not enough less to be worth moving them"
-	case Blocked, MovedOften, Looping:
+	case Blocked, InWaves, MovedOften, Looping:
 		return s.Detail
 	}
 	return string(s.Cause) + " " + s.Detail
@@ -46,7 +46,7 @@ func (s Stay) why() string {
 // Causes returns all causes.
 func Causes() []Cause {
 	return []Cause{
-		Blocked, Budgeted, Expected, Held, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon, TooYoung, Unready, Worth,
+		Blocked, Budgeted, Expected, Held, InWaves, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon, TooYoung, Unready, Worth,
 	}
 }
 

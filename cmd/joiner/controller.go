@@ -224,7 +224,7 @@ func wire(p parts) controller.Loops {
 	late := p.diagnoses(loops)
 	loops.Diagnoses, loops.Claims.Late, loops.NodeClasses.Diagnoses = late, late, late
 	drifting := p.drift(loops)
-	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Claims.Authority = drifting, drifting, drifting, p.away.authority
+	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting, drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
 		loops.Shifts = &controller.ZonalShifts{Door: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}
