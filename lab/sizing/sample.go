@@ -33,9 +33,9 @@ func sampleOf(pid int) (sample, error) {
 
 // parseSample reads /proc/PID/stat and /proc/PID/status, see proc(5).
 func parseSample(stat, status string) (sample, error) {
-	_, after, ok := strings.Cut(stat, ") ") // the name of the program may hold spaces
-	fields := strings.Fields(after)
-	if !ok || len(fields) < 13 {
+	end := strings.LastIndexByte(stat, ')') // of the program's name, in which anything may be
+	fields := strings.Fields(stat[end+1:])
+	if end < 0 || len(fields) < 13 {
 		return sample{}, fmt.Errorf("read how much the controller took: %q is not what the kernel writes", stat)
 	}
 	var s sample
