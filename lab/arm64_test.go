@@ -41,7 +41,8 @@ func armFaults() []armFault {
 
 // TestCaseARM64 is case-2: pools of t4g whose nodes never come. A pool of both architectures simply works; a label that no pool offers, a
 // requirement that leaves no type and an image of the other architecture are told before anything is launched, and mended by the fix as
-// it is printed; a program of the other architecture in user data is warned of.
+// it is printed; a program of the other architecture in user data is warned of, and told from
+// the console where it breaks the node; pods whose image is for the other architecture are told, and sent elsewhere.
 func TestCaseARM64(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
@@ -53,6 +54,81 @@ func TestCaseARM64(t *testing.T) {
 		}
 	}
 	t.Run("arm-program", func(t *testing.T) { programOfOther(t, l) })
+	t.Run("arm-pods", func(t *testing.T) { podsOfOther(t, l, joiner) })
+	t.Run("arm-console", func(t *testing.T) { programOnConsole(t, l, joiner) })
+}
+
+// podsOfOther has pods whose image is for amd64 alone, in a pool of both architectures whose ARM machines are cheaper: they come to such a machine,
+// do not start there, and do where the fix sends them.
+func podsOfOther(t *testing.T, l *lab.Lab, joiner string) {
+	const name = "arm-pods"
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}", "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+		strings.Replace(deployment("default", name, 1, "500m", "256Mi", "test: "+name), "image: pause", "image: example.com/app:1.4-amd64", 1))
+	isFirst(t, l, joiner, "ARCH-5", "an image of Deployment/"+name+" has no variant for arm64")
+	if printed, code := ownersDoctor(t, l, joiner, "--fix", "ARCH-5", "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
+		t.Fatalf("its fix ends with %d:\n%s", code, printed)
+	}
+	podRuns(t, l, name)
+}
+
+// programOnConsole has an image of one's own whose user data fetches a program for amd64 and ends with it: the controller itself reads the console of
+// the machine that is late, says so on the NodeClaim, and the fix is made when somebody says yes in a terminal.
+func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
+	const name = "arm-console"
+	restart(t, l, "LATE_AFTER=5s")
+	id := ""
+	l.Emulator.Do(func(_ *world.World, now time.Time) {
+		id = l.Estate.Region.RegisterImage(world.Image{
+			Name: name, Architecture: "arm64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
+			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}}, Family: "Custom", Variant: "standard", Version: lab.KubernetesMinor(),
+		}).ID
+	})
+	apply(t, l, class(l, name, "amiFamily: Custom\n  amiSelectorTerms: [{id: "+id+"}]\n  userData: |\n    #!/bin/bash\n    set -ex\n"+
+		"    curl -sSLo /usr/local/bin/agent https://example.com/agent-linux-amd64\n    chmod +x /usr/local/bin/agent\n    /usr/local/bin/agent --join\n"+
+		"    /etc/eks/bootstrap.sh "+l.Cluster+" --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [t4g]}", "{key: kubernetes.io/arch, operator: In, values: [arm64]}"),
+		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
+	const cause = "runs a program that is for another architecture than instance type t4g."
+	within(t, l, time.Minute, "the NodeClaim to say what the console does", func(ctx context.Context) (bool, error) {
+		var claims karpenterv1.NodeClaimList
+		if err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil || len(claims.Items) == 0 {
+			return false, err
+		}
+		c, _ := claims.Items[0].StatusConditions().Find(karpenterv1.ConditionRegistered)
+		if c.Reason != "ARCH_3" || !strings.Contains(c.Message, cause) {
+			return false, fmt.Errorf("it says %s: %s", c.Reason, c.Message)
+		}
+		return true, nil
+	})
+	if l.Emulator.Permissions(lab.ControllerRole)["ec2:GetConsoleOutput"] == 0 {
+		t.Error("the controller has not read the console")
+	}
+	isFirst(t, l, joiner, "ARCH-3", cause)
+	if printed, code := ownersDoctor(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 || !strings.Contains(printed, "it is likely and not certain") {
+		t.Errorf("what is not certain is made without asking, or it ends with %d:\n%s", code, printed)
+	}
+	if printed, code := answeredDoctor(t, l, joiner, "no", "--fix", "ARCH-3"); code != 1 || !strings.Contains(printed, "nothing was changed") {
+		t.Errorf("after a no it ends with %d:\n%s", code, printed)
+	}
+	printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", "ARCH-3")
+	if code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") || !strings.Contains(printed, "+") || strings.Count(printed, "agent-linux-") != 2 {
+		t.Fatalf("after a yes it ends with %d:\n%s", code, printed)
+	}
+	t.Log("\n" + printed)
+	podRuns(t, l, name)
+}
+
+// isFirst waits until doctor's first finding is a broken one of a check, with a cause.
+func isFirst(t *testing.T, l *lab.Lab, joiner, check, cause string) {
+	t.Helper()
+	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {
+		first, err := firstFinding(ctx, l, joiner)
+		if err == nil && (first.Check != check || !strings.Contains(first.Cause, cause) || first.Verdict != "broken") {
+			err = fmt.Errorf("it is %+v", first)
+		}
+		return err == nil, err
+	})
 }
 
 // programOfOther has user data that fetches a program for amd64 alone: the class says so before anything is launched, as a warning.
@@ -101,13 +177,7 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	apply(t, l, class(l, f.name, images),
 		pool(f.name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: ["+f.family+"]}", "{key: kubernetes.io/arch, operator: In, values: ["+f.arch+"]}"),
 		deployment("default", f.name, 1, "500m", "256Mi", f.label))
-	within(t, l, time.Minute, "the first finding to be "+f.check, func(ctx context.Context) (bool, error) {
-		first, err := firstFinding(ctx, l, joiner)
-		if err == nil && (first.Check != f.check || !strings.Contains(first.Cause, f.cause) || first.Verdict != "broken") {
-			err = fmt.Errorf("it is %+v", first)
-		}
-		return err == nil, err
-	})
+	isFirst(t, l, joiner, f.check, f.cause)
 	printed, _, err := l.Doctor(t.Context(), joiner)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -28,6 +29,21 @@ func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 		return "Back-off restarting failed container aws-node: Unable to reach API Server, Get \"https://172.20.0.1:443/version?timeout=5s\": dial tcp 172.20.0.1:443: i/o timeout"
 	case isOf(pod, storageDriver) && !pod.Spec.HostNetwork && k.HopLimit == 1:
 		return "Back-off restarting failed container ebs-plugin: could not get metadata from IMDS: Get \"http://169.254.169.254/latest/meta-data/instance-id\": context deadline exceeded"
+	case k.otherArch(pod) != "":
+		image := k.otherArch(pod)
+		return fmt.Sprintf("Failed to pull image %[1]q: rpc error: code = NotFound desc = failed to pull and unpack image %[1]q: no match for platform in manifest: not found", image)
+	}
+	return ""
+}
+
+// otherArch is the image of a pod's container that is for another architecture than the machine's, which its tag says: "app:1.2-amd64"; empty: none.
+func (k *Kubelet) otherArch(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.Containers {
+		for _, arch := range []string{"amd64", "arm64"} {
+			if strings.HasSuffix(c.Image, "-"+arch) && k.Arch != arch {
+				return c.Image
+			}
+		}
 	}
 	return ""
 }
@@ -89,7 +105,7 @@ func (k *Kubelet) tellHindrance(pod *corev1.Pod, state *podState, message string
 	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Reason:         "BackOff", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "kubelet", Host: k.NodeName},
+		Reason:         "Failed", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "kubelet", Host: k.NodeName},
 		Message: message, FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -1,0 +1,56 @@
+package lab_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which somebody types an answer. It returns what it printed there.
+func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...string) (printed string, code int) {
+	t.Helper()
+	near, far := terminal(t)
+	cmd := exec.CommandContext(t.Context(), joiner, append([]string{"doctor"}, args...)...)
+	cmd.Env = append(append(os.Environ(), l.Environment()...), "CLUSTER_NAME="+l.Cluster, "AWS_SESSION_TOKEN=")
+	var out bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, &out, &out
+	if _, err := io.WriteString(near, answer+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+// terminal is a pseudo terminal: what is written to near is typed in far.
+func terminal(t *testing.T) (near, far *os.File) {
+	t.Helper()
+	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	if err := unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(near.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	return near, far
+}
