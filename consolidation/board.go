@@ -30,6 +30,8 @@ type seat struct {
 	avoids []cluster.Term
 	all    capacity.Amounts
 	free   capacity.Amounts
+	used   bool // pods have come
+	shut   bool
 }
 
 // demand is what a pod asks of nodes, told apart by where it is written: pods that are alike share it.
@@ -81,6 +83,28 @@ func (b *board) machine(m *packing.Machine, market catalog.Market, pods capacity
 	}
 }
 
+// isUsed reports whether pods have come to the node.
+func (b *board) isUsed(name string) bool {
+	at, ok := b.byName[name]
+	return ok && b.seats[at].used
+}
+
+// shut keeps pods off the node, and returns its seat, -1 if it has none.
+func (b *board) shut(name string) int {
+	at, ok := b.byName[name]
+	if !ok {
+		return -1
+	}
+	b.seats[at].shut = true
+	return at
+}
+
+func (b *board) reopen(at int) {
+	if at >= 0 {
+		b.seats[at].shut = false
+	}
+}
+
 // arrival is a pod that comes, and where it is planned.
 type arrival struct {
 	pod  *cluster.Pod
@@ -103,6 +127,7 @@ func (b *board) take(arrivals []arrival) *cluster.Pod {
 			return arrivals[i].pod
 		}
 		b.seats[at].free = b.seats[at].free.Sub(arrivals[i].pod.Requests)
+		b.seats[at].used = true
 		places = append(places, at)
 	}
 	return nil
@@ -126,7 +151,7 @@ func isTied(p *cluster.Pod) bool {
 func (b *board) place(a *arrival) int {
 	p := a.pod
 	if isTied(p) {
-		if at, ok := b.byName[a.plan]; ok && p.Requests.Fits(b.seats[at].free) {
+		if at, ok := b.byName[a.plan]; ok && !b.seats[at].shut && p.Requests.Fits(b.seats[at].free) {
 			return at
 		}
 		return -1
@@ -134,7 +159,7 @@ func (b *board) place(a *arrival) int {
 	best, most := -1, -1.0
 	for _, at := range b.accepting(p) {
 		s := &b.seats[at]
-		if p.Requests.CPU > s.free.CPU || p.Requests.Memory > s.free.Memory {
+		if s.shut || p.Requests.CPU > s.free.CPU || p.Requests.Memory > s.free.Memory {
 			continue
 		}
 		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.keepsOff(p) {

@@ -12,11 +12,9 @@ import (
 
 // How far Find looks.
 const (
-	steps     = 6  // halvings of the order of nodes
-	closer    = 4  // trials around the best of them
-	groupSize = 32 // nodes that are tried together when nothing was found
-	settles   = 4  // times that what is left of a trial is planned anew
-	leastGain = 0.0005
+	steps   = 6 // halvings of the order of nodes
+	closer  = 4 // trials around the best of them
+	settles = 4 // times that what is left of a trial is planned anew
 )
 
 // Find returns the moves that save money. The same input gives the same moves.
@@ -40,15 +38,14 @@ func Find(in Input) Result {
 		best = fresh
 	}
 	best = s.search(best, may, min(wasteful, len(may)))
-	if best.score < leastGain {
-		best = s.sift(order, best)
-	}
 	best = s.settle(best)
-	slices.SortFunc(best.moves, byWorth)
-	out.Moves, out.Trials = best.moves, s.made
-	for i := range best.moves {
-		out.Saving += best.moves[i].Saving
+	out.Moves = append(best.moves, s.more(best, order)...)
+	slices.SortFunc(out.Moves, byWorth)
+	number(out.Moves)
+	for i := range out.Moves {
+		out.Saving += out.Moves[i].Saving
 	}
+	out.Trials = s.made
 	return out
 }
 
@@ -149,39 +146,6 @@ func (s *scene) search(best trial, order []int, wasteful int) trial {
 		try(center - gap)
 		try(center + gap)
 		gap /= 2
-	}
-	return best
-}
-
-// sift tries the nodes in groups, halves those that save too little for what they move, and returns what was found
-// in all of them together, as far as there is room for it.
-func (s *scene) sift(order []int, best trial) trial {
-	var found []int
-	var look func(group []int)
-	look = func(group []int) {
-		t := s.try(s.first(group, len(group)))
-		for i := range t.moves {
-			for _, name := range t.moves[i].Nodes {
-				found = append(found, s.byNode[name])
-			}
-		}
-		if len(t.moves) == 0 && t.most > 0 && len(group) > 1 {
-			look(group[:len(group)/2])
-			look(group[len(group)/2:])
-		}
-	}
-	for group := range slices.Chunk(order, groupSize) {
-		if group = s.within(group); len(group) > 0 {
-			look(group)
-		}
-	}
-	found = s.within(found)
-	if len(found) == 0 {
-		return best
-	}
-	t := s.try(s.first(found, len(found)))
-	if s.bind(&t); t.score > best.score {
-		return t
 	}
 	return best
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/packing"
 )
 
-// relay is the cluster as it becomes when candidates go one after the other. All of them are leaving from the start, so that
-// nobody goes onto a node that goes later; a candidate's pods are residents until it is its turn. Pods that wait have
-// their places before anybody else.
+// relay is the cluster as it becomes when candidates go one after the other. Those that are to go are leaving from the start, so that
+// nobody goes onto a node that goes later; a candidate's pods are residents until it is its turn.
 type relay struct {
 	*scene
 	now    cluster.Snapshot // without pods in need of a place
@@ -22,11 +21,11 @@ type relay struct {
 	bought int
 }
 
-func newRelay(s *scene) *relay {
+func newRelay(s *scene, goes []int) *relay {
 	r := &relay{scene: s, now: s.in.Snapshot, nodes: map[string]int{}, known: map[string]*cluster.Pod{}}
 	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
-	for i := range s.candidates {
-		r.now.Nodes[s.candidates[i].at].Leaving = true
+	for _, c := range goes {
+		r.now.Nodes[s.candidates[c].at].Leaving = true
 	}
 	for i := range r.now.Nodes {
 		r.nodes[r.now.Nodes[i].Name] = i
@@ -37,12 +36,13 @@ func newRelay(s *scene) *relay {
 	for i := range r.now.Pods {
 		r.known[r.now.Pods[i].ID()] = &r.now.Pods[i]
 	}
-	if len(r.now.Pods) > 0 {
-		waiting := trial{gone: make([]bool, len(s.candidates)), plan: s.solve(r.now)}
-		r.apply(waiting)
-	}
-	r.now.Pods = nil
 	return r
+}
+
+// begin makes what was planned for those who wait, and perhaps others, what is.
+func (r *relay) begin(t trial) {
+	r.apply(t)
+	r.now.Pods = nil
 }
 
 // with returns the snapshot as it is now, with those candidates' pods in need of a place.

@@ -35,11 +35,16 @@ func Replace(in Input, nodes []string) Result {
 	s := newScene(in)
 	out := Result{Price: s.price}
 	if len(s.candidates) > 0 {
-		r := newRelay(s)
 		all := make([]int, len(s.candidates))
 		for i := range all {
 			all[i] = i
 		}
+		r := newRelay(s, all)
+		waiting := trial{gone: make([]bool, len(all))}
+		if len(in.Snapshot.Pods) > 0 {
+			waiting.plan = s.solve(r.now)
+		}
+		r.begin(waiting)
 		for group := range slices.Chunk(all, (len(all)+parts-1)/parts) {
 			moves, stuck := r.leave(group)
 			out.Moves, out.Stuck = append(out.Moves, moves...), append(out.Stuck, stuck...)
@@ -47,19 +52,25 @@ func Replace(in Input, nodes []string) Result {
 	}
 	slices.SortFunc(out.Moves, func(a, b Move) int { return slices.Compare(a.Nodes, b.Nodes) })
 	slices.SortFunc(out.Stuck, func(a, b Stuck) int { return cmp.Compare(a.Node, b.Node) })
-	number := map[string]int{}
+	number(out.Moves)
 	for i := range out.Moves {
-		m := &out.Moves[i]
-		out.Saving += m.Saving
-		out.Target += priceOf(m.Machines)
-		for n := range m.Machines { // each plan has counted from one
-			pool := m.Machines[n].Pool
-			number[pool]++
-			m.Machines[n].Name = fmt.Sprintf("%s-%d", pool, number[pool])
-		}
+		out.Saving += out.Moves[i].Saving
+		out.Target += priceOf(out.Moves[i].Machines)
 	}
 	out.Trials = s.made
 	return out
+}
+
+// number gives machines names that are unique: each plan has counted from one.
+func number(moves []Move) {
+	count := map[string]int{}
+	for i := range moves {
+		for n := range moves[i].Machines {
+			m := &moves[i].Machines[n]
+			count[m.Pool]++
+			m.Name = fmt.Sprintf("%s-%d", m.Pool, count[m.Pool])
+		}
+	}
 }
 
 // leave lets those candidates go, on top of who went before.

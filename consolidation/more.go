@@ -1,0 +1,135 @@
+package consolidation
+
+import "slices"
+
+// How far more looks.
+const (
+	firstGroup = 8  // nodes that are tried together at first
+	largeGroup = 64 // and at most
+	mostTrials = 96 // plans that one Find makes
+)
+
+// further is what goes beyond the best trial: nodes that are tried on top of it, in small groups.
+type further struct {
+	*relay
+	board *board
+	gone  []bool          // by candidate
+	taken map[string]int  // by pool: nodes that go
+	used  map[string]bool // nodes that stay because pods come to them
+	moves []Move
+}
+
+// more returns moves that are worth making beside those of the best trial, of nodes that were not in it. Groups that come to nothing are
+// made smaller, down to one node: what many nodes together buy is packed so tightly that kube-scheduler may not manage, but one
+// node's pods always fit onto one that is as large.
+func (s *scene) more(best trial, order []int) []Move {
+	f := s.furtherTo(best, s.within(order))
+	if f == nil {
+		return nil
+	}
+	size := firstGroup
+	for len(order) > 0 && s.made < mostTrials {
+		var group []int
+		group, order = f.next(order, size)
+		if len(group) == 0 {
+			break
+		}
+		switch went := f.try(group); {
+		case went == len(group):
+			size = min(2*size, largeGroup)
+		case went == 0 && len(group) > 1:
+			size = max(len(group)/4, 1)
+			order = append(group, order...)
+		}
+	}
+	return f.moves
+}
+
+// furtherTo starts where the best trial ends. It is nil if kube-scheduler would need the nodes that may go for that.
+func (s *scene) furtherTo(best trial, may []int) *further {
+	f := &further{relay: newRelay(s, may), taken: map[string]int{}, used: map[string]bool{}}
+	base := trial{gone: make([]bool, len(s.candidates)), plan: s.alone}
+	for i := range best.moves {
+		for _, name := range best.moves[i].Nodes {
+			c := s.byNode[name]
+			base.gone[c] = true
+			f.taken[s.candidates[c].node.Pool]++
+		}
+	}
+	closed := make([]bool, len(s.candidates))
+	for _, c := range may {
+		closed[c] = true
+	}
+	f.board = newBoard(s.in.Snapshot.Nodes, func(i int) bool {
+		c, ok := s.byNode[s.in.Snapshot.Nodes[i].Name]
+		return ok && (closed[c] || base.gone[c])
+	})
+	s.seatWaiting(f.board)
+	for i := range best.moves {
+		if !s.seat(f.board, &best.moves[i]) {
+			return nil
+		}
+	}
+	if len(best.moves) > 0 {
+		base.plan = s.rest(best, base.gone)
+	}
+	for _, p := range append(base.plan.Placements, s.alone.Placements...) {
+		f.used[p.Node] = true
+	}
+	f.gone = slices.Clone(base.gone)
+	f.begin(base)
+	return f
+}
+
+// next takes so many nodes from the order as may still go, and returns what is left of it.
+func (f *further) next(order []int, size int) (group, rest []int) {
+	room := map[string]int{}
+	for len(order) > 0 && len(group) < size {
+		c := order[0]
+		n := f.candidates[c].node
+		order = order[1:]
+		left, bound := f.in.Rooms[n.Pool]
+		if f.gone[c] || f.used[n.Name] || f.board.isUsed(n.Name) || bound && f.taken[n.Pool]+room[n.Pool] >= left {
+			continue
+		}
+		room[n.Pool]++
+		group = append(group, c)
+	}
+	return group, order
+}
+
+// try lets the group go as far as it is worth it and its pods find their places, and returns how many nodes went.
+func (f *further) try(group []int) int {
+	t := trial{gone: f.first(group, len(group))}
+	t.plan = f.solve(f.with(t.gone))
+	stuck := f.stuck(t.plan)
+	var shut []int
+	for _, c := range group {
+		shut = append(shut, f.board.shut(f.candidates[c].node.Name))
+	}
+	kept := make([]bool, len(f.candidates))
+	went := 0
+	for _, m := range f.fallApart(t) {
+		if _, ok := f.weigh(&m, stuck); !ok || !f.seat(f.board, &m) {
+			continue
+		}
+		f.moves = append(f.moves, m)
+		for _, name := range m.Nodes {
+			kept[f.byNode[name]], f.gone[f.byNode[name]] = true, true
+			f.taken[f.candidates[f.byNode[name]].node.Pool]++
+			went++
+		}
+		for _, p := range m.Placements {
+			f.used[p.Node] = true
+		}
+	}
+	for i, c := range group {
+		if !kept[c] {
+			f.board.reopen(shut[i])
+		}
+	}
+	if went > 0 {
+		f.apply(trial{gone: kept, plan: f.rest(t, kept)})
+	}
+	return went
+}
