@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joiner-sh/joiner/bench/back"
 	"github.com/joiner-sh/joiner/bench/side"
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -22,6 +23,8 @@ import (
 type flags struct {
 	run    *regexp.Regexp
 	quick  bool
+	back   bool
+	real   time.Duration
 	list   bool
 	out    string
 	traces string
@@ -48,6 +51,8 @@ func parse(args []string) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	pattern := set.String("run", "", "only workloads whose name matches this `REGEXP`")
 	set.BoolVar(&f.quick, "quick", false, "one run each, 20 seconds at most for upstream: to see that it works")
+	set.BoolVar(&f.back, "back", false, "instead let upstream's disruption and ours make wasteful fleets cheaper, and write that section of the report")
+	set.DurationVar(&f.real, "real", 0, "with -back: as `LONG` may one side take for one fleet; 0: ten minutes, or 20 seconds with -quick")
 	set.BoolVar(&f.list, "list", false, "print the workloads and end")
 	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; without it to standard output")
 	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; what is not there is skipped")
@@ -64,6 +69,9 @@ func parse(args []string) (flags, error) {
 }
 
 func (f flags) bench(out, progress io.Writer) error {
+	if f.back {
+		return f.giveBack(out, progress)
+	}
 	var rows []side.Row
 	patience := side.Usual
 	if f.quick {
@@ -101,6 +109,44 @@ func (f flags) bench(out, progress io.Writer) error {
 		return nil
 	}
 	return f.write(out, rows)
+}
+
+// giveBack runs the fleets, and writes their section.
+func (f flags) giveBack(out, progress io.Writer) error {
+	patience := back.Usual
+	if f.quick {
+		patience = back.Quick
+	}
+	if f.real > 0 {
+		patience.Real = f.real
+	}
+	var rows []back.Row
+	for _, w := range workload.Wastes(f.traces) {
+		if !f.run.MatchString(w.Name) {
+			continue
+		}
+		if f.list {
+			fmt.Fprintf(out, "%-20s %s\n", w.Name, w.About)
+			continue
+		}
+		row, err := patience.Run(w)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(progress, back.Line(&row))
+		rows = append(rows, row)
+	}
+	if f.list {
+		return nil
+	}
+	if f.out == "" {
+		_, err := io.WriteString(out, back.Report(rows))
+		return err
+	}
+	if err := os.WriteFile(f.out, []byte(back.Report(rows)), 0o644); err != nil {
+		return fmt.Errorf("write the section: %w", err)
+	}
+	return nil
 }
 
 // write writes the report, and the plot if there is a file to put it beside.

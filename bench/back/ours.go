@@ -1,0 +1,196 @@
+package back
+
+import (
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// ours is our side in charge of a fleet: it looks every ten seconds, and at moves under way whenever something has changed.
+type ours struct {
+	fleet      *fleet.Fleet
+	spotToSpot bool
+
+	moves []*underway
+	seen  int // Changes of the fleet when it was looked at last
+
+	record record
+}
+
+// underway is a move that waits for its machines.
+type underway struct {
+	nodes []string
+	comes []string
+	since time.Time // since when its pods have no place; zero if they have
+}
+
+// blockedFor is how long pods without a place hold up a move before it is undone.
+const blockedFor = 30 * time.Second
+
+// pass looks at the cluster once, and does what is to be done. It returns whether anything was, or is under way.
+func (o *ours) pass() (bool, error) {
+	if o.fleet.Changes() == o.seen {
+		return len(o.moves) > 0, nil
+	}
+	o.seen = o.fleet.Changes()
+	var d decision
+	took := o.record.watch(func() { d = o.decide() })
+	o.fleet.Advance(o.fleet.Now().Add(took))
+	err := o.act(d)
+	return len(d.buy)+len(d.empty)+len(d.moves)+len(o.moves) > 0, err
+}
+
+// decision is what one look comes to.
+type decision struct {
+	buy   []packing.Machine // for pods that wait
+	empty []string          // nodes without pods
+	moves []consolidation.Move
+}
+
+// decide is all that takes time: the snapshot, a plan for the pods that wait or are to move, and the moves.
+func (o *ours) decide() decision {
+	objects := o.fleet.Objects()
+	snapshot := objects.Snapshot(o.fleet.View())
+	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
+	d := decision{buy: plan.Machines}
+	in := disruption.Input{
+		Snapshot: snapshot, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
+	}
+	for _, p := range objects.Pools {
+		policy := disruption.Policy{After: p.Spec.Disruption.ConsolidateAfter.Duration}
+		for _, b := range p.Spec.Disruption.Budgets {
+			policy.Budgets = append(policy.Budgets, disruption.Budget{Nodes: b.Nodes})
+		}
+		in.Policies[p.Name] = policy
+	}
+	for _, n := range snapshot.Nodes {
+		in.Records[n.Name] = disruption.Record{Ready: true}
+	}
+	proposal := disruption.Propose(in)
+	going := map[string]int{} // by pool
+	for _, m := range proposal.Moves {
+		d.empty = append(d.empty, m.Nodes...)
+		going[m.Pool] += len(m.Nodes)
+	}
+	rooms := map[string]int{}
+	for _, r := range proposal.Rooms {
+		rooms[r.Pool] = max(r.Nodes-going[r.Pool], 0)
+	}
+	d.moves = consolidation.Find(o.input(snapshot, plan, rooms)).Moves
+	return d
+}
+
+// input is what the moves rest on: nodes that run pods, which nobody waits to go to.
+func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
+	in := consolidation.Input{
+		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms,
+	}
+	for _, n := range snapshot.Nodes {
+		if m := o.fleet.Machine(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
+			in.Nodes[n.Name] = consolidation.Candidate{Price: m.Offering.Price, Cost: float64(len(n.Pods))}
+		}
+	}
+	for _, p := range plan.Placements {
+		delete(in.Nodes, p.Node)
+	}
+	return in
+}
+
+// act does it. Moves that buy nothing are over at once.
+func (o *ours) act(d decision) error {
+	for _, m := range d.buy {
+		if _, err := o.launch(m); err != nil {
+			return err
+		}
+	}
+	o.fleet.Remove(d.empty...)
+	for _, m := range d.moves {
+		if slices.ContainsFunc(m.Nodes, func(name string) bool {
+			f := o.fleet.Machine(name)
+			return f == nil || f.Phase != fleet.Ready || f.Closed
+		}) {
+			continue
+		}
+		u := &underway{nodes: m.Nodes}
+		for _, machine := range m.Machines {
+			name, err := o.launch(machine)
+			if err != nil {
+				return err
+			}
+			u.comes = append(u.comes, name)
+		}
+		for _, name := range m.Nodes {
+			o.fleet.Close(name, true)
+		}
+		o.moves = append(o.moves, u)
+	}
+	return o.finish()
+}
+
+func (o *ours) launch(m packing.Machine) (string, error) {
+	order, err := workload.OrderOf(o.fleet.Market, m)
+	if err != nil {
+		return "", err
+	}
+	return o.fleet.Launch(order).Name, nil
+}
+
+// finish ends the moves of which all machines are ready, if their pods have a place on nodes that are: one plan for all of them.
+func (o *ours) finish() error {
+	ready := slices.DeleteFunc(slices.Clone(o.moves), func(u *underway) bool { return !o.isReady(u) })
+	if len(ready) == 0 {
+		return nil
+	}
+	var nodes []string
+	for _, u := range ready {
+		nodes = append(nodes, u.nodes...)
+	}
+	nowhere := o.nowhere(nodes)
+	var gone []string
+	over := map[*underway]bool{}
+	for _, u := range ready {
+		blocked := slices.ContainsFunc(u.nodes, func(name string) bool { return nowhere[name] })
+		switch {
+		case !blocked:
+			gone, over[u] = append(gone, u.nodes...), true
+		case u.since.IsZero():
+			u.since = o.fleet.Now()
+		case o.fleet.Now().Sub(u.since) >= blockedFor:
+			over[u] = true
+			for _, name := range u.nodes {
+				o.fleet.Close(name, false)
+			}
+		}
+	}
+	o.moves = slices.DeleteFunc(o.moves, func(u *underway) bool { return over[u] })
+	o.fleet.Remove(gone...)
+	return nil
+}
+
+func (o *ours) isReady(u *underway) bool {
+	return !slices.ContainsFunc(u.comes, func(name string) bool { m := o.fleet.Machine(name); return m != nil && m.Phase != fleet.Ready })
+}
+
+// nowhere are those of the nodes of which a pod would find no place.
+func (o *ours) nowhere(nodes []string) map[string]bool {
+	snapshot := o.fleet.Objects().Snapshot(o.fleet.View())
+	on := map[string]string{}
+	for i := range snapshot.Nodes {
+		for k := range snapshot.Nodes[i].Pods {
+			if n := &snapshot.Nodes[i]; n.Leaving {
+				on[n.Pods[k].ID()] = n.Name
+			}
+		}
+	}
+	out := map[string]bool{}
+	for _, id := range consolidation.Unbound(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes) {
+		out[on[id]] = true
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package back
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/fleet"
+)
+
+// What is asked of our side.
+const (
+	mostGap     = 5.0 // percent above the bound, where pods do not come and go
+	mostSeconds = 5.0 // of a pass
+	mostBytes   = 500 << 20
+)
+
+// Report is the section of the benchmarks' page.
+func Report(rows []Row) string {
+	var b strings.Builder
+	b.WriteString(`## Giving back
+
+The same wasteful fleets, in charge of upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
+of ours, in a cluster in made-up time: a node that is launched is ready after 45 s, one that goes is paid for 30 s more, pods that are
+evicted go where kube-scheduler would put them by default. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side thinks, the
+cluster's time passes too: processor time or real time, whichever is less.
+
+* **rest** is when the price changed for the last time; a side that was stopped before it came to rest says so.
+* **bound**: no plan for the pods that ran in the end can cost less. **gap**: how far above it the price then is.
+* **paid** is the price over time, for as long as both were watched.
+* **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
+  beyond the cluster itself at its fullest, what was not collected yet included.
+
+`)
+	b.WriteString("| fleet | pods | $/hour before | by | rest | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")
+	b.WriteString("|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for i := range rows {
+		if r := &rows[i]; r.Skipped == "" {
+			r.write(&b)
+		}
+	}
+	b.WriteString("\n| fleet | to reach | measured | |\n|---|---|---|---|\n")
+	for i := range rows {
+		if r := &rows[i]; r.Skipped == "" {
+			r.judge(&b)
+		}
+	}
+	return b.String()
+}
+
+// write writes the row's two lines.
+func (r *Row) write(b *strings.Builder) {
+	fmt.Fprintf(b, "| `%s` %s | %d | %s | joiner |", r.Waste.Name, r.Waste.About, r.Pods, dollars(r.Price.Dollars()))
+	r.line(b, &r.Ours)
+	if r.Theirs.Ran > 0 {
+		b.WriteString("|  |  |  | upstream |")
+		r.line(b, &r.Theirs)
+	}
+}
+
+func (r *Row) line(b *strings.Builder, o *Outcome) {
+	rest := o.Rest.Round(time.Second).String()
+	if o.Stopped != "" {
+		rest += ", stopped " + o.Stopped
+	}
+	memory := ""
+	if o.Peak > 0 {
+		memory = fmt.Sprintf("%d MiB", o.Peak>>20)
+	}
+	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()), dollars(o.Bound.Dollars()),
+		o.Gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
+}
+
+// Gap is how many percent above the bound the price is.
+func (o *Outcome) Gap() float64 {
+	if o.Bound == 0 {
+		return 0
+	}
+	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
+}
+
+// window is for how long what was paid is compared.
+func (r *Row) window() time.Duration {
+	if r.Theirs.Ran == 0 {
+		return r.Ours.Ran
+	}
+	return max(min(r.Ours.Ran, r.Theirs.Ran), min(max(r.Ours.Rest, r.Theirs.Rest), r.Theirs.Ran))
+}
+
+// judge writes what is asked of the row, and what was measured.
+func (r *Row) judge(b *strings.Builder) {
+	add := func(want, have string, reached bool) {
+		mark := "**not yet**"
+		if reached {
+			mark = "reached"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, mark)
+	}
+	o, t := &r.Ours, &r.Theirs
+	if r.Waste.Lasts == 0 {
+		add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.Gap()), o.Gap() <= mostGap)
+	}
+	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
+		o.Seconds <= mostSeconds && o.Peak <= mostBytes)
+	if t.Ran == 0 {
+		return
+	}
+	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
+	add("no more paid than by upstream, "+dollars(theirs), dollars(mine), mine <= theirs)
+	if r.Waste.Lasts > 0 {
+		return // how far pods had come when they were watched last is not the same
+	}
+	add("no dearer in the end than upstream, "+dollars(t.Price.Dollars()), dollars(o.Price.Dollars()), o.Price <= t.Price)
+	stopped := ""
+	if t.Stopped != "" {
+		stopped = " until it was stopped"
+	}
+	add(fmt.Sprintf("at rest no later than upstream, %s%s", t.Rest.Round(time.Second), stopped), o.Rest.Round(time.Second).String(),
+		o.Stopped == "" && (o.Rest <= t.Rest || t.Stopped != ""))
+	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), o.Moved <= t.Moved)
+}
+
+func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }
+
+// Line is the row in one line, to see how far it has come.
+func Line(r *Row) string {
+	if r.Skipped != "" {
+		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)
+	}
+	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Waste.Name,
+		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.Gap(), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
+		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.Theirs.Gap(), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
+}
