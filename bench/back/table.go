@@ -15,11 +15,13 @@ const (
 	mostBytes   = 500 << 20
 )
 
+// Title is the section's first line.
+const Title = "## Giving back\n"
+
 // Report is the section of the benchmarks' page.
 func Report(rows []Row) string {
 	var b strings.Builder
-	b.WriteString(`## Giving back
-
+	b.WriteString(Title + `
 The same wasteful fleets, in charge of upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
 of ours, in a cluster in made-up time: a node that is launched is ready after 45 s, one that goes is paid for 30 s more, pods that are
 evicted go where kube-scheduler would put them by default. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side thinks, the

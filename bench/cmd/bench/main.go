@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -143,10 +144,31 @@ func (f flags) giveBack(out, progress io.Writer) error {
 		_, err := io.WriteString(out, back.Report(rows))
 		return err
 	}
-	if err := os.WriteFile(f.out, []byte(back.Report(rows)), 0o644); err != nil {
+	page, err := os.ReadFile(f.out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the report: %w", err)
+	}
+	rest := strings.TrimSuffix(string(page), f.section())
+	if rest != "" {
+		rest += "\n"
+	}
+	if err := os.WriteFile(f.out, []byte(rest+back.Report(rows)), 0o644); err != nil {
 		return fmt.Errorf("write the section: %w", err)
 	}
 	return nil
+}
+
+// section is what the report has of giving back: the last section of the page, which takes a run of its own. It is empty if there is none.
+func (f flags) section() string {
+	page, err := os.ReadFile(f.out)
+	if err != nil {
+		return ""
+	}
+	at := strings.Index(string(page), "\n"+back.Title)
+	if at < 0 {
+		return ""
+	}
+	return string(page[at:])
 }
 
 // write writes the report, and the plot if there is a file to put it beside.
@@ -159,7 +181,7 @@ func (f flags) write(out io.Writer, rows []side.Row) error {
 	if err := os.WriteFile(plot, []byte(side.Growth(rows)), 0o644); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
-	if err := os.WriteFile(f.out, []byte(side.Report(rows, filepath.Base(plot))), 0o644); err != nil {
+	if err := os.WriteFile(f.out, []byte(side.Report(rows, filepath.Base(plot))+f.section()), 0o644); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
