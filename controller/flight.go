@@ -130,11 +130,15 @@ func (f *flight) isReady(s move.Seen) bool {
 }
 
 // blocked says which pod of the nodes that go could not leave now, or has no place that is ready; empty if all could. A
-// PodDisruptionBudget that allows nothing at the moment keeps no move from its end: the drain waits for it.
-func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, now time.Time) string {
+// PodDisruptionBudget that allows nothing at the moment keeps no move from its end: the drain waits for it. Unbound are pods
+// for which kube-scheduler would find no place.
+func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
 	ready, lost := map[string]bool{}, map[string]string{}
 	for i := range s.Nodes {
 		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
+	}
+	for id := range unbound {
+		lost[id] = "would be left without a place by kube-scheduler"
 	}
 	for i := range plan.Refusals {
 		lost[plan.Refusals[i].Pod] = "has no place to go to"

@@ -81,7 +81,7 @@ func (h *Honour) Pool(ctx context.Context, request reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	if isServed(pool.Spec.Template.Spec.NodeClassRef) {
-		h.tell(pool, "NodePool", append(poolLapses(pool), h.Gates.ofPool(pool)...))
+		h.tell(pool, "NodePool", h.Gates.ofPool(pool))
 	}
 	return reconcile.Result{}, nil
 }

@@ -63,8 +63,6 @@ func everything(t *testing.T, h *Honour) map[client.Object]reconcile.Func {
 func TestNothingIsSilentlyIgnored(t *testing.T) {
 	t.Parallel()
 	always := []string{
-		"NodePool moving | spec.disruption.consolidationPolicy | nodes that pods are left on are kept, however few; those without pods are given back",
-		"NodePool moving | spec.disruption.budgets[].schedule, spec.disruption.budgets[].duration | budgets with a schedule count at all times",
 		"NodeClaim claim | metadata.annotations[karpenter.sh/requested-dra-drivers] | the node counts as initialized without waiting for the devices of these drivers",
 	}
 	gated := []string{
@@ -89,7 +87,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 			if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), slices.Sorted(slices.Values(r.lapsed(t)))); diff != "" {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
-			if r.events.has("FieldNotHonoured", "spec.disruption.consolidationPolicy has no effect: ") == "" {
+			if r.events.has("FieldNotHonoured", "requested-dra-drivers] has no effect: ") == "" {
 				t.Errorf("no event tells of it")
 			}
 		})

@@ -16,7 +16,7 @@ import (
 
 // begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
 // the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
-func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, machines []packing.Machine, now time.Time) error {
+func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
 	for _, c := range leaving {
 		m.Gate.note(c.UID, now)
 	}
@@ -26,15 +26,23 @@ func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.Node
 	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
 	m.Log.Info("begun to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
 		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
-	for _, created := range m.Claims.CreateReplacements(ctx, machines, map[string]string{annotationReplaces: mark.ID}) {
+	if err := buy(map[string]string{annotationReplaces: mark.ID}); err != nil {
+		return err
+	}
+	return m.onNodes(ctx, nodes, closeNode)
+}
+
+// buy makes the claims of a plan's machines.
+func (m *Moves) buy(ctx context.Context, machines []packing.Machine, annotations map[string]string) error {
+	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
 		if created.Err != nil {
 			return created.Err
 		}
 		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Machine.Pool, "false").Inc()
-		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool, "move", mark.ID,
+		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool, "move", annotations[annotationReplaces],
 			"pods", len(created.Machine.Pods), "instanceTypes", typesOf(created.Machine, 5), "pricePerHour", created.Machine.Price().String())
 	}
-	return m.onNodes(ctx, nodes, closeNode)
+	return nil
 }
 
 // act does what a move needs next.

@@ -13,6 +13,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
@@ -23,6 +24,7 @@ import (
 // replacementMaker makes the NodeClaims that take the place of others.
 type replacementMaker interface {
 	CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []kube.Created
+	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
 // Moves replaces nodes that have drifted, and those whose pods cost less elsewhere, and leads what it has begun to its end: the
@@ -178,16 +180,37 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 		plan = m.Solve(s, market)
 	}
 	policies := readBooks(o, m.Pods, m.Pauses.Current(ctx, now), now).policies
+	unbound := unboundOf(flights, seen, s, plan)
 	for i, f := range flights {
 		if !f.isReady(seen[i]) {
 			continue
 		}
-		seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, now), now)
+		seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, unbound, now), now)
 		if seen[i].Off == "" {
 			seen[i].Off = m.off(f, policies)
 		}
 	}
 	return seen, nil
+}
+
+// unboundOf are the pods of nodes that could go now for which kube-scheduler, which does not know the plan, would find no place.
+func unboundOf(flights []*flight, seen []move.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+	var nodes []string
+	for i, f := range flights {
+		if !f.isReady(seen[i]) {
+			continue
+		}
+		for _, c := range f.leaving {
+			if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil {
+				nodes = append(nodes, n.Name)
+			}
+		}
+	}
+	out := map[string]bool{}
+	for _, id := range consolidation.Unbound(s, plan, nodes) {
+		out[id] = true
+	}
+	return out
 }
 
 // block remembers since when something holds the move up.

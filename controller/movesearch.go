@@ -123,37 +123,6 @@ func begunIn(in disruption.Input, flights []*flight, claims map[string]*karpv1.N
 	}
 }
 
-// freshen begins to replace nodes that have drifted, as many as the budgets allow.
-func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
-	nodes, stays := disruption.Candidates(s.in, disruption.Drifted)
-	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
-	nodes, later := m.inWaves(s, nodes)
-	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
-	m.Staying.Note(stayDriftRoom)
-	if len(nodes) == 0 {
-		return nil
-	}
-	m.oldestFirst(s, nodes)
-	wishes := make([][]string, len(nodes))
-	for i, n := range nodes {
-		wishes[i] = []string{n}
-	}
-	granted, waiting, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
-	m.tellRooms(rooms)
-	granted, tired = m.settled(s, disruption.Drifted, granted, true)
-	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
-	if len(granted) == 0 {
-		return nil
-	}
-	found := consolidation.Replace(m.weighing(s, granted), granted)
-	for _, stuck := range found.Stuck {
-		if n := nodesByName(s.in.Snapshot)[stuck.Node]; n != nil {
-			m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
-		}
-	}
-	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
-}
-
 // settled returns those of the nodes whose pods may be moved again, and why the others stay. Together: all that are left will go.
 func (m *Moves) settled(s *scenery, reason disruption.Reason, nodes []string, together bool) ([]string, []disruption.Stay) {
 	if s.pods == nil {
@@ -198,43 +167,24 @@ func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.St
 	return out
 }
 
-// inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.
-func (m *Moves) inWaves(s *scenery, nodes []string) (allowed []string, later []disruption.Stay) {
-	if m.Drift == nil {
-		return nodes, nil
-	}
-	var moving []string
-	for _, f := range m.flights(s.objects) {
-		for _, c := range f.leaving {
-			if f.mark.Reason == disruption.Drifted {
-				moving = append(moving, c.Status.NodeName)
-			}
+// withRoom returns those of the nodes of whose pools one more may leave to save money, and why the others stay: nobody needs to
+// look at what could not be begun.
+func (s *scenery) withRoom(nodes []string) (some []string, stays []disruption.Stay) {
+	_, _, rooms := disruption.Grant(s.in, disruption.Underutilized, nil)
+	full, by := map[string]disruption.Room{}, nodesByName(s.in.Snapshot)
+	for _, room := range rooms {
+		if room.Nodes == 0 {
+			full[room.Pool] = room
 		}
 	}
-	by, ofPool := nodesByName(s.in.Snapshot), map[string][]string{}
 	for _, name := range nodes {
-		ofPool[by[name].Pool] = append(ofPool[by[name].Pool], name)
-	}
-	for _, pool := range slices.Sorted(maps.Keys(ofPool)) {
-		first, stays := m.Drift.Waves(pool, ofPool[pool], moving)
-		allowed = append(allowed, first...)
-		for _, name := range slices.Sorted(maps.Keys(stays)) {
-			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves, Detail: stays[name]})
+		if room, ok := full[by[name].Pool]; ok {
+			stays = append(stays, disruption.Stay{Node: name, Cause: disruption.Budgeted, Detail: room.Budget, Until: room.Until})
+		} else {
+			some = append(some, name)
 		}
 	}
-	return allowed, later
-}
-
-// oldestFirst sorts nodes by when they drifted.
-func (m *Moves) oldestFirst(s *scenery, nodes []string) {
-	since := map[string]time.Time{}
-	by := nodesByName(s.in.Snapshot)
-	for _, name := range nodes {
-		if c, ok := s.claims[by[name].Claim].StatusConditions().Find(karpv1.ConditionDrifted); ok {
-			since[name] = c.LastTransitionTime.Time
-		}
-	}
-	slices.SortStableFunc(nodes, func(a, b string) int { return since[a].Compare(since[b]) })
+	return some, stays
 }
 
 // save begins moves that save money. All nodes are looked at without holding anybody up; what is chosen is looked at again.
@@ -247,7 +197,8 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	}
 	nodes, stays := disruption.Candidates(s.in, disruption.Underutilized)
 	nodes, tired := m.settled(s, disruption.Underutilized, nodes, false)
-	m.Staying.Note(staySaving, slices.Concat(stays, tired)...)
+	nodes, full := s.withRoom(nodes)
+	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
 	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))
 	m.countDeadlocks(s.objects, now)
 	mark := s.fingerprint(nodes)
@@ -304,7 +255,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 // weighing is what consolidation looks at.
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
-		Snapshot: s.in.Snapshot, Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{},
+		Snapshot: s.in.Snapshot, Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
 		SpotToSpot: m.SpotToSpot,
 	}
 	by := nodesByName(s.in.Snapshot)
@@ -312,6 +263,10 @@ func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 		n := by[name]
 		price, _ := priceOfClaims(m.Types, []*karpv1.NodeClaim{s.claims[n.Claim]})
 		out.Nodes[name] = consolidation.Candidate{Price: price, Cost: s.in.Records[name].Cost}
+	}
+	_, _, rooms := disruption.Grant(s.in, disruption.Underutilized, nil)
+	for _, room := range rooms {
+		out.Rooms[room.Pool] = room.Nodes
 	}
 	for pool, p := range s.in.Policies {
 		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}
@@ -342,7 +297,7 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 		if reason == disruption.Underutilized {
 			mark.Saving = move.Saving.Dollars()
 		}
-		m.complain(m.begin(ctx, mark, claims, nodes, move.Machines, now))
+		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.buy(ctx, move.Machines, a) }, now))
 	}
 	return nil
 }

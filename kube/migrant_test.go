@@ -24,7 +24,7 @@ func TestMigrants(t *testing.T) {
 	want := migration.Installation{
 		UID: "home",
 		Pools: []migration.Pool{
-			{Name: "apps", Class: "default", Policy: "WhenEmpty", Hash: "1", HashVersion: "v3", Object: migration.Object{NotReady: "no class", Unknown: []string{"spec.shiny"}}},
+			{Name: "apps", Class: "default", Hash: "1", HashVersion: "v3", Object: migration.Object{NotReady: "no class", Unknown: []string{"spec.shiny"}}},
 			{Name: "auto", Class: "other", Foreign: true},
 			{Name: "old", Object: migration.Object{Refused: []string{"it is written in the API v1beta1, which is not served any more; write it as v1"}}},
 		},

@@ -106,11 +106,20 @@ func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRe
 
 // CreateStatic makes a NodeClaim for one more node of a static pool, which it reads again first.
 func (w *Writer) CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error) {
+	return w.CreateStaticReplacement(ctx, pool, nil)
+}
+
+// CreateStaticReplacement is CreateStatic for a node that is to take the place of another: its claim bears the annotations from
+// the start.
+func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error) {
 	read := w.readPool(ctx, pool)
 	if read.err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, read.err)
 	}
 	claim, err := StaticClaimFor(read.pool)
+	if err == nil {
+		maps.Copy(claim.Annotations, annotations)
+	}
 	return w.create(ctx, pool, claim, err)
 }
 

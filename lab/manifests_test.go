@@ -79,7 +79,7 @@ apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: ` + name + `}
 spec:
-  disruption: {consolidateAfter: 1m, budgets: [{nodes: "0", schedule: "@daily", duration: 8h}]}
+  replicas: 1
   template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: none}}}
 ---
 `
@@ -90,16 +90,14 @@ kind: NodeOverlay
 metadata: {name: cheap}
 spec: {requirements: [], priceAdjustment: "-10%"}
 `)
-	restart(t, l, "FEATURE_GATES=SpotToSpotConsolidation=true")
+	restart(t, l, "FEATURE_GATES=CapacityBuffer=true")
 	d := definitions{t: t, l: l}
 	says := func(name string) {
-		for _, field := range []string{"spec.disruption.consolidationPolicy", "spec.disruption.budgets[].schedule"} {
-			d.said("this field has no effect", "NodePool "+name, field)
-		}
+		d.said("this field has no effect", "NodePool "+name, "spec.replicas")
 	}
 	says("early")
 	d.said("this field has no effect", "NodeOverlay cheap", "the feature gate NodeOverlay is off")
-	d.said("this setting has no effect", "SpotToSpotConsolidation=true", "spot nodes are not replaced by cheaper spot nodes")
+	d.said("this setting has no effect", "CapacityBuffer=true", "no room is kept for pods that are not there yet")
 	apply(t, l, pool("late"))
 	says("late")
 	eventually(t, l, 30*time.Second, "an event on each pool", func() bool {
@@ -119,8 +117,8 @@ spec: {requirements: [], priceAdjustment: "-10%"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := bytes.Count(text, []byte("this field has no effect")); lines != 6 {
-		t.Errorf("%d lines of fields, want 6", lines)
+	if lines := bytes.Count(text, []byte("this field has no effect")); lines != 3 {
+		t.Errorf("%d lines of fields, want 3", lines)
 	}
 	noRefusals(t, l, "kube-system", lab.ControllerAccount)
 }

@@ -18,7 +18,7 @@ func healthy() Installation {
 		Controllers: []Controller{{Product: Karpenter, Namespace: "karpenter", Name: "karpenter", Version: "1.14.1", Release: "karp", Replicas: 3,
 			Lease: "karpenter/karpenter-leader-election", Account: "karpenter", Queue: "prod"}},
 		Definitions: []Definition{{Name: "nodepools.karpenter.sh", Says: "would be taken over"}},
-		Pools:       []Pool{{Name: "apps", Class: "default", Policy: "WhenEmpty", Hash: "1", HashVersion: "v3"}},
+		Pools:       []Pool{{Name: "apps", Class: "default", Hash: "1", HashVersion: "v3"}},
 		Classes:     []Class{{Name: "default", Hash: "2", HashVersion: "v5"}},
 		Claims: []Claim{{Name: "apps-1", Pool: "apps", Class: "default", ProviderID: "aws:///a/i-1", Node: "n1", Expires: now.Add(time.Hour),
 			PoolHash: "1", PoolHashVersion: "v3", ClassHash: "2", ClassHashVersion: "v5"}},
@@ -101,7 +101,6 @@ func TestFindings(t *testing.T) {
 		"not permitted, not needed": {func(in *Installation) {
 			in.Permissions = append(in.Permissions, Permission{Statement: "Shift", Policy: "reading", Action: "a:B", Optional: true})
 		}, Differs, "a setting needs that is off", "reading"},
-		"underused": {func(in *Installation) { in.Pools[0].Policy = "" }, Differs, "merely underused", ""},
 		"unseen":    {func(in *Installation) { in.Unseen = []Unseen{{"EC2", "no credentials"}} }, Unknown, "no credentials", ""},
 	}
 	for name, test := range tests {

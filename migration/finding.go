@@ -73,7 +73,6 @@ func checks() []check {
 		{"instances", instances},
 		{"permissions", permissions},
 		{"drift", drift},
-		{"consolidation", consolidation},
 		{"unseen", unseen},
 	}
 }

@@ -77,7 +77,6 @@ type Pool struct {
 	Name        string `json:"name"`
 	Class       string `json:"class"`            // name of its node class
 	Foreign     bool   `json:"foreign"`          // its node class is of a kind that neither Karpenter for AWS nor Joiner serves
-	Policy      string `json:"policy,omitempty"` // consolidationPolicy
 	Hash        string `json:"hash,omitempty"`
 	HashVersion string `json:"hashVersion,omitempty"`
 	Object

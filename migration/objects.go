@@ -1,8 +1,6 @@
 package migration
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -186,40 +184,3 @@ func poolsOf(in Installation, claims []string) string {
 func isOther(a, aVersion, b, bVersion string) bool {
 	return a != "" && b != "" && aVersion == bVersion && a != b
 }
-
-// consolidation tells how nodes are given back.
-func consolidation(in Installation) []Finding {
-	var names []string
-	for _, p := range in.Pools {
-		if policy := cmp.Or(p.Policy, usualPolicy); !p.Foreign && policy != whenEmpty {
-			names = append(names, p.Name)
-		}
-	}
-	if len(names) == 0 || !Lacks(LackConsolidation) {
-		return nil
-	}
-	return []Finding{differs("NodePool "+some(names), "nodes that are empty are given back; those that are merely underused are not replaced by cheaper ones yet, so the fleet may cost more than with Karpenter")}
-}
-
-// Policies of consolidation.
-const (
-	usualPolicy = "WhenEmptyOrUnderutilized"
-	whenEmpty   = "WhenEmpty"
-)
-
-// Lack is a row of docs/compatibility.md about what Joiner has not yet, and that findings rest on.
-type Lack string
-
-// The rows. A test of the module fails when one of them is there: then take it out of Lacking.
-const (
-	LackConsolidation Lack = "NodePool | `spec.disruption.consolidationPolicy`"
-)
-
-// Lacking are the rows that are "not yet".
-func Lacking() []Lack { return []Lack{LackConsolidation} }
-
-// Lacks reports whether Joiner has it not yet.
-func Lacks(l Lack) bool { return slices.Contains(Lacking(), l) }
-
-// String is the beginning of the row.
-func (l Lack) String() string { return fmt.Sprintf("| %s |", string(l)) }

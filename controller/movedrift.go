@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/disruption"
+)
+
+// freshen begins to replace nodes that have drifted, as many as the budgets allow.
+func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
+	nodes, stays := disruption.Candidates(s.in, disruption.Drifted)
+	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
+	nodes, later := m.inWaves(s, nodes)
+	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
+	m.Staying.Note(stayDriftRoom)
+	if len(nodes) == 0 {
+		return nil
+	}
+	m.oldestFirst(s, nodes)
+	wishes := make([][]string, len(nodes))
+	for i, n := range nodes {
+		wishes[i] = []string{n}
+	}
+	granted, waiting, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
+	m.tellRooms(rooms)
+	granted, tired = m.settled(s, disruption.Drifted, granted, true)
+	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
+	if len(granted) == 0 {
+		return nil
+	}
+	granted = m.refreshStatic(ctx, s, granted, now)
+	found := consolidation.Replace(m.weighing(s, granted), granted)
+	for _, stuck := range found.Stuck {
+		if n := nodesByName(s.in.Snapshot)[stuck.Node]; n != nil {
+			m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
+		}
+	}
+	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
+}
+
+// inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.
+func (m *Moves) inWaves(s *scenery, nodes []string) (allowed []string, later []disruption.Stay) {
+	if m.Drift == nil {
+		return nodes, nil
+	}
+	var moving []string
+	for _, f := range m.flights(s.objects) {
+		for _, c := range f.leaving {
+			if f.mark.Reason == disruption.Drifted {
+				moving = append(moving, c.Status.NodeName)
+			}
+		}
+	}
+	by, ofPool := nodesByName(s.in.Snapshot), map[string][]string{}
+	for _, name := range nodes {
+		ofPool[by[name].Pool] = append(ofPool[by[name].Pool], name)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(ofPool)) {
+		first, stays := m.Drift.Waves(pool, ofPool[pool], moving)
+		allowed = append(allowed, first...)
+		for _, name := range slices.Sorted(maps.Keys(stays)) {
+			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves, Detail: stays[name]})
+		}
+	}
+	return allowed, later
+}
+
+// oldestFirst sorts nodes by when they drifted.
+func (m *Moves) oldestFirst(s *scenery, nodes []string) {
+	since := map[string]time.Time{}
+	by := nodesByName(s.in.Snapshot)
+	for _, name := range nodes {
+		if c, ok := s.claims[by[name].Claim].StatusConditions().Find(karpv1.ConditionDrifted); ok {
+			since[name] = c.LastTransitionTime.Time
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int { return since[a].Compare(since[b]) })
+}
