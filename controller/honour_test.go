@@ -100,20 +100,19 @@ func TestHonourForgets(t *testing.T) {
 	r := newRig(t, "m5.large")
 	h := r.honour(Gates{})
 	pool := &karpv1.NodePool{}
-	change := func(policy karpv1.ConsolidationPolicy) string {
+	change := func(replicas *int64) string {
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
 			t.Fatal(err)
 		}
-		pool.Spec.Disruption.ConsolidationPolicy = policy
-		pool.Spec.Disruption.ConsolidateAfter = karpv1.After(0)
+		pool.Spec.Replicas = replicas
 		if err := r.api.Update(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
 		visit(t, h.Pool, "apps")
 		return fmt.Sprint(strings.Count(strings.Join(r.lapsed(t), "\n"), "NodePool apps"))
 	}
-	got := change(karpv1.ConsolidateWhenEmpty) + change(karpv1.ConsolidateBalanced) + change(karpv1.ConsolidateBalanced) +
-		change(karpv1.ConsolidateWhenEmpty) + change(karpv1.ConsolidateWhenEmptyOrUnderutilized)
+	one, two := int64(1), int64(2)
+	got := change(nil) + change(&one) + change(&two) + change(nil) + change(&one)
 	if want := "01112"; got != want {
 		t.Errorf("lines so far: %s, want %s", got, want)
 	}
