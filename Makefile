@@ -49,7 +49,7 @@ sizing: bin/joiner bin/lab ## what the controller takes beside 100 to 5,000 node
 
 .PHONY: soak
 soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, faults for as long as they last (45 minutes)
-	@LAB_DRAINS=500 LAB_NODES=1000 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes)$$' -v .
+	@LAB_DRAINS=500 LAB_NODES=1000 LAB_LOOSE=200 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes|TestConsolidation)$$' -v .
 	@LAB_FULL=1 LAB_OUTAGE=1m JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'faults' $(LAB_TEST) -timeout 45m -run '^(TestFaultsOfAWS|TestAPIServerGone)$$' -v .
 
 .PHONY: race
