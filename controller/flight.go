@@ -133,6 +133,29 @@ func (f *flight) isReady(s move.Seen) bool {
 // PodDisruptionBudget that allows nothing at the moment keeps no move from its end: the drain waits for it. Unbound are pods
 // for which kube-scheduler would find no place.
 func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
+	lost := homeless(s, plan, unbound)
+	for _, c := range f.leaving {
+		node := f.nodes[c.Name]
+		if node == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		isEventual := f.mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
+		for _, pod := range f.pods[node.Name] {
+			p := drainPod(pod)
+			why := lost[p.ID()]
+			if p.Protected(now) && !isEventual {
+				why = "asks not to be disrupted"
+			}
+			if why != "" && p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
+				return "pod " + p.ID() + " " + why
+			}
+		}
+	}
+	return ""
+}
+
+// homeless says of pods, by "namespace/name", why they have no place that is ready.
+func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
 	ready, lost := map[string]bool{}, map[string]string{}
 	for i := range s.Nodes {
 		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
@@ -153,26 +176,7 @@ func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[stri
 			lost[id] = "has no place to go to but a node that would be bought"
 		}
 	}
-	for _, c := range f.leaving {
-		node := f.nodes[c.Name]
-		if node == nil || c.DeletionTimestamp != nil {
-			continue
-		}
-		isEventual := f.mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
-		for _, pod := range f.pods[node.Name] {
-			p := drainPod(pod)
-			if !p.MustLeave(now) || p.Daemon || !p.Deleted.IsZero() {
-				continue
-			}
-			if p.Protected(now) && !isEventual {
-				return "pod " + p.ID() + " asks not to be disrupted"
-			}
-			if why := lost[p.ID()]; why != "" {
-				return "pod " + p.ID() + " " + why
-			}
-		}
-	}
-	return ""
+	return lost
 }
 
 // saving is what the move saves an hour as things are: what its nodes cost less what came in their place; false if a price is not known.

@@ -66,10 +66,7 @@ func (m moveMark) put(claim *karpv1.NodeClaim, now time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // it has no field that could fail
-	}
+	text, _ := json.Marshal(m) // it has no field that could fail
 	claim.Annotations[annotationMove] = string(text)
 	claim.StatusConditions().Set(now, disruptionReason(m.Reason))
 }

@@ -3,6 +3,8 @@ package disruption
 import (
 	"cmp"
 	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
 )
 
 // Candidates returns the names of the nodes that may go for the reason, Underutilized or Drifted, whatever the budgets say, and why
@@ -15,25 +17,10 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	}
 	for i := range in.Snapshot.Nodes {
 		n := &in.Snapshot.Nodes[i]
-		policy, ok := in.Policies[n.Pool]
-		record, known := in.Records[n.Name]
-		if !ok || !known || policy.Static && reason != Drifted || n.Claim == "" || !n.Initialized || n.Leaving || record.Going {
+		if !in.isCandidate(n, reason) {
 			continue
 		}
-		isDrifted := in.Drifted[n.Name] != ""
-		if reason == Drifted && !isDrifted || reason == Underutilized && len(n.Pods) == 0 {
-			continue
-		}
-		stay := in.protects(policy, record, reason)
-		if stay.Cause == "" && reason == Underutilized {
-			stay = in.tooDear(policy, record, expected[n.Name])
-		}
-		if old := n.Created.Add(policy.LeastLife); stay.Cause == "" && in.Now.Before(old) {
-			stay = Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: old}
-		}
-		if stay.Cause == "" && record.Blocked != "" && (reason == Underutilized || !record.Bounded) {
-			stay = Stay{Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}
-		}
+		stay := in.keeps(n, reason, expected[n.Name])
 		if stay.Cause == "" {
 			nodes = append(nodes, n.Name)
 			continue
@@ -44,6 +31,40 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	slices.Sort(nodes)
 	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })
 	return nodes, stays
+}
+
+// isCandidate reports whether it is a question at all whether the node goes for the reason.
+func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
+	policy, ok := in.Policies[n.Pool]
+	record, known := in.Records[n.Name]
+	switch {
+	case !ok, !known, n.Claim == "", !n.Initialized, n.Leaving, record.Going:
+		return false
+	case reason == Drifted:
+		return in.Drifted[n.Name] != ""
+	}
+	return !policy.Static && len(n.Pods) > 0
+}
+
+// keeps returns why a candidate stays; no cause if it may go.
+func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
+	policy, record := in.Policies[n.Pool], in.Records[n.Name]
+	if stay := in.protects(policy, record, reason); stay.Cause != "" {
+		return stay
+	}
+	if reason == Underutilized {
+		if stay := in.tooDear(policy, record, expected); stay.Cause != "" {
+			return stay
+		}
+	}
+	old := n.Created.Add(policy.LeastLife)
+	switch {
+	case in.Now.Before(old):
+		return Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: old}
+	case record.Blocked != "" && (reason == Underutilized || !record.Bounded):
+		return Stay{Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}
+	}
+	return Stay{}
 }
 
 // protects returns what keeps a node for whatever reason it were to go.

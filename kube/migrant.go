@@ -126,7 +126,7 @@ func isForeign(ref *karpv1.NodeClassReference) bool {
 func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	return migration.Pool{Name: p.Name, Class: classNameOf(ref), Foreign: isForeign(ref),
-		Hash: p.Annotations[karpv1.AnnotationNodePoolHash],
+		Hash:        p.Annotations[karpv1.AnnotationNodePoolHash],
 		HashVersion: p.Annotations[karpv1.AnnotationNodePoolHashVersion], Object: o}
 }
 

@@ -101,7 +101,7 @@ func TestFindings(t *testing.T) {
 		"not permitted, not needed": {func(in *Installation) {
 			in.Permissions = append(in.Permissions, Permission{Statement: "Shift", Policy: "reading", Action: "a:B", Optional: true})
 		}, Differs, "a setting needs that is off", "reading"},
-		"unseen":    {func(in *Installation) { in.Unseen = []Unseen{{"EC2", "no credentials"}} }, Unknown, "no credentials", ""},
+		"unseen": {func(in *Installation) { in.Unseen = []Unseen{{"EC2", "no credentials"}} }, Unknown, "no credentials", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -75,8 +75,8 @@ type Definition struct {
 // Pool is a NodePool.
 type Pool struct {
 	Name        string `json:"name"`
-	Class       string `json:"class"`            // name of its node class
-	Foreign     bool   `json:"foreign"`          // its node class is of a kind that neither Karpenter for AWS nor Joiner serves
+	Class       string `json:"class"`   // name of its node class
+	Foreign     bool   `json:"foreign"` // its node class is of a kind that neither Karpenter for AWS nor Joiner serves
 	Hash        string `json:"hash,omitempty"`
 	HashVersion string `json:"hashVersion,omitempty"`
 	Object

@@ -101,29 +101,20 @@ func (c *calling) take(args []*syntax.Word) bool {
 		text, plain := fixed(args[i])
 		name, value, assigned := strings.Cut(text, "=")
 		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
-		option := name
-		if near := nearest(name, shOptions); !slices.Contains(shOptions, name) && near != "" && strings.HasPrefix(name, "--") && !knownFlag(name[2:]) {
-			option = near
-		}
+		option := optionMeant(name)
 		switch {
 		case rawAssigned && slices.Contains(shOptions, raw) && raw != extraArgs:
 			c.options = append(c.options, [2]string{raw, rawValue})
 		case !plain && strings.HasPrefix(raw, "-"):
 			return false
+		case plain && slices.Contains(shOptions, option) && assigned:
+			c.add(option, "'"+value+"'", value)
 		case plain && slices.Contains(shOptions, option):
-			if assigned {
-				c.add(option, "'"+value+"'", value)
-			} else if i+1 < len(args) {
-				next, known := fixed(args[i+1])
-				if slices.Contains(shOptions, next) {
-					continue // it has no value
-				}
-				if !known && option == extraArgs {
-					return false
-				}
-				c.add(option, c.source(args[i+1]), next)
-				i++
+			used, ok := c.valued(option, args[i+1:])
+			if !ok {
+				return false
 			}
+			i += used
 		case plain && strings.Contains(text, "--"):
 			c.kubelet = append(c.kubelet, words(text)...)
 			if next, known := following(args, i); known && !assigned && !strings.HasPrefix(next, "-") && !isSwitch(strings.TrimLeft(text, "-")) {
@@ -135,6 +126,34 @@ func (c *calling) take(args []*syntax.Word) bool {
 		}
 	}
 	return true
+}
+
+// optionMeant is the option that a word is, or is a slip of the pen for.
+func optionMeant(name string) string {
+	if slices.Contains(shOptions, name) || !strings.HasPrefix(name, "--") || knownFlag(name[2:]) {
+		return name
+	}
+	if near := nearest(name, shOptions); near != "" {
+		return near
+	}
+	return name
+}
+
+// valued notes an option whose value would be the first of the words after it, and returns how many of them it took; false if
+// what the kubelet is told is not known.
+func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool) {
+	if len(after) == 0 {
+		return 0, true
+	}
+	next, known := fixed(after[0])
+	switch {
+	case slices.Contains(shOptions, next):
+		return 0, true // it has no value
+	case !known && option == extraArgs:
+		return 0, false
+	}
+	c.add(option, c.source(after[0]), next)
+	return 1, true
 }
 
 // following is the word after one, if the script says it.
@@ -231,10 +250,13 @@ func ownLabels(value string) string {
 func literal(source string) (string, bool) {
 	var out *syntax.Word
 	_, err := guarded(func() (any, error) {
-		return nil, syntax.NewParser(syntax.Variant(syntax.LangBash)).Words(strings.NewReader(source), func(w *syntax.Word) bool {
+		for w, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).WordsSeq(strings.NewReader(source)) {
+			if err != nil {
+				return nil, err
+			}
 			out = w
-			return true
-		})
+		}
+		return nil, nil
 	})
 	if err != nil || out == nil {
 		return "", source == ""

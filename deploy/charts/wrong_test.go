@@ -77,7 +77,7 @@ var wrong = map[string]string{
 	"controller: {env: [{name: A, value: b}, {name: A, value: c}]}": "controller.env has A twice: leave one of them out",
 	"logLevel: loud":                                                         `logLevel is "loud": want one of debug, info, error`,
 	"logLevel: INFO":                                                         `logLevel is "INFO": want one of debug, info, error (is info meant?)`,
-	"dnsPolicy: Defualt":                                                     `dnsPolicy is "Defualt": want one of ClusterFirst, ClusterFirstWithHostNet, Default, None (is Default meant?)`,
+	"dnsPolicy: Defalt":                                                      `dnsPolicy is "Defalt": want one of ClusterFirst, ClusterFirstWithHostNet, Default, None (is Default meant?)`,
 	"controller: {metrics: {port: 99999}}":                                   "controller.metrics.port is 99999: want a whole number from 1 to 65535 (is 65535 meant?)",
 	"controller: {image: {digest: latest}}":                                  `controller.image.digest is "latest": want sha256: and 64 hexadecimal digits`,
 	"controller: {resources: {requests: {memory: 512MB}}}":                   `controller.resources.requests.memory is "512MB": want an amount as Kubernetes writes it, for instance 250m or 512Mi`,
