@@ -116,11 +116,7 @@ func (c *calling) take(args []*syntax.Word) bool {
 			}
 			i += used
 		case plain && strings.Contains(text, "--"):
-			c.kubelet = append(c.kubelet, words(text)...)
-			if next, known := following(args, i); known && !assigned && !strings.HasPrefix(next, "-") && !isSwitch(strings.TrimLeft(text, "-")) {
-				c.kubelet = append(c.kubelet, next)
-				i++
-			}
+			i += c.stray(text, args[i+1:])
 		case c.cluster == "":
 			c.cluster = c.source(args[i])
 		}
@@ -156,12 +152,18 @@ func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool
 	return 1, true
 }
 
-// following is the word after one, if the script says it.
-func following(args []*syntax.Word, i int) (string, bool) {
-	if i+1 == len(args) {
-		return "", false
+// stray notes an argument of the kubelet that stands among the options of the script, and returns how many of the words after it are its value.
+func (c *calling) stray(text string, after []*syntax.Word) int {
+	c.kubelet = append(c.kubelet, words(text)...)
+	if strings.Contains(text, "=") || len(after) == 0 || isSwitch(strings.TrimLeft(text, "-")) {
+		return 0
 	}
-	return fixed(args[i+1])
+	next, known := fixed(after[0])
+	if !known || strings.HasPrefix(next, "-") {
+		return 0
+	}
+	c.kubelet = append(c.kubelet, next)
+	return 1
 }
 
 // add notes an option, as it is written and as it is read.

@@ -41,7 +41,7 @@ type life struct {
 	from, until time.Duration
 }
 
-// openbLives returns the pods of the trace in the order of its rows.
+// openbLives returns the pods of the trace in the order of its rows. Where a row has no times, they are 0.
 func openbLives(folder string) ([]life, error) {
 	path := filepath.Join(folder, traceFile)
 	file, err := os.Open(path)
@@ -63,6 +63,10 @@ func openbLives(folder string) ([]life, error) {
 			return nil, fmt.Errorf("read %s, %s: %w", path, row[0], err)
 		}
 		l := life{pod: pod}
+		if len(row) < 10 {
+			out = append(out, l) // of a file without times, all are there from the beginning
+			continue
+		}
 		for i, into := range []*time.Duration{&l.from, &l.until} {
 			seconds, err := strconv.ParseInt(row[8+i], 10, 64)
 			if err != nil {
