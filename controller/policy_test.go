@@ -28,13 +28,13 @@ func TestPolicyIsRead(t *testing.T) {
 	t.Parallel()
 	got := policyOf(policyPool(map[string]string{
 		"example.com/other": "anything", karpv1.AnnotationMinimumSaving: "$0.05", karpv1.AnnotationMinimumLifetime: "90m",
-		karpv1.AnnotationMaximumMoves: "4", karpv1.AnnotationSurge: "true", karpv1.AnnotationDrift: "observe",
+		karpv1.AnnotationMaximumMoves: "4", karpv1.AnnotationDrift: "observe",
 		karpv1.AnnotationDriftIgnore: "tags, amiSelectorTerms,tags", karpv1.AnnotationDriftCanary: "2", karpv1.AnnotationDriftWave: "5%",
 		karpv1.AnnotationPaused: "2026-03-01T13:00:00Z",
 	}, karpv1.Budget{Nodes: "10%", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}), policyTime)
 	want := disruption.Policy{
 		After: ptr.To(time.Minute), Method: disruption.WhenEmptyOrUnderutilized, LeastSaving: 50_000_000, LeastLife: 90 * time.Minute,
-		MovesPerHour: 4, Surge: true, ObserveDrift: true, IgnoreDrift: []string{"amiSelectorTerms", "tags"}, Canary: 2, Wave: "5%",
+		MovesPerHour: 4, ObserveDrift: true, IgnoreDrift: []string{"amiSelectorTerms", "tags"}, Canary: 2, Wave: "5%",
 		Budgets: []disruption.Budget{{Nodes: "10%", Reasons: []disruption.Reason{disruption.Drifted}}},
 		Paused:  "annotation joiner.sh/paused of the NodePool", PausedUntil: policyTime.Add(time.Hour),
 	}
@@ -79,7 +79,6 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 		"a life of a day":      {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "no duration", wantHeld: []string{drifted, under}},
 		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "no node gets as old", wantHeld: []string{drifted, under}},
 		"no moves at all":      {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
-		"surge perhaps":        {annotations: note(karpv1.AnnotationSurge, "perhaps"), want: "neither true nor false", wantHeld: []string{drifted, under}},
 		"drift off":            {annotations: note(karpv1.AnnotationDrift, "off"), want: "neither observe nor replace", wantHeld: []string{drifted}},
 		"ignore what is not":   {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"), want: `"amiSelector" (is amiSelectorTerms meant?) is no field`, wantHeld: []string{drifted}},
 		"a canary of -1":       {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
@@ -117,7 +116,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 
 func TestConditionsOfPolicies(t *testing.T) {
 	t.Parallel()
-	pool := policyPool(map[string]string{karpv1.AnnotationSurge: "1", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
+	pool := policyPool(map[string]string{karpv1.AnnotationMaximumMoves: "x", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
 	seen := poolSeen{policy: policyOf(pool, policyTime.Add(-time.Hour))}
 	seen.write(pool, policyTime)
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)

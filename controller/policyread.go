@@ -35,7 +35,6 @@ func policyNotes() map[string]policyNote {
 			p.MovesPerHour, err = readCount(v)
 			return err
 		}, both},
-		karpv1.AnnotationSurge:       {readSurge, both},
 		karpv1.AnnotationDrift:       {readDrift, drift},
 		karpv1.AnnotationDriftIgnore: {readIgnored, drift},
 		karpv1.AnnotationDriftCanary: {func(v string, p *disruption.Policy) (err error) {
@@ -148,14 +147,6 @@ func readCount(value string) (int, error) {
 		return 0, fmt.Errorf("%q is no whole number above 0", value)
 	}
 	return n, nil
-}
-
-func readSurge(value string, p *disruption.Policy) error {
-	if value != "true" && value != "false" {
-		return fmt.Errorf("%q is neither true nor false", value)
-	}
-	p.Surge = value == "true"
-	return nil
 }
 
 func readDrift(value string, p *disruption.Policy) error {

@@ -29,9 +29,6 @@ type Policy struct {
 	LeastLife time.Duration
 	// MovesPerHour is how often a workload's pods may be moved, for each of its pods and hour. 0: DefaultMovesPerHour.
 	MovesPerHour int
-	// Surge: where a node goes whose pods have no other of their kind, their new place comes first, and is Ready, even where
-	// nothing would have to be bought.
-	Surge bool
 
 	// ObserveDrift: nodes that drifted are told of and stay.
 	ObserveDrift bool

@@ -13,8 +13,6 @@ const (
 	// AnnotationMaximumMoves is how often the pods of a workload may be moved, for each of them and hour: "2", which it is
 	// without the annotation.
 	AnnotationMaximumMoves = "joiner.sh/maximum-moves-per-pod-hour"
-	// AnnotationSurge is "true" where pods that are the only ones of their kind get their new place before the old one goes.
-	AnnotationSurge = "joiner.sh/surge"
 	// AnnotationDrift is "observe" where nodes that drifted are told of and stay, or "replace", which it is without it.
 	AnnotationDrift = "joiner.sh/drift"
 	// AnnotationDriftIgnore lists, with commas, fields of the pool's template and its EC2NodeClass whose changes are no
@@ -30,6 +28,6 @@ const (
 func PolicyAnnotations() []string {
 	return []string{
 		AnnotationDrift, AnnotationDriftCanary, AnnotationDriftIgnore, AnnotationDriftWave, AnnotationMaximumMoves,
-		AnnotationMinimumLifetime, AnnotationMinimumSaving, AnnotationPaused, AnnotationSurge,
+		AnnotationMinimumLifetime, AnnotationMinimumSaving, AnnotationPaused,
 	}
 }
