@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 KUBERNETES := v1.36.3
 LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
 # One test binary at a time in the lab: they share two cores with a control plane. (-p 1 holds for compiling too, so e2e builds bin/lab first.)
-LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 40m -p 1 -parallel 2
+LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 60m -p 1 -parallel 2
 LINT := go tool -modfile=hack/lint/go.mod golangci-lint
 
 .PHONY: help

@@ -146,6 +146,14 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 		}
 		return c.StatusConditions().IsReady(), nil
 	})
+	// Whoever has fixes made is asked about each class that needs one.
+	if err := l.Client.Delete(t.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, time.Minute, "the EC2NodeClass to be gone", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &awsv1.EC2NodeClass{})
+		return err != nil, client.IgnoreNotFound(err)
+	})
 }
 
 // mixedPool has pods of either architecture in one pool, each on an instance that got the image of its own.

@@ -2,12 +2,14 @@ package lab_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +20,9 @@ import (
 func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...string) (printed string, code int) {
 	t.Helper()
 	near, far := terminal(t)
-	cmd := exec.CommandContext(t.Context(), joiner, append([]string{"doctor"}, args...)...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, joiner, append([]string{"doctor"}, args...)...)
 	cmd.Env = append(append(os.Environ(), l.Environment()...), "CLUSTER_NAME="+l.Cluster, "AWS_SESSION_TOKEN=")
 	var out bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, &out, &out
@@ -26,6 +30,9 @@ func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...str
 		t.Fatal(err)
 	}
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("it waits for more than the answer %q. It has printed:\n%s", answer, out.String())
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
