@@ -21,7 +21,9 @@ func TestExpiry(t *testing.T) {
 	controller(t, l)
 	name := namespaced(t, l)
 	const life = 40 * time.Second
-	manifest := pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
+	// A pool whose expireAfter is changed drifts: here that is to be seen and not acted on.
+	manifest := strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+		"metadata: {name: "+name+"}", "metadata: {name: "+name+", annotations: {joiner.sh/drift: observe}}", 1)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		strings.Replace(manifest, "nodeClassRef:", "expireAfter: "+life.String()+"\n      nodeClassRef:", 1),

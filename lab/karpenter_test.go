@@ -3,6 +3,7 @@ package lab_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,15 +18,16 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
 )
 
 // What Karpenter 1.14 writes.
 const (
-	poolHash, poolHashVersion   = "6103441193407441583", "v3"
-	classHash, classHashVersion = "15862386203447421263", "v5"
-	theirProfile                = "lab_4242424242424242424"
+	poolHashVersion  = "v3"
+	classHashVersion = "v5"
+	theirProfile     = "lab_4242424242424242424"
 )
 
 // predecessor plays Karpenter in a lab: what it has bought, and how it has written that down.
@@ -35,6 +37,8 @@ type predecessor struct {
 	name  string // of the pool, the class and the test
 	pool  *karpenterv1.NodePool
 	class *awsv1.EC2NodeClass
+
+	poolHash, classHash string // equal to upstream's: see bench/conformance
 }
 
 // serveBefore makes pool and class with Karpenter's marks, its instance profile, and its Deployment with its service account.
@@ -49,8 +53,9 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 			t.Fatal(err)
 		}
 	}
-	p.pool.Annotations = map[string]string{karpenterv1.AnnotationNodePoolHash: poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion}
-	p.class.Annotations = map[string]string{awsv1.AnnotationHash: classHash, awsv1.AnnotationHashVersion: classHashVersion}
+	p.hash()
+	p.pool.Annotations = map[string]string{karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion}
+	p.class.Annotations = map[string]string{awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion}
 	p.class.Finalizers = []string{awsv1.FinalizerTermination}
 	for _, object := range []client.Object{p.pool, p.class} {
 		if err := l.Client.Update(t.Context(), object); err != nil {
@@ -73,6 +78,17 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 		return account.AddRoleToProfile(theirProfile, lab.NodeRole)
 	})
 	return p
+}
+
+// hash computes the hashes by which drift is seen.
+func (p *predecessor) hash() {
+	p.t.Helper()
+	pool, poolVersion, err1 := kube.PoolHash(p.pool)
+	class, classVersion, err2 := kube.ClassHash(p.class, base64.StdEncoding.EncodeToString(p.l.Config.CAData))
+	if err := errors.Join(err1, err2); err != nil || poolVersion != poolHashVersion || classVersion != classHashVersion {
+		p.t.Fatalf("hashes of versions %s and %s, %v", poolVersion, classVersion, err)
+	}
+	p.poolHash, p.classHash = pool, class
 }
 
 // karpentersDeployment is what Karpenter's chart makes of its defaults, as far as it matters.
@@ -177,9 +193,10 @@ func (p *predecessor) bootable(r *world.Region) (image, data string, err error) 
 	if err != nil {
 		return "", "", err
 	}
-	images := r.Images()
+	// The newest of the cluster's version, as the alias says.
+	images := slices.SortedFunc(slices.Values(r.Images()), func(a, b world.Image) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	at := slices.IndexFunc(images, func(i world.Image) bool {
-		return i.Family == "AL2023" && i.Variant == "standard" && i.Architecture == "x86_64"
+		return i.Family == "AL2023" && i.Variant == "standard" && i.Architecture == "x86_64" && i.Version == c.Version
 	})
 	if at < 0 {
 		return "", "", fmt.Errorf("there is no image of AL2023 among %d", len(images))
@@ -230,8 +247,8 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 				awsv1.LabelInstanceGeneration: "5", awsv1.LabelInstanceSize: "large", awsv1.LabelInstanceCPU: "2", awsv1.LabelInstanceMemory: "8192",
 			},
 			Annotations: map[string]string{
-				karpenterv1.AnnotationNodePoolHash: poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
-				awsv1.AnnotationHash: classHash, awsv1.AnnotationHashVersion: classHashVersion, awsv1.AnnotationInstanceProfile: theirProfile,
+				karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
+				awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion, awsv1.AnnotationInstanceProfile: theirProfile,
 				awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true", karpenterv1.AnnotationMinValuesRelaxed: "false",
 			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: p.name, UID: p.pool.UID, BlockOwnerDeletion: &yes}},

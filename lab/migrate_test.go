@@ -30,9 +30,9 @@ func TestMigration(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
 	name := namespaced(t, l)
-	theirs := serveBefore(t, l, name)
-	theirs.buy(name+"-x7k2p", 0)
-	theirs.buy(name+"-m4c9z", 1)
+	karpenter := serveBefore(t, l, name)
+	karpenter.buy(name+"-x7k2p", 0)
+	karpenter.buy(name+"-m4c9z", 1)
 	apply(t, l, deployment(name, "one-per-node", 2, "1200m", "1Gi", "test: "+name))
 	allRun(t, l, name, 2, time.Minute)
 	before := lookAt(t, l, name)
@@ -54,7 +54,7 @@ func TestMigration(t *testing.T) {
 	gone := giveBack(t, l, name, before)
 	c.Kill()
 	delete(before.claims, gone)
-	wantFitForKarpenter(t, l, theirs, before)
+	wantFitForKarpenter(t, l, karpenter, before)
 	if again := migrateCheck(t, l, joiner); !again.Go {
 		t.Errorf("after the way back something stops a change-over: %+v", again.Findings[0])
 	}
@@ -159,7 +159,7 @@ func (s served) wantUnchanged(t *testing.T, now served) {
 	for name, was := range s.claims {
 		is, ok := now.claims[name]
 		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !reflect.DeepEqual(is.Spec, was.Spec) || !maps.Equal(is.Labels, was.Labels) ||
-			!maps.Equal(is.Annotations, was.Annotations) || !slices.Equal(is.Finalizers, was.Finalizers) || is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
+			!maps.Equal(theirs(is.Annotations), theirs(was.Annotations)) || !slices.Equal(is.Finalizers, was.Finalizers) || is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
 			t.Errorf("claim %s was %+v, is %+v", name, was, is)
 		}
 	}
@@ -179,6 +179,13 @@ func (s served) wantUnchanged(t *testing.T, now served) {
 			t.Errorf("pod %s was on %s, is on %q", name, was, is)
 		}
 	}
+}
+
+// theirs are annotations but for those that are Joiner's own: Karpenter does not look at them.
+func theirs(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	maps.DeleteFunc(out, func(key, _ string) bool { return strings.HasPrefix(key, "joiner.sh/") })
+	return out
 }
 
 // newClaims are those that were not there before.
@@ -215,7 +222,7 @@ func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served
 	t.Helper()
 	now := lookAt(t, l, p.name)
 	for name, was := range before.claims {
-		if is := now.claims[name]; !maps.Equal(is.Annotations, was.Annotations) || !maps.Equal(is.Labels, was.Labels) {
+		if is := now.claims[name]; !maps.Equal(theirs(is.Annotations), theirs(was.Annotations)) || !maps.Equal(is.Labels, was.Labels) {
 			t.Errorf("claim %s was %+v, is %+v", name, was.ObjectMeta, is.ObjectMeta)
 		}
 	}
@@ -241,8 +248,8 @@ func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served
 func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now served) {
 	t.Helper()
 	for key, want := range map[string]string{
-		karpenterv1.AnnotationNodePoolHash: poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
-		awsv1.AnnotationHash: classHash, awsv1.AnnotationHashVersion: classHashVersion,
+		karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
+		awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion,
 		awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true",
 	} {
 		if c.Annotations[key] != want {
@@ -264,7 +271,7 @@ func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now
 	node := now.nodes[c.Status.NodeName]
 	isClaims := func(o metav1.OwnerReference) bool { return o.Kind == "NodeClaim" && o.UID == c.UID }
 	if node.Spec.ProviderID != c.Status.ProviderID || node.Labels[karpenterv1.LabelRegistered] != "true" || node.Labels[karpenterv1.LabelInitialized] != "true" ||
-		node.Annotations[karpenterv1.AnnotationNodePoolHash] != poolHash || !slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
+		node.Annotations[karpenterv1.AnnotationNodePoolHash] != p.poolHash || !slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
 		t.Errorf("node %s is not as Karpenter makes it: %+v %+v", node.Name, node.ObjectMeta, node.Spec)
 	}
 	want := p.tags()

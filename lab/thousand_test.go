@@ -47,7 +47,7 @@ func TestThousandNodes(t *testing.T) {
 		return err == nil, err
 	})
 	crowd := follow(t, l, name)
-	// Of 1930m that pods can have, the DaemonSet takes 50m: ten pods fit, and never eleven, whoever comes first.
+	// Of 1930m that pods can have, DaemonSets take 150m: ten pods fit, and never eleven, whoever comes first.
 	pour(t, l, name, pods, "177m", "128Mi")
 	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods), func(s census) bool { return s.placeless == pods })
 	c := restart(t, l)
@@ -68,13 +68,10 @@ func TestThousandNodes(t *testing.T) {
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
 
-// lighten spares the control plane what nothing here depends on: kube-proxy, of which each node would have a pod, and the
-// events of kube-scheduler, two for each pod, which would be a fifth of all writes.
+// lighten spares the control plane what nothing here depends on: the events of kube-scheduler, two for each pod, which would be
+// a fifth of all writes.
 func lighten(t *testing.T, l *lab.Lab) {
 	t.Helper()
-	if err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Delete(t.Context(), "kube-proxy", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	roles := l.Kube.RbacV1().ClusterRoles()
 	role, err := roles.Get(t.Context(), "system:kube-scheduler", metav1.GetOptions{})
 	if err != nil {
