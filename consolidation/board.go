@@ -2,6 +2,7 @@ package consolidation
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -89,20 +90,16 @@ func (b *board) isUsed(name string) bool {
 	return ok && b.seats[at].used
 }
 
-// shut keeps pods off the node, and returns its seat, -1 if it has none.
-func (b *board) shut(name string) int {
-	at, ok := b.byName[name]
-	if !ok {
-		return -1
+// shut keeps pods off the node, or lets them come again.
+func (b *board) shut(name string, is bool) {
+	if at, ok := b.byName[name]; ok {
+		b.seats[at].shut = is
 	}
-	b.seats[at].shut = true
-	return at
 }
 
-func (b *board) reopen(at int) {
-	if at >= 0 {
-		b.seats[at].shut = false
-	}
+// save returns the board as it is, to go on with if what is tried next comes to nothing.
+func (b *board) save() *board {
+	return &board{seats: slices.Clone(b.seats), byName: maps.Clone(b.byName), open: maps.Clone(b.open)}
 }
 
 // arrival is a pod that comes, and where it is planned.

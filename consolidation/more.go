@@ -1,6 +1,10 @@
 package consolidation
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/packing/verify"
+)
 
 // How far more looks.
 const (
@@ -98,38 +102,51 @@ func (f *further) next(order []int, size int) (group, rest []int) {
 	return group, order
 }
 
-// try lets the group go as far as it is worth it and its pods find their places, and returns how many nodes went.
+// try lets the group go as far as it is worth it and its pods find their places, and returns how many nodes went. What is left of
+// a plan when some of its nodes stay must still be right by itself, as pods stay with them: if it is not, nobody goes.
 func (f *further) try(group []int) int {
 	t := trial{gone: f.first(group, len(group))}
 	t.plan = f.solve(f.with(t.gone))
 	stuck := f.stuck(t.plan)
-	var shut []int
+	was := f.board.save()
 	for _, c := range group {
-		shut = append(shut, f.board.shut(f.candidates[c].node.Name))
+		f.board.shut(f.candidates[c].node.Name, true)
 	}
-	kept := make([]bool, len(f.candidates))
-	went := 0
+	kept, stay := make([]bool, len(f.candidates)), slices.Clone(group)
 	for _, m := range f.fallApart(t) {
 		if _, ok := f.weigh(&m, stuck); !ok || !f.seat(f.board, &m) {
 			continue
 		}
-		f.moves = append(f.moves, m)
+		t.moves = append(t.moves, m)
 		for _, name := range m.Nodes {
-			kept[f.byNode[name]], f.gone[f.byNode[name]] = true, true
-			f.taken[f.candidates[f.byNode[name]].node.Pool]++
-			went++
-		}
-		for _, p := range m.Placements {
-			f.used[p.Node] = true
+			kept[f.byNode[name]] = true
 		}
 	}
-	for i, c := range group {
-		if !kept[c] {
-			f.board.reopen(shut[i])
-		}
+	stay = slices.DeleteFunc(stay, func(c int) bool { return kept[c] })
+	rest := f.rest(t, kept)
+	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(f.with(kept), f.in.Market, rest)) > 0 {
+		f.board = was
+		return 0
 	}
-	if went > 0 {
-		f.apply(trial{gone: kept, plan: f.rest(t, kept)})
+	for _, c := range stay {
+		f.board.shut(f.candidates[c].node.Name, false)
 	}
-	return went
+	f.apply(trial{gone: kept, plan: rest})
+	for i := range t.moves {
+		f.keep(&t.moves[i])
+	}
+	return len(group) - len(stay)
+}
+
+// keep adds the move to those that are made.
+func (f *further) keep(m *Move) {
+	f.moves = append(f.moves, *m)
+	for _, name := range m.Nodes {
+		c := f.byNode[name]
+		f.gone[c] = true
+		f.taken[f.candidates[c].node.Pool]++
+	}
+	for _, p := range m.Placements {
+		f.used[p.Node] = true
+	}
 }
