@@ -40,7 +40,10 @@ func TestHoldsUp(t *testing.T) {
 func TestHeldUpOnce(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
+	empty := wornFleet(t, market, 0x42, 15, 2, 40)
+	empty.SpotToSpot = true
 	for name, in := range map[string]consolidation.Input{
+		"a machine that may come up in the zone that another move has left":                   empty,
 		"nodes of a group stay, and others of it were placed beside pods that stay with them": wornFleet(t, market, 0xaffb, 72, 9, 15),
 	} {
 		t.Run(name, func(t *testing.T) { holdsUp(t, in) })

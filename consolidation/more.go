@@ -1,6 +1,7 @@
 package consolidation
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -16,6 +17,7 @@ const (
 // further is what goes beyond the best trial: nodes that are tried on top of it, in small groups.
 type further struct {
 	*relay
+	base  trial // what it goes beyond
 	board *board
 	gone  []bool          // by candidate
 	taken map[string]int  // by pool: nodes that go
@@ -46,7 +48,31 @@ func (s *scene) more(best trial, order []int) []Move {
 			order = append(group, order...)
 		}
 	}
-	return f.moves
+	return f.together()
+}
+
+// together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
+// what came before it; but machines that may come up in any zone can be where others count on nobody.
+func (f *further) together() []Move {
+	for moves := f.moves; len(moves) > 0; moves = moves[:len(moves)/2] {
+		gone, plan := slices.Clone(f.base.gone), f.base.plan
+		plan.Machines, plan.Placements = slices.Clone(plan.Machines), slices.Clone(plan.Placements)
+		for i := range moves {
+			for _, name := range moves[i].Nodes {
+				gone[f.byNode[name]] = true
+			}
+			plan.Placements = append(plan.Placements, moves[i].Placements...)
+			plan.Machines = append(plan.Machines, moves[i].Machines...)
+			plan.Price += priceOf(moves[i].Machines)
+		}
+		for i := range plan.Machines { // each group's plan has counted from one
+			plan.Machines[i].Name = fmt.Sprint("~", i)
+		}
+		if len(verify.Check(f.without(gone), f.in.Market, plan)) == 0 {
+			return moves
+		}
+	}
+	return nil
 }
 
 // furtherTo starts where the best trial ends. It is nil if kube-scheduler would need the nodes that may go for that.
@@ -80,7 +106,7 @@ func (s *scene) furtherTo(best trial, may []int) *further {
 	for _, p := range append(base.plan.Placements, s.alone.Placements...) {
 		f.used[p.Node] = true
 	}
-	f.gone = slices.Clone(base.gone)
+	f.base, f.gone = base, slices.Clone(base.gone)
 	f.begin(base)
 	return f
 }
