@@ -33,7 +33,13 @@ test: unit e2e ## all tests: of the packages, then end to end in the lab
 
 .PHONY: unit
 unit: ## the tests that need no control plane
-	@hack/step 'unit tests' go test ./...
+	@# Random cases are the same in every run: what is red here is red everywhere. `make explore` draws others.
+	@RAPID_SEED=$${RAPID_SEED:-1} hack/step 'unit tests' go test ./...
+
+.PHONY: explore
+explore: ## the tests with random cases, each with CHECKS (2000) others than ever before (an hour)
+	@RAPID_SEED=0 RAPID_CHECKS=$(or $(CHECKS),2000) hack/step 'explore' go test -count=1 -timeout 4h \
+		$$(git grep -l --name-only 'rapid\.Check(' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: e2e
 e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, an emulated AWS
