@@ -1,6 +1,8 @@
 package consolidation
 
 import (
+	"time"
+
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
@@ -54,6 +56,15 @@ type Move struct {
 	Cost   float64       // of moving them, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each machine at its cheapest offering
+}
+
+// PaysBack is how long it takes until the move has saved what its machines cost while they are paid for beside the nodes that go, for
+// so long. It is 0 if nothing is bought, or nothing is saved.
+func (m *Move) PaysBack(together time.Duration) time.Duration {
+	if m.Saving <= 0 {
+		return 0
+	}
+	return time.Duration(float64(together) * float64(priceOf(m.Machines)) / float64(m.Saving))
 }
 
 // Result is what is worth doing, and what it was weighed against.

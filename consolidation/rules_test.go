@@ -2,8 +2,10 @@ package consolidation_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
@@ -99,6 +101,10 @@ func TestRules(t *testing.T) {
 			var machines []packing.Machine
 			for _, m := range out.Moves {
 				goes, machines = append(goes, m.Nodes...), append(machines, m.Machines...)
+				twice := m.Price - m.Saving // what is bought costs so much
+				if got, want := m.PaysBack(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
+					t.Errorf("it pays back after %v hours, want %v", got, want)
+				}
 			}
 			if !slices.Equal(goes, c.goes) || len(machines) != c.machines || out.Saving != c.saving {
 				t.Errorf("%v go for %d machines, which saves %s; want %v, %d, %s", goes, len(machines), out.Saving, c.goes, c.machines, c.saving)

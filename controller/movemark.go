@@ -32,6 +32,8 @@ type moveMark struct {
 	Claims int               `json:"claims"`                  // that are made in their place
 	Pods   int               `json:"pods"`                    // that move
 	Saving float64           `json:"savingPerHour,omitempty"` // that was promised, in dollars
+	// PaysBack is after how many seconds it has saved what being paid twice costs, as was promised; 0: at once.
+	PaysBack int64 `json:"paysBackSeconds,omitempty"`
 	// Committed: the node goes, whatever comes.
 	Committed bool `json:"committed,omitempty"`
 }

@@ -307,7 +307,8 @@ func (f *flight) claimNames() string {
 	return strings.Join(out, ",")
 }
 
-// said describes a move in a few words: "Underutilized: 3 nodes make way for 1, which saves $0.123 an hour and moves 12 pods".
+// said describes a move in a few words: "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back
+// within 4m10s and moves 12 pods".
 func (m moveMark) said() string {
 	out := string(m.Reason) + ": " + count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
 	if m.Nodes != 1 {
@@ -315,6 +316,9 @@ func (m moveMark) said() string {
 	}
 	if m.Reason == disruption.Underutilized {
 		out += ", which saves $" + strconv.FormatFloat(m.Saving, 'f', 4, 64) + " an hour"
+		if m.PaysBack > 0 {
+			out += ", pays back within " + (time.Duration(m.PaysBack) * time.Second).String()
+		}
 	}
 	return out + " and moves " + count(m.Pods, "pod")
 }

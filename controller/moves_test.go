@@ -43,6 +43,9 @@ func TestNodesAreReplaced(t *testing.T) {
 	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
 		t.Errorf("promised $%v, realised $%v", promised, realised)
 	}
+	if f.events.has("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
+		t.Errorf("nobody said when it pays back: %v", f.events.told)
+	}
 }
 
 // TestBudgetsBoundMoves: never do more nodes leave at once than the budget says.

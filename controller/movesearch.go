@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -280,7 +281,7 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 	for _, n := range s.objects.Nodes {
 		byProvider[n.Spec.ProviderID] = n
 	}
-	by := nodesByName(s.in.Snapshot)
+	by, usual := nodesByName(s.in.Snapshot), usualJoin(s.objects.Claims)
 	for _, move := range moves {
 		var claims []*karpv1.NodeClaim
 		var nodes []*corev1.Node
@@ -295,7 +296,7 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 			ID: moveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods,
 		}
 		if reason == disruption.Underutilized {
-			mark.Saving = move.Saving.Dollars()
+			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaysBack(usual).Seconds()))
 		}
 		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.buy(ctx, move.Machines, a) }, now))
 	}
