@@ -24,7 +24,11 @@ func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
 		typ := catalog.Type{Name: name, Capacity: full, Allocatable: full,
 			Labels: constraint.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"}}
 		for way, price := range ways {
-			typ.Offerings = append(typ.Offerings, catalog.Offering{Zone: "a", CapacityType: way, Price: price * catalog.Price(n), Available: true})
+			o := catalog.Offering{Zone: "a", CapacityType: way, Price: price * catalog.Price(n), Available: true}
+			if way == catalog.Reserved {
+				o.Reservation = catalog.Reservation{ID: "cr-" + name, Type: catalog.ReservationDefault, Left: 1}
+			}
+			typ.Offerings = append(typ.Offerings, o)
 		}
 		types = append(types, typ.WithOfferings(typ.Offerings))
 	}
@@ -63,6 +67,8 @@ func TestRules(t *testing.T) {
 	const cent = catalog.Dollar / 100
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
 	both := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Spot: cent / 2}
+	reserved := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Reserved: 0}
+	full := row{4, catalog.OnDemand, 4 * cent, []int64{3900}}
 	var many []int64
 	for n := range int64(30) {
 		many = append(many, n+1)
@@ -75,21 +81,23 @@ func TestRules(t *testing.T) {
 		machines int
 		saving   catalog.Price
 	}{
-		"two half-empty nodes are one":      {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
-		"an empty node goes":                {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
-		"a full node stays":                 {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
-		"a node that is too large":          {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"who may not go stays":              {in: rows(shop(onDemand, 4), halves...), change: func(in *consolidation.Input) { clear(in.Nodes) }},
-		"less than the pool asks":           {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
-		"as much as the pool asks":          {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
-		"a smaller share":                   {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
-		"more pods than it is worth":        {in: rows(shop(onDemand, 3, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
-		"on demand goes where spot is":      {in: rows(shop(both, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"spot stays where spot is cheaper":  {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
-		"spot goes where that is allowed":   {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
-		"few types to go to are too few":    {in: rows(shop(both, 1, 30), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
-		"spot is given back all the same":   {in: rows(shop(both, 4), row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
-		"a price that is not known is none": {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
+		"two half-empty nodes are one":                       {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
+		"an empty node goes":                                 {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
+		"a full node stays":                                  {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
+		"a node that is too large":                           {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"who may not go stays":                               {in: rows(shop(onDemand, 4), halves...), change: func(in *consolidation.Input) { clear(in.Nodes) }},
+		"less than the pool asks":                            {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
+		"as much as the pool asks":                           {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
+		"a smaller share":                                    {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
+		"more pods than it is worth":                         {in: rows(shop(onDemand, 3, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
+		"on demand goes where one is reserved, and only one": {in: rows(shop(reserved, 4), full, full), goes: []string{"n0"}, machines: 1, saving: 4 * cent},
+		"what is reserved stays":                             {in: rows(shop(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
+		"on demand goes where spot is":                       {in: rows(shop(both, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"spot stays where spot is cheaper":                   {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
+		"spot goes where that is allowed":                    {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
+		"few types to go to are too few":                     {in: rows(shop(both, 1, 30), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
+		"spot is given back all the same":                    {in: rows(shop(both, 4), row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
+		"a price that is not known is none":                  {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
