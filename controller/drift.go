@@ -143,12 +143,13 @@ type driftSeen struct {
 	ofPool  map[string]drift.Made            // by pool: what it makes nodes from now
 	ofClass map[string]drift.Made            // by class
 	types   map[string]map[string]typeOffers // by pool, by instance type; nil: nobody can say now
+	wishes  map[string]driftWish             // by pool
 }
 
 func (d *Drift) read(ctx context.Context, now time.Time) (driftSeen, error) {
 	seen := driftSeen{
 		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Made{},
-		ofClass: map[string]drift.Made{}, types: map[string]map[string]typeOffers{},
+		ofClass: map[string]drift.Made{}, types: map[string]map[string]typeOffers{}, wishes: map[string]driftWish{},
 	}
 	var pools karpv1.NodePoolList
 	var classes awsv1.EC2NodeClassList
@@ -180,6 +181,7 @@ func (d *Drift) read(ctx context.Context, now time.Time) (driftSeen, error) {
 			return seen, err
 		}
 		seen.pools, seen.ofPool[pool.Name] = append(seen.pools, pool), made
+		seen.wishes[pool.Name] = driftWishOf(pool, now)
 		seen.types[pool.Name] = d.offered(seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name], pool.Name, now)
 	}
 	slices.SortFunc(seen.pools, func(a, b *karpv1.NodePool) int { return compareNames(a, b) })

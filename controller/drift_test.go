@@ -2,6 +2,9 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/drift"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -155,6 +159,84 @@ func TestDriftAsThePoolWishes(t *testing.T) {
 	}
 }
 
+// TestNonsenseAboutDrift: a word about drift that cannot be read is named on the pool and lets nothing be replaced; what is told of
+// drift, and the words beside it, stay true.
+func TestNonsenseAboutDrift(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		key, value string
+		want       string // on the pool
+		drifts     bool
+	}{
+		"a field that is none, beside one that is": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector", `"amiSelector" (is amiSelectorTerms meant?) is no field`, false},
+		"a field of another object":                {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags", `"spec.template.spec.tags" (is tags meant?) is no field`, true},
+		"a field that never drifts":                {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
+		"half a word":                              {karpv1.AnnotationDrift, "observ", `"observ" is neither observe nor replace`, true},
+		"many at once":                             {karpv1.AnnotationDriftWave, "many", "neither a number", true},
+		"no canary":                                {karpv1.AnnotationDriftCanary, "0", "above 0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			claim := r.servingNodes(t, "web")[0].Name
+			r.drifting(t)
+			r.editClass(t, func(class *awsv1.EC2NodeClass) { class.Spec.Tags = map[string]string{"cost": "1"} })
+			r.editPool(t, func(p *karpv1.NodePool) { annotate(p, c.key, c.value) })
+			r.classes(t)
+			r.drifting(t)
+			said, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
+			if said.Status != metav1.ConditionFalse || !strings.Contains(said.Message, c.key+": ") || !strings.Contains(said.Message, c.want) {
+				t.Errorf("the pool says %q, want %q in it", said.Message, c.want)
+			}
+			if got := r.drifted(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
+				t.Errorf("the claim says %q", got)
+			}
+			allowed, stays := r.Drift.Waves("apps", nil, nil)
+			if len(allowed) > 0 {
+				t.Errorf("%v may be replaced", allowed)
+			}
+			for node, why := range stays {
+				if !strings.Contains(why, c.want) {
+					t.Errorf("%s stays because of %q", node, why)
+				}
+			}
+			if c.drifts && len(stays) != 1 {
+				t.Errorf("%v stay, want the one that drifts", stays)
+			}
+			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
+				t.Error("the pool buys no nodes any more")
+			}
+		})
+	}
+}
+
+// TestFieldsOfDriftAreThoseOfTheAPI: each field that hashes know can be ignored, by its name and by its path, and no other word is known.
+func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.", "annotations": "spec.template.metadata."}
+	selectors := []string{
+		drift.FieldRequirements, drift.FieldImages, drift.FieldGroups, drift.FieldSubnets, drift.FieldReservations, "amiFamily",
+	} // they are no part of a hash, and are looked at otherwise
+	for path, object := range map[string]reflect.Type{
+		"spec.template.spec.": reflect.TypeFor[karpv1.NodeClaimTemplateSpec](), "spec.": reflect.TypeFor[awsv1.EC2NodeClassSpec](),
+	} {
+		for field := range object.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if field.Tag.Get("hash") != "ignore" || slices.Contains(selectors, name) {
+				want[name] = path
+			}
+		}
+	}
+	if got := drift.Fields(); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("the fields are %v, want %v", got, slices.Sorted(maps.Keys(want)))
+	}
+	for name, path := range want {
+		if got, ok := drift.FieldOf(path + name); !ok || got != name {
+			t.Errorf("%s%s means %q", path, name, got)
+		}
+	}
+}
+
 // TestHashesOfAnotherVersion: where hashes were made in another way, claims get today's without drifting; those that drift already
 // still do.
 func TestHashesOfAnotherVersion(t *testing.T) {
@@ -251,6 +333,14 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 
 	_, command, _ := strings.Cut(c.Message, annotationDriftAllow+"=")
 	token, _, _ := strings.Cut(command, " ")
+	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, "00000000") })
+	r.drifting(t)
+	if c, _ := held(); !strings.Contains(c.Message, annotationDriftAllow+"="+token) || !strings.Contains(c.Message, "=00000000 is about another change") {
+		t.Errorf("with the word for another change, the pool says %q", c.Message)
+	}
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+		t.Errorf("%v may be replaced by the word for another change", allowed)
+	}
 	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, token) })
 	r.drifting(t)
 	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/drift"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -39,13 +39,11 @@ type nodeDrift struct {
 	fit      bool   // for pods, for a while
 }
 
-// driftWish is what annotations of a NodePool say of drift.
+// driftWish is what a pool's policy says of drift.
 type driftWish struct {
-	observe bool     // say what drifts, replace nothing
-	ignored []string // fields whose change is none
-	canary  int      // nodes that go first; 0: the default
-	wave    string   // nodes at once after that; empty: as budgets allow
-	allowed string   // the token of a mass drift that the user has allowed
+	disruption.Policy
+	allowed string // the token of a mass drift that the user has allowed
+	wrong   string // what of it cannot be read, so that nothing is replaced; empty: all can
 }
 
 // Annotations of NodePools about drift.
@@ -53,16 +51,11 @@ const (
 	annotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
 )
 
-func driftWishOf(pool *karpv1.NodePool) driftWish {
-	a := pool.Annotations
-	out := driftWish{observe: a[karpv1.AnnotationDrift] == "observe", wave: a[karpv1.AnnotationDriftWave], allowed: a[annotationDriftAllow]}
-	for _, field := range strings.Split(a[karpv1.AnnotationDriftIgnore], ",") {
-		if field = strings.TrimSpace(field); field != "" {
-			out.ignored = append(out.ignored, field)
-		}
-	}
-	if n, err := strconv.Atoi(a[karpv1.AnnotationDriftCanary]); err == nil {
-		out.canary = n
+// driftWishOf reads what the pool says of drift, as policyOf does for all who ask.
+func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
+	out := driftWish{Policy: policyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[annotationDriftAllow])}
+	if p, is := out.Forbidden(disruption.Drifted); is {
+		out.wrong = p.String()
 	}
 	return out
 }
@@ -95,7 +88,7 @@ func (t typeOffers) has(labels map[string]string) bool {
 // judge looks at all nodes of a pool.
 func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
-	out := poolDrift{pool: pool, class: class, wish: driftWishOf(pool), proven: map[string]bool{}, failed: map[string]drift.Failure{}}
+	out := poolDrift{pool: pool, class: class, wish: seen.wishes[pool.Name], proven: map[string]bool{}, failed: map[string]drift.Failure{}}
 	var judged []drift.Judged
 	for _, claim := range seen.claims[pool.Name] {
 		n := d.judgeNode(seen, pool, claim, now)
@@ -104,7 +97,7 @@ func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) pool
 	}
 	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
 	hold, trips := drift.Trip(judged, selectedText(class, d.Authority), drift.Breaker(d.Breaker))
-	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.observe
+	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.ObserveDrift
 	failures := failuresOf(pool)
 	fit := map[string]int{}
 	for _, n := range out.nodes {
@@ -147,7 +140,7 @@ func (d *Drift) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.N
 
 // wishFor is what is asked for of nodes like the one of the claim. Its own class counts, until the pool's hash says that it has another.
 func (d *Drift) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Wish {
-	w := drift.Wish{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: driftWishOf(pool).ignored}
+	w := drift.Wish{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		w.Requirements = append(w.Requirements, constraint.Requirement{
 			Key: kube.StableKey(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values})

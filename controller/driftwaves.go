@@ -19,7 +19,7 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 		return nil, nil
 	}
 	in := drift.WavesInput{
-		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.wish.canary, Wave: p.wish.wave,
+		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.wish.Canary, Wave: p.wish.Wave, Held: p.wish.wrong,
 	}
 	if p.isHeld {
 		_, in.Held = p.held()
@@ -30,7 +30,7 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 			in.Moving = append(in.Moving, n.target)
 			continue
 		}
-		if _, drifts := drift.First(n.verdicts); !drifts || p.wish.observe || node == "" || candidates != nil && !slices.Contains(candidates, node) {
+		if _, drifts := drift.First(n.verdicts); !drifts || p.wish.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {
 			continue
 		}
 		d := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}

@@ -35,8 +35,12 @@ func (d *Drift) write(ctx context.Context, p poolDrift, now time.Time) error {
 // held says why drifted nodes of the pool are not replaced: reason and message of the condition; empty if nothing holds them.
 func (p poolDrift) held() (reason, message string) {
 	if p.isHeld {
-		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. Nothing is replaced for it. If it is meant: kubectl annotate nodepool %s %s=%s --overwrite; "+
-			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, annotationDriftAllow, p.hold.Token)
+		other := ""
+		if p.wish.allowed != "" {
+			other = fmt.Sprintf(" (%s=%s is about another change)", annotationDriftAllow, p.wish.allowed)
+		}
+		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. Nothing is replaced for it. If it is meant: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
+			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, annotationDriftAllow, p.hold.Token, other)
 	}
 	if len(p.back) > 0 {
 		return karpv1.ReasonImageFailed, setbackText(p.back, p.class.Name)
@@ -102,11 +106,11 @@ func (d *Drift) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now ti
 	if !drifts && had && n.unknown && isOfMachine(drift.Reason(before.Reason)) {
 		return nil
 	}
-	if isWritten(n.claim, p.wish.observe, v, drifts) {
+	if isWritten(n.claim, p.wish.ObserveDrift, v, drifts) {
 		return nil
 	}
 	condition, other := karpv1.ConditionDrifted, karpv1.ConditionDriftObserved
-	if p.wish.observe {
+	if p.wish.ObserveDrift {
 		condition, other = other, condition
 	}
 	claim, err := d.Objects.PatchClaim(ctx, n.claim, func(claim *karpv1.NodeClaim) {
@@ -126,7 +130,7 @@ func (d *Drift) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now ti
 	}
 	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
 		d.Tell.Tell(claim, kube.ReasonDrifted, string(v.Reason)+": "+v.Message)
-		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason), "cause", v.Message, "observed", p.wish.observe)
+		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason), "cause", v.Message, "observed", p.wish.ObserveDrift)
 	}
 	return nil
 }
@@ -159,7 +163,7 @@ func (d *Drift) measure(pools map[string]poolDrift) {
 			d.Metrics.DriftHeld.WithLabelValues(name, reason).Set(1)
 		}
 		state := "drifted"
-		if p.wish.observe {
+		if p.wish.ObserveDrift {
 			state = "observed"
 		}
 		for _, n := range p.nodes {

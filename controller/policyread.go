@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/disruption"
@@ -169,37 +167,25 @@ func readWave(value string, p *disruption.Policy) error {
 	return nil
 }
 
+// readIgnored reads a list of fields. Those that are known count, whatever stands beside them.
 func readIgnored(value string, p *disruption.Policy) error {
-	known := driftFields()
 	var unknown []string
-	for field := range strings.SplitSeq(value, ",") {
-		switch field = strings.TrimSpace(field); {
-		case field == "":
-		case !slices.Contains(known, field):
-			unknown = append(unknown, strconv.Quote(field)+spelling.Hint(field, known))
-		default:
-			p.IgnoreDrift = append(p.IgnoreDrift, field)
+	for word := range strings.SplitSeq(value, ",") {
+		word = strings.TrimSpace(word)
+		if word == "" {
+			continue
 		}
+		field, ok := drift.FieldOf(word)
+		if !ok {
+			unknown = append(unknown, strconv.Quote(word)+spelling.Hint(word[strings.LastIndexByte(word, '.')+1:], drift.Fields()))
+			continue
+		}
+		p.IgnoreDrift = append(p.IgnoreDrift, field)
 	}
 	slices.Sort(p.IgnoreDrift)
 	p.IgnoreDrift = slices.Compact(p.IgnoreDrift)
 	if len(unknown) > 0 {
-		return fmt.Errorf("%s is no field of the NodePool's template or the EC2NodeClass", strings.Join(unknown, ", "))
+		return fmt.Errorf("%s is no field of the NodePool's template or the EC2NodeClass by which a node drifts", strings.Join(unknown, ", "))
 	}
 	return nil
-}
-
-// driftFields are the fields whose changes can be drift, by the names that users write: of a NodePool's template and of an
-// EC2NodeClass's spec. Sorted.
-func driftFields() []string {
-	out := []string{"labels", "annotations", drift.FieldType, drift.FieldAuthority}
-	for _, t := range []reflect.Type{reflect.TypeFor[karpv1.NodeClaimTemplateSpec](), reflect.TypeFor[awsv1.EC2NodeClassSpec]()} {
-		for field := range t.Fields() {
-			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
-				out = append(out, name)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -56,7 +56,7 @@ type Wish struct {
 	// Placement is the placement group; nil: nobody can say now.
 	Placement *string
 
-	Ignored []string        // fields whose change is none
+	Ignored []string        // fields whose change is none, by name (Fields)
 	Outside map[string]bool // fields of selectors that find others than before, though nobody has changed them (Outside)
 }
 
@@ -83,7 +83,7 @@ func Judge(n Node, w Wish) []Verdict {
 		if !drifted {
 			continue
 		}
-		v.Ignored = len(v.Fields) > 0 && !slices.ContainsFunc(v.Fields, func(f string) bool { return !isNamed(w.Ignored, f) })
+		v.Ignored = len(v.Fields) > 0 && !slices.ContainsFunc(v.Fields, func(f string) bool { return !slices.Contains(w.Ignored, f) })
 		out = append(out, v)
 	}
 	return out
@@ -97,14 +97,6 @@ func First(all []Verdict) (Verdict, bool) {
 		}
 	}
 	return Verdict{}, false
-}
-
-// isNamed reports whether the list names the field, by its name or by a path that ends with it.
-func isNamed(list []string, field string) bool {
-	return slices.ContainsFunc(list, func(name string) bool {
-		name = strings.TrimSpace(name)
-		return name == field || strings.HasSuffix(name, "."+field)
-	})
 }
 
 func judgePool(n Node, w Wish) (Verdict, bool) {

@@ -106,7 +106,7 @@ func TestIgnoredFields(t *testing.T) {
 	}{
 		"none":                   {nil, ClassDrift},
 		"one of two":             {[]string{"userData"}, ClassDrift},
-		"both":                   {[]string{"spec.userData", " tags"}, ImageDrift},
+		"both":                   {[]string{"userData", "tags"}, ImageDrift},
 		"both, and the image":    {[]string{"userData", "tags", "amiSelectorTerms"}, ""},
 		"the end of a word":      {[]string{"Data", "tags"}, ClassDrift},
 		"something else, nobody": {[]string{"role"}, ClassDrift},
@@ -140,6 +140,29 @@ func TestReasonsAreOrdered(t *testing.T) {
 	}
 	if !slices.Equal(got, Reasons()) {
 		t.Errorf("verdicts %v, want %v", got, Reasons())
+	}
+}
+
+// TestFieldOf: a field is meant by its name, and by its path in the object that it stands in.
+func TestFieldOf(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"tags": "tags", "spec.tags": "tags", "taints": "taints", "spec.template.spec.taints": "taints", "spec.template.metadata.labels": "labels",
+		"instanceType": FieldType, "clusterCABundle": FieldAuthority, "spec.amiSelectorTerms": FieldImages,
+		"": "", "spec.": "", "Tags": "", "ags": "", ".tags": "", "template.spec.tags": "", "spec.taints": "", "spec.template.spec.tags": "",
+		"spec.template.spec.labels": "", "spec.instanceType": "", "tags ": "", "spec.spec.tags": "", "ipPrefixCount": "",
+	} {
+		if got, known := FieldOf(word); got != want || known != (want != "") {
+			t.Errorf("%q means %q, %t; want %q", word, got, known, want)
+		}
+	}
+	for _, f := range Fields() {
+		if got, known := FieldOf(f); got != f || !known {
+			t.Errorf("%s means %q, %t", f, got, known)
+		}
+	}
+	if all := Fields(); !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
+		t.Errorf("not sorted, or not each once: %v", all)
 	}
 }
 

@@ -27,31 +27,6 @@ func Reasons() []Reason {
 	return []Reason{PoolDrifted, Requirements, TypeNotFound, ClassDrift, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}
 }
 
-// Fields that a selector of the node class stands behind, as a list of fields to ignore names them.
-const (
-	FieldRequirements = "requirements"
-	FieldType         = "instanceType"
-	FieldImages       = "amiSelectorTerms"
-	FieldGroups       = "securityGroupSelectorTerms"
-	FieldSubnets      = "subnetSelectorTerms"
-	FieldReservations = "capacityReservationSelectorTerms"
-	FieldPlacement    = "placementGroupSelector"
-	FieldAuthority    = "clusterCABundle" // it stands in no spec: nodes are given it
-)
-
-// Fields are the fields by whose change a node drifts, as a list of fields to ignore can name them, sorted: those of
-// spec.template of a NodePool, and of the spec of an EC2NodeClass.
-func Fields() []string {
-	out := []string{
-		"labels", "annotations", "taints", "startupTaints", "nodeClassRef", "terminationGracePeriod", "expireAfter", FieldRequirements,
-		FieldType, FieldImages, FieldGroups, FieldSubnets, FieldReservations, FieldPlacement, FieldAuthority,
-		"amiFamily", "associatePublicIPAddress", "userData", "role", "instanceProfile", "tags", "kubelet", "blockDeviceMappings",
-		"instanceStorePolicy", "networkInterfaces", "detailedMonitoring", "metadataOptions", "connectionTracking", "context", "cpuOptions",
-	}
-	slices.Sort(out)
-	return out
-}
-
 // changedParts are the names that differ in two sets of parts, sorted.
 func changedParts(a, b map[string]string) []string {
 	var out []string

@@ -16,7 +16,7 @@ const (
 	// AnnotationDrift is "observe" where nodes that drifted are told of and stay, or "replace", which it is without it.
 	AnnotationDrift = "joiner.sh/drift"
 	// AnnotationDriftIgnore lists, with commas, fields of the pool's template and its EC2NodeClass whose changes are no
-	// drift: "amiSelectorTerms,tags".
+	// drift, by name or by path: "amiSelectorTerms,spec.tags".
 	AnnotationDriftIgnore = "joiner.sh/drift-ignore"
 	// AnnotationDriftCanary is how many drifted nodes are replaced first, before any other: "1", which it is without it.
 	AnnotationDriftCanary = "joiner.sh/drift-canary"
