@@ -54,8 +54,9 @@ type Drift struct {
 	instances map[string]ec2.Instance // by provider id
 	listed    time.Time               // when EC2 was asked for them
 
-	mu   sync.Mutex
-	last map[string]poolDrift // by pool, of the last pass
+	mu    sync.Mutex
+	last  map[string]poolDrift                // by pool, of the last pass
+	fresh map[string]map[string]drift.Failure // by pool and target: failures that the cache may not show yet
 }
 
 // How often the loop looks, how often EC2 is asked what machines have, and how long a node is fit for pods before it proves
@@ -225,18 +226,22 @@ func (d *Drift) stampAll(ctx context.Context, seen driftSeen) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for _, pool := range seen.pools {
-		if err := d.stampPool(ctx, pool, seen.ofPool[pool.Name].Stamp); err != nil {
+	for i, pool := range seen.pools {
+		written, err := d.stampPool(ctx, pool, seen.ofPool[pool.Name].Stamp)
+		if err != nil {
 			return err
 		}
+		seen.pools[i] = written
 	}
 	for name, class := range seen.classes {
 		if class.DeletionTimestamp != nil {
 			continue
 		}
-		if err := d.stampClass(ctx, class, seen.ofClass[name].Stamp); err != nil {
+		written, err := d.stampClass(ctx, class, seen.ofClass[name].Stamp)
+		if err != nil {
 			return err
 		}
+		seen.classes[name] = written
 	}
 	return nil
 }
@@ -273,26 +278,25 @@ func restamped(was, is drift.Made, drifts bool) *drift.Made {
 	return nil
 }
 
-func (d *Drift) stampPool(ctx context.Context, pool *karpv1.NodePool, s drift.Stamp) error {
+// stampPool returns the pool as it is then, so that what is written on it later in the same pass is written on that.
+func (d *Drift) stampPool(ctx context.Context, pool *karpv1.NodePool, s drift.Stamp) (*karpv1.NodePool, error) {
 	if pool.Annotations[karpv1.AnnotationNodePoolHash] == s.Hash && pool.Annotations[karpv1.AnnotationNodePoolHashVersion] == s.Version {
-		return nil
+		return pool, nil
 	}
-	_, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) {
+	return d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) {
 		annotate(p, karpv1.AnnotationNodePoolHash, s.Hash)
 		annotate(p, karpv1.AnnotationNodePoolHashVersion, s.Version)
 	})
-	return err
 }
 
-func (d *Drift) stampClass(ctx context.Context, class *awsv1.EC2NodeClass, s drift.Stamp) error {
+func (d *Drift) stampClass(ctx context.Context, class *awsv1.EC2NodeClass, s drift.Stamp) (*awsv1.EC2NodeClass, error) {
 	if class.Annotations[awsv1.AnnotationHash] == s.Hash && class.Annotations[awsv1.AnnotationHashVersion] == s.Version {
-		return nil
+		return class, nil
 	}
-	_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+	return d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
 		annotate(c, awsv1.AnnotationHash, s.Hash)
 		annotate(c, awsv1.AnnotationHashVersion, s.Version)
 	})
-	return err
 }
 
 // annotate sets an annotation; an empty value takes it away.

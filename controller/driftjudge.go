@@ -98,7 +98,7 @@ func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) pool
 	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
 	hold, trips := drift.Trip(judged, selectedText(class, d.Authority), drift.Breaker(d.Breaker))
 	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.ObserveDrift
-	failures := failuresOf(pool)
+	failures := d.failedOf(pool, now)
 	fit := map[string]int{}
 	for _, n := range out.nodes {
 		if n.fit && len(n.verdicts) == 0 {
@@ -221,15 +221,10 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// Annotations of EC2NodeClasses about drift.
-const (
-	annotationSelected = "joiner.sh/selected" // on an EC2NodeClass, what its selectors were seen to find: what tells the user's changes from others'
-)
-
 // selectionsOf is what the selectors of a class were seen to find; nothing where that cannot be read.
 func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	var out drift.Selections
-	if err := json.Unmarshal([]byte(class.Annotations[annotationSelected]), &out); err != nil {
+	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationSelected]), &out); err != nil {
 		return nil
 	}
 	return out

@@ -18,13 +18,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lifecycle"
-)
-
-// What is remembered, as JSON in annotations, so that it survives a restart.
-const (
-	annotationImages = "joiner.sh/images"       // on an EC2NodeClass, which images were good last and which are bad; without it they are tried anew
-	annotationFailed = "joiner.sh/drift-failed" // on a NodePool, which nodes failed with what is now asked for; without it that is tried once more
 )
 
 // mostFailures bounds how many failed targets a pool remembers.
@@ -33,7 +28,7 @@ const mostFailures = 5
 // memoryOf is what a class knows of its images; nothing where that cannot be read.
 func memoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	var out drift.Memory
-	if err := json.Unmarshal([]byte(class.Annotations[annotationImages]), &out); err != nil {
+	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationImages]), &out); err != nil {
 		return drift.Memory{}
 	}
 	return out
@@ -43,13 +38,53 @@ func memoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 func failuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	var list []drift.Failure
 	out := map[string]drift.Failure{}
-	if err := json.Unmarshal([]byte(pool.Annotations[annotationFailed]), &list); err != nil {
+	if err := json.Unmarshal([]byte(pool.Annotations[kube.AnnotationFailed]), &list); err != nil {
 		return out
 	}
 	for _, f := range list {
 		out[f.Target] = f
 	}
 	return out
+}
+
+// freshFor is how long a failure counts that the cache does not show: longer than any cache is late, and not for ever, for who takes the
+// annotation away wants another try.
+const freshFor = 30 * time.Second
+
+// failedOf returns the failures of a pool by target, with those that were written a moment ago.
+func (d *Drift) failedOf(pool *karpv1.NodePool, now time.Time) map[string]drift.Failure {
+	out := failuresOf(pool)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for target, f := range d.fresh[pool.Name] {
+		if now.Sub(f.At) >= freshFor || len(out[target].Claims) >= len(f.Claims) {
+			delete(d.fresh[pool.Name], target)
+			continue
+		}
+		out[target] = f
+	}
+	return out
+}
+
+// note lets a failure count at once: before the next pass, nobody may begin another replacement by the same.
+func (d *Drift) note(pool string, f drift.Failure, isProven bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fresh == nil {
+		d.fresh = map[string]map[string]drift.Failure{}
+	}
+	if d.fresh[pool] == nil {
+		d.fresh[pool] = map[string]drift.Failure{}
+	}
+	d.fresh[pool][f.Target] = f
+	last, known := d.last[pool]
+	if !known {
+		return
+	}
+	last.failed, last.proven = maps.Clone(last.failed), maps.Clone(last.proven)
+	last.failed[f.Target], last.proven[f.Target] = f, isProven
+	d.last = maps.Clone(d.last) // the pass that made it still reads it
+	d.last[pool] = last
 }
 
 // keep writes a memory into an annotation; one that holds nothing takes it away.
@@ -63,12 +98,12 @@ func keep(o client.Object, key string, memory any, isEmpty bool) {
 }
 
 func keepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
-	keep(class, annotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
+	keep(class, kube.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }
 
 func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	list := slices.SortedFunc(maps.Values(byTarget), func(a, b drift.Failure) int { return b.At.Compare(a.At) })
-	keep(pool, annotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
+	keep(pool, kube.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
 }
 
 // slotOf says as text what instance types must be to start from an image.
@@ -147,7 +182,7 @@ func (d *Drift) remember(ctx context.Context, seen driftSeen, pools map[string]p
 			continue
 		}
 		_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
-			keep(c, annotationSelected, settled, len(settled) == 0)
+			keep(c, kube.AnnotationSelected, settled, len(settled) == 0)
 			keepImages(c, next)
 		})
 		if err != nil {
@@ -209,7 +244,7 @@ func (d *Drift) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string,
 		return err
 	}
 	target, fit := d.standing(claim, pool, class)
-	failures := failuresOf(pool)
+	failures := d.failedOf(pool, now)
 	f := failures[target]
 	if !slices.Contains(f.Claims, claim.Name) { // else a process before us was told, and got no further
 		f.Claims = append(f.Claims, claim.Name)
@@ -219,6 +254,7 @@ func (d *Drift) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string,
 	if _, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) { keepFailures(p, failures) }); err != nil {
 		return err
 	}
+	d.note(pool.Name, f, fit > len(f.Claims))
 	if fit > len(f.Claims) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (p poolDrift) held() (reason, message string) {
 		f, failed := p.failed[n.target]
 		if _, drifts := drift.First(n.verdicts); drifts && failed && !p.proven[n.target] {
 			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from what NodePool %s and EC2NodeClass %s now ask for did not become fit for pods, so that no more are replaced by such: %s. "+
-				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name, p.class.Name, f.Why, p.pool.Name, annotationFailed)
+				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name, p.class.Name, f.Why, p.pool.Name, kube.AnnotationFailed)
 		}
 	}
 	return "", ""
@@ -62,7 +62,7 @@ func setbackText(back []drift.Setback, class string) string {
 		out = append(out, s.String())
 	}
 	return strings.Join(out, "; ") + ". A newer image, or a change of the EC2NodeClass, is tried by itself; to try the same once more: kubectl annotate ec2nodeclass " +
-		class + " " + annotationImages + "-"
+		class + " " + kube.AnnotationImages + "-"
 }
 
 func (d *Drift) writePool(ctx context.Context, p poolDrift, now time.Time) error {

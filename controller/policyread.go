@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/spelling"
 )
 
@@ -64,7 +65,7 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 
 // notOfPolicy are annotations of NodePools in our domain that say something else, or are read elsewhere.
 func notOfPolicy() []string {
-	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, annotationDriftAllow, annotationFailed}
+	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, annotationDriftAllow, kube.AnnotationFailed}
 }
 
 // misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.

@@ -10,6 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/kube"
 )
 
 // nodeMatters lets those changes of a Node through that a claim could act on; a heartbeat is none.
@@ -53,7 +54,7 @@ func classMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight] ||
-			e.ObjectOld.GetAnnotations()[annotationImages] != e.ObjectNew.GetAnnotations()[annotationImages]
+			e.ObjectOld.GetAnnotations()[kube.AnnotationImages] != e.ObjectNew.GetAnnotations()[kube.AnnotationImages]
 	}}
 }
 

@@ -60,10 +60,11 @@ func difference(old, wanted client.Object) (body map[string]any, status any, err
 }
 
 // mergePatch locks the patch onto the version of current if it replaces a
-// list: a merge patch writes lists whole, and would undo what others added to
-// them. Single labels and annotations need no lock, and kubelets write Nodes often.
+// list, or an annotation that holds a record: a merge patch writes these whole,
+// and would undo what others added to them. Other labels and annotations need no
+// lock, and kubelets write Nodes often.
 func mergePatch(body map[string]any, current client.Object) client.Patch {
-	if hasList(body) {
+	if hasList(body) || hasRecord(body) {
 		metadata, ok := body["metadata"].(map[string]any)
 		if !ok {
 			metadata = map[string]any{}

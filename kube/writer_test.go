@@ -218,6 +218,34 @@ func TestPatch(t *testing.T) {
 	}
 }
 
+// TestRecordsAreNotOverwritten: of two who add to the same record from the same reading of it, the second must read again; who takes it
+// away too.
+func TestRecordsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{AnnotationImages, AnnotationFailed, AnnotationSelected} {
+		class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{key: "[1]", "other": "a"}}}
+		w := &Writer{Client: server(t, interceptor.Funcs{}, class)}
+		read := &awsv1.EC2NodeClass{}
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "c"}, read); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations[key] = "[1,2]" }); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations[key] = "[1,3]" })
+		if WhatNext(err) != Reread {
+			t.Errorf("%s was overwritten: %v", key, err)
+		}
+		_, err = w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { delete(c.Annotations, key) })
+		if WhatNext(err) != Reread {
+			t.Errorf("%s was taken away: %v", key, err)
+		}
+		if _, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations["other"] = "b" }); err != nil {
+			t.Errorf("another annotation has to wait: %v", err)
+		}
+	}
+}
+
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	r := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
