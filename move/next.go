@@ -78,8 +78,10 @@ const (
 
 // Limits of a move.
 const (
-	// ReadyWithin is how long all nodes that come may take to be ready: as long as a claim has to register.
-	ReadyWithin = 15 * time.Minute
+	// ReadyWithin is how long all nodes that come may take to be ready: as long as their claims may take to be bought, to register and to
+	// become fit for pods. It must not be less. A claim that comes to nothing is given up by who leads it, who says why, and ends the
+	// move with that; a move that ended before would hide it, and be tried again for ever.
+	ReadyWithin = 35 * time.Minute
 	// BlockedFor is how long pods that cannot leave, or have no place, hold a move up before it is undone.
 	BlockedFor = 30 * time.Second
 )
