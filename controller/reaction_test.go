@@ -1,0 +1,168 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// newMultitude has one node that was bought, and copies of it: claims and Nodes that were written as its own were, each with a pod
+// that fills it, so that none is worth moving.
+func newMultitude(t *testing.T, nodes int) *rig {
+	t.Helper()
+	r := newRig(t, "m5.large")
+	first := r.servingNodes(t, "first")[0]
+	var list corev1.NodeList
+	if err := r.api.List(t.Context(), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d Nodes, %v", len(list.Items), err)
+	}
+	for i := range nodes - 1 {
+		claim, node := first.DeepCopy(), list.Items[0].DeepCopy()
+		claim.Name, claim.ResourceVersion, claim.UID = fmt.Sprintf("copy-%04d", i), "", ""
+		node.Name, node.ResourceVersion = "node-of-"+claim.Name, ""
+		claim.Status.ProviderID = fmt.Sprintf("aws:///us-east-1a/i-%017d", i)
+		claim.Status.NodeName, node.Spec.ProviderID = node.Name, claim.Status.ProviderID
+		node.Labels[corev1.LabelHostname] = node.Name
+		for k := range node.OwnerReferences {
+			node.OwnerReferences[k].Name = claim.Name
+		}
+		claim.StatusConditions().SetTrue(r.now(), karpv1.ConditionConsolidatable) // as the first look would find it
+		status := claim.Status.DeepCopy()
+		r.create(t, claim)
+		claim.Status = *status
+		if err := r.api.Status().Update(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		r.create(t, node)
+		r.create(t, residentOf(node.Name, claim.Name))
+	}
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.create(t, residentOf(first.Status.NodeName, first.Name))
+	r.ahead += 2 * time.Minute // what was bought for pods that have come has long been theirs
+	return r
+}
+
+// residentOf is a pod that has run on the Node for long, and leaves next to nothing of it.
+func residentOf(node, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: types.UID("db"), Controller: ptr.To(true),
+		}}},
+		Spec: corev1.PodSpec{
+			NodeName: node, Tolerations: []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1700m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+// TestEmptyNodeGoesAtTheSecondLook: of two thousand nodes one becomes empty, and is on its way out when the loop has turned twice,
+// whatever the loop beside it that looks for savings does; and no other is touched.
+func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("two thousand nodes")
+	}
+	r := newMultitude(t, 2000)
+	r.Moves.Now = r.now
+	look := func() {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
+		t.Errorf("nothing is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
+	}
+	const name = "copy-0777"
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Moves.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leaving := func() (names []string) {
+		for _, c := range r.claims(t) {
+			if c.DeletionTimestamp != nil || c.StatusConditions().IsTrue(karpv1.ConditionDisruptionReason) {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	look()
+	if names := leaving(); len(names) != 0 {
+		t.Fatalf("one look was enough for %v: a pod that was just being bound is not seen", names)
+	}
+	if pause := r.Emptiness.pause(0); pause != emptinessAgain {
+		t.Errorf("a node was found empty, and the next look comes after %s, want %s", pause, emptinessAgain)
+	}
+	r.ahead += emptinessAgain
+	look()
+	if names := leaving(); len(names) != 1 || names[0] != name {
+		t.Fatalf("%v are on their way out after two looks, want %s\n%s", names, name, r.log)
+	}
+	claim := &karpv1.NodeClaim{}
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
+		t.Errorf("its claim is not being deleted: %v", err)
+	}
+	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
+		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
+	}
+}
+
+// TestLooksLeaveRoom: the looks for empty nodes begin as often as they should, and leave others room when they take long.
+func TestLooksLeaveRoom(t *testing.T) {
+	t.Parallel()
+	e := &Emptiness{}
+	for took, want := range map[time.Duration]time.Duration{0: emptinessEvery, time.Second: emptinessEvery - time.Second, time.Minute: emptinessEvery / 4} {
+		if got := e.pause(took); got != want {
+			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
+		}
+	}
+	// Two looks of a second each, and the longest pauses, are within five seconds.
+	waits := e.pause(time.Second)
+	e.isNews = true
+	if sum := waits + e.pause(time.Second) + 2*time.Second; sum > 5*time.Second {
+		t.Errorf("a node that is empty goes after %s", sum)
+	}
+}
+
+// TestNobodyIsMovedToWhereNobodyIs: of two nodes one is empty. It goes, and no pod is moved onto it to let the other go.
+func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 2, "1500m", "1500m", "t3.medium")
+	f.wanted = 1
+	pods := f.pods(t)
+	f.check(t, f.api.Delete(t.Context(), &pods[0]))
+	if err := f.Moves.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if begun := counted(t, f.Moves.Metrics.Begun, "Underutilized"); begun != 0 {
+		t.Fatalf("%v moves were begun\n%s", begun, f.log)
+	}
+	f.live(t)
+	left := f.pods(t)
+	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name || left[0].Spec.NodeName != pods[1].Spec.NodeName {
+		t.Errorf("left: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
+	}
+}
+
+func podNamesAndNodes(pods []corev1.Pod) (out []string) {
+	for _, p := range pods {
+		out = append(out, p.Name+" on "+p.Spec.NodeName)
+	}
+	return out
+}
