@@ -23,7 +23,7 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 			ni.PrivateIP, ni.PrivateDNSName = i.PrivateIP, i.PrivateDNSName
 		case ni.Kind != "efa-only":
 			if a, ok := b.subnet.take(); ok {
-				ni.PrivateIP, ni.PrivateDNSName = a.String(), privateName(i.Region, a.String())
+				ni.PrivateIP, ni.PrivateDNSName = a.String(), PrivateName(i.Region, a.String())
 			}
 		}
 		b.subnet.addressed(&ni, spec)

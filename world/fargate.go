@@ -136,7 +136,7 @@ func (r *Region) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 			continue
 		}
 		if a, ok := s.take(); ok {
-			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: privateName(r.Name, a.String())}, nil
+			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(r.Name, a.String())}, nil
 		}
 	}
 	return FargatePlace{}, refuse("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")

@@ -62,7 +62,7 @@ func (r *Region) start(now time.Time, b birth) Instance {
 		ID: id, ReservationID: b.reservation, Account: r.Account.ID, Region: r.Name,
 		Zone: b.zone.Name, ZoneID: b.zone.ID, SubnetID: b.subnet.ID, VPCID: b.subnet.VPCID,
 		Type: b.offering.Type, Architecture: b.image.Architecture, ImageID: b.image.ID, UserData: b.data.userData(),
-		PrivateIP: address.String(), PrivateDNSName: privateName(r.Name, address.String()),
+		PrivateIP: address.String(), PrivateDNSName: PrivateName(r.Name, address.String()),
 		SecurityGroupIDs: b.groups, Tags: maps.Clone(b.tags["instance"]),
 		State: Pending, LaunchedAt: now, ChangedAt: now,
 		Spot: b.offering.Spot, FleetID: b.fleetID, ClientToken: b.token, Metadata: b.data.metadata(),
@@ -271,8 +271,8 @@ func (m *machine) offering() Offering {
 	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
 }
 
-// privateName returns the name that VPC DNS gives an address.
-func privateName(region, address string) string {
+// PrivateName returns the name that VPC DNS gives an address.
+func PrivateName(region, address string) string {
 	domain := region + ".compute.internal"
 	if region == "us-east-1" {
 		domain = "ec2.internal"
