@@ -121,13 +121,14 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	if !apierrors.IsAlreadyExists(err) {
 		return node, err
 	}
-	// A node of this name is known from before: the kubelet takes it over, with
-	// its labels and without its taints, and reports its status.
+	// A node of this name is known from before: the kubelet takes it over. It writes the labels that are the machine's, and
+	// none of --node-labels, no taint and no provider id, and reports its status.
+	k.logInfo("kubelet_node_status.go:130", fmt.Sprintf("\"Node was previously registered\" node=%q", k.NodeName))
 	node, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": k.labels()}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": k.machineLabels()}})
 	if err != nil {
 		return nil, err
 	}
@@ -140,12 +141,16 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 func (k *Kubelet) labels() map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, k.Labels)
-	labels[corev1.LabelHostname] = k.NodeName
-	labels[corev1.LabelOSStable] = "linux"
-	labels[corev1.LabelArchStable] = k.Arch
-	labels["beta.kubernetes.io/os"] = "linux"
-	labels["beta.kubernetes.io/arch"] = k.Arch
+	maps.Copy(labels, k.machineLabels())
 	return labels
+}
+
+// machineLabels are those that a kubelet finds out by itself. Source: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go.
+func (k *Kubelet) machineLabels() map[string]string {
+	return map[string]string{
+		corev1.LabelHostname: k.NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: k.Arch,
+		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": k.Arch,
+	}
 }
 
 // node is the Node as the kubelet first creates it.
