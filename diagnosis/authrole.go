@@ -222,7 +222,7 @@ func judgeRefusedAllTheSame(d *desk) []Finding {
 	}
 	f := broken("", Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name or the clock wrong").
 		with(lines(sights)...).explaining(Unauthorized).
-		mend("joiner render userdata   # compare the cluster's name in it with "+d.Name,
+		mend("joiner render userdata --nodeclass "+orElse(sights[0].instance.Class, "NAME")+" --instance-type "+orElse(sights[0].instance.Type, "m5.large")+"   # compare the cluster's name in it with "+d.Name,
 			"aws ssm start-session --target "+sights[0].instance.ID+"   # there: chronyc tracking; aws sts get-caller-identity")
 	if _, known := d.mappings(); !known {
 		f.Cause = "the API server answers nodes with 401: it does not know their role; who is mapped could not be read"

@@ -24,8 +24,8 @@ func bootChecks() []Check {
 			"the image has no nodeadm, and AMI family AL2023 needs it",
 			`kubectl patch ec2nodeclass %[1]s --type merge -p '{"spec":{"amiSelectorTerms":[{"alias":"al2023@latest"}]}}'`}),
 		{ID: "BOOT-6", Title: "nodeadm configures the node", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
-			return d.judgeSymptom("BOOT-6", symptom{[]Sign{NodeadmFailed}, "nodeadm could not configure the kubelet",
-				"joiner render userdata   # its NodeConfig: cluster name, endpoint, certificate authority and cidr must all be there"})
+			return d.judgeSymptom("BOOT-6", symptom{[]Sign{NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
+				"joiner render userdata --nodeclass %[1]s --instance-type m5.large   # correct in its NodeConfig what the console names"})
 		}},
 		sign("BOOT-7", "Bottlerocket takes its settings", symptom{[]Sign{BadSettings},
 			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
@@ -46,7 +46,7 @@ func bootChecks() []Check {
 		}},
 		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
 			return d.judgeSymptom("BOOT-13", symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
-				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata shows it line by line"})
+				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata --nodeclass %[1]s --instance-type m5.large shows it line by line"})
 		}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: LayerBoot, judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: LayerBoot, judge: judgeMetadata},

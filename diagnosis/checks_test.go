@@ -204,7 +204,11 @@ func bootFaults() map[string][]fault {
 			}, cause: "does not understand", fix: "amiFamily"},
 		},
 		"BOOT-5":  {{breaks: line("nodeadm: command not found"), cause: "has no nodeadm", fix: "al2023@latest"}},
-		"BOOT-6":  {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."), cause: "nodeadm could not", fix: "render userdata"}},
+		"BOOT-6":  {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."), cause: "nodeadm fails on the instance", fix: `"amiSelectorTerms":[{"alias":"al2023@latest"}]`},
+			{breaks: func(s *situation) {
+				s.class().DataBytes = 900
+				s.says(`nodeadm-config[1522]: {"level":"fatal","msg":"Command failed","error":"could not merge"}`)
+			}, cause: "nodeadm fails on the instance", fix: `"op":"remove","path":"/spec/userData"`}},
 		"BOOT-7":  {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses", fix: `"op":"remove","path":"/spec/userData"`}},
 		"BOOT-8":  {{breaks: func(s *situation) { s.plane().Version = "1.32" }, cause: "for Kubernetes 1.33, which is newer", fix: "image for 1.32"}, {breaks: func(s *situation) { s.plane().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
 		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: `"$(joiner correct default --cluster-name prod --without-flag no-such)"`}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
@@ -228,7 +232,10 @@ func bootFaults() map[string][]fault {
 		}, cause: "registered without the taint", fix: "register-with-taints", hint: true}},
 		"TAINT-2": {{breaks: prob("TAINT-2"), cause: "problem of TAINT-2", fix: "y"}},
 		"TAINT-3": {{breaks: prob("TAINT-3"), cause: "problem of TAINT-3", fix: "y"}},
-		"TAINT-4": {{breaks: func(s *situation) { s.e.Nodes.Value[0].Created = noon.Add(-100 * time.Hour) }, cause: "older than its instance i-1", fix: "kubectl delete node", hint: true}},
+		"TAINT-4": {{breaks: func(s *situation) { s.e.Nodes.Value[0].Created = noon.Add(-100 * time.Hour) }, cause: "older than its instance i-1", fix: "kubectl delete node ip-10-0-0-1.ec2.internal", hint: true},
+			{breaks: func(s *situation) {
+				s.e.Nodes.Value = append(s.e.Nodes.Value, Node{Name: "ip-10-0-0-2.ec2.internal", ProviderID: "aws:///us-east-1a/i-9", Created: noon.Add(-time.Hour), Ready: true})
+			}, cause: "that of a Node which another instance left behind", fix: "kubectl delete nodeclaim --wait=false claim-2"}},
 		"TAINT-5": {{breaks: func(s *situation) {
 			s.event("Node", "ip-10-0-0-1.ec2.internal", "UnregisteredTaintMissing", "node ip-10-0-0-1.ec2.internal")
 			s.e.Nodes.Value[0].TaintsBy = []string{"kubelet", "cilium-operator"}

@@ -80,8 +80,13 @@ func (d *desk) literal(check string, g sighting) string {
 		}
 	case "BOOT-3":
 		return c.ownImage("AWS's own image keeps the time; yours needs chrony with: server 169.254.169.123")
+	case "BOOT-6":
+		if strings.Contains(g.Line, "executable file not found") || c.DataBytes == 0 {
+			return c.ownImage("AWS's own image brings all that nodeadm calls; or have yours bring what the console names")
+		}
+		return withoutUserData(c.Name, "or correct in it what the console names")
 	case "BOOT-7":
-		return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type json -p '[{"op":"remove","path":"/spec/userData"}]'   # or correct in it the setting that the console names`, c.Name)
+		return withoutUserData(c.Name, "or correct in it the setting that the console names")
 	case "BOOT-9":
 		if flag := flagOf(g.Line); flag != "" {
 			return d.correct(c.Name, "--without-flag "+flag, "or give --"+flag+" a value that the kubelet takes")
@@ -104,6 +109,11 @@ func (d *desk) literal(check string, g sighting) string {
 		return d.largerRoot(c)
 	}
 	return ""
+}
+
+// withoutUserData is the command that takes the user's own user data out of a class: Joiner writes all that instances need to join.
+func withoutUserData(class, remark string) string {
+	return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type json -p '[{"op":"remove","path":"/spec/userData"}]'   # %s`, class, remark)
 }
 
 // namedFlag is how the kubelet names a flag that it does not take.

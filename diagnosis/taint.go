@@ -20,7 +20,7 @@ func taintChecks() []Check {
 		{ID: "TAINT-1", Title: "user data registers the node with karpenter.sh/unregistered", Layer: LayerBoot, judge: judgeStartTaint},
 		problem("TAINT-2", "quotes and repeated flags in user data lose no kubelet argument"),
 		problem("TAINT-3", "TOML, NodeConfig and PowerShell in user data are valid"),
-		{ID: "TAINT-4", Title: "no Node of the same name was there before the instance", Layer: LayerReady, judge: judgeStaleNode},
+		{ID: "TAINT-4", Title: "no Node of the same name was there before the instance", Layer: LayerAuth, judge: judgeStaleNode},
 		{ID: "TAINT-5", Title: "only the controller takes startup taints away", Layer: LayerReady, judge: judgeTaintThief},
 	}
 }
@@ -39,7 +39,7 @@ func judgeStartTaint(d *desk) []Finding {
 	}
 	for _, line := range d.messages("UnregisteredTaintMissing") {
 		out = append(out, suspicious("", Certain, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).
-			with(line).mend("joiner render userdata   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))
+			with(line).mend("joiner render userdata --instance-type m5.large   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))
 	}
 	return out
 }
@@ -48,7 +48,7 @@ func judgeStartTaint(d *desk) []Finding {
 // times to whole seconds, and its clock is not EC2's.
 const clockGrain = 10 * time.Second
 
-// judgeStaleNode: kubelet registers labels and taints with a new Node only.
+// judgeStaleNode: a kubelet takes over a Node that has its name as it is, and writes its provider id, its labels and its taints into a new one only.
 func judgeStaleNode(d *desk) []Finding {
 	if gap, ok := d.Nodes.gap("the nodes"); ok {
 		return []Finding{gap}
@@ -56,12 +56,20 @@ func judgeStaleNode(d *desk) []Finding {
 	var out []Finding
 	for _, i := range d.Instances.Value {
 		for _, n := range d.Nodes.Value {
-			same := strings.HasSuffix(n.ProviderID, "/"+i.ID) || n.Name == i.PrivateDNS && i.PrivateDNS != ""
-			if !same || !i.runs() || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
+			own := strings.HasSuffix(n.ProviderID, "/"+i.ID)
+			same := own || n.Name == i.PrivateDNS && i.PrivateDNS != ""
+			if !same || !i.runs() || d.isOthers(i) || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
 				continue
 			}
-			out = append(out, suspicious("node "+n.Name, Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID).
-				with("Node made "+stamp(n.Created)+", instance launched "+stamp(i.Launched)).mend("kubectl delete node "+n.Name+"   # the kubelet registers it anew"))
+			f := broken("instance "+i.ID, Likely, "instance %s cannot become a node: its name %s is that of a Node which another instance left behind", i.ID, n.Name)
+			if own {
+				f = suspicious("instance "+i.ID, Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
+			}
+			fix := []string{"kubectl delete node " + n.Name}
+			if i.Claim != "" { // a kubelet that has registered does not do so again
+				fix = append(fix, "kubectl delete nodeclaim --wait=false "+i.Claim+"   # another instance is bought in its place, and makes a Node of its own")
+			}
+			out = append(out, f.with(fmt.Sprintf("Node made %s, of %s; instance launched %s", stamp(n.Created), orElse(n.ProviderID, "no instance"), stamp(i.Launched))).mend(fix...))
 		}
 	}
 	return out

@@ -165,7 +165,10 @@ func (c *nodeConfig) check() error {
 }
 
 func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
-	if b.Image.has(FlawNoKubelet) {
+	switch {
+	case b.Image.has(FlawNoContainerd):
+		return nil, errNoContainerd
+	case b.Image.has(FlawNoKubelet):
 		return nil, errNoKubelet
 	}
 	ca, err := base64.StdEncoding.DecodeString(c.Spec.Cluster.CertificateAuthority)

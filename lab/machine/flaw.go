@@ -13,13 +13,14 @@ const (
 	FlawLockedNodeadm = "locked-nodeadm" // nodeadm is there and may not be run, as where hardening mounted /usr/bin without exec
 	FlawNoBootstrap   = "no-bootstrap"   // there is no /etc/eks/bootstrap.sh
 	FlawNoKubelet     = "no-kubelet"     // there is no kubelet
+	FlawNoContainerd  = "no-containerd"  // nodeadm finds no containerd
 	FlawWrongClock    = "wrong-clock"    // no time service: the clock is hours off
 	FlawOldTable      = "old-table"      // eni-max-pods.txt is older than the instance type
 )
 
 // Flaws are all flaws of images.
 func Flaws() []string {
-	return []string{FlawNoNodeadm, FlawLockedNodeadm, FlawNoBootstrap, FlawNoKubelet, FlawWrongClock, FlawOldTable}
+	return []string{FlawNoNodeadm, FlawLockedNodeadm, FlawNoBootstrap, FlawNoKubelet, FlawNoContainerd, FlawWrongClock, FlawOldTable}
 }
 
 func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
@@ -45,6 +46,9 @@ func (b *boot) lacksNodeadm() bool {
 
 // errNoKubelet is what nodeadm gets when it asks the kubelet for its version.
 var errNoKubelet = errors.New("fork/exec /usr/bin/kubelet: no such file or directory")
+
+// errNoContainerd is what nodeadm gets when it asks containerd for its version. Source: nodeadm/internal/containerd/version.go of amazon-eks-ami.
+var errNoContainerd = errors.New(`exec: "containerd": executable file not found in $PATH`)
 
 // errExpired is what AWS answers to what was signed at another time.
 var errExpired = errors.New("https response error StatusCode: 400, RequestID: 5f3c1a0e-8f0c-4a9a-b6a4-0d9b1c7e2f11, api error RequestExpired: Request has expired.")

@@ -22,6 +22,7 @@ func TestFlaws(t *testing.T) {
 	}{
 		"nodeadm was left out":      {"AL2023", nodeConfigPart, flawed(FlawNoNodeadm), "nodeadm-config.service: Failed at step EXEC spawning /usr/bin/nodeadm: No such file or directory", diagnosis.NodeadmAbsent},
 		"nodeadm may not be run":    {"AL2023", nodeConfigPart, flawed(FlawLockedNodeadm), "nodeadm-config.service: Failed at step EXEC spawning /usr/bin/nodeadm: Permission denied", diagnosis.NodeadmAbsent},
+		"no containerd, nodeadm":    {"AL2023", nodeConfigPart, flawed(FlawNoContainerd), `exec: \"containerd\": executable file not found in $PATH`, diagnosis.NodeadmFailed},
 		"no kubelet, nodeadm":       {"AL2023", nodeConfigPart, flawed(FlawNoKubelet), "fork/exec /usr/bin/kubelet: no such file or directory", diagnosis.KubeletAbsent},
 		"no kubelet, bootstrap.sh":  {"AL2", al2Script, flawed(FlawNoKubelet), "Failed to start kubelet.service: Unit not found.", diagnosis.KubeletAbsent},
 		"no bootstrap.sh":           {"AL2", al2Script, flawed(FlawNoBootstrap), "/etc/eks/bootstrap.sh: No such file or directory", diagnosis.ScriptAbsent},

@@ -44,6 +44,7 @@ func imageFaults() []Fault {
 		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data"}, "AL2", machine.FlawNoBootstrap),
 		flawed(Fault{Name: "image-without-kubelet", What: "the image has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2023", machine.FlawNoKubelet),
 		flawed(Fault{Name: "image-without-kubelet-al2", What: "the image of Amazon Linux 2 has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2", machine.FlawNoKubelet),
+		flawed(Fault{Name: "image-without-containerd", What: "the image has no containerd, which nodeadm calls", Check: "BOOT-6", Cause: "nodeadm fails on the instance"}, "AL2023", machine.FlawNoContainerd),
 		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2023", machine.FlawWrongClock),
 		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2", machine.FlawWrongClock),
 	}

@@ -2,9 +2,14 @@ package trouble
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/world"
@@ -23,7 +28,38 @@ func instanceFaults() []Fault {
 			Break: silent("r5b.large"), Then: impaired(world.SystemCheck)},
 		{Name: "system-hangs", What: "the operating system of the first instance hangs, and EC2's status checks say so", Check: "BOOT-16", Cause: "its operating system does not answer", After: true,
 			Break: silent("r5n.large"), Then: impaired(world.InstanceCheck)},
+		{Name: "node-left-behind", What: "a Node of the name that the first instance will have was left by an instance that is gone", Check: "TAINT-4", Cause: "which another instance left behind", After: true,
+			Break: leftBehind},
 	}
+}
+
+// leftBehind gives the scene a subnet of its own, and the cluster a Node that has the name of the first instance there. Nobody deletes it, as where
+// the cloud's controller was told nothing of the instance that it was of.
+func leftBehind(ctx context.Context, s *Scene) error {
+	var first netip.Addr
+	err := subnet(func(_ *Scene, n *world.Subnet, _ *world.RouteTable) {
+		first = n.CIDR.Addr()
+		for range 4 { // that AWS keeps for itself
+			first = first.Next()
+		}
+	})(ctx, s)
+	if err != nil {
+		return err
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: world.PrivateName(s.Lab.Region, first.String())},
+		Spec:       corev1.NodeSpec{ProviderID: "aws:///" + s.Lab.Region + "a/i-0" + strings.Repeat("9", 16)},
+	}
+	s.Undo(func(ctx context.Context) error {
+		return client.IgnoreNotFound(s.Lab.Client.Delete(ctx, node.DeepCopy()))
+	})
+	if err := s.Lab.Client.Create(ctx, node); err != nil {
+		return fmt.Errorf("make a Node: %w", err)
+	}
+	const older = 15 * time.Second // than its namesake, beyond what clocks may be apart
+	return s.until(ctx, 2*older, "the Node to be older than the instance", func(context.Context) (bool, error) {
+		return time.Since(node.CreationTimestamp.Time) > older, nil
+	})
 }
 
 // silent lets the scene buy machines of one type, which nobody else here buys; the first of them runs and does nothing.

@@ -17,7 +17,6 @@ func Untried() map[string]string {
 		"AUTH-11": "its reasons lie in EKS's own authenticator, whose place a stand-in takes",
 		"ARCH-5":  images, "ARCH-6": images,
 		"ARCH-7":  "the region of the lab sells no A1 instances any more",
-		"BOOT-6":  "each way in which nodeadm fails here has a check that knows the reason",
 		"BOOT-12": "each way to lose one's credentials has a check that knows the reason: AUTH-5, AUTH-6, AUTH-7",
 		"FG-1":    fargate, "FG-2": fargate, "FG-3": fargate, "FG-4": fargate, "FG-5": fargate, "FG-6": fargate, "FG-7": fargate, "FG-8": fargate,
 		"ID-1":    "a controller does not begin to work in a cluster of another name, and two clusters of one name have tests of their own in the lab",
@@ -25,7 +24,6 @@ func Untried() map[string]string {
 		"ID-8":    "the emulated EC2 has no call that changes the security groups of an instance",
 		"NET-7":   "the emulated VPC has no firewalls besides groups and network ACLs, and what else is in the way has a check of its own",
 		"READY-3": late,
-		"TAINT-4": "nodes are named by addresses that the lab does not give twice so soon",
 		"TAINT-5": "the controller takes the startup taint away before anybody else can",
 	}
 }
