@@ -203,8 +203,8 @@ func bootFaults() map[string][]fault {
 				s.says("Unhandled unknown content-type (application/node.eks.aws) userdata: 'apiVersion'")
 			}, cause: "does not understand", fix: "amiFamily"},
 		},
-		"BOOT-5":  {{breaks: line("nodeadm: command not found"), cause: "has no nodeadm", fix: "al2023@latest"}},
-		"BOOT-6":  {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."), cause: "nodeadm fails on the instance", fix: `"amiSelectorTerms":[{"alias":"al2023@latest"}]`},
+		"BOOT-5": {{breaks: line("nodeadm: command not found"), cause: "has no nodeadm", fix: "al2023@latest"}},
+		"BOOT-6": {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."), cause: "nodeadm fails on the instance", fix: `"amiSelectorTerms":[{"alias":"al2023@latest"}]`},
 			{breaks: func(s *situation) {
 				s.class().DataBytes = 900
 				s.says(`nodeadm-config[1522]: {"level":"fatal","msg":"Command failed","error":"could not merge"}`)
@@ -214,6 +214,10 @@ func bootFaults() map[string][]fault {
 		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: `"$(joiner correct default --cluster-name prod --without-flag no-such)"`}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
 		"BOOT-10": {{breaks: line("No entry for m9.large in /etc/eks/eni-max-pods.txt"), cause: "older than the instance type", fix: "maxPods"}},
 		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap", fix: "--without-program swapon"}},
+		"BOOT-17": {
+			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
+			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
+		},
 		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" }, cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim claim-2"},
 			{breaks: func(s *situation) {
 				s.e.Impaired.Value["i-2"] = "instance"

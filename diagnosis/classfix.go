@@ -74,7 +74,7 @@ func (d *desk) literal(check string, g sighting) string {
 	}
 	console := g.instance.Console.Value
 	switch check {
-	case "BOOT-2", "ARCH-3":
+	case "BOOT-2", "BOOT-17", "ARCH-3":
 		if d.putsRight(c.Name, check) {
 			return d.correct(c.Name, "--check "+check, "joiner correct "+c.Name+" --diff shows the lines")
 		}

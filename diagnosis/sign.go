@@ -34,6 +34,7 @@ const (
 	PullFailed     Sign = "images cannot be pulled"
 	KubeletAbsent  Sign = "the image has no kubelet"
 	DiskFull       Sign = "the instance's disk is full"
+	Proxied        Sign = "a proxy is asked for what it does not let through"
 	NoMetadata     Sign = "the instance's metadata service does not answer"
 )
 
@@ -54,6 +55,12 @@ func spellings() []spelling {
 		{ClockWrong, []string{"Signature not yet current"}},
 		{ClockWrong, []string{"RequestExpired"}},
 		{ClockWrong, []string{"certificate has expired or is not yet valid"}},
+		{Proxied, []string{"proxyconnect tcp"}},
+		{Proxied, []string{"Failed to connect to proxy URL"}},
+		{Proxied, []string{"Proxy Authentication Required"}},
+		{Proxied, []string{"Unable to register node", `/nodes\": Forbidden`}},
+		{Proxied, []string{"Unable to register node", `/nodes\": Bad Gateway`}},
+		{Proxied, []string{"Unable to register node", `/nodes\": Service Unavailable`}},
 		{Unauthorized, []string{"Unable to register node", "Unauthorized"}},
 		{Unauthorized, []string{"CSINode", "Unauthorized"}},
 		{Unauthorized, []string{"kubelet", "Unauthorized"}},

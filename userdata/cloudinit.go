@@ -97,7 +97,10 @@ func (r *reader) cloudConfig(p part) {
 	for i, f := range doc.Files {
 		spot := spots["write_files."+strconv.Itoa(i)+".content"]
 		r.files[f.Path] = text{body: f.Content, at: spot, vague: f.Encoding != ""}
-		r.touch(f.Path, spot)
+		r.wrote(f.Path, r.files[f.Path])
+		if !setsProxies(r.files[f.Path]) {
+			r.touch(f.Path, spot)
+		}
 	}
 	r.commands("bootcmd", doc.BootCommands, spots, p.text.at)
 	r.commands("runcmd", doc.RunCommands, spots, p.text.at)

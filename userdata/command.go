@@ -135,14 +135,19 @@ func (w *walker) wrapped(base string, c command, rest []word, s *syntax.Stmt) {
 func (w *walker) writes(base string, c command, s *syntax.Stmt) {
 	output, known := w.output(base, c)
 	for _, target := range w.targets(base, c, s) {
+		if known {
+			w.r.wrote(target, output)
+		}
 		if known && !w.appends(s) {
 			w.r.files[target] = output
 		} else {
 			w.r.files[target] = text{vague: true, body: mark, at: c.at}
 		}
-		w.r.touch(target, c.at)
+		if !known || !setsProxies(output) {
+			w.r.touch(target, c.at)
+		}
 	}
-	if !slices.Contains([]string{"cat", "echo", "grep", "ls", "stat", "test", "logger", "printf"}, base) {
+	if !slices.Contains([]string{"cat", "tee", "echo", "grep", "ls", "stat", "test", "logger", "printf", "mkdir"}, base) {
 		w.r.touches(c.words[1:], c.at)
 	}
 }

@@ -90,6 +90,8 @@ func (in Input) candidates(own string, p Problem) []string {
 	switch p.Kind {
 	case TooLong:
 		return []string{shorter(own)}
+	case ProxyCatches:
+		return []string{l.replaced(p.At.Line, func(line string) string { return excepted(line, p.Write) })}
 	case OtherArch:
 		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, asked)}
 	case UnknownPart:

@@ -10,6 +10,9 @@ func TestCorrect(t *testing.T) {
 	t.Parallel()
 	const head, call, taint = "#!/bin/bash\nexport TOKEN=verysecret\n", "/etc/eks/bootstrap.sh prod", "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 	right := head + call + " --kubelet-extra-args '" + taint + "'\n"
+	proxied := func(line string) string {
+		return strings.Replace(right, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
+	}
 	tests := map[string]struct{ family, data, want string }{
 		"nothing is wrong":       {"Custom", right, right},
 		"no taint":               {"Custom", head + call + "\n", right},
@@ -32,6 +35,8 @@ func TestCorrect(t *testing.T) {
 		"a setting of no kind":   {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n", "[settings.kubernetes]\nevent-qps = 5\n"},
 		"a bracket":              {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
 		"a script for settings":  {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
+		"a proxy":                {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8"`), proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8,.eks.amazonaws.com"`)},
+		"a proxy alone":          {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
 		"half of it by a person": {"Custom", head + "exit 0\n" + call + " --kubelet-extra-args \"$ARGS\"\n", head + "true\n" + call + " --kubelet-extra-args \"$ARGS\"\n"},
 	}
 	for name, test := range tests {

@@ -25,6 +25,7 @@ func (r *reader) judge() {
 	r.effective(s)
 	r.judgeCluster(s)
 	r.judgeAuthority(s)
+	r.judgeProxy(s)
 	if len(r.opaque) > 0 {
 		r.problem(Obscure, Possible, JoinsAmiss, Spot{}, "it may come otherwise: %s", r.opaque[0])
 	}

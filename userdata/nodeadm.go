@@ -101,9 +101,10 @@ func (r *reader) addNodeadm(config nodeConfig, all []oneConfig, spots map[string
 	cluster := config.Spec.Cluster
 	s := start{
 		by: byNodeadm, at: all[len(all)-1].at, sure: true, config: config.Spec.Kubelet.Config, spots: map[string]Spot{},
-		cluster:  Value{Text: cluster.Name, At: spots["spec.cluster.name"]},
-		endpoint: Value{Text: cluster.APIServerEndpoint, At: spots["spec.cluster.apiServerEndpoint"]},
-		ca:       Value{Text: string(cluster.CertificateAuthority), At: spots["spec.cluster.certificateAuthority"]},
+		environment: environmentOf(config.Spec.Instance, spots),
+		cluster:     Value{Text: cluster.Name, At: spots["spec.cluster.name"]},
+		endpoint:    Value{Text: cluster.APIServerEndpoint, At: spots["spec.cluster.apiServerEndpoint"]},
+		ca:          Value{Text: string(cluster.CertificateAuthority), At: spots["spec.cluster.certificateAuthority"]},
 	}
 	for name := range s.config {
 		s.spots[name] = spots["spec.kubelet.config."+name]

@@ -37,9 +37,10 @@ const (
 	NodeConfigBroken Kind = "NodeConfigInvalid"
 	Overridden       Kind = "Overridden"
 	OtherCluster     Kind = "OtherCluster"
-	OtherAuthority   Kind = "OtherAuthority" // the certificate authority of another cluster
-	Obscure          Kind = "Obscure"        // only the instance can know
-	Unwritable       Kind = "Unwritable"     // it cannot be made what an instance gets
+	OtherAuthority   Kind = "OtherAuthority"      // the certificate authority of another cluster
+	ProxyCatches     Kind = "ProxyCatchesCluster" // the kubelet asks a proxy for the API server
+	Obscure          Kind = "Obscure"             // only the instance can know
+	Unwritable       Kind = "Unwritable"          // it cannot be made what an instance gets
 )
 
 // Certainty is how sure a problem is.
@@ -107,6 +108,8 @@ func (p Problem) Check() string {
 		return "ARCH-3"
 	case OtherAuthority:
 		return "BOOT-2"
+	case ProxyCatches:
+		return "BOOT-17"
 	case TooLong:
 		return "LAUNCH-7"
 	case TaintMissing, TaintMisspelt, TaintOldName:

@@ -170,9 +170,11 @@ type reader struct {
 	out    Reading
 	starts []start // of the kubelet, in the order in which they would happen
 	files  map[string]text
-	opaque []string  // why it may come otherwise: what only the instance can know
-	ours   int       // the part that Joiner wrote; 0: none, or all of it is rewritten
-	flag   *argument // the one that says with which taints the node registers; nil: none does
+	// written is what files are made of, in the order in which it is written.
+	written []written
+	opaque  []string  // why it may come otherwise: what only the instance can know
+	ours    int       // the part that Joiner wrote; 0: none, or all of it is rewritten
+	flag    *argument // the one that says with which taints the node registers; nil: none does
 }
 
 // text is a text somewhere in the user data.
@@ -190,8 +192,9 @@ type start struct {
 	cluster, endpoint, ca, ip Value
 	flags                     []flag
 	config                    map[string]any
-	spots                     map[string]Spot // of fields of config, by name
-	hidden                    bool            // some of its flags are not known
+	spots                     map[string]Spot             // of fields of config, by name
+	environment               map[string]map[string]Value // by service and name, of a NodeConfig
+	hidden                    bool                        // some of its flags are not known
 }
 
 // What starts kubelets.
