@@ -146,6 +146,8 @@ func (f *Fleet) brokenAccess(s Settings) error {
 	}
 	got, err := url.Parse(s.Server)
 	switch {
+	case s.Proxy != "":
+		return fmt.Errorf("proxyconnect tcp: dial tcp %s: i/o timeout", s.Proxy)
 	case err != nil:
 		return err
 	case got.Scheme != "https" || got.Hostname() == "":

@@ -43,6 +43,8 @@ type Settings struct {
 	// Server and CA (PEM) are whom the kubelet's kubeconfig names.
 	Server string
 	CA     []byte
+	// Proxy is the host and port of the proxy that the kubelet asks for the server; it does not answer. Empty: none.
+	Proxy string
 	// Reach says why the machine cannot reach the server, nil if it can. It is
 	// asked before each request. Nil means always.
 	Reach func() error

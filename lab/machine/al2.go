@@ -31,6 +31,7 @@ func (b *boot) bootAL2(ctx context.Context, parts []part) {
 	if b.kubelet == nil {
 		return
 	}
+	b.kubelet.proxy = proxyFor(box.files.kubeletEnvironment(), b.kubelet.server)
 	b.unit("systemd[1]", "Started Kubernetes Kubelet.")
 }
 

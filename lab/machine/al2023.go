@@ -26,6 +26,9 @@ type nodeConfig struct {
 			CertificateAuthority string `json:"certificateAuthority"`
 			CIDR                 string `json:"cidr"`
 		} `json:"cluster"`
+		Instance struct {
+			Environment map[string]map[string]string `json:"environment"` // by service
+		} `json:"instance"`
 		Kubelet struct {
 			Config map[string]any `json:"config"`
 			Flags  []string       `json:"flags"`
@@ -57,6 +60,9 @@ func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 		return
 	}
 	b.kubelet = configured
+	environment := configured.environment // which a drop-in of a script adds to
+	maps.Copy(environment, box.files.kubeletEnvironment())
+	b.kubelet.proxy = proxyFor(environment, configured.server)
 	b.nodeadm("nodeadm-run", "info", "Starting daemon..", `"name":"kubelet"`)
 	b.unit("systemd[1]", "Started kubelet.service - Kubernetes Kubelet.")
 }
@@ -192,9 +198,13 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	if err != nil {
 		return nil, err
 	}
+	environment := map[string]string{}
+	for _, service := range []string{"default", "kubelet"} {
+		maps.Copy(environment, c.Spec.Instance.Environment[service])
+	}
 	args := []string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + address}
 	return &start{
-		config: data, server: c.Spec.Cluster.APIServerEndpoint, ca: ca,
+		config: data, server: c.Spec.Cluster.APIServerEndpoint, ca: ca, environment: environment,
 		args: append(args, words(strings.Join(c.Spec.Kubelet.Flags, " "))...),
 	}, nil
 }

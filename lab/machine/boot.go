@@ -73,7 +73,10 @@ type start struct {
 	args   []string
 	config []byte // KubeletConfiguration, JSON or YAML; empty when there is none
 	server string // of its kubeconfig
+	proxy  string // that it asks for the server: host and port; empty: none
 	ca     []byte // PEM
+
+	environment map[string]string // of the kubelet, by the NodeConfig
 }
 
 // Boot runs the user data as the image would and returns how the kubelet

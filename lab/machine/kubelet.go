@@ -63,7 +63,7 @@ func (b *boot) startKubelet() (*kubelet.Settings, error) {
 		Capacity: capacity, Allocatable: allocatable,
 		Arch: b.arch(), OSImage: b.Image.system(), KernelVersion: b.Image.kernel() + "." + b.Image.Architecture,
 		Version: "v" + b.Image.Version + ".3-eks-3025e55",
-		Server:  b.kubelet.server, CA: b.kubelet.ca,
+		Server:  b.kubelet.server, CA: b.kubelet.ca, Proxy: b.kubelet.proxy,
 	}, nil
 }
 

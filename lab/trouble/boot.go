@@ -53,8 +53,18 @@ func bootFaults() []Fault {
 		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3", "may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
 		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read", replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
 		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7", "only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
+		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks in place of names", "BOOT-17", "the kubelet asks a proxy for the API server", withProxy)),
 		broken("other-cluster", "the user data names another cluster", "BOOT-7", "the node asks for a token of the wrong cluster", replace("bootstrap.sh lab", "bootstrap.sh staging")),
 	)
+}
+
+// withProxy gives the kubelet a proxy, as AWS's own example of user data does, that is not asked for the addresses of the VPC. The password in it is
+// nobody's.
+func withProxy(text string) string {
+	const unit = "/etc/systemd/system/kubelet.service.d/http-proxy.conf"
+	const lines = "cat <<EOF > /etc/environment\nHTTPS_PROXY=http://squid:hunter2@10.255.0.9:3128\nNO_PROXY=10.0.0.0/8,localhost,169.254.169.254,.internal\nEOF\n" +
+		"mkdir -p /etc/systemd/system/kubelet.service.d\ncat <<EOF > " + unit + "\n[Service]\nEnvironmentFile=/etc/environment\nEOF\nsystemctl daemon-reload\n"
+	return strings.Replace(text, "/etc/eks/bootstrap.sh", lines+"/etc/eks/bootstrap.sh", 1)
 }
 
 // familyFaults are of user data that is merged with what Joiner writes.
