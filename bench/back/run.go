@@ -1,8 +1,10 @@
 package back
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/joiner-sh/joiner/bench/fleet"
@@ -16,9 +18,10 @@ import (
 // Patience is how long things go on.
 type Patience struct {
 	Horizon time.Duration // in the cluster's time
-	Real    time.Duration // of ours, for one side of one row
+	Real    time.Duration // for one side of one row
 
-	OursOnly bool // upstream is not asked
+	Only Side // the other is not asked; empty: both are
+	Keep Keep // what is there already is not run again
 }
 
 // Usual is what make bench has; Quick looks only whether everything works.
@@ -60,7 +63,7 @@ type Outcome struct {
 	Peak    uint64  // of a pass, in bytes; 0 where it was not measured
 }
 
-// Run lets both make the fleet cheaper.
+// Run lets both make the fleet cheaper, each one of its own.
 func (p Patience) Run(w workload.Waste) (Row, error) {
 	row := Row{Waste: w}
 	f, err := w.Build()
@@ -75,19 +78,26 @@ func (p Patience) Run(w workload.Waste) (Row, error) {
 	for _, m := range f.Machines() {
 		row.Pods += m.Pods()
 	}
-	if row.Ours, err = p.ours(w, f); err != nil {
-		return row, fmt.Errorf("%s, ours: %w", w.Name, err)
+	if row.Ours, err = p.let(Joiner, w, p.ours); err == nil {
+		row.Theirs, err = p.let(Upstream, w, p.theirs)
 	}
-	if p.OursOnly {
-		return row, nil
+	return row, err
+}
+
+// let puts the side in charge of the fleet, unless it is known already what it came to, or it is not asked.
+func (p Patience) let(by Side, w workload.Waste, run func(workload.Waste, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
+	out, known, err := p.Keep.load(w.Name, by)
+	if known || err != nil || p.Only != "" && p.Only != by {
+		return out, err
 	}
-	if f, err = w.Build(); err != nil {
-		return row, fmt.Errorf("build %s: %w", w.Name, err)
+	f, err := w.Build()
+	if err == nil {
+		out, err = run(w, f)
 	}
-	if row.Theirs, err = p.theirs(w, f); err != nil {
-		return row, fmt.Errorf("%s, upstream: %w", w.Name, err)
+	if err != nil {
+		return out, fmt.Errorf("%s, %s: %w", w.Name, by, err)
 	}
-	return row, nil
+	return out, p.Keep.save(w.Name, by, out)
 }
 
 func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
@@ -180,7 +190,7 @@ func (t *turn) goes() bool {
 	case t.fleet.Since() >= max(t.patience.Horizon, t.waste.Lasts):
 		t.over, t.stopped = true, "after "+t.patience.Horizon.String()
 	case time.Since(t.began) >= t.patience.Real:
-		t.over, t.stopped = true, fmt.Sprintf("after %s of ours", t.patience.Real)
+		t.over, t.stopped = true, fmt.Sprintf("after %s of real time", t.patience.Real)
 	}
 	return !t.over
 }
@@ -206,12 +216,20 @@ func (t *turn) outcome() Outcome {
 // bound is the least that the pods could cost which run at the end.
 func bound(f *fleet.Fleet) catalog.Price {
 	s := f.Objects().Snapshot(f.View())
-	all := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons, Pods: s.Pods}
+	all := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons}
+	seen := map[string]bool{} // a pod that moves may be where it is, and where it will be
+	add := func(pods []cluster.Pod) {
+		for _, p := range pods {
+			if id := p.ID(); !seen[id] {
+				seen[id], p.Node = true, ""
+				all.Pods = append(all.Pods, p)
+			}
+		}
+	}
+	add(s.Pods)
 	for i := range s.Nodes {
-		all.Pods = append(all.Pods, s.Nodes[i].Pods...)
+		add(s.Nodes[i].Pods)
 	}
-	for i := range all.Pods {
-		all.Pods[i].Node = ""
-	}
+	slices.SortFunc(all.Pods, func(a, b cluster.Pod) int { return cmp.Compare(a.ID(), b.ID()) })
 	return packing.Solve(all, f.Market, packing.Usual).LowerBound
 }

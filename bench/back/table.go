@@ -30,6 +30,9 @@ cluster's time passes too: processor time or real time, whichever is less.
 * **rest** is when the price changed for the last time; a side that was stopped before it came to rest says so.
 * **bound**: no plan for the pods that ran in the end can cost less. **gap**: how far above it the price then is.
 * **paid** is the price over time, for as long as both were watched.
+* Upstream thinks for about as long as the cluster's time passes, and not every fleet could be watched until it came to rest. What it might
+  have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
+  that it had come to, are compared as they were: **reached so far**.
 * **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
   beyond the cluster itself at its fullest, what was not collected yet included.
 
@@ -89,37 +92,78 @@ func (r *Row) window() time.Duration {
 	return max(min(r.Ours.Ran, r.Theirs.Ran), min(max(r.Ours.Rest, r.Theirs.Rest), r.Theirs.Ran))
 }
 
+// mark is what came of something that is asked.
+type mark string
+
+const (
+	reached mark = "reached"
+	soFar   mark = "reached so far" // upstream was stopped, and might have come further
+	unknown mark = "not known"      // what upstream had come to when it was stopped does not say
+	notYet  mark = "**not yet**"
+)
+
 // judge writes what is asked of the row, and what was measured.
 func (r *Row) judge(b *strings.Builder) {
-	add := func(want, have string, reached bool) {
-		mark := "**not yet**"
-		if reached {
-			mark = "reached"
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, mark)
+	add := func(want, have string, m mark) {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, m)
 	}
 	o, t := &r.Ours, &r.Theirs
 	if r.Waste.Lasts == 0 {
-		add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.Gap()), o.Gap() <= mostGap)
+		add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.Gap()), sure(o.Gap() <= mostGap))
 	}
 	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
-		o.Seconds <= mostSeconds && o.Peak <= mostBytes)
+		sure(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
 	if t.Ran == 0 {
 		return
 	}
-	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
-	add("no more paid than by upstream, "+dollars(theirs), dollars(mine), mine <= theirs)
-	if r.Waste.Lasts > 0 {
-		return // how far pods had come when they were watched last is not the same
-	}
-	add("no dearer in the end than upstream, "+dollars(t.Price.Dollars()), dollars(o.Price.Dollars()), o.Price <= t.Price)
 	stopped := ""
 	if t.Stopped != "" {
 		stopped = " until it was stopped"
 	}
-	add(fmt.Sprintf("at rest no later than upstream, %s%s", t.Rest.Round(time.Second), stopped), o.Rest.Round(time.Second).String(),
-		o.Stopped == "" && (o.Rest <= t.Rest || t.Stopped != ""))
-	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), o.Moved <= t.Moved)
+	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
+	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)), dollars(mine), t.beside(mine <= theirs))
+	if r.Waste.Lasts > 0 {
+		return // how far pods had come when they were watched last is not the same
+	}
+	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped), dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
+	rest := sure(o.Stopped == "" && o.Rest <= t.Rest)
+	if t.Stopped != "" && o.Stopped == "" {
+		rest = least(o.Rest <= t.Ran) // it would have rested later
+	}
+	want := "at rest no later than upstream, " + t.Rest.Round(time.Second).String()
+	if t.Stopped != "" {
+		want = fmt.Sprintf("at rest no later than upstream, which was not when it was stopped, at %s", t.Ran.Round(time.Second))
+	}
+	add(want, o.Rest.Round(time.Second).String(), rest)
+	moved := sure(o.Moved <= t.Moved)
+	if t.Stopped != "" {
+		moved = least(o.Moved <= t.Moved) // it would have moved more
+	}
+	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
+}
+
+// sure is the mark of what was seen to its end.
+func sure(ok bool) mark {
+	if ok {
+		return reached
+	}
+	return notYet
+}
+
+// least is the mark of what upstream can only have come to more of, after it was stopped.
+func least(ok bool) mark {
+	if ok {
+		return reached
+	}
+	return unknown
+}
+
+// beside is the mark of what is compared with what upstream came to until it came to rest, or was stopped.
+func (o *Outcome) beside(ok bool) mark {
+	if ok && o.Stopped != "" {
+		return soFar
+	}
+	return sure(ok)
 }
 
 func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }

@@ -26,6 +26,8 @@ type flags struct {
 	quick  bool
 	back   bool
 	real   time.Duration
+	only   string
+	keep   string
 	list   bool
 	out    string
 	traces string
@@ -54,6 +56,8 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.quick, "quick", false, "one run each, 20 seconds at most for upstream: to see that it works")
 	set.BoolVar(&f.back, "back", false, "instead let upstream's disruption and ours make wasteful fleets cheaper, and write that section of the report")
 	set.DurationVar(&f.real, "real", 0, "with -back: as `LONG` may one side take for one fleet; 0: ten minutes, or 20 seconds with -quick")
+	set.StringVar(&f.only, "only", "", "with -back: let only this `SIDE` have the fleets, joiner or upstream")
+	set.StringVar(&f.keep, "keep", "", "with -back: keep what each side comes to in this `FOLDER`, and do not run again what is there")
 	set.BoolVar(&f.list, "list", false, "print the workloads and end")
 	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; without it to standard output")
 	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; what is not there is skipped")
@@ -61,6 +65,9 @@ func parse(args []string) (flags, error) {
 	set.DurationVar(&f.budget, "budget", 20*time.Minute, "about as `LONG` may all of it take: after half of it upstream runs once a workload, after all of it no more")
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
+	}
+	if side := back.Side(f.only); side != "" && side != back.Joiner && side != back.Upstream {
+		return f, fmt.Errorf("read -only: %q is neither %s nor %s", f.only, back.Joiner, back.Upstream)
 	}
 	var err error
 	if f.run, err = regexp.Compile(*pattern); err != nil {
@@ -121,6 +128,7 @@ func (f flags) giveBack(out, progress io.Writer) error {
 	if f.real > 0 {
 		patience.Real = f.real
 	}
+	patience.Only, patience.Keep = back.Side(f.only), back.Keep(f.keep)
 	var rows []back.Row
 	for _, w := range workload.Wastes(f.traces) {
 		if !f.run.MatchString(w.Name) {
