@@ -14,12 +14,16 @@
 // The first trial lets every node go. What its machines cost is what the pods of each node are worth; what a node costs beyond
 // that is waste. Nodes with the most waste for the pods that they move come first. Of that order, trials take the first half, a
 // quarter and so on, and then look closer where most was saved (search), and never let more nodes of a pool go than it has room for.
-// If nothing is found, the nodes are tried in small groups, which are halved as long as something is saved (sift): so what one node
-// alone can save is found too.
+// Beyond the best trial, nodes are tried in small groups, which are made smaller as long as nothing is saved (more, sift): so what few
+// nodes save is found too.
 //
 // A plan packs better than kube-scheduler does, which knows nothing of it and spreads pods over the emptiest nodes. So the moves of a
 // trial count only if its pods would also find their places one by one, as kube-scheduler deals them out by default (board, bind).
 // Unbound asks the same of moves that are about to be made.
+//
+// Where all is full and only prices have changed, hardly any plan passes that: what is bought is packed as tightly as the market
+// allows. So at last all nodes that are left are planned for at once, the pods of each as one (bundle, fill): what has room for all of
+// them has room for each of them in any order, and the best of these moves fill what room the pools have left.
 //
 // The moves of the best trial are planned once more by themselves: nothing that a move relies on comes from one that was left out (settle).
 //

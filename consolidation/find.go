@@ -20,16 +20,15 @@ const (
 // Find returns the moves that save money. The same input gives the same moves.
 func Find(in Input) Result {
 	s := newScene(in)
-	out := Result{Price: s.price, Trials: s.made}
 	if len(s.candidates) == 0 || s.price == 0 {
-		return out
+		return Result{Price: s.price, Trials: s.made}
 	}
 	all := make([]bool, len(s.candidates))
 	for i := range all {
 		all[i] = true
 	}
 	fresh := s.try(all)
-	out.Target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
+	target := max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
 	order, wasteful := s.order(fresh.plan)
 	best := trial{gone: make([]bool, len(s.candidates))}
 	may := s.within(order)
@@ -39,13 +38,19 @@ func Find(in Input) Result {
 	}
 	best = s.search(best, may, min(wasteful, len(may)))
 	best = s.settle(best)
-	out.Moves = append(best.moves, s.more(best, order)...)
+	out := s.result(best, s.more(best, order))
+	out.Target = target
+	return out
+}
+
+// result is the moves of the best trial, and more.
+func (s *scene) result(best trial, more []Move) Result {
+	out := Result{Moves: slices.Concat(best.moves, more), Price: s.price, Trials: s.made}
 	slices.SortFunc(out.Moves, byWorth)
 	number(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
 	}
-	out.Trials = s.made
 	return out
 }
 

@@ -25,16 +25,22 @@ type further struct {
 	moves []Move
 }
 
-// more returns moves that are worth making beside those of the best trial, of nodes that were not in it. Groups that come to nothing are
-// made smaller, down to one node: what many nodes together buy is packed so tightly that kube-scheduler may not manage, but one
-// node's pods always fit onto one that is as large.
+// more returns moves that are worth making beside those of the best trial, of nodes that were not in it.
 func (s *scene) more(best trial, order []int) []Move {
 	f := s.furtherTo(best, s.within(order))
 	if f == nil {
 		return nil
 	}
+	f.sift(order)
+	f.fill(order)
+	return f.together()
+}
+
+// sift tries small groups of nodes, in their order. Groups that come to nothing are made smaller, down to one node: what many nodes
+// together buy is packed so tightly that kube-scheduler may not manage.
+func (f *further) sift(order []int) {
 	size := firstGroup
-	for len(order) > 0 && s.made < mostTrials {
+	for len(order) > 0 && f.made < mostTrials {
 		var group []int
 		group, order = f.next(order, size)
 		if len(group) == 0 {
@@ -48,7 +54,6 @@ func (s *scene) more(best trial, order []int) []Move {
 			order = append(group, order...)
 		}
 	}
-	return f.together()
 }
 
 // together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
@@ -116,13 +121,12 @@ func (f *further) next(order []int, size int) (group, rest []int) {
 	room := map[string]int{}
 	for len(order) > 0 && len(group) < size {
 		c := order[0]
-		n := f.candidates[c].node
+		pool := f.candidates[c].node.Pool
 		order = order[1:]
-		left, bound := f.in.Rooms[n.Pool]
-		if f.gone[c] || f.used[n.Name] || f.board.isUsed(n.Name) || bound && f.taken[n.Pool]+room[n.Pool] >= left {
+		if f.stays(c) || room[pool] >= f.room(pool) {
 			continue
 		}
-		room[n.Pool]++
+		room[pool]++
 		group = append(group, c)
 	}
 	return group, order

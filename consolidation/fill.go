@@ -1,0 +1,81 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// fill adds moves as long as more nodes may go: nodes whose pods fit, all together, onto a cheaper machine or a node that stays. All nodes
+// are planned for at once, so that the best can be chosen, and none is held up by others. The pods of several may share a machine.
+func (f *further) fill(order []int) {
+	tied := newBundles(f.scene)
+	t := trial{gone: make([]bool, len(f.candidates))}
+	var pods []cluster.Pod
+	for _, c := range order {
+		if f.stays(c) || f.room(f.candidates[c].node.Pool) < 1 {
+			continue
+		}
+		if pod, ok := tied.tie(c, f.candidates[c].node); ok {
+			t.gone[c] = true
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) == 0 {
+		return
+	}
+	slices.SortFunc(pods, byID)
+	snapshot := f.with(t.gone)
+	snapshot.Pods = pods
+	t.plan = f.solve(snapshot)
+	tied.untie(&t.plan, f.candidates)
+	stuck := f.stuck(t.plan)
+	moves := f.fallApart(t)
+	slices.SortFunc(moves, byWorth)
+	for i := range moves {
+		m := &moves[i]
+		if _, ok := f.weigh(m, stuck); ok && f.mayGo(m.Nodes) && f.closeAndSeat(m) {
+			f.keep(m)
+		}
+	}
+}
+
+// stays reports whether the candidate may not go any more: it goes already, or pods come to it.
+func (f *further) stays(c int) bool {
+	n := f.candidates[c].node
+	return f.gone[c] || f.used[n.Name] || f.board.isUsed(n.Name)
+}
+
+// room is how many nodes of the pool may go beside those that do.
+func (f *further) room(pool string) int {
+	if left, bound := f.in.Rooms[pool]; bound {
+		return left - f.taken[pool]
+	}
+	return len(f.candidates)
+}
+
+// mayGo reports whether those nodes may go together.
+func (f *further) mayGo(nodes []string) bool {
+	need := map[string]int{}
+	for _, name := range nodes {
+		c := f.byNode[name]
+		pool := f.candidates[c].node.Pool
+		need[pool]++
+		if f.stays(c) || need[pool] > f.room(pool) {
+			return false
+		}
+	}
+	return true
+}
+
+// closeAndSeat puts the move's pods on the board, but not onto the nodes that they come from.
+func (f *further) closeAndSeat(m *Move) bool {
+	for _, name := range m.Nodes {
+		f.board.shut(name, true)
+	}
+	ok := f.seat(f.board, m)
+	for _, name := range m.Nodes {
+		f.board.shut(name, ok)
+	}
+	return ok
+}

@@ -1,0 +1,113 @@
+package consolidation_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// TestLikeForLike: a node whose pods kube-scheduler would not find places for among the others goes for one machine that holds them all, if
+// that is cheaper.
+func TestLikeForLike(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	node := func(price catalog.Price, pods ...int64) row { return row{4, catalog.OnDemand, price, pods} }
+	// What is left on the others is enough for the pods of n0, but the small one takes the place of the large one.
+	fleet := func() consolidation.Input {
+		return rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), node(5*cent, 1900, 1000), node(4*cent, 2000), node(4*cent, 2900))
+	}
+	pod := func(in *consolidation.Input, i int) *cluster.Pod { return &in.Snapshot.Nodes[0].Pods[i] }
+	arch := func(values ...string) []constraint.Requirements {
+		return []constraint.Requirements{{catalog.LabelArch: constraint.OneOf(values...)}}
+	}
+	for name, c := range map[string]struct {
+		change func(*consolidation.Input)
+		goes   bool
+	}{
+		"it is cheaper":        {goes: true},
+		"it costs the same":    {change: func(in *consolidation.Input) { in.Nodes["n0"] = consolidation.Candidate{Price: 4 * cent, Cost: 2} }},
+		"no more nodes may go": {change: func(in *consolidation.Input) { in.Rooms = map[string]int{"general": 0} }},
+		"one node may go":      {change: func(in *consolidation.Input) { in.Rooms = map[string]int{"general": 1} }, goes: true},
+		"pods that want one thing": {change: func(in *consolidation.Input) {
+			pod(in, 0).Required, pod(in, 1).Required = arch("amd64", "arm64"), arch("amd64")
+		}, goes: true},
+		"one that wants nothing": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
+		"pods that cannot agree": {change: func(in *consolidation.Input) { pod(in, 0).Required, pod(in, 1).Required = arch("arm64"), arch("amd64") }},
+		"one tolerates more":     {change: func(in *consolidation.Input) { pod(in, 0).Tolerations = []constraint.Toleration{{Operator: "Exists"}} }, goes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := fleet()
+			in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
+			if c.change != nil {
+				c.change(&in)
+			}
+			out := consolidation.Find(in)
+			judge(t, in, out)
+			if len(out.Moves) > 0 != c.goes {
+				t.Fatalf("moves: %+v", out.Moves)
+			}
+			if c.goes && (len(out.Moves[0].Machines) != 1 || out.Saving != cent) {
+				t.Errorf("%d machines are bought, which saves %s", len(out.Moves[0].Machines), out.Saving)
+			}
+		})
+	}
+}
+
+// TestFullAndCheaper: of a full fleet whose like has become cheaper, as many nodes go at once as may, and in the end all have gone.
+func TestFullAndCheaper(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	var all []row
+	for n := range int64(30) {
+		all = append(all, row{4, catalog.OnDemand, 5 * cent, []int64{700 + 10*n, 900, 950, 1000}})
+	}
+	in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
+	for round, left := 0, 30; left > 0; round, left = round+1, left-4 {
+		in.Rooms = map[string]int{"general": 4}
+		out := consolidation.Find(in)
+		judge(t, in, out)
+		gone := 0
+		for _, m := range out.Moves {
+			gone += len(m.Nodes)
+		}
+		if gone != min(left, 4) || out.Saving != catalog.Price(min(left, 4))*cent {
+			t.Fatalf("round %d: %d nodes go, which saves %s", round, gone, out.Saving)
+		}
+		in = done(t, in, out.Moves, round)
+	}
+	if out := consolidation.Find(in); len(out.Moves) > 0 {
+		t.Fatalf("there is still something to move: %+v", out.Moves[0])
+	}
+}
+
+// TestAgainHoldsUp: whichever of the moves that were found are chosen, what is found again is of their nodes, and holds up without the others.
+func TestAgainHoldsUp(t *testing.T) {
+	t.Parallel()
+	market := smallMarket(t)
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawFleet(t, market)
+		d := dice(rapid.Uint64().Draw(t, "who"))
+		var chosen []string
+		for _, m := range consolidation.Find(in).Moves {
+			if d.roll(2) == 0 {
+				chosen = append(chosen, m.Nodes...)
+			}
+		}
+		out := consolidation.Again(in, append(chosen, "nobody"))
+		judge(t, in, out)
+		for _, m := range out.Moves {
+			for _, name := range m.Nodes {
+				if !slices.Contains(chosen, name) {
+					t.Fatalf("%s goes, which was not chosen: %v", name, chosen)
+				}
+			}
+		}
+	})
+}
