@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/catalog"
 )
 
 // What is asked of our side.
@@ -140,6 +141,19 @@ func (r *Row) judge(b *strings.Builder) {
 		moved = least(o.Moved <= t.Moved) // it would have moved more
 	}
 	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
+	if until, ok := o.movedUntil(t.Price); ok && t.Stopped != "" {
+		add(fmt.Sprintf("no more pods moved to come down to %s, where upstream was stopped after %d", dollars(t.Price.Dollars()), t.Moved), fmt.Sprint(until), sure(until <= t.Moved))
+	}
+}
+
+// movedUntil is how many pods had been moved when the price came down to that for the first time, and false if it never did.
+func (o *Outcome) movedUntil(price catalog.Price) (int, bool) {
+	for _, s := range o.Bill {
+		if s.Price <= price {
+			return s.Moved, true
+		}
+	}
+	return 0, false
 }
 
 // sure is the mark of what was seen to its end.

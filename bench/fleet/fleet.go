@@ -97,6 +97,7 @@ type Pod struct {
 type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
+	Moved int           // pods evicted until then
 }
 
 // Start is when every fleet begins.

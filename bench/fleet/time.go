@@ -59,10 +59,9 @@ func (f *Fleet) charge() {
 	price := f.Price()
 	since := f.Since()
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == since {
-		f.bill[n-1].Price = price
-		return
+		f.bill = f.bill[:n-1]
 	}
-	f.bill = append(f.bill, Step{since, price})
+	f.bill = append(f.bill, Step{From: since, Price: price, Moved: f.moved})
 }
 
 // Price is what all machines that are paid for cost, per hour.
