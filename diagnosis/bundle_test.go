@@ -42,20 +42,26 @@ func TestBundle(t *testing.T) {
 // planted are secrets, each in a line of a log or a script that has it.
 func planted() map[string]string {
 	return map[string]string{
-		"k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz":   "kubelet: token k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz was refused: Unauthorized",
-		"AKIAIOSFODNN7EXAMPLE":                      "export AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE",
-		"wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY":    "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
-		"hunter2":                                   `DB_PASSWORD="hunter2" ./start`,
-		"s3cr3tt0ken":                               "curl -H 'Authorization: Bearer s3cr3tt0ken' https://example.com: i/o timeout",
-		"p4ssw0rd":                                  "fetching https://user:p4ssw0rd@example.com/x: no such host",
-		"abcdef.0123456789abcdef":                   "kubeadm join --token abcdef.0123456789abcdef",
+		"k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz": "kubelet: token k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz was refused: Unauthorized",
+		"AKIAIOSFODNN7EXAMPLE":                    "export AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE",
+		"wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY":  "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+		"hunter2":                                 `DB_PASSWORD="hunter2" ./start`,
+		"s3cr3tt0ken":                             "curl -H 'Authorization: Bearer s3cr3tt0ken' https://example.com: i/o timeout",
+		"p4ssw0rd":                                "fetching https://user:p4ssw0rd@example.com/x: no such host",
+		"pr0xyPass":                               "export HTTPS_PROXY=http://squid:pr0xyPass@proxy.corp:3128",
+		"pr0xy@Pass":                              "Environment=\"https_proxy=http://squid:pr0xy@Pass@proxy.corp:3128\" \"NO_PROXY=localhost\"",
+		"pr0xy/Pass":                              "Failed to connect to proxy URL: \"http://squid:pr0xy/Pass@proxy.corp:3128\"",
+		"pr0xy%40Pass":                            "HTTP_PROXY: http://corp%5Csquid:pr0xy%40Pass@proxy.corp:3128",
+		"proxyPassWithout":                        "http_proxy=squid:proxyPassWithout@proxy.corp:3128",
+		"t0kenOfAUser":                            "pip install https://t0kenOfAUser@pypi.corp/simple",
+		"abcdef.0123456789abcdef":                 "kubeadm join --token abcdef.0123456789abcdef",
 		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln": "jwt eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln",
-		"FQoGZXIvYXdz":                              "GET /?X-Amz-Security-Token=FQoGZXIvYXdz&Action=GetCallerIdentity: i/o timeout",
-		"MIIEpAIBAAKCAQEA":                          "-----BEGIN RSA PRIVATE KEY-----MIIEpAIBAAKCAQEA-----END RSA PRIVATE KEY-----",
-		"ghp_0123456789abcdefghij":                  "git clone with ghp_0123456789abcdefghij",
-		"c2Vjb25kIGxpbmU":                           "[ 1.0] cloud-init[2]: -----BEGIN PRIVATE KEY-----\n[ 1.1] cloud-init[2]: c2Vjb25kIGxpbmU\n[ 1.2] cloud-init[2]: -----END PRIVATE KEY-----",
-		"imdsSecret":                                `{"AccessKeyId": "x", "SecretAccessKey": "imdsSecret", "Expiration": "2026"}`,
-		"opensesame":                                `datadog api_key: 'opensesame'`,
+		"FQoGZXIvYXdz":             "GET /?X-Amz-Security-Token=FQoGZXIvYXdz&Action=GetCallerIdentity: i/o timeout",
+		"MIIEpAIBAAKCAQEA":         "-----BEGIN RSA PRIVATE KEY-----MIIEpAIBAAKCAQEA-----END RSA PRIVATE KEY-----",
+		"ghp_0123456789abcdefghij": "git clone with ghp_0123456789abcdefghij",
+		"c2Vjb25kIGxpbmU":          "[ 1.0] cloud-init[2]: -----BEGIN PRIVATE KEY-----\n[ 1.1] cloud-init[2]: c2Vjb25kIGxpbmU\n[ 1.2] cloud-init[2]: -----END PRIVATE KEY-----",
+		"imdsSecret":               `{"AccessKeyId": "x", "SecretAccessKey": "imdsSecret", "Expiration": "2026"}`,
+		"opensesame":               `datadog api_key: 'opensesame'`,
 	}
 }
 
@@ -97,6 +103,22 @@ func TestNoSecrets(t *testing.T) {
 	for _, line := range []string{unauthorized, timeout, "Unable to locate credentials. You can configure credentials by running \"aws configure\"."} {
 		if got := Mask(line); got != line {
 			t.Errorf("%s became %s", line, got)
+		}
+	}
+}
+
+// TestMaskURLs: what a library says of an address that it could not read has nobody's password any more.
+func TestMaskURLs(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`invalid 'proxy-url' "http://squid:hun ter2@proxy:3128" for cluster "c"`: `invalid 'proxy-url' "http://[hidden]@proxy:3128" for cluster "c"`,
+		`could not parse: http://squid:hun%zz@proxy:3128; set KUBECONFIG`:        `could not parse: http://[hidden]@proxy:3128; set KUBECONFIG`,
+		`unsupported scheme: ftp://squid:hun@ter/2@proxy`:                        `unsupported scheme: ftp://[hidden]@proxy`,
+		`Get "https://abc.eks.amazonaws.com:443/api?timeout=30s": i/o timeout`:   `Get "https://abc.eks.amazonaws.com:443/api?timeout=30s": i/o timeout`,
+		`secrets "x" is forbidden: User "system:node" cannot get`:                `secrets "x" is forbidden: User "system:node" cannot get`,
+	} {
+		if got := MaskURLs(line); got != want {
+			t.Errorf("%s becomes %s", line, got)
 		}
 	}
 }

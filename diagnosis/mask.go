@@ -24,7 +24,10 @@ var secrets = []secret{
 	{regexp.MustCompile(`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`), Hidden},
 	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`), Hidden},
 	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Hidden}, // a kubeadm bootstrap token
-	{regexp.MustCompile(`(://[^/\s:@]*:)[^/\s@]+@`), "${1}" + Hidden + "@"},
+	// Of a URL, and of a proxy without one, all that stands before the last @ of the word: passwords may have any sign in them.
+	{regexp.MustCompile(`(://[^/\s:@"']*:)[^\s"']+@`), "${1}" + Hidden + "@"},
+	{regexp.MustCompile(`(://)[^/\s:@"']{8,}@`), "${1}" + Hidden + "@"},
+	{regexp.MustCompile(`(?i)(proxy["']?\s*[=:]\s*["']?)[^\s"':@/]+:[^\s"']+@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(?i)(X-Amz-(Signature|Security-Token|Credential)=)[^&\s"']+`), "${1}" + Hidden},
 	{regexp.MustCompile(`(?i)\b((bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Hidden},
 	{regexp.MustCompile(`(?i)((password|passwd|passphrase|secret[a-z_-]*|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|auth[_-]?key|credential[s]?|license[_-]?key|dsn)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`), "${1}" + Hidden},
@@ -38,6 +41,15 @@ func Mask(text string) string {
 		text = s.form.ReplaceAllString(text, s.with)
 	}
 	return text
+}
+
+// userOf is who a URL says that somebody is, with the password, which may have any sign in it but quotes when the URL is no valid one.
+var userOf = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
+
+// MaskURLs takes users and their passwords out of the URLs of a text, and nothing else: it is for messages of libraries, which quote what they
+// could not read, such as the address of a proxy.
+func MaskURLs(text string) string {
+	return userOf.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }
 
 // MaskAll takes secrets out of a text of lines, and shortens it to the last bytes of it, from a whole line on.
