@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/diagnosis"
 )
 
 // Exit codes of every command.
@@ -110,9 +112,10 @@ type Findings struct{ Count int }
 
 func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
 
-// oneLine keeps a message on one line, whatever a library or a file put into it,
+// oneLine keeps a message on one line, whatever a library or a file put into it, without what may be a password in an address
 // and without what would command the terminal.
 func oneLine(s string) string {
+	s = diagnosis.MaskURLs(s)
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) {
