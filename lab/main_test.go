@@ -129,11 +129,6 @@ var unused = map[string]string{
 	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the rig of package controller does",
 }
 
-// rare are those that tests make use of now and then, and when.
-var rare = map[string]string{
-	"ec2:GetConsoleOutput": "an instance has no Node after 90 seconds, and nothing that is known says why; the rig of package controller has such ones",
-}
-
 // used are the permissions that controllers made use of in all labs, as far as they were noted, and how often.
 var used struct {
 	sync.Mutex
@@ -166,7 +161,6 @@ func permissionProblems(l *lab.Lab) int {
 	defer used.Unlock()
 	for _, action := range allowed {
 		switch reason := unused[action]; {
-		case rare[action] != "":
 		case used.all[action] == 0 && reason == "":
 			fmt.Printf("the controller is allowed %s, and no test made use of it: after all tests, take it out of package grant, or say why in unused\n", action)
 			problems++
