@@ -158,14 +158,14 @@ func judgeHostnames(d *desk) []Finding {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
 		if len(sights) > 0 {
-			return []Finding{broken(subject, Likely, "nodes call themselves by another name than %q makes of them, so the API server keeps them from their own Node", orElse(user, nodeUser)).
+			return []Finding{broken(subject, Likely, "nodes call themselves by another name than the mapping's user name %q gives them, so the API server does not let them write their own Node", orElse(user, nodeUser)).
 				with(lines(sights)...).with(hostnameLine(d, c)).explaining(OtherName).mend(d.mapRole(role))}
 		}
 		if resource && strings.Contains(user, "{{SessionName}}") {
 			return nil
 		}
 		if !resource && strings.Contains(user, "{{SessionName}}") && d.Subnets.Known() {
-			return []Finding{suspicious(subject, Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets give hosts names by address", roleName(role)).
+			return []Finding{suspicious(subject, Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be let write their own Node", roleName(role)).
 				with(hostnameLine(d, c)).explaining(OtherName).mend(d.mapRole(role))}
 		}
 		return nil

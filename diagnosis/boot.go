@@ -114,7 +114,7 @@ func judgeEndpointSetting(d *desk) []Finding {
 	if set == "" || strings.TrimSuffix(set, "/") == strings.TrimSuffix(d.Cluster.Value.Endpoint, "/") {
 		return nil
 	}
-	return []Finding{broken("", Certain, "the controller tells nodes the endpoint %s, and the cluster's is %s: it was made anew since", set, d.Cluster.Value.Endpoint).
+	return []Finding{broken("", Certain, "nodes are told to join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, d.Cluster.Value.Endpoint).
 		with(d.Controller.Source+": CLUSTER_ENDPOINT", d.Cluster.Source).explaining(NoSuchHost, TimedOut, Untrusted).
 		mend(fmt.Sprintf("kubectl -n %s set env deployment/%s CLUSTER_ENDPOINT-   # it is then read from EKS", orElse(d.Controller.Value.Namespace, "kube-system"), orElse(d.Controller.Value.Account, "joiner")))}
 }

@@ -156,7 +156,7 @@ func networkFaults() map[string][]fault {
 			}, cause: "DNS support switched off", fix: "--enable-dns-support"},
 			{breaks: func(s *situation) { s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host") }, cause: "cannot resolve a name", fix: "--vpc-id vpc-1 --dhcp-options-id \"$(aws ec2 create-dhcp-options --region us-east-1"},
 		},
-		"NET-3": {{breaks: func(s *situation) { s.plane().PublicCIDRs = []string{"203.0.113.0/24"}; s.says(timeout) }, cause: "restricted to 203.0.113.0/24, and nodes come from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
+		"NET-3": {{breaks: func(s *situation) { s.plane().PublicCIDRs = []string{"203.0.113.0/24"}; s.says(timeout) }, cause: "lets in only 203.0.113.0/24, and nodes come from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
 		"NET-4": {
 			{breaks: func(s *situation) {
 				s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1]
@@ -243,7 +243,7 @@ func bootFaults() map[string][]fault {
 		"TAINT-5": {{breaks: func(s *situation) {
 			s.event("Node", "ip-10-0-0-1.ec2.internal", "UnregisteredTaintMissing", "node ip-10-0-0-1.ec2.internal")
 			s.e.Nodes.Value[0].TaintsBy = []string{"kubelet", "cilium-operator"}
-		}, cause: "cilium-operator writes the taints", fix: "show-managed-fields", hint: true, notTop: true}},
+		}, cause: "cilium-operator took the startup taint off the node", fix: "show-managed-fields", hint: true, notTop: true}},
 		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"}, {breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
 	}
 }

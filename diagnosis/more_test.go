@@ -141,10 +141,10 @@ func readyFaults() map[string][]fault {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
 		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}, {breaks: func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
-		}, cause: "does not come up, needs the metadata service", fix: "HopLimit", hint: true}},
+		}, cause: "does not come up: it needs the metadata service", fix: "HopLimit", hint: true}},
 		"READY-1": {{breaks: func(s *situation) {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
-		}, cause: "device that the instance type has", fix: "k8s-device-plugin"}},
+		}, cause: "no device plug-in for it runs there", fix: "k8s-device-plugin"}},
 		"READY-2": {{breaks: func(s *situation) {
 			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
 			n.Taints = []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}

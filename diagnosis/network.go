@@ -165,7 +165,7 @@ func judgeDNS(d *desk) []Finding {
 	case d.VPC.Known() && !d.VPC.Value.DNSHostnames && d.Cluster.Value.PrivateAccess && !d.Cluster.Value.PublicAccess:
 		return []Finding{attribute("DNS host names", "enable-dns-hostnames")}
 	case len(sights) > 0:
-		return []Finding{broken("", Likely, "instances cannot resolve a name; the DHCP options of the VPC may name a server that does not know it").
+		return []Finding{broken("", Likely, "instances cannot resolve a name that they need to join: the DHCP options of the VPC may name a server that does not know it").
 			with(sights...).explaining(NoSuchHost).
 			mend(fmt.Sprintf(`aws ec2 associate-dhcp-options --region %[1]s --vpc-id %[2]s --dhcp-options-id "$(aws ec2 create-dhcp-options --region %[1]s --dhcp-configurations Key=domain-name-servers,Values=AmazonProvidedDNS --query DhcpOptions.DhcpOptionsId --output text)"   # or let the server that it names forward to it`,
 				d.Region, orElse(d.VPC.Value.ID, "VPC")))}
@@ -194,7 +194,7 @@ func judgePublicCIDRs(d *desk) []Finding {
 	if len(out) == 0 {
 		return nil
 	}
-	return []Finding{broken("", Certain, "the API server's endpoint is public only and restricted to %s, and nodes come from %s",
+	return []Finding{broken("", Certain, "the API server's endpoint is public only and lets in only %s, and nodes come from %s",
 		strings.Join(c.PublicCIDRs, ", "), strings.Join(out, ", ")).
 		with(d.Cluster.Source, d.NATAddresses.Source).with(lines(d.of("", TimedOut))...).explaining(TimedOut).
 		mend(fmt.Sprintf("aws eks update-cluster-config --region %s --name %s --resources-vpc-config endpointPrivateAccess=true", d.Region, d.Name))}

@@ -120,7 +120,7 @@ func judgeHops(d *desk) []Finding {
 			if p.Node == "" || p.Host || !known && i < 0 || starting || !d.isOf(p.Node, c.Name) {
 				continue
 			}
-			f := suspicious("EC2NodeClass "+c.Name, Possible, "pod %s does not come up, needs the metadata service, and answers may take %d hop only: they do not reach pods", p.String(), c.HopLimit).
+			f := suspicious("EC2NodeClass "+c.Name, Possible, "pod %s does not come up: it needs the metadata service, whose answers may take %d hop, and pods are two away", p.String(), c.HopLimit).
 				with(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node, age(d.At.Sub(p.Created)))).with(p.Messages[:min(1, len(p.Messages))]...).
 				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"metadataOptions":{"httpPutResponseHopLimit":2}}}'   # or give the pod a role of its own`, c.Name))
 			if i >= 0 {
@@ -160,7 +160,7 @@ func judgeDevices(d *desk) []Finding {
 		if i.Reason != "ResourceNotRegistered" && !strings.Contains(strings.ToLower(i.Message), "resource") || isNew || d.awaitsPlugin(c) {
 			continue
 		}
-		f := broken("NodeClaim "+c.Name, Likely, "a device that the instance type has does not appear on the node: no device plug-in for it runs there").
+		f := broken("NodeClaim "+c.Name, Likely, "the node does not have the device yet that its instance type has and pods asked for: no device plug-in for it runs there").
 			with("condition Initialized: " + quote(i.Message))
 		out = append(out, f.mend(d.devicePlugin(i.Message)))
 	}
@@ -246,10 +246,10 @@ func judgeSlow(d *desk) []Finding {
 		case c.Deleting, condition(c.Conditions, "Initialized").Status == "True":
 		case registered.Status == "True" && d.At.Sub(registered.Since) > slowly && !registered.Since.IsZero():
 			i := condition(c.Conditions, "Initialized")
-			out = append(out, suspicious("NodeClaim "+c.Name, Possible, "its node registered %s ago and is not ready for pods", age(d.At.Sub(registered.Since))).
+			out = append(out, suspicious("NodeClaim "+c.Name, Possible, "its node registered %s ago and still takes no pods: it is not initialized", age(d.At.Sub(registered.Since))).
 				with(quote(i.Reason+": "+i.Message)).explaining(NetworkPlugin).mend("kubectl describe nodeclaim "+c.Name))
 		case launched.Status == "True" && d.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
-			f := suspicious("NodeClaim "+c.Name, Possible, "its instance was launched %s ago and is no node, and nothing that was read says why", age(d.At.Sub(launched.Since))).
+			f := suspicious("NodeClaim "+c.Name, Possible, "its instance was launched %s ago and has not become a node, and nothing that could be read says why", age(d.At.Sub(launched.Since))).
 				with(quote(registered.Reason + ": " + registered.Message)).
 				mend("aws ec2 get-console-output --region " + d.Region + " --latest --output text --instance-id " + orElse(c.ProviderID[strings.LastIndexByte(c.ProviderID, '/')+1:], "ID"))
 			if len(d.sightings) == 0 {

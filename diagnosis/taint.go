@@ -94,7 +94,7 @@ func judgeTaintThief(d *desk) []Finding {
 		if !told || len(others) == 0 {
 			continue
 		}
-		out = append(out, suspicious("node "+n.Name, Likely, "%s writes the taints of nodes, and took the startup taint away", strings.Join(others, ", ")).
+		out = append(out, suspicious("node "+n.Name, Likely, "%s took the startup taint off the node before the controller had prepared it, so pods may have landed there too early", strings.Join(others, ", ")).
 			with("metadata.managedFields of node "+n.Name).
 			mend(fmt.Sprintf("kubectl get node %s -o yaml --show-managed-fields   # then let %s leave %s alone", n.Name, others[0], taintUnregistered)))
 	}

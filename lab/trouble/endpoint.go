@@ -18,7 +18,7 @@ func endpointFaults() []Fault {
 			})},
 		{Name: "name-server-of-ones-own", What: "the VPC's DHCP options name a server that does not know AWS's names", Check: "NET-2", Cause: "instances cannot resolve a name", Alone: true, After: true,
 			Break: vpc(func(v *world.VPC, _ *world.Cluster) { v.NameServers = []string{"10.0.0.53"} })},
-		{Name: "endpoint-for-others", What: "the endpoint is public alone, and takes the addresses of an office, not those of the nodes' NAT gateway", Check: "NET-3", Cause: "restricted to 203.0.113.0/24", Alone: true,
+		{Name: "endpoint-for-others", What: "the endpoint is public alone, and takes the addresses of an office, not those of the nodes' NAT gateway", Check: "NET-3", Cause: "lets in only 203.0.113.0/24", Alone: true,
 			Break: vpc(func(_ *world.VPC, c *world.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},
 	}
 }

@@ -33,7 +33,7 @@ func fleetFaults() []Fault {
 			}},
 		{Name: "network-plugin-missing", What: "the cluster has no network plug-in", Check: "CNI-1", Cause: "the cluster has no network plug-in", After: true, Slow: true, Alone: true,
 			Break: withoutDaemon("aws-node", "vpc-cni")},
-		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "it was made anew since", Alone: true,
+		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "of a cluster that was made anew since", Alone: true,
 			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
 		{Name: "custom-networking-unknown", What: "the VPC CNI has custom networking on, and the controller does not know", Check: "NET-6", Cause: "the controller does not reserve an interface for it",
 			Hint: true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
