@@ -81,10 +81,7 @@ func (d *desk) literal(check string, g sighting) string {
 	case "BOOT-3":
 		return c.ownImage("AWS's own image keeps the time; yours needs chrony with: server 169.254.169.123")
 	case "BOOT-6":
-		if strings.Contains(g.Line, "executable file not found") || c.DataBytes == 0 {
-			return c.ownImage("AWS's own image brings all that nodeadm calls; or have yours bring what the console names")
-		}
-		return withoutUserData(c.Name, "or correct in it what the console names")
+		return c.forNodeadm(g.Line)
 	case "BOOT-7":
 		return withoutUserData(c.Name, "or correct in it the setting that the console names")
 	case "BOOT-9":
@@ -92,11 +89,7 @@ func (d *desk) literal(check string, g sighting) string {
 			return d.correct(c.Name, "--without-flag "+flag, "or give --"+flag+" a value that the kubelet takes")
 		}
 	case "BOOT-10":
-		if c.Family == "Custom" {
-			const pods = 29 // of large machines, the least that nodes usually have
-			return d.correct(c.Name, fmt.Sprintf("--max-pods %d", pods), fmt.Sprintf("%d is what a large takes; or select a newer image, which knows the type", pods))
-		}
-		return c.ownImage("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods")
+		return d.morePods(c)
 	case "BOOT-11":
 		return d.correct(c.Name, "--without-program swapon", "types that come with swap, m1 and c1, are left out in the NodePool")
 	case "BOOT-13":
@@ -109,6 +102,23 @@ func (d *desk) literal(check string, g sighting) string {
 		return d.largerRoot(c)
 	}
 	return ""
+}
+
+// forNodeadm is what helps nodeadm, which says on the console what it lacks.
+func (c Class) forNodeadm(line string) string {
+	if strings.Contains(line, "executable file not found") || c.DataBytes == 0 {
+		return c.ownImage("AWS's own image brings all that nodeadm calls; or have yours bring what the console names")
+	}
+	return withoutUserData(c.Name, "or correct in it what the console names")
+}
+
+// morePods is what helps an image that does not know how many pods a new instance type takes.
+func (d *desk) morePods(c Class) string {
+	if c.Family == "Custom" {
+		const pods = 29 // of large machines, the least that nodes usually have
+		return d.correct(c.Name, fmt.Sprintf("--max-pods %d", pods), fmt.Sprintf("%d is what a large takes; or select a newer image, which knows the type", pods))
+	}
+	return c.ownImage("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods")
 }
 
 // withoutUserData is the command that takes the user's own user data out of a class: Joiner writes all that instances need to join.
