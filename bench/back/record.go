@@ -2,6 +2,7 @@ package back
 
 import (
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"syscall"
@@ -19,6 +20,7 @@ type record struct {
 func (r *record) watch(f func()) time.Duration {
 	runtime.GC()
 	r.before = inUse()
+	defer bounded(mostBytes / 10 * 9)()
 	stop, peak := make(chan struct{}), make(chan uint64)
 	go follow(stop, peak)
 	from := work()
@@ -30,6 +32,15 @@ func (r *record) watch(f func()) time.Duration {
 	}
 	r.seconds = append(r.seconds, took)
 	return time.Duration(took * float64(time.Second))
+}
+
+// bounded tells the collector of that many bytes beyond what is in use, as the controller tells it of its memory limit, until what it
+// returns is called. If more is needed it is had.
+func bounded(bytes uint64) func() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before := debug.SetMemoryLimit(int64(m.Sys - m.HeapIdle + bytes))
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // longest is the longest look, in seconds.

@@ -35,7 +35,8 @@ cluster's time passes too: processor time or real time, whichever is less.
   have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
   that it had come to, are compared as they were: **reached so far**.
 * **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
-  beyond the cluster itself at its fullest, what was not collected yet included.
+  beyond the cluster itself at its fullest, what was not collected yet included; the collector is told of 500 MiB, as the controller
+  tells it of its memory limit.
 
 `)
 	b.WriteString("| fleet | pods | $/hour before | by | rest | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")

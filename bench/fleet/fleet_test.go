@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+const cent = catalog.Dollar / 100
+
+// node orders a machine of so many cores, with 4 GiB each, at a cent for a core.
+func node(name string, cores int64) Order {
+	full := capacity.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
+	return Order{
+		Name: name, Pool: "general", Class: "default",
+		Type:     catalog.Type{Name: "any", Capacity: full, Allocatable: full, Labels: constraint.Labels{catalog.LabelArch: "amd64"}},
+		Offering: catalog.Offering{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(cores), Available: true},
+	}
+}
+
+// pod asks for so many millicores, and as much memory as goes with them.
+func pod(name string, milli int64) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID("uid-" + name)},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(milli*(4<<30)/1000, resource.BinarySI),
+		}}}}},
+	}
+}
+
+// where returns the first names of the pods on each machine, and of those that wait under "".
+func where(f *Fleet) map[string][]string {
+	out := map[string][]string{}
+	for _, p := range f.pods {
+		name := ""
+		if p.on != nil {
+			name = p.on.Name
+		}
+		out[name] = append(out[name], p.base)
+	}
+	for _, names := range out {
+		slices.Sort(names)
+	}
+	return out
+}
+
+// TestEvicted: pods of a node that goes come onto the nodes with most room, one after the other, and not where they may not.
+func TestEvicted(t *testing.T) {
+	t.Parallel()
+	want := func(pairs ...string) map[string][]string {
+		out := map[string][]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = append(out[pairs[i]], pairs[i+1])
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		pods   []*corev1.Pod
+		change func(f *Fleet)
+		want   map[string][]string
+	}{
+		"the emptiest first, then the other": {
+			pods: []*corev1.Pod{pod("1", 1500), pod("2", 1000), pod("3", 1000)}, // b has 3 of 4 cores left, c 2
+			want: want("b", "1", "b", "3", "b", "b0", "c", "2", "c", "c0"),
+		},
+		"a node that is closed takes none": {
+			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Close("b", true) }, want: want("b", "b0", "c", "1", "c", "c0"),
+		},
+		"one that has no room either": {
+			pods: []*corev1.Pod{pod("1", 2500), pod("2", 2500)}, want: want("", "2", "b", "1", "b", "b0", "c", "c0"),
+		},
+		"where its selector says": {
+			pods: []*corev1.Pod{pod("1", 500)}, change: func(f *Fleet) {
+				f.Machine("c").Offering.Zone = "c"
+				f.Machine("a").pods["1"].Object.Spec.NodeSelector = map[string]string{catalog.LabelZone: "c"}
+			}, want: want("b", "b0", "c", "1", "c", "c0"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := New(nil, nil)
+			f.Place(node("b", 4), []*corev1.Pod{pod("b0", 1000)})
+			f.Place(node("c", 4), []*corev1.Pod{pod("c0", 2000)})
+			f.Place(node("a", 8), c.pods)
+			if c.change != nil {
+				c.change(f)
+			}
+			f.Remove("a", "nobody")
+			if got := where(f); !maps.EqualFunc(got, c.want, slices.Equal) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+			if f.Moved() != len(c.pods) || f.Waiting() != len(c.want[""]) {
+				t.Errorf("%d pods moved, %d wait", f.Moved(), f.Waiting())
+			}
+		})
+	}
+}
+
+// TestPaid: an instance is paid for from when it is there until its pods have had their time, and a node that joins takes who waits.
+func TestPaid(t *testing.T) {
+	t.Parallel()
+	f := New(nil, nil)
+	f.Place(node("a", 4), []*corev1.Pod{pod("1", 1000)})
+	f.Advance(Start.Add(time.Minute))
+	f.Remove("a") // nobody has room for its pod
+	f.Launch(node("b", 2))
+	f.Advance(Start.Add(time.Minute + Joining - time.Second))
+	if f.Waiting() != 1 || f.Machine("b").Node() != nil {
+		t.Errorf("%d pods wait for a node that is not there", f.Waiting())
+	}
+	f.Advance(Start.Add(time.Hour))
+	if got := where(f); !slices.Equal(got["b"], []string{"1"}) || f.Machine("a") != nil {
+		t.Errorf("got %v", got)
+	}
+	want := []Step{
+		{0, 4 * cent, 0}, {time.Minute + Launching, 6 * cent, 1}, {time.Minute + Draining, 2 * cent, 1}, {time.Minute + Joining, 2 * cent, 1},
+	}
+	if !slices.Equal(f.Bill(), want) {
+		t.Errorf("the bill is %v, want %v", f.Bill(), want)
+	}
+	if got, want := Rest(f.Bill()), time.Minute+Draining; got != want {
+		t.Errorf("at rest since %s, want %s", got, want)
+	}
+	const seconds = 4*62 + 6*28 + 2*(3600-90)
+	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*seconds/3600); got != want {
+		t.Errorf("%s was paid, want %s", got, want)
+	}
+	f.Delete("1")
+	if got := where(f); len(got) > 0 {
+		t.Errorf("left: %v", got)
+	}
+}
