@@ -45,21 +45,22 @@ func (r *relay) begin(t trial) {
 	r.now.Pods = nil
 }
 
-// with returns the snapshot as it is now, with those candidates' pods in need of a place.
+// with returns the snapshot as it is now, with those candidates' pods in need of a place. It is good until the next one is made.
 func (r *relay) with(gone []bool) cluster.Snapshot {
-	out := r.now
-	out.Nodes, out.Pools = slices.Clone(out.Nodes), slices.Clone(out.Pools)
+	out := r.draft(r.now)
 	for i, is := range gone {
 		if is {
 			out.Nodes[r.candidates[i].at] = r.candidates[i].gone
 			r.release(&out, &r.candidates[i])
 		}
 	}
+	pods := append(r.draftPods[:0], out.Pods...)
 	for i := range r.pods {
 		if gone[r.pods[i].of] {
-			out.Pods = append(out.Pods, r.pods[i].pod)
+			pods = append(pods, r.pods[i].pod)
 		}
 	}
+	r.draftPods, out.Pods = pods, pods
 	return out
 }
 

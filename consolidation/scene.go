@@ -25,6 +25,10 @@ type scene struct {
 	cost  float64
 	alone packing.Plan // for the pods that wait, if nobody goes
 	made  int          // plans
+
+	// What the last snapshot was made in; the next one is made there too, as nobody has use for two.
+	draftNodes []cluster.Node
+	draftPods  []cluster.Pod
 }
 
 // candidate is a node that may go.
@@ -121,10 +125,10 @@ func (s *scene) release(in *cluster.Snapshot, c *candidate) {
 	}
 }
 
-// without returns the snapshot as it would be if those candidates were leaving; gone has one entry for each candidate.
+// without returns the snapshot as it would be if those candidates were leaving; gone has one entry for each candidate. It is
+// good until the next one is made.
 func (s *scene) without(gone []bool) cluster.Snapshot {
-	out := s.in.Snapshot
-	out.Nodes, out.Pools = slices.Clone(out.Nodes), slices.Clone(out.Pools)
+	out := s.draft(s.in.Snapshot)
 	for i, is := range gone {
 		if !is {
 			continue
@@ -133,8 +137,7 @@ func (s *scene) without(gone []bool) cluster.Snapshot {
 		out.Nodes[c.at] = c.gone
 		s.release(&out, c)
 	}
-	pods := make([]cluster.Pod, 0, len(out.Pods)+len(s.pods))
-	waiting := out.Pods
+	pods, waiting := s.draftPods[:0], out.Pods
 	for i := range s.pods {
 		r := &s.pods[i]
 		if !gone[r.of] {
@@ -145,6 +148,14 @@ func (s *scene) without(gone []bool) cluster.Snapshot {
 		}
 		pods = append(pods, r.pod)
 	}
-	out.Pods = append(pods, waiting...)
+	s.draftPods = append(pods, waiting...)
+	out.Pods = s.draftPods
 	return out
+}
+
+// draft returns the snapshot with nodes and pools that may be altered. It is good until the next one is made.
+func (s *scene) draft(of cluster.Snapshot) cluster.Snapshot {
+	s.draftNodes = append(s.draftNodes[:0], of.Nodes...)
+	of.Nodes, of.Pools = s.draftNodes, slices.Clone(of.Pools)
+	return of
 }
