@@ -33,7 +33,8 @@ cluster's time passes too: processor time or real time, whichever is less.
 * **paid** is the price over time, for as long as both were watched.
 * Upstream thinks for about as long as the cluster's time passes, and not every fleet could be watched until it came to rest. What it might
   have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
-  that it had come to, are compared as they were: **reached so far**.
+  that it had come to, are compared as they were: **reached so far**. A machine that is to be cheaper than another is paid for beside it at first, so who moves
+  much has paid more after some minutes, and less after some more.
 * **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
   beyond the cluster itself at its fullest, what was not collected yet included; the collector is told of 500 MiB, as the controller
   tells it of its memory limit.
@@ -102,6 +103,7 @@ const (
 	soFar   mark = "reached so far" // upstream was stopped, and might have come further
 	unknown mark = "not known"      // what upstream had come to when it was stopped does not say
 	notYet  mark = "**not yet**"
+	worse   mark = "**not so far**"
 )
 
 // judge writes what is asked of the row, and what was measured.
@@ -142,19 +144,29 @@ func (r *Row) judge(b *strings.Builder) {
 		moved = least(o.Moved <= t.Moved) // it would have moved more
 	}
 	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
-	if until, ok := o.movedUntil(t.Price); ok && t.Stopped != "" {
-		add(fmt.Sprintf("no more pods moved to come down to %s, where upstream was stopped after %d", dollars(t.Price.Dollars()), t.Moved), fmt.Sprint(until), sure(until <= t.Moved))
+	if low := t.lowest(); t.Stopped != "" && o.Price <= low {
+		add(fmt.Sprintf("no more pods moved to come down to %s, the least that upstream had come to, after %d", dollars(low.Dollars()), t.Moved),
+			fmt.Sprint(o.movedUntil(low)), sure(o.movedUntil(low) <= t.Moved))
 	}
 }
 
-// movedUntil is how many pods had been moved when the price came down to that for the first time, and false if it never did.
-func (o *Outcome) movedUntil(price catalog.Price) (int, bool) {
+// lowest is the least price there was.
+func (o *Outcome) lowest() catalog.Price {
+	out := o.Price
 	for _, s := range o.Bill {
-		if s.Price <= price {
-			return s.Moved, true
+		out = min(out, s.Price)
+	}
+	return out
+}
+
+// movedUntil is how many pods were moved to come down to that price, without what was still paid for while they moved.
+func (o *Outcome) movedUntil(price catalog.Price) int {
+	for _, s := range o.Bill {
+		if s.Settled <= price {
+			return s.Moved
 		}
 	}
-	return 0, false
+	return o.Moved
 }
 
 // sure is the mark of what was seen to its end.
@@ -175,10 +187,13 @@ func least(ok bool) mark {
 
 // beside is the mark of what is compared with what upstream came to until it came to rest, or was stopped.
 func (o *Outcome) beside(ok bool) mark {
-	if ok && o.Stopped != "" {
+	switch {
+	case o.Stopped == "":
+		return sure(ok)
+	case ok:
 		return soFar
 	}
-	return sure(ok)
+	return worse
 }
 
 func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }

@@ -18,7 +18,7 @@ func TestJudge(t *testing.T) {
 	came := func(rest, ran time.Duration, price catalog.Price, moved int, stopped string) Outcome {
 		return Outcome{
 			Rest: rest, Ran: ran, Price: price, Bound: 100 * cent, Moved: moved, Stopped: stopped, Passes: 1, Seconds: 1, Peak: 1 << 20,
-			Bill: []fleet.Step{{From: 0, Price: 200 * cent}, {From: rest, Price: price, Moved: moved}},
+			Bill: []fleet.Step{{From: 0, Price: 200 * cent, Settled: 200 * cent}, {From: rest, Price: price, Settled: price, Moved: moved}},
 		}
 	}
 	ours := came(10*time.Minute, 16*time.Minute, 104*cent, 50, "")
@@ -30,7 +30,7 @@ func TestJudge(t *testing.T) {
 		"both came to rest":           {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0, []mark{reached, reached, reached, reached, reached, reached}},
 		"upstream was better":         {ours, came(5*time.Minute, 11*time.Minute, 103*cent, 40, ""), 0, []mark{reached, reached, notYet, notYet, notYet, notYet}},
 		"upstream was stopped later":  {ours, came(19*time.Minute, 20*time.Minute, 110*cent, 60, "x"), 0, []mark{reached, reached, soFar, soFar, reached, reached, reached}},
-		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0, []mark{reached, reached, notYet, soFar, unknown, unknown, notYet}},
+		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0, []mark{reached, reached, worse, soFar, unknown, unknown, notYet}},
 		"ours was stopped":            {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"), came(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
 		"pods come and go":            {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), time.Hour, []mark{reached, reached}},
 		"upstream was not asked":      {ours, Outcome{}, 0, []mark{reached, reached}},

@@ -97,7 +97,10 @@ type Pod struct {
 type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
-	Moved int           // pods evicted until then
+
+	// When what is closed to pods has gone, and what was bought is ready:
+	Settled catalog.Price // the price then
+	Moved   int           // pods that were evicted until then
 }
 
 // Start is when every fleet begins.

@@ -125,7 +125,8 @@ func TestPaid(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	want := []Step{
-		{0, 4 * cent, 0}, {time.Minute + Launching, 6 * cent, 1}, {time.Minute + Draining, 2 * cent, 1}, {time.Minute + Joining, 2 * cent, 1},
+		{0, 4 * cent, 4 * cent, 0}, {time.Minute + Launching, 6 * cent, 2 * cent, 1},
+		{time.Minute + Draining, 2 * cent, 2 * cent, 1}, {time.Minute + Joining, 2 * cent, 2 * cent, 1},
 	}
 	if !slices.Equal(f.Bill(), want) {
 		t.Errorf("the bill is %v, want %v", f.Bill(), want)
@@ -136,6 +137,12 @@ func TestPaid(t *testing.T) {
 	const seconds = 4*62 + 6*28 + 2*(3600-90)
 	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*seconds/3600); got != want {
 		t.Errorf("%s was paid, want %s", got, want)
+	}
+	f.Close("b", true) // its pod will have to move
+	f.Launch(node("c", 1))
+	f.Advance(Start.Add(2 * time.Hour))
+	if got, want := f.Bill()[len(f.Bill())-2], (Step{time.Hour + Launching, 3 * cent, cent, 2}); got != want {
+		t.Errorf("while it is closed the bill says %v, want %v", got, want)
 	}
 	f.Delete("1")
 	if got := where(f); len(got) > 0 {

@@ -61,7 +61,17 @@ func (f *Fleet) charge() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == since {
 		f.bill = f.bill[:n-1]
 	}
-	f.bill = append(f.bill, Step{From: since, Price: price, Moved: f.moved})
+	step := Step{From: since, Price: price, Moved: f.moved}
+	for _, m := range f.machines {
+		switch {
+		case m.Phase == Going:
+		case m.Closed:
+			step.Moved += len(m.pods)
+		default:
+			step.Settled += m.Offering.Price
+		}
+	}
+	f.bill = append(f.bill, step)
 }
 
 // Price is what all machines that are paid for cost, per hour.
