@@ -1,0 +1,104 @@
+package upstream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+const cent = catalog.Dollar / 100
+
+// cores is a type of so many, at a cent for each.
+func cores(n int64) catalog.Type {
+	full := capacity.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
+	t := catalog.Type{Name: fmt.Sprintf("any.%d", n), Capacity: full, Allocatable: full, Labels: constraint.Labels{
+		catalog.LabelInstanceType: fmt.Sprintf("any.%d", n), catalog.LabelArch: "amd64", catalog.LabelOS: "linux",
+	}}
+	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})
+}
+
+// halfEmpty is a node of four cores with one pod of one core, one without pods, and one of eight cores with a pod of one.
+func halfEmpty() *fleet.Fleet {
+	p := &karpv1.NodePool{
+		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "uid-general"},
+	}
+	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
+	p.Spec.Template.Spec.Requirements = karpv1.Requirements{ // without it upstream would buy spot, which nobody sells
+		{Key: catalog.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{catalog.OnDemand}},
+	}
+	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
+	p.Spec.Disruption.ConsolidateAfter = karpv1.After(0)
+	p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}}
+	market := catalog.Market{"default": {Types: []catalog.Type{cores(2), cores(4), cores(8)}}}
+	f := fleet.New([]*karpv1.NodePool{p}, market)
+	place := func(name string, typ catalog.Type, pods ...string) {
+		var all []*corev1.Pod
+		for _, pod := range pods {
+			all = append(all, podOfOneCore(pod))
+		}
+		f.Place(fleet.Order{Name: name, Pool: "general", Class: "default", Type: typ, Offering: typ.Offerings[0]}, all)
+	}
+	place("a", cores(4), "1")
+	place("b", cores(4))
+	place("c", cores(8), "2")
+	return f
+}
+
+func podOfOneCore(name string) *corev1.Pod {
+	yes := true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "x", Name: name, UID: types.UID("uid-" + name),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "some", Controller: &yes}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		}}}}},
+	}
+}
+
+// TestDisrupt: upstream gives back the empty node, and goes on until one small node is left; pods are moved only when what they move to
+// is ready, and by the fleet.
+func TestDisrupt(t *testing.T) {
+	t.Parallel()
+	f := halfEmpty()
+	d, err := Disrupt(f, false, func() float64 { return 0 }) // it thinks in no time
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path []catalog.Price
+	for f.Since() < time.Hour {
+		rest, err := d.Pass()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Wait(max(rest, time.Second))
+		if f.Waiting() > 0 {
+			t.Fatalf("after %s %d pods wait", f.Since(), f.Waiting())
+		}
+		if n := len(path); n == 0 || path[n-1] != f.Price() {
+			path = append(path, f.Price())
+		}
+	}
+	if d.Busy() || f.Price() != 2*cent || len(f.Machines()) != 1 {
+		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; on the way: %v", len(f.Machines()), f.Price(), d.Busy(), path)
+	}
+	if f.Moved() < 2 || f.Moved() > 4 {
+		t.Errorf("%d pods were moved", f.Moved())
+	}
+	if last := f.Machines()[0]; last.Pods() != 2 {
+		t.Errorf("%d pods are left", last.Pods())
+	}
+}
