@@ -16,7 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bound"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/world"
 )
 
 // usualLoose is how many nodes every run of the tests has; make soak has two hundred.
@@ -24,6 +27,7 @@ const (
 	usualLoose  = 20
 	looseBudget = 0.2 // of the nodes may leave at once
 	longestWait = 10 * time.Second
+	movesEach   = 2 // a pod and hour: the usual limit
 )
 
 // TestConsolidation halves the replicas of all apps, which leaves nodes half empty, and watches what becomes of it with the real
@@ -75,9 +79,54 @@ func TestConsolidation(t *testing.T) {
 		}
 	}
 	o.judge(t)
-	t.Logf("%d nodes became %d in %.0f s; %d pods moved, the longest waited %.1f s; at most %d nodes were leaving at once",
-		before, len(rested), took.Seconds(), o.moved, o.longest.Seconds(), o.most)
+	paid, floor := priced(t, l, name)
+	if float64(paid) > 1.05*float64(floor) {
+		t.Errorf("what is left costs %s an hour, and the pods that run could not be had below %s", paid, floor)
+	}
+	t.Logf("%d nodes became %d in %.0f s, for %s an hour where no fleet is below %s; %d pods moved, the longest waited %.1f s; at most %d nodes were leaving at once, in %d looks",
+		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.looks)
 }
+
+// priced is what the machines of the pool cost an hour, and below what no machines of their type can be had for the pods of the namespace.
+func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
+	t.Helper()
+	var one catalog.Price
+	for _, i := range bought(l, name) {
+		if i.State == world.Running || i.State == world.Pending {
+			one = l.Price(i)
+			paid += one
+		}
+	}
+	nodes, err := l.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: karpenterv1.LabelNodePool + "=" + name})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("%d nodes: %v", len(nodes.Items), err)
+	}
+	pods, err := l.Kube.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room, p := sizeOf(nodes.Items[0].Status.Allocatable), bound.Problem{Sets: [][]int{{0}}}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		asks := []int64{0, 0}
+		for _, c := range pod.Spec.Containers {
+			for r, n := range sizeOf(c.Resources.Requests) {
+				asks[r] += n
+			}
+		}
+		switch {
+		case pod.Namespace == name:
+			p.Demands = append(p.Demands, bound.Demand{Count: 1, Ask: asks})
+		case pod.Spec.NodeName == nodes.Items[0].Name: // of a DaemonSet
+			room[0], room[1] = room[0]-asks[0], room[1]-asks[1]
+		}
+	}
+	p.Offers = []bound.Offer{{Price: one, Room: room}}
+	return paid, bound.Least(p).Price
+}
+
+// sizeOf is thousandths of processors, and bytes.
+func sizeOf(l corev1.ResourceList) []int64 { return []int64{l.Cpu().MilliValue(), l.Memory().Value()} }
 
 // loose is a Deployment of which one pod may be missing at a time.
 func loose(namespace, app string) string {
@@ -114,6 +163,9 @@ type observer struct {
 	begun   map[string]time.Time       // pods that wait for a node: since when
 	longest time.Duration              // that one waited
 	moved   int                        // pods that came after the first look
+	movedOf map[string]int             // of them, by app
+	looks   int                        // at the nodes
+	since   time.Time                  // the first of them
 	out     int                        // nodes that leave, or are not ready, at the last look
 	most    int
 	broken  []string
@@ -122,7 +174,7 @@ type observer struct {
 // observe begins to look, until the test ends.
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
-	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, begun: map[string]time.Time{}}
+	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, begun: map[string]time.Time{}, movedOf: map[string]int{}, since: time.Now()}
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(name))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(object any, isFirst bool) { o.pod(object, isFirst, false) },
@@ -173,6 +225,7 @@ func (o *observer) pod(object any, isFirst, isGone bool) {
 	case pod.Spec.NodeName == "" && !isGone && !waits:
 		o.begun[pod.Name] = time.Now()
 		o.moved++
+		o.movedOf[app]++
 	case pod.Spec.NodeName != "" && waits:
 		o.longest = max(o.longest, time.Since(since))
 		delete(o.begun, pod.Name)
@@ -222,7 +275,7 @@ func (o *observer) look(ctx context.Context, l *lab.Lab, name string) {
 	if allowed := int(math.Ceil(looseBudget * float64(total))); out > o.out && out > allowed {
 		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are leaving or not ready, %d may", time.Now().Format(time.TimeOnly), out, total, allowed))
 	}
-	o.out, o.most = out, max(o.most, out)
+	o.looks, o.out, o.most = o.looks+1, out, max(o.most, out)
 }
 
 // isAtRest reports whether no node leaves and no pod waits.
@@ -243,7 +296,15 @@ func (o *observer) judge(t *testing.T) {
 	if o.longest > longestWait {
 		t.Errorf("a pod waited %s for its next node", o.longest)
 	}
-	if most := 2 * o.replicas * len(o.serving); o.moved > most {
-		t.Errorf("%d pods moved of %d", o.moved, most/2)
+	if o.moved >= o.replicas*len(o.serving) {
+		t.Errorf("%d pods moved, of %d that there are", o.moved, o.replicas*len(o.serving))
+	}
+	for app, n := range o.movedOf { // all of it is within an hour
+		if n > movesEach*o.replicas {
+			t.Errorf("pods of %s moved %d times, and there are %d; each may move %d times an hour", app, n, o.replicas, movesEach)
+		}
+	}
+	if least := int(2 * time.Since(o.since).Seconds()); o.looks < least {
+		t.Errorf("the nodes were looked at %d times only, want %d at least", o.looks, least)
 	}
 }
