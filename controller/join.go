@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lifecycle"
 )
@@ -17,13 +19,13 @@ import (
 // register opens the Node: it gets what the claim promises, and loses the taint that kept pods off.
 func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	node, pool := v.node(), v.claim.Labels[karpv1.LabelNodePool]
-	if node.Labels[karpv1.LabelRegistered] != "true" && !hasTaint(node, karpv1.TaintUnregistered) {
-		c.Tell.Tell(v.claim, kube.ReasonUnregisteredTaint,
-			"Node "+node.Name+" joined without the taint "+karpv1.TaintUnregistered+":NoExecute, so pods may have run on it before it was prepared: add it in spec.userData of the EC2NodeClass")
-	}
+	isBare := node.Labels[karpv1.LabelRegistered] != "true" && !hasTaint(node, karpv1.TaintUnregistered)
 	node, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) { prepare(n, v.claim) })
 	if err != nil {
 		return nil, err
+	}
+	if isBare {
+		c.Tell.Tell(v.claim, kube.ReasonUnregisteredTaint, bareNode(node))
 	}
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.NodeName = node.Name
@@ -43,6 +45,16 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 	c.Log.Info("registered NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", node.Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
 	return claim, nil
+}
+
+// bareNode is what is said of a Node that joined without the taint that keeps pods off, as the API server has it now: who wrote its taints is noted
+// until somebody else does.
+func bareNode(node *corev1.Node) string {
+	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered + ":NoExecute, so pods may have run on it before it was prepared: "
+	if by := kube.StrangeTaintWriters(node); len(by) > 0 {
+		return out + "it was " + diagnosis.TakenAwayBy + strings.Join(by, ", ")
+	}
+	return out + "add it in spec.userData of the EC2NodeClass"
 }
 
 // prepare makes the Node what the claim promises.

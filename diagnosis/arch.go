@@ -327,12 +327,16 @@ func judgePodImages(d *desk) []Finding {
 		if i := slices.IndexFunc(d.Nodes.Value, func(n Node) bool { return n.Name == p.Node }); i >= 0 && d.Nodes.Value[i].Arch != "" {
 			arch = d.Nodes.Value[i].Arch
 		}
+		other := "amd64" // for which most images are
+		if arch == other {
+			other = "arm64"
+		}
 		f := broken("pod "+p.String(), Certain, "an image of %s has no variant for %s", owner, arch).with(quote(line), "it is on node "+p.Node)
 		if strings.HasPrefix(p.Owner, "DaemonSet/") {
 			f = f.explaining(NetworkPlugin).mend(fmt.Sprintf("kubectl -n %s edit %s   # an image for %s, or a nodeSelector on %s", p.Namespace, strings.ToLower(p.Owner), arch, labelArch))
 		} else {
-			f = f.mend(fmt.Sprintf(`kubectl -n %s patch %s --type merge -p '{"spec":{"template":{"spec":{"nodeSelector":{"%s":"amd64"}}}}}'   # or build the image for %s`,
-				p.Namespace, strings.ToLower(owner), labelArch, arch))
+			f = f.mend(fmt.Sprintf(`kubectl -n %s patch %s --type merge -p '{"spec":{"template":{"spec":{"nodeSelector":{"%s":"%s"}}}}}'   # or build the image for %s`,
+				p.Namespace, strings.ToLower(owner), labelArch, other, arch))
 		}
 		out = append(out, f)
 	}

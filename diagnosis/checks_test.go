@@ -243,7 +243,11 @@ func bootFaults() map[string][]fault {
 		"TAINT-5": {{breaks: func(s *situation) {
 			s.event("Node", "ip-10-0-0-1.ec2.internal", "UnregisteredTaintMissing", "node ip-10-0-0-1.ec2.internal")
 			s.e.Nodes.Value[0].TaintsBy = []string{"kubelet", "cilium-operator"}
-		}, cause: "cilium-operator took the startup taint off the node", fix: "show-managed-fields", hint: true, notTop: true}},
+		}, cause: "cilium-operator took the startup taint off the node", fix: "show-managed-fields", hint: true},
+			{breaks: func(s *situation) {
+				s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: "tools", Name: "taint-cleaner"})
+				s.event("Node", "ip-10-0-0-1.ec2.internal", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
+			}, cause: "taint-cleaner took the startup taint off the node", fix: "kubectl -n tools patch daemonset taint-cleaner", hint: true}},
 		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"}, {breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
 	}
 }

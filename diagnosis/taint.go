@@ -38,8 +38,14 @@ func judgeStartTaint(d *desk) []Finding {
 		out = append(out, gap)
 	}
 	for _, line := range d.messages("UnregisteredTaintMissing") {
-		out = append(out, suspicious("", Certain, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).
-			with(line).mend("joiner render userdata --instance-type m5.large   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))
+		if strings.Contains(line, TakenAwayBy) {
+			continue // it did register with the taint: TAINT-5 tells who took it
+		}
+		f := suspicious("", Certain, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).with(line)
+		if slices.ContainsFunc(judgeTaintThief(d), func(f Finding) bool { return f.Verdict == Suspicious }) {
+			f.Follows = "TAINT-5"
+		}
+		out = append(out, f.mend("joiner render userdata --instance-type m5.large   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))
 	}
 	return out
 }
@@ -75,28 +81,53 @@ func judgeStaleNode(d *desk) []Finding {
 	return out
 }
 
-// judgeTaintThief: whoever else writes the taints of a node that is not ready for pods yet.
+// TakenAwayBy stands in the event of a node that lost its startup taint before the names of who did it, with commas between.
+const TakenAwayBy = "taken away by "
+
+// judgeTaintThief: whoever else writes the taints of a node before the controller has prepared it. The API server notes only who wrote them last, so
+// the controller says in the event whom it found there.
 func judgeTaintThief(d *desk) []Finding {
 	if gap, ok := d.Nodes.gap("the nodes"); ok {
 		return []Finding{gap}
 	}
-	missing := d.messages("UnregisteredTaintMissing")
 	var out []Finding
-	for _, n := range d.Nodes.Value {
-		told := slices.ContainsFunc(missing, func(l string) bool { return strings.Contains(l, n.Name) })
-		var others []string
-		for _, by := range n.TaintsBy {
-			if !slices.ContainsFunc([]string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"},
-				func(known string) bool { return strings.HasPrefix(by, known) }) {
-				others = append(others, by)
-			}
-		}
-		if !told || len(others) == 0 {
+	for _, said := range d.said("UnregisteredTaintMissing") {
+		i := slices.IndexFunc(d.Nodes.Value, func(n Node) bool {
+			return strings.Contains(said.String(), n.Name+" ") || strings.HasSuffix(said.String(), n.Name)
+		})
+		if i < 0 {
 			continue
 		}
-		out = append(out, suspicious("node "+n.Name, Likely, "%s took the startup taint off the node before the controller had prepared it, so pods may have landed there too early", strings.Join(others, ", ")).
-			with("metadata.managedFields of node "+n.Name).
-			mend(fmt.Sprintf("kubectl get node %s -o yaml --show-managed-fields   # then let %s leave %s alone", n.Name, others[0], taintUnregistered)))
+		n := d.Nodes.Value[i]
+		thieves := slices.DeleteFunc(slices.Clone(n.TaintsBy), WritesTaints)
+		if _, names, ok := strings.Cut(said.String(), TakenAwayBy); ok {
+			thieves = strings.Split(names, ", ")
+		}
+		if len(thieves) == 0 {
+			continue
+		}
+		out = append(out, suspicious("node "+n.Name, Likely, "%s took the startup taint off the node before the controller had prepared it, so pods may have landed there too early", strings.Join(thieves, " or ")).
+			with(said.String()).with("metadata.managedFields of node "+n.Name).mend(d.stopThief(thieves[0], n)...))
 	}
-	return out
+	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Cause == b.Cause })
+}
+
+// WritesTaints reports whether a manager of fields is expected to write the taints of nodes: Kubernetes', the cloud's, a person, an autoscaler.
+func WritesTaints(manager string) bool {
+	return slices.ContainsFunc([]string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"},
+		func(known string) bool { return strings.HasPrefix(manager, known) })
+}
+
+// stopThief are the commands that keep a DaemonSet off all nodes until it was changed, where the thief is one, and replace the node.
+func (d *desk) stopThief(thief string, n Node) []string {
+	remark := "   # until it leaves " + taintUnregistered + " alone"
+	fix := []string{"kubectl get node " + n.Name + " -o yaml --show-managed-fields   # then let " + thief + " leave " + taintUnregistered + " alone"}
+	if i := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool { return s.Name == thief }); i >= 0 {
+		s := d.Daemons.Value[i]
+		fix = []string{fmt.Sprintf(`kubectl -n %s patch daemonset %s --type merge -p '{"spec":{"template":{"spec":{"nodeSelector":{"joiner.sh/parked":"true"}}}}}'`, s.Namespace, s.Name) + remark}
+	}
+	if c := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 {
+		fix = append(fix, "kubectl delete nodeclaim --wait=false "+d.Claims.Value[c].Name+"   # its pods may have come before its labels and taints did")
+	}
+	return fix
 }

@@ -262,13 +262,7 @@ func (w *Witness) Nodes(ctx context.Context) ([]diagnosis.Node, error) {
 				one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
 			}
 		}
-		for _, m := range n.ManagedFields {
-			if m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:taints"`) {
-				one.TaintsBy = append(one.TaintsBy, m.Manager)
-			}
-		}
-		slices.Sort(one.TaintsBy)
-		one.TaintsBy = slices.Compact(one.TaintsBy)
+		one.TaintsBy = TaintWriters(n)
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Node) int { return cmp.Compare(a.Name, b.Name) })
