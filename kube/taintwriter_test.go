@@ -1,0 +1,30 @@
+package kube
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestTaintWriters: of those who wrote a node, the ones count that wrote its taints, and of those the ones that nobody expects there.
+func TestTaintWriters(t *testing.T) {
+	t.Parallel()
+	wrote := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	const taints, labels = `{"f:spec":{"f:taints":{}}}`, `{"f:metadata":{"f:labels":{"f:taints-of-ours":{}}}}`
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		wrote("taint-cleaner", taints), wrote("kubelet", taints), wrote("taint-cleaner", taints), wrote("labeller", labels), {Manager: "nobody"},
+	}}}
+	if got, want := TaintWriters(n), []string{"kubelet", "taint-cleaner"}; !slices.Equal(got, want) {
+		t.Errorf("its taints were written by %v, want %v", got, want)
+	}
+	if got, want := StrangeTaintWriters(n), []string{"taint-cleaner"}; !slices.Equal(got, want) {
+		t.Errorf("strange are %v, want %v", got, want)
+	}
+	if got := TaintWriters(&corev1.Node{}); len(got) != 0 {
+		t.Errorf("of a node out of a cache: %v", got)
+	}
+}
