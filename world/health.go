@@ -46,6 +46,16 @@ func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
 	return true
 }
 
+// Regroup gives an instance other security groups, as ec2:ModifyNetworkInterfaceAttribute does; false if there is no such instance.
+func (w *World) Regroup(now time.Time, id string, groups ...string) bool {
+	m := w.machine(id)
+	if m == nil || !m.now.Alive() {
+		return false
+	}
+	m.change(now, func(i *Instance) { i.SecurityGroupIDs = slices.Clone(groups) })
+	return true
+}
+
 // Schedule announces an event for an instance, which happens when it begins: the instance ends, or goes on after a reboot
 // that nobody here notices. The notice that AWS Health sends of it is another thing, see ScheduleMaintenance.
 func (w *World) Schedule(now time.Time, id, code, description string, begins time.Time) bool {
