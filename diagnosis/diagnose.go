@@ -205,7 +205,8 @@ func (d *desk) isPast(v Event) bool {
 	switch v.Kind {
 	case "NodeClaim":
 		i := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.Name == v.Name })
-		return d.Claims.Known() && (i < 0 || since(d.Claims.Value[i].Conditions, "Launched"))
+		isLaunch := v.Reason != "UnregisteredTaintMissing" // which comes after the launch, if only by less than a second
+		return d.Claims.Known() && (i < 0 || isLaunch && since(d.Claims.Value[i].Conditions, "Launched"))
 	case "EC2NodeClass":
 		c, ok := d.class(v.Name)
 		return d.Classes.Known() && (!ok || since(c.Conditions, "Ready"))
