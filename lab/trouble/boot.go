@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -138,6 +139,13 @@ func armFaults() []Fault {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				text := "#!/bin/bash\necho https://example.com/agent-linux-x86_64.tar.gz\n"
 				s.Class.Spec.UserData = &text
+				return nil
+			}},
+		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 alone, and their NodePool buys machines of both architectures, of which the cheaper are arm64", Check: "ARCH-5",
+			Cause: "has no variant for arm64", After: true, Break: func(_ context.Context, s *Scene) error {
+				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"), In("karpenter.k8s.aws/instance-family", "m5", "t4g")},
+					s.Pool.Spec.Template.Spec.Requirements[1])
+				s.Pods.Spec.Template.Spec.Containers[0].Image = "example.com/app:1.4-amd64"
 				return nil
 			}},
 	}

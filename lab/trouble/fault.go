@@ -43,7 +43,7 @@ type Fault struct {
 // All returns all faults, in the order of a node's life.
 func All() []Fault {
 	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
-		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults())
+		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults(), groupFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range diagnosis.Checks() {
 		layers[c.ID] = c.Layer
