@@ -33,7 +33,22 @@ func (s *scene) more(best trial, order []int) []Move {
 	}
 	f.sift(order)
 	f.fill(order)
+	f.confirm(best.moves)
 	return f.together()
+}
+
+// confirm keeps the moves of which kube-scheduler finds all places when those who may go and do not are there to take pods, too: until
+// now they were out of the way. A move that only seems to come to its end would be begun and undone for ever.
+func (f *further) confirm(before []Move) {
+	b := newBoard(f.in.Snapshot.Nodes, func(i int) bool {
+		c, ok := f.byNode[f.in.Snapshot.Nodes[i].Name]
+		return ok && f.gone[c]
+	})
+	f.seatWaiting(b)
+	for i := range before {
+		f.seat(b, &before[i])
+	}
+	f.moves = slices.DeleteFunc(f.moves, func(m Move) bool { return !f.seat(b, &m) })
 }
 
 // sift tries small groups of nodes, in their order. Groups that come to nothing are made smaller, down to one node: what many nodes
