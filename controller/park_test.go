@@ -20,14 +20,24 @@ type park struct {
 	wanted int // pods
 	cpu    string
 	made   int
-	slow   bool // new machines do not join
-	most   int  // nodes that took no new pods at the same moment
+	slow   bool            // new machines do not join
+	broken map[string]bool // images with which no kubelet starts
+	most   int             // nodes that took no new pods at the same moment
+
+	// fresh: the loops of classes and of drift go round, too, and drifted nodes go only as these allow.
+	fresh bool
 }
 
 // newPark has nodes with one pod each, which at first ask for most of a node, and from now on for cpu.
 func newPark(t *testing.T, nodes int, large, cpu string, types ...string) *park {
 	t.Helper()
-	f := &park{rig: newRig(t, types...), wanted: nodes, cpu: cpu}
+	return parkOn(t, newRig(t, types...), nodes, large, cpu)
+}
+
+// parkOn is newPark on a rig that has been prepared.
+func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
+	t.Helper()
+	f := &park{rig: r, wanted: nodes, cpu: cpu, broken: map[string]bool{}}
 	f.classes(t)
 	for i := range nodes {
 		f.pending(t, fmt.Sprintf("large-%d", i), large, "512Mi")
@@ -75,9 +85,7 @@ func (f *park) round(t *testing.T) {
 	f.lead(t)
 	f.plan(t)
 	f.ahead += min(f.work(t), 5*time.Second)
-	if !f.slow {
-		f.join(t)
-	}
+	f.boot(t)
 	f.schedule(t)
 	closed := 0
 	for _, n := range f.nodes(t) {
@@ -89,6 +97,23 @@ func (f *park) round(t *testing.T) {
 	f.ahead += time.Second
 }
 
+// boot lets kubelets start, but those of slow machines and of broken images.
+func (f *park) boot(t *testing.T) {
+	t.Helper()
+	if f.slow {
+		return
+	}
+	known := map[string]bool{}
+	for _, n := range f.nodes(t) {
+		known[n.Spec.ProviderID] = true
+	}
+	for _, c := range f.claims(t) {
+		if c.Status.ProviderID != "" && !known[c.Status.ProviderID] && c.DeletionTimestamp == nil && !f.broken[c.Status.ImageID] {
+			f.create(t, nodeOf(c, "node-of-"+c.Name))
+		}
+	}
+}
+
 // lead runs the loops that choose who goes.
 func (f *park) lead(t *testing.T) {
 	t.Helper()
@@ -96,6 +121,12 @@ func (f *park) lead(t *testing.T) {
 		return
 	}
 	f.Moves.search.next = time.Time{}
+	if f.fresh {
+		f.Moves.Drift = f.Drift
+		_, _ = f.NodeClasses.Reconcile(t.Context(), named("default"))
+		_, _ = f.Pools.Reconcile(t.Context(), named("apps"))
+		_ = f.Drift.pass(t.Context(), f.now())
+	}
 	_ = f.Emptiness.pass(t.Context(), f.now())
 	_ = f.Moves.advance(t.Context())
 	_ = f.Moves.look(t.Context())

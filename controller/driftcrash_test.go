@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"testing"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image is found until
+// all nodes run it, the writes of the loops of drift and of classes among them: hashes, conditions, what selectors find, the image that
+// is good. However it dies, all nodes run the newer image in the end, and nothing is left marked, tainted or held.
+func TestCrashWhileRefreshing(t *testing.T) {
+	t.Parallel()
+	afterEachWrite(t, 30, refreshed)
+}
+
+func refreshed(t *testing.T, crashAfter int) int {
+	t.Helper()
+	f, _ := goldenPark(t, 2)
+	next := f.publish(t, "golden-2")
+	f.ahead += driftListed
+	f.fuse.set(crashAfter)
+	f.until(t, func() bool { return f.byImage(t)[next] == 2 })
+	writes := f.fuse.writes()
+	if f.isDead() {
+		f.restart(t)
+		f.until(t, func() bool { return f.byImage(t)[next] == 2 })
+	}
+	f.isRefreshed(t, next)
+	return writes
+}
+
+// TestCrashWhileGoingBack does the same from the moment at which an image is found with which no kubelet starts: the canary fails, the
+// image is remembered as bad, the one of before is used again; then a better one is found, the bad one is forgotten, and all nodes get
+// the better one.
+func TestCrashWhileGoingBack(t *testing.T) {
+	t.Parallel()
+	afterEachWrite(t, 40, wentBack)
+}
+
+func wentBack(t *testing.T, crashAfter int) int {
+	t.Helper()
+	f, first := goldenPark(t, 2)
+	bad := f.publish(t, "golden-2")
+	f.broken[bad] = true
+	f.ahead += driftListed
+	f.fuse.set(crashAfter)
+	f.lives(t, func() { f.until(t, func() bool { return f.isBack(t, first) }) })
+	if got := f.byImage(t); got[first] != 2 || len(got) != 1 {
+		t.Fatalf("with an image that is broken the nodes run %v, want both with %s\n%s", got, first, f.tail())
+	}
+	better := f.publish(t, "golden-3")
+	f.ahead += driftListed
+	f.lives(t, func() { f.until(t, func() bool { return f.byImage(t)[better] == 2 }) })
+	writes := f.fuse.writes()
+	f.isRefreshed(t, better)
+	if m := memoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
+		t.Errorf("the class remembers %+v, want %s as good and nothing bad", m, better)
+	}
+	return writes
+}
+
+// lives does something, and once more in a new process if the first dies of it.
+func (f *park) lives(t *testing.T, do func()) {
+	t.Helper()
+	do()
+	if f.isDead() {
+		f.restart(t)
+		do()
+	}
+}
+
+// isBack reports whether the image of before is used again, and the canary is gone.
+func (f *park) isBack(t *testing.T, image string) bool {
+	t.Helper()
+	class := f.class(t)
+	_, isHeld := class.StatusConditions().Find(awsv1.ConditionImageHeldBack)
+	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(memoryOf(class).Bad) == 1
+}
+
+// until goes round until it is so and nothing is on its way, or the process is dead: with short pauses while something happens, and
+// longer ones while nothing does. No pod may be without a node meanwhile: schedule sees to that.
+func (f *park) until(t *testing.T, isSo func() bool) {
+	t.Helper()
+	for range 120 {
+		if f.isDead() || isSo() && f.isWhole(t) == "" {
+			return
+		}
+		before := f.text(t)
+		f.round(t)
+		if f.text(t) == before {
+			f.ahead += lifecycle.RegistrationTimeout / 10
+		}
+	}
+	t.Fatalf("it does not come to rest: %s, %v\n%s\n%s", f.isWhole(t), f.byImage(t), f.text(t), f.tail())
+}
+
+// isRefreshed fails the test unless all nodes run the image, and nothing speaks of drift any more once the loops have looked again.
+func (f *park) isRefreshed(t *testing.T, image string) {
+	t.Helper()
+	for range 3 {
+		f.ahead += max(driftListed, driftSoak)
+		f.round(t)
+	}
+	if why := f.isWhole(t); why != "" || f.byImage(t)[image] != 2 || len(f.claims(t)) != 2 {
+		t.Fatalf("%s; the nodes run %v, want both with %s\n%s\n%s", why, f.byImage(t), image, f.text(t), f.tail())
+	}
+	if got := f.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
+		t.Errorf("still drifted are %v", got)
+	}
+	if says := f.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
+		t.Errorf("the pool still says %q", says)
+	}
+	for _, n := range f.nodes(t) {
+		if !isOpen(&n) {
+			t.Errorf("%s takes no pods", n.Name)
+		}
+	}
+	if good, ok := memoryOf(f.class(t)).GoodOf(imagesIn(f.class(t))[0].Slot); !ok || good.ID != image {
+		t.Errorf("the class remembers %+v as good, want %s", good, image)
+	}
+}
