@@ -153,6 +153,7 @@ func (e *Emptiness) removeOne(ctx context.Context, claim *karpv1.NodeClaim, node
 	}
 	reason := strings.ToLower(string(move.Reason))
 	loss{claim: claim, reason: reason}.count(e.Metrics)
+	moveMark{Reason: move.Reason, Nodes: 1}.count(e.Metrics, []*karpv1.NodeClaim{claim})
 	e.Tell.Tell(claim, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(move.Reason))
 	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", move.Pool, "reason", reason, "Node", node,
 		"providerID", claim.Status.ProviderID)
@@ -197,8 +198,15 @@ func (e *Emptiness) report(p disruption.Proposal) {
 	for _, room := range p.Rooms {
 		e.Metrics.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
 	}
+	eligible := 0
+	for _, move := range p.Moves {
+		eligible += len(move.Nodes)
+	}
 	told := map[string]disruption.Cause{}
 	for _, s := range p.Stays {
+		if s.Cause == disruption.Budgeted {
+			eligible++
+		}
 		told[s.Node] = s.Cause
 		if e.told[s.Node] == s.Cause {
 			continue
@@ -206,6 +214,7 @@ func (e *Emptiness) report(p disruption.Proposal) {
 		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
 	}
 	e.told = told
+	countEligible(e.Metrics, disruption.Empty, eligible)
 }
 
 func anyEmpty(s cluster.Snapshot) bool {

@@ -24,6 +24,7 @@ func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.Node
 		return err
 	}
 	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
+	mark.count(m.Metrics, leaving)
 	m.Log.Info("begun to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
 		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
 	if err := buy(map[string]string{annotationReplaces: mark.ID}); err != nil {

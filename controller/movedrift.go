@@ -15,6 +15,7 @@ import (
 func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	nodes, stays := disruption.Candidates(s.in, disruption.Drifted)
 	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
+	countEligible(m.Metrics, disruption.Drifted, len(nodes))
 	nodes, later := m.inWaves(s, nodes)
 	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
 	m.Staying.Note(stayDriftRoom)

@@ -199,6 +199,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	}
 	nodes, stays := disruption.Candidates(s.in, disruption.Underutilized)
 	nodes, tired := m.settled(s, disruption.Underutilized, nodes, false)
+	countEligible(m.Metrics, disruption.Underutilized, len(nodes))
 	nodes, full := s.withRoom(nodes)
 	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
 	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))

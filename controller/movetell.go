@@ -49,6 +49,8 @@ func (m *Moves) tellDone(f *flight, now time.Time) {
 // tellUndone says why a move came to nothing.
 func (m *Moves) tellUndone(f *flight, why string) {
 	m.Metrics.Moves.Ended.WithLabelValues(string(f.mark.Reason), "undone").Inc()
+	decision, kind, found := f.mark.decision()
+	m.Metrics.Moves.Failed.WithLabelValues(decision, kind, found).Inc()
 	for _, c := range f.leaving {
 		m.Tell.Tell(c, kube.ReasonMoveUndone, f.mark.said()+"; it was undone: "+why)
 	}

@@ -82,6 +82,11 @@ type Moves struct {
 	Search prometheus.Histogram     // seconds that one look at all nodes took
 	Active prometheus.Gauge         // moves that have begun and not ended
 
+	Decisions     *prometheus.CounterVec // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
+	PoolDecisions *prometheus.CounterVec // nodepool, and labels as of Decisions
+	Failed        *prometheus.CounterVec // labels as of Decisions: moves that were undone
+	Eligible      *prometheus.GaugeVec   // reason: nodes that may go for it, budgets aside
+
 	Staying   *prometheus.GaugeVec // cause: nodes that are kept
 	Deadlocks *prometheus.GaugeVec // kind: what keeps nodes from being emptied until somebody mends it
 }
@@ -253,6 +258,12 @@ func (r *maker) moves() Moves {
 		Saving: r.counters("joiner_moves_saving_dollars_per_hour_total", "What moves that were done save, as it was promised, and as it is by the prices of what was bought.", "kind"),
 		Search: r.histogram("joiner_moves_search_duration_seconds", "One look at all nodes for moves that save money.", durations()),
 		Active: r.gauge("joiner_moves_active", "Moves that have begun and not ended."),
+
+		Decisions: r.counters("karpenter_voluntary_disruption_decisions_total", "Moves that were begun.", "decision", "reason", "consolidation_type"),
+		PoolDecisions: r.counters("karpenter_voluntary_disruption_decisions_by_nodepool_total", "Moves that were begun, once for each NodePool that has a part in one.",
+			"nodepool", "decision", "reason", "consolidation_type"),
+		Failed:   r.counters("karpenter_voluntary_disruption_queue_failures_total", "Moves that were undone.", "decision", "reason", "consolidation_type"),
+		Eligible: r.gauges("karpenter_voluntary_disruption_eligible_nodes", "Nodes that may go, as far as budgets allow.", "reason"),
 
 		Staying:   r.gauges("joiner_nodes_staying", "Nodes that are not taken away by choice, by what keeps them.", "cause"),
 		Deadlocks: r.gauges("joiner_disruption_deadlocks", "PodDisruptionBudgets, alone or together, that keep nodes from being emptied until somebody changes something.", "kind"),
