@@ -1,0 +1,159 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// nonsense is a pool whose nodes cannot be taken away, and what names the reason.
+type nonsense struct {
+	name        string
+	annotations string // of the NodePool
+	budgets     string // of the NodePool
+	blocks      string // PodDisruptionBudget in its namespace
+	condition   string // of the NodePool; empty: Disruptable of its NodeClaims
+	says        []string
+}
+
+var nonsenses = []nonsense{
+	{
+		name: "nonsense-cron", budgets: `{nodes: 100%}, {nodes: "1", schedule: "61 25 * * *", duration: 1h}`,
+		condition: karpenterv1.ConditionDisruptionPolicyValid, says: []string{"spec.disruption.budgets[1].schedule", "61", "until it is mended"},
+	},
+	{
+		name: "nonsense-wishes", annotations: `{joiner.sh/minimum-node-lifetime: 9000h, joiner.sh/drift-wave: 50%}`, budgets: "{nodes: 20%}",
+		condition: karpenterv1.ConditionDisruptionPolicyValid,
+		says:      []string{karpenterv1.AnnotationMinimumLifetime, "no node gets as old", karpenterv1.AnnotationDriftWave, "50% is more than spec.disruption.budgets[0] allows"},
+	},
+	{
+		name: "nonsense-pdb", budgets: "{nodes: 100%}",
+		blocks: "spec: {maxUnavailable: 0, selector: {}}", says: []string{"PodDisruptionBudget nonsense-pdb/everything", "0 allowed"},
+	},
+}
+
+// TestNonsense: a schedule of nobody, wishes that contradict each other, and a PodDisruptionBudget that selects everything keep the nodes of their
+// own pool, and a condition names them. All the while the pool beside them is served. A budget of 200% does not get past the API server.
+func TestNonsense(t *testing.T) {
+	l := beside(t, lab.Options{Cluster: "nonsense"})
+	controller(t, l)
+	const fine = "nonsense-fine"
+	manifests := halfFull(l, nonsense{name: fine, budgets: "{nodes: 100%}"})
+	pools := []string{fine}
+	for _, n := range nonsenses {
+		manifests = append(manifests, halfFull(l, n)...)
+		pools = append(pools, n.name)
+	}
+	apply(t, l, manifests...)
+	for _, pool := range pools {
+		allRun(t, l, pool, replicasEach*2, 3*time.Minute)
+		if got := len(claimNames(t, l, pool)); got != 2 {
+			t.Fatalf("%s has %d nodes, want 2", pool, got)
+		}
+	}
+	refusesBudget(t, l, fine)
+	for _, pool := range pools {
+		scaleAll(t, l, pool, replicasEach)
+	}
+	within(t, l, 3*time.Minute, "one of the two nodes of the pool that makes sense to go", func(context.Context) (bool, error) {
+		if got := len(claimNames(t, l, fine)); got != 1 {
+			return false, fmt.Errorf("%d nodes", got)
+		}
+		return true, nil
+	})
+	for _, n := range nonsenses {
+		within(t, l, 2*time.Minute, n.name+" to say what is wrong", func(context.Context) (bool, error) {
+			text := n.told(t, l)
+			for _, want := range n.says {
+				if !strings.Contains(text, want) {
+					return false, fmt.Errorf("it says %q, and not %q", text, want)
+				}
+			}
+			return true, nil
+		})
+		if got := len(claimNames(t, l, n.name)); got != 2 {
+			t.Errorf("%s has %d nodes, want 2", n.name, got)
+		}
+	}
+	mendSchedule(t, l)
+}
+
+// halfFull is a pool with a namespace of its own, and pods for two nodes, of which one will do when half of them are gone.
+func halfFull(l *lab.Lab, n nonsense) []string {
+	p := pool(n.name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
+	p = strings.Replace(p, "consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: 100%}]",
+		"consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 1s, budgets: ["+n.budgets+"]", 1)
+	if n.annotations != "" {
+		p = strings.Replace(p, "metadata: {name: "+n.name+"}", "metadata: {name: "+n.name+", annotations: "+n.annotations+"}", 1)
+	}
+	out := []string{
+		fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", n.name), class(l, n.name, "amiSelectorTerms: [{alias: al2023@latest}]"), p,
+		deployment(n.name, "web", replicasEach*2, "400m", "256Mi", "test: "+n.name),
+	}
+	if n.blocks != "" {
+		out = append(out, fmt.Sprintf("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: everything, namespace: %s}\n%s\n---\n", n.name, n.blocks))
+	}
+	return out
+}
+
+// told is what the pool's condition says, or those of its nodes.
+func (n nonsense) told(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	if n.condition != "" {
+		var p karpenterv1.NodePool
+		if err := l.Client.Get(t.Context(), client.ObjectKey{Name: n.name}, &p); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := p.StatusConditions().Find(n.condition)
+		return fmt.Sprintf("%s %s", c.Status, c.Message)
+	}
+	var texts []string
+	for _, c := range claimsNow(t, l, n.name) {
+		d, _ := c.StatusConditions().Find(karpenterv1.ConditionDisruptable)
+		texts = append(texts, fmt.Sprintf("%s %s", d.Status, d.Message))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "; ")
+}
+
+// refusesBudget: the definition of NodePools lets no budget of 200% through, and says which field it is.
+func refusesBudget(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	p := &karpenterv1.NodePool{}
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disruption":{"budgets":[{"nodes":"200%"}]}}}`))
+	if err := l.Client.Patch(t.Context(), p, patch); err == nil || !strings.Contains(err.Error(), "spec.disruption.budgets[0].nodes") {
+		t.Errorf("a budget of 200%%: %v", err)
+	}
+}
+
+// mendSchedule takes the schedule of nobody away: the condition goes, and then the node.
+func mendSchedule(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	bad := nonsenses[0]
+	p := &karpenterv1.NodePool{}
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: bad.name}, p); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disruption":{"budgets":[{"nodes":"100%"}]}}}`))
+	if err := l.Client.Patch(t.Context(), p, patch); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, 2*time.Minute, "the pool that was mended to be served", func(context.Context) (bool, error) {
+		got, text := len(claimNames(t, l, bad.name)), bad.told(t, l)
+		if got != 1 || strings.Contains(text, "schedule") {
+			return false, fmt.Errorf("%d nodes; it says %q", got, text)
+		}
+		return true, nil
+	})
+}
