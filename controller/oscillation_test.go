@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/disruption"
+)
+
+// TestNothingOscillates lives through a thousand minutes of workloads that come and go, with all loops of the controller: not many more pods
+// are moved than come and go by themselves, no workload's more often than it may be, no node makes way for its like, what runs costs not
+// much more than a fleet of a handful of nodes that is made anew, and while the workloads stand still there is rest. (A workload that was
+// moved often is let be for an hour or longer, so that a move may come late.)
+func TestNothingOscillates(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a thousand minutes")
+	}
+	f := newTide(t, 11, []*tideApp{
+		{name: "api", cpu: "450m", memory: "700Mi", base: 8, swing: 4},
+		{name: "cache", cpu: "250m", memory: "3Gi", base: 3, swing: 1},
+		{name: "jobs", cpu: "1700m", memory: "1500Mi", base: 3, swing: 2},
+		{name: "web", cpu: "900m", memory: "1200Mi", base: 6, swing: 4},
+	}, "m5.large", "m5.xlarge", "m5.2xlarge", "c5.large", "c5.xlarge", "r5.large", "r5.xlarge")
+
+	const minutes, stillEvery, stillFor, settled = 1000, 500, 120, 60
+	var paid, anew, least catalog.Price
+	atRest := 0
+	for minute := range minutes {
+		phase := minute%stillEvery - (stillEvery - stillFor) // from 0 on the workloads stand still
+		f.wish(minute, phase >= 0)
+		f.live(minute)
+		if phase == settled {
+			atRest = f.evictions()
+		}
+		if n := f.evictions() - atRest; phase > settled && n > len(f.pods())/4 {
+			t.Fatalf("nothing has changed for %d minutes, and %d pods were moved in the last of them\n%s", phase, n, f.log)
+		}
+		if minute%20 == 19 {
+			price, fresh, bound := f.price()
+			paid, anew, least = paid+price, anew+fresh, least+bound
+			if phase > settled && float64(price) > 1.35*float64(fresh) {
+				t.Errorf("minute %d: %s is paid where nothing has changed for an hour, and %s would do: %s", minute, price, fresh, f.stays())
+			}
+		}
+	}
+	f.judge(t, minutes)
+	if n := f.waiting(); n > 0 {
+		t.Errorf("%d pods wait at the end", n)
+	}
+	t.Logf("%d moves of %d pods, where %d came or went; on average %.1f %% above what a fleet made anew would cost, %.1f %% above the bound",
+		len(f.trades), f.evictions(), f.changes(), 100*(float64(paid)/float64(anew)-1), 100*(float64(paid)/float64(least)-1))
+	if float64(paid) > 1.3*float64(anew) {
+		t.Errorf("%s was paid, and %s would have done", paid, anew)
+	}
+}
+
+// shapesOf is what the claims are like, sorted.
+func (f *tide) shapesOf(claims []string) (out []string) {
+	for _, name := range claims {
+		out = append(out, f.shapes[name])
+	}
+	slices.Sort(out)
+	return out
+}
+
+// priceOf is what nodes of the shapes cost an hour.
+func (f *tide) priceOf(shapes []string) (sum catalog.Price) {
+	for _, shape := range shapes {
+		sum += f.prices[strings.Split(shape, "/")[1]]
+	}
+	return sum
+}
+
+// stays says what there is, and why it stays.
+func (f *tide) stays() (out []string) {
+	for _, c := range f.claims(f.t) {
+		d, _ := c.StatusConditions().Find(karpv1.ConditionDisruptable)
+		var pods []string
+		for _, p := range f.pods() {
+			if p.Spec.NodeName == c.Status.NodeName {
+				pods = append(pods, p.Labels["app"])
+			}
+		}
+		slices.Sort(pods)
+		out = append(out, c.Labels[corev1.LabelInstanceTypeStable]+" with "+strings.Join(pods, " ")+": "+d.Message)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// changes is how many pods came or went because somebody wanted it.
+func (f *tide) changes() (n int) {
+	for _, a := range f.apps {
+		n += a.changes
+	}
+	return n
+}
+
+// judge looks at all that was moved.
+func (f *tide) judge(t *testing.T, minutes int) {
+	t.Helper()
+	if moved, all := f.evictions(), f.changes(); moved > all+all/2 || all < minutes/10 {
+		t.Errorf("%d pods were moved where %d came or went", moved, all)
+	}
+	for _, a := range f.apps {
+		most := (a.base + a.swing + a.swing/2) * disruption.DefaultMovesPerHour
+		for i, at := range a.evicted {
+			n := 0
+			for _, other := range a.evicted[i:] {
+				if other.Sub(at) < time.Hour {
+					n++
+				}
+			}
+			if n > most {
+				t.Errorf("%s: %d pods were moved within the hour from %s, at most %d may be", a.name, n, at.Sub(f.begun), most)
+				break
+			}
+		}
+	}
+	for id, trade := range f.trades {
+		if len(trade.gone) == 0 {
+			continue // it was undone
+		}
+		gone, come := f.shapesOf(trade.gone), f.shapesOf(trade.come)
+		if slices.Equal(gone, come) || f.priceOf(come) >= f.priceOf(gone) {
+			t.Errorf("move %s made %v, where there was %v", id, come, gone)
+		}
+	}
+}
