@@ -182,7 +182,7 @@ func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 
 // served waits until the API server knows the last of what was stored.
 func (c *crowd) served(ctx context.Context) error {
-	return c.until(ctx, 2*time.Minute, "the API server to know all pods", func(ctx context.Context) (bool, error) {
+	return c.until(ctx, 5*time.Minute, "the API server to know all pods", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastAdded, metav1.GetOptions{ResourceVersion: "0"})
 		if apierrors.IsNotFound(err) {
 			return false, nil

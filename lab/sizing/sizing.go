@@ -47,6 +47,7 @@ type Measured struct {
 	NewPods  int           // on them
 	Took     time.Duration // from the first of the new pods until all of them ran
 	BusyCPU  time.Duration // of the processors, in that time
+	Emptied  time.Duration // from the last pod of a node until the node was on its way out: the longest of some
 	Peak     int64         // the most resident memory from its start to the end, in MiB
 }
 
@@ -124,7 +125,17 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	if err != nil {
 		return Measured{}, err
 	}
-	m.BusyCPU, m.Peak = busy.CPU-rested.CPU, busy.Peak>>20
+	m.BusyCPU = busy.CPU - rested.CPU
+
+	// 4. Nodes become empty.
+	if m.Emptied, err = c.empty(ctx); err != nil {
+		return Measured{}, err
+	}
+	last, err := sampleOf(run.PID())
+	if err != nil {
+		return Measured{}, err
+	}
+	m.Peak = last.Peak >> 20
 	p.Say("  " + m.String())
 	if err := run.Err(); err != nil {
 		return Measured{}, err

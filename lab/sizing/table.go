@@ -7,20 +7,20 @@ import (
 
 // String is a line for people.
 func (m Measured) String() string {
-	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; at rest %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; at most %d MiB",
-		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Peak)
+	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; at rest %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; an empty node goes after %.1f s; at most %d MiB",
+		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
 }
 
 // Markdown is the table as it is kept in docs/sizes.md.
 func Markdown(all []Measured) string {
 	var b strings.Builder
-	b.WriteString(`| nodes | pods | memory limit | at rest: memory | at rest: CPU | start: ready after | start: CPU | new pods on new nodes | until they ran | CPU meanwhile | most memory |
-|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+	b.WriteString(`| nodes | pods | memory limit | at rest: memory | at rest: CPU | start: ready after | start: CPU | new pods on new nodes | until they ran | CPU meanwhile | most memory | an empty node goes after |
+|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 `)
 	for _, m := range all {
-		fmt.Fprintf(&b, "| %s | %s | %d MiB | %d MiB | %.0fm | %.1f s | %.1f s | %s on %d | %.0f s | %.1f s | %d MiB |\n",
+		fmt.Fprintf(&b, "| %s | %s | %d MiB | %d MiB | %.0fm | %.1f s | %.1f s | %s on %d | %.0f s | %.1f s | %d MiB | %.1f s |\n",
 			thousands(m.Nodes), thousands(m.Pods()), m.Memory, m.Rest, 1000*m.RestCPU, m.Ready.Seconds(), m.StartCPU.Seconds(),
-			thousands(m.NewPods), m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Peak)
+			thousands(m.NewPods), m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Peak, m.Emptied.Seconds())
 	}
 	return b.String()
 }

@@ -1,0 +1,65 @@
+package sizing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+const (
+	emptied    = 5               // nodes that become empty, one after the other
+	emptyPause = 7 * time.Second // between them, so that each comes at another moment of the loops
+	emptyLook  = 50 * time.Millisecond
+	emptyLimit = 2 * time.Minute
+)
+
+// empty takes all pods off some copies, one copy after the other, and returns the longest time from the last pod of a node until its claim was
+// being deleted. The pool's consolidateAfter is 0s.
+func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
+	longest := time.Duration(0)
+	for number := range emptied {
+		app := fmt.Sprintf("app-%05d", number)
+		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // nothing runs there that would take its time
+		for k := range PodsPerNode {
+			if err := c.lab.Kube.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("%s-%02d", app, k), now); err != nil {
+				return 0, fmt.Errorf("empty a node: %w", err)
+			}
+		}
+		begun := time.Now()
+		if err := c.leaves(ctx, c.claimName(number)); err != nil {
+			return 0, err
+		}
+		took := time.Since(begun)
+		c.say(fmt.Sprintf("  An empty node is on its way out after %.1f s", took.Seconds()))
+		longest = max(longest, took)
+		if err := rest(ctx, emptyPause); err != nil {
+			return 0, err
+		}
+	}
+	return longest, nil
+}
+
+// leaves waits until the claim is being deleted, or is gone.
+func (c *crowd) leaves(ctx context.Context, name string) error {
+	deadline := time.Now().Add(emptyLimit)
+	for {
+		claim := &karpenterv1.NodeClaim{}
+		err := c.lab.Client.Get(ctx, types.NamespacedName{Name: name}, claim)
+		if apierrors.IsNotFound(err) || err == nil && claim.DeletionTimestamp != nil {
+			return nil
+		}
+		if err != nil || time.Now().After(deadline) {
+			return fmt.Errorf("wait for the empty node of %s to leave: %v\n%s", name, err, c.lab.Evidence(ctx))
+		}
+		if err := rest(ctx, emptyLook); err != nil {
+			return err
+		}
+	}
+}
