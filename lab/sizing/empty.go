@@ -48,12 +48,16 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 
 // leaves waits until the claim is being deleted, or is gone.
 func (c *crowd) leaves(ctx context.Context, name string) error {
-	deadline := time.Now().Add(emptyLimit)
+	deadline, told := time.Now().Add(emptyLimit), ""
 	for {
 		claim := &karpenterv1.NodeClaim{}
 		err := c.lab.Client.Get(ctx, types.NamespacedName{Name: name}, claim)
 		if apierrors.IsNotFound(err) || err == nil && claim.DeletionTimestamp != nil {
 			return nil
+		}
+		if stays, ok := claim.StatusConditions().Find(karpenterv1.ConditionDisruptable); ok && stays.Message != told {
+			told = stays.Message
+			c.say("  An empty node stays: " + told)
 		}
 		if err != nil || time.Now().After(deadline) {
 			return fmt.Errorf("wait for the empty node of %s to leave: %v\n%s", name, err, c.lab.Evidence(ctx))
