@@ -132,6 +132,12 @@ func (m *Moves) undo(ctx context.Context, f *flight, why string, now time.Time) 
 		m.Ledger.Forget(c.UID)
 	}
 	left := slices.DeleteFunc(slices.Clone(f.leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
+	if err := m.onAll(ctx, left, dropReason); err != nil {
+		return err
+	}
+	for i, c := range left {
+		left[i] = m.newest.of(c)
+	}
 	if err := m.onAll(ctx, left, dropMove); err != nil {
 		return err
 	}

@@ -73,10 +73,15 @@ func (m moveMark) put(claim *karpv1.NodeClaim, now time.Time) {
 	claim.StatusConditions().Set(now, disruptionReason(m.Reason))
 }
 
+// dropReason takes off the claim why its node was to go. It comes before dropMove: of a claim that bears the mark it is known that there is
+// something left to do, and of one that bears the reason alone nothing would be.
+func dropReason(claim *karpv1.NodeClaim) {
+	claim.StatusConditions().Remove(karpv1.ConditionDisruptionReason)
+}
+
 // dropMove takes the mark off the claim.
 func dropMove(claim *karpv1.NodeClaim) {
 	delete(claim.Annotations, annotationMove)
-	claim.StatusConditions().Remove(karpv1.ConditionDisruptionReason)
 }
 
 // openNode lets new pods come to the Node again.
