@@ -158,8 +158,9 @@ func (f *park) followsNext(t *testing.T, wave int) {
 	f.settle(t, 2)
 	f.ahead += driftSoak
 	f.settle(t, 6)
-	if got := f.byImage(t)[next]; f.most != wave || got < wave {
-		t.Errorf("then %d nodes were closed at once, and %d have the next image; want %d\n%s", f.most, got, wave, f.tail())
+	most := wave + wave/10 // those that have come in the place of others, which have not gone yet, are nodes of the pool as well
+	if got := f.byImage(t)[next]; f.most < wave || f.most > most || got < wave {
+		t.Errorf("then %d nodes were closed at once, and %d have the next image; want %d to %d\n%s", f.most, got, wave, most, f.tail())
 	}
 }
 
