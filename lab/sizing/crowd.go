@@ -43,7 +43,8 @@ type crowd struct {
 	lastAdded string   // name of the last pod
 }
 
-// manifest is what the controller may buy: one type, so that what a cluster of a size is does not depend on prices.
+// manifest is what the controller may buy: one type, so that what a cluster of a size is does not depend on prices. Copies have no kubelet, and where
+// the machine is too busy to renew their leases in time they are not ready for a while: no budget may wait for them.
 func (c *crowd) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
@@ -66,6 +67,7 @@ spec:
       - {key: kubernetes.io/os, operator: In, values: [linux]}
       - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
       - {key: node.kubernetes.io/instance-type, operator: In, values: [%[4]s]}
+  disruption: {consolidateAfter: 0s, budgets: [{nodes: 100%%}]}
 ---
 apiVersion: v1
 kind: Namespace
