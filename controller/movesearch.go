@@ -13,7 +13,6 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/kube"
@@ -258,7 +257,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 // weighing is what consolidation looks at.
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
-		Snapshot: s.withoutIdle(), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
+		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
 		SpotToSpot: m.SpotToSpot,
 	}
 	by := nodesByName(s.in.Snapshot)
@@ -273,26 +272,6 @@ func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	}
 	for pool, p := range s.in.Policies {
 		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}
-	}
-	return out
-}
-
-// withoutIdle is the snapshot in which nodes that are empty, and that the next look for such nodes takes away, are leaving: who moves
-// pods there keeps a node that would have gone without a move.
-func (s *scenery) withoutIdle() cluster.Snapshot {
-	idle := map[string]bool{}
-	for _, move := range disruption.Propose(s.in).Moves {
-		for _, name := range move.Nodes {
-			idle[name] = true
-		}
-	}
-	out := s.in.Snapshot
-	if len(idle) == 0 {
-		return out
-	}
-	out.Nodes = slices.Clone(out.Nodes)
-	for i := range out.Nodes {
-		out.Nodes[i].Leaving = out.Nodes[i].Leaving || idle[out.Nodes[i].Name]
 	}
 	return out
 }

@@ -45,6 +45,29 @@ func Propose(in Input) Proposal {
 	return out
 }
 
+// WithoutVacant returns the snapshot with the empty nodes that go, now or as soon as budgets let them, as leaving: whoever looks for
+// other moves must not put anybody there.
+func WithoutVacant(in Input) cluster.Snapshot {
+	vacant := map[string]bool{}
+	proposal := Propose(in)
+	for _, m := range proposal.Moves {
+		for _, name := range m.Nodes {
+			vacant[name] = true
+		}
+	}
+	for _, s := range proposal.Stays {
+		if s.Cause == Budgeted {
+			vacant[s.Node] = true
+		}
+	}
+	out := in.Snapshot
+	out.Nodes = slices.Clone(out.Nodes)
+	for i := range out.Nodes {
+		out.Nodes[i].Leaving = out.Nodes[i].Leaving || vacant[out.Nodes[i].Name]
+	}
+	return out
+}
+
 // isEmpty reports whether a node of ours is fit for pods and has none that would need another place.
 func isEmpty(n cluster.Node) bool {
 	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0

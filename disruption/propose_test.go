@@ -239,3 +239,22 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyGoesWhereNobodyIs: empty nodes that go, now or when budgets let them, take no pods of others; those that stay do.
+func TestNobodyGoesWhereNobodyIs(t *testing.T) {
+	t.Parallel()
+	after := time.Minute
+	in := world(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept", "awaited expected", "going leaving")
+	var leaving []string
+	for _, n := range WithoutVacant(in).Nodes {
+		if n.Leaving {
+			leaving = append(leaving, n.Name)
+		}
+	}
+	if want := []string{"a", "b", "going"}; !slices.Equal(leaving, want) {
+		t.Errorf("%v are leaving, want %v", leaving, want)
+	}
+	if in.Snapshot.Nodes[0].Leaving {
+		t.Error("what was given was changed")
+	}
+}

@@ -82,7 +82,7 @@ func (o *ours) decide() decision {
 	for _, r := range proposal.Rooms {
 		rooms[r.Pool] = max(r.Nodes-going[r.Pool], 0)
 	}
-	d.moves = consolidation.Find(o.input(snapshot, plan, rooms)).Moves
+	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, rooms)).Moves
 	return d
 }
 
