@@ -31,7 +31,7 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 		}
 		var arrivals []arrival
 		for i := range n.Pods {
-			arrivals = append(arrivals, arrival{&n.Pods[i], planned[n.Pods[i].ID()]})
+			arrivals = append(arrivals, arrival{pod: &n.Pods[i], plan: planned[n.Pods[i].ID()]})
 		}
 		if p := b.take(arrivals); p != nil {
 			out = append(out, p.ID())
@@ -124,7 +124,7 @@ func (s *scene) seat(b *board, m *Move) bool {
 	for _, name := range m.Nodes {
 		n := s.candidates[s.byNode[name]].node
 		for i := range n.Pods {
-			arrivals = append(arrivals, arrival{&n.Pods[i], planned[n.Pods[i].ID()]})
+			arrivals = append(arrivals, arrival{pod: &n.Pods[i], plan: planned[n.Pods[i].ID()]})
 		}
 	}
 	if b.take(arrivals) == nil {

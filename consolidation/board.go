@@ -26,6 +26,8 @@ type board struct {
 
 // seat is a node, or a machine that is to be one.
 type seat struct {
+	name   string // as in byName
+	bought bool   // a machine that is to be bought
 	labels constraint.Labels
 	taints []constraint.Taint
 	avoids []cluster.Term
@@ -59,7 +61,7 @@ func newBoard(nodes []cluster.Node, out func(i int) bool) *board {
 }
 
 func (b *board) add(name string, s seat) {
-	b.byName[name] = len(b.seats)
+	s.name, b.byName[name] = name, len(b.seats)
 	b.seats = append(b.seats, s)
 	clear(b.open)
 }
@@ -79,7 +81,7 @@ func (b *board) machine(m *packing.Machine, market catalog.Market, pods capacity
 		}
 		labels[catalog.LabelZone], labels[catalog.LabelCapacityType] = first.Zone, first.CapacityType
 		daemons := m.Requests.Sub(pods).Floor()
-		b.add(m.Name, seat{labels: labels, taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)})
+		b.add(m.Name, seat{bought: true, labels: labels, taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)})
 		return
 	}
 }
@@ -106,28 +108,51 @@ func (b *board) save() *board {
 type arrival struct {
 	pod  *cluster.Pod
 	plan string
+	got  int // the seat that it was given
 }
 
 // take puts the pods on the board: those first that have only one place, then the others, small ones before large ones, which
 // is the order in which fewest find a place. It returns the first that finds none, and then leaves the board as it was.
 func (b *board) take(arrivals []arrival) *cluster.Pod {
+	return b.takeIf(arrivals, func(*seat) bool { return true })
+}
+
+// takeIf is take if all places that the pods get are right.
+func (b *board) takeIf(arrivals []arrival, right func(*seat) bool) *cluster.Pod {
 	slices.SortStableFunc(arrivals, func(a, b arrival) int {
 		return cmp.Or(rank(a.pod)-rank(b.pod), cmp.Compare(a.pod.Requests.CPU, b.pod.Requests.CPU), cmp.Compare(a.pod.Requests.Memory, b.pod.Requests.Memory))
 	})
 	places := make([]int, 0, len(arrivals))
 	for i := range arrivals {
 		at := b.place(&arrivals[i])
-		if at < 0 {
+		if at < 0 || !right(&b.seats[at]) {
 			for k, at := range places {
 				b.seats[at].free = b.seats[at].free.Add(arrivals[k].pod.Requests)
 			}
 			return arrivals[i].pod
 		}
 		b.seats[at].free = b.seats[at].free.Sub(arrivals[i].pod.Requests)
-		b.seats[at].used = true
 		places = append(places, at)
 	}
+	for i, at := range places {
+		b.seats[at].used, arrivals[i].got = true, at
+	}
 	return nil
+}
+
+// hasRoom reports whether each of the pods, none of them tied, would find a place if it came alone: where one would not, all of them
+// need not be tried.
+func (b *board) hasRoom(pods []cluster.Pod) bool {
+	for i := range pods {
+		p := &pods[i]
+		if !slices.ContainsFunc(b.accepting(p), func(at int) bool {
+			s := &b.seats[at]
+			return !s.shut && p.Requests.Fits(s.free) && !s.keepsOff(p)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 func rank(p *cluster.Pod) int {

@@ -31,6 +31,7 @@ func (s *scene) more(best trial, order []int) []Move {
 	if f == nil {
 		return nil
 	}
+	f.spill(order)
 	f.sift(order)
 	f.fill(order)
 	f.confirm(best.moves)

@@ -1,0 +1,62 @@
+package consolidation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// mostDeals is how many times spill looks whether a pod has room on a node: less than a second's work.
+const mostDeals = 30_000_000
+
+// spill adds moves of single nodes whose pods kube-scheduler would deal out to nodes that stay, however thinly. No plan is made for
+// that: a plan has the pods somewhere else than they will go, and there are too many nodes to make one for each.
+func (f *further) spill(order []int) {
+	done := trial{gone: make([]bool, len(f.candidates))}
+	for deals := 0; len(order) > 0 && deals < mostDeals; order = order[1:] {
+		c := order[0]
+		n := f.candidates[c].node
+		m := Move{Nodes: []string{n.Name}, Pods: len(n.Pods), Cost: f.candidates[c].Cost, Price: f.candidates[c].Price, Saving: f.candidates[c].Price}
+		if f.stays(c) || f.room(n.Pool) < 1 || slices.ContainsFunc(n.Pods, isBound) {
+			continue
+		}
+		if _, ok := f.weigh(&m, nil); !ok {
+			continue
+		}
+		f.board.shut(n.Name, true)
+		if f.board.hasRoom(n.Pods) {
+			deals += len(n.Pods) * len(f.board.seats)
+			m.Placements = f.board.deal(n.Pods)
+		}
+		if len(m.Placements) < len(n.Pods) || len(n.Pods) == 0 {
+			f.board.shut(n.Name, false)
+			continue
+		}
+		done.gone[c] = true
+		done.plan.Placements = append(done.plan.Placements, m.Placements...)
+		f.keep(&m)
+	}
+	f.apply(done)
+}
+
+// isBound reports whether it is not for the board to say where the pod goes.
+func isBound(p cluster.Pod) bool { return isTied(&p) || p.Unplannable != "" }
+
+// deal gives the pods places on nodes that are there already, sorted by pod; none if one of them would go elsewhere.
+func (b *board) deal(pods []cluster.Pod) []packing.Placement {
+	arrivals := make([]arrival, len(pods))
+	for i := range pods {
+		arrivals[i].pod = &pods[i]
+	}
+	if b.takeIf(arrivals, func(s *seat) bool { return !s.bought }) != nil {
+		return nil
+	}
+	out := make([]packing.Placement, len(arrivals))
+	for i := range arrivals {
+		out[i] = packing.Placement{Pod: arrivals[i].pod.ID(), Node: b.seats[arrivals[i].got].name}
+	}
+	slices.SortFunc(out, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
+	return out
+}
