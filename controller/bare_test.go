@@ -15,7 +15,7 @@ func TestBareNode(t *testing.T) {
 	if got := bareNode(node); !strings.HasPrefix(got, "Node ip-10-0-0-1 joined without the taint") || !strings.Contains(got, "add it in spec.userData") {
 		t.Errorf("of a Node that nobody wrote: %s", got)
 	}
-	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "taint-cleaner", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:taints":{}}}`)}}}
+	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "taint-cleaner", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:taints":{}}}`)}}
 	if got := bareNode(node); !strings.HasSuffix(got, "it was taken away by taint-cleaner") {
 		t.Errorf("of a Node whose taints somebody wrote: %s", got)
 	}
