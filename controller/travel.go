@@ -102,7 +102,7 @@ func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []st
 		return nil
 	}
 	t.mu.Lock()
-	trips := slices.Clone(t.trips)
+	trips := slices.Concat(t.trips, s.begun(in.Now))
 	t.mu.Unlock()
 	traffic := disruption.Traffic{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
 	for pool, p := range in.Policies {
@@ -129,6 +129,24 @@ func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []st
 type travelScene struct {
 	claims map[string]*karpv1.NodeClaim // by name
 	pods   map[string][]*corev1.Pod     // by the name of their Node
+}
+
+// begun are the trips of moves that are not committed yet: they are noted when they are, but are to be counted from the start, or two
+// moves that wait for their nodes would each take what is left of an hour's.
+func (s travelScene) begun(now time.Time) []disruption.Trip {
+	var out []disruption.Trip
+	for _, name := range slices.Sorted(maps.Keys(s.claims)) {
+		c := s.claims[name]
+		mark, err := moveOf(c)
+		if mark == nil || err != nil || mark.Committed || c.DeletionTimestamp != nil {
+			continue
+		}
+		counts := workloadsOf(s.pods[c.Status.NodeName])
+		for _, workload := range slices.Sorted(maps.Keys(counts)) {
+			out = append(out, disruption.Trip{At: now, Workload: workload, Pods: counts[workload], Shape: shapeOf(c), Reason: mark.Reason})
+		}
+	}
+	return out
 }
 
 // workloadsOf counts the pods that would move, by workload. Pods of nobody do not come again, and are left out.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -125,5 +126,39 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 	})
 	if len(got) != 2 || got["StatefulSet ns/db"] != 2 || got["Job ns/once"] != 1 {
 		t.Errorf("counted %v", got)
+	}
+}
+
+// TestMovesUnderWayCount: what was begun and is not committed yet takes part of what may be moved within the hour.
+func TestMovesUnderWayCount(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	s := travelScene{claims: map[string]*karpv1.NodeClaim{}, pods: map[string][]*corev1.Pod{}}
+	in := disruption.Input{Now: now}
+	for name, pods := range map[string]int{"a": 2, "b": 1, "c": 1} {
+		s.claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.claims[name].Status.NodeName = name
+		in.Snapshot.Nodes = append(in.Snapshot.Nodes, cluster.Node{Name: name, Claim: name})
+		for range pods {
+			s.pods[name] = append(s.pods[name], &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}}},
+				Spec:       corev1.PodSpec{NodeName: name},
+			})
+		}
+	}
+	travel := &Travel{trips: disruption.Trips(nil).Add(now, disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
+	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
+	if n := stays(); n != 0 {
+		t.Fatalf("6 of 8 moves are made, and one more may not be")
+	}
+	mark := moveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
+	mark.put(s.claims["a"], now)
+	if n := stays(); n != 1 {
+		t.Errorf("6 of 8 moves are made and 2 are under way, and one more may be")
+	}
+	mark.Committed = true // then it is among the trips
+	mark.put(s.claims["a"], now)
+	if n := stays(); n != 0 {
+		t.Errorf("a move that is committed counts twice")
 	}
 }
