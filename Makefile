@@ -34,7 +34,7 @@ test: unit e2e ## all tests: of the packages, then end to end in the lab
 .PHONY: unit
 unit: ## the tests that need no control plane
 	@# Random cases are the same in every run: what is red here is red everywhere. `make explore` draws others.
-	@RAPID_SEED=$${RAPID_SEED:-1} hack/step 'unit tests' go test ./...
+	@RAPID_SEED=$${RAPID_SEED:-1} hack/step 'unit tests' go test -timeout 20m ./...
 
 .PHONY: explore
 explore: ## the tests with random cases, each with CHECKS (2000) others than ever before (an hour)
