@@ -14,8 +14,9 @@
 // The first trial lets every node go. What its machines cost is what the pods of each node are worth; what a node costs beyond
 // that is waste. Nodes with the most waste for the pods that they move come first. Of that order, trials take the first half, a
 // quarter and so on, and then look closer where most was saved (search), and never let more nodes of a pool go than it has room for.
-// Beyond the best trial, nodes are tried in small groups, which are made smaller as long as nothing is saved (more, sift): so what few
-// nodes save is found too.
+// Beyond the best trial, single nodes go whose pods kube-scheduler would deal out to nodes that stay, for which no plan is needed (more,
+// spill); then nodes are tried in small groups, which are made smaller as long as nothing is saved (sift): so what few nodes save is
+// found too.
 //
 // A plan packs better than kube-scheduler does, which knows nothing of it and spreads pods over the emptiest nodes. So the moves of a
 // trial count only if its pods would also find their places one by one, as kube-scheduler deals them out by default (board, bind).

@@ -36,8 +36,8 @@ cluster's time passes too: processor time or real time, whichever is less.
   that it had come to, are compared as they were: **reached so far**. A machine that is to be cheaper than another is paid for beside it at first, so who moves
   much has paid more after some minutes, and less after some more.
 * **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
-  beyond the cluster itself at its fullest, what was not collected yet included; the collector is told of 500 MiB, as the controller
-  tells it of its memory limit.
+  beyond the cluster itself at its fullest, what was not collected yet included; the collector is told of nine tenths of 500 MiB, as the
+  controller tells it of its memory limit.
 
 `)
 	b.WriteString("| fleet | pods | $/hour before | by | rest | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")
