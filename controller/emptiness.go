@@ -198,15 +198,8 @@ func (e *Emptiness) report(p disruption.Proposal) {
 	for _, room := range p.Rooms {
 		e.Metrics.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
 	}
-	eligible := 0
-	for _, move := range p.Moves {
-		eligible += len(move.Nodes)
-	}
 	told := map[string]disruption.Cause{}
 	for _, s := range p.Stays {
-		if s.Cause == disruption.Budgeted {
-			eligible++
-		}
 		told[s.Node] = s.Cause
 		if e.told[s.Node] == s.Cause {
 			continue
@@ -214,7 +207,7 @@ func (e *Emptiness) report(p disruption.Proposal) {
 		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
 	}
 	e.told = told
-	countEligible(e.Metrics, disruption.Empty, eligible)
+	countEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
 }
 
 func anyEmpty(s cluster.Snapshot) bool {

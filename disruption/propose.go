@@ -45,20 +45,25 @@ func Propose(in Input) Proposal {
 	return out
 }
 
-// WithoutVacant returns the snapshot with the empty nodes that go, now or as soon as budgets let them, as leaving: whoever looks for
-// other moves must not put anybody there.
-func WithoutVacant(in Input) cluster.Snapshot {
-	vacant := map[string]bool{}
-	proposal := Propose(in)
-	for _, m := range proposal.Moves {
-		for _, name := range m.Nodes {
-			vacant[name] = true
+// Vacant are the empty nodes that go, now or as soon as budgets let them.
+func (p Proposal) Vacant() []string {
+	var out []string
+	for _, m := range p.Moves {
+		out = append(out, m.Nodes...)
+	}
+	for _, s := range p.Stays {
+		if s.Cause == Budgeted {
+			out = append(out, s.Node)
 		}
 	}
-	for _, s := range proposal.Stays {
-		if s.Cause == Budgeted {
-			vacant[s.Node] = true
-		}
+	return out
+}
+
+// WithoutVacant returns the snapshot with the nodes of Proposal.Vacant as leaving: whoever looks for other moves must not put anybody there.
+func WithoutVacant(in Input) cluster.Snapshot {
+	vacant := map[string]bool{}
+	for _, name := range Propose(in).Vacant() {
+		vacant[name] = true
 	}
 	out := in.Snapshot
 	out.Nodes = slices.Clone(out.Nodes)
