@@ -26,12 +26,14 @@ type builder struct {
 	traits  traitSet
 	byName  map[string]*nodeView // by the name of the Node
 	planned planned
+	coming  [][]mover // the pods that each of nodes was bought for, and that are not on it yet
 }
 
 // index finds nodes for pods. It is for the whole of nodes.
 func (b *builder) index() {
 	b.byName = make(map[string]*nodeView, len(b.nodes))
 	b.planned = plannedOn(b.nodes, b.view.Now)
+	b.coming = make([][]mover, len(b.nodes))
 	for _, n := range b.nodes {
 		if n.node != nil {
 			b.byName[n.node.Name] = n
@@ -90,14 +92,23 @@ func (b *builder) bound(pod *corev1.Pod) {
 	}
 }
 
-// needs gives the pod to the claim that was made for it (see AnnotationPods), or
+// needs keeps the pod for the claim that was made for it (see AnnotationPods), or
 // else puts it among those that need a place.
 func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
 	if i, ok := b.planned.of(&value, b.nodes); ok {
-		b.nodes[i].await(b, pod, &value)
+		b.coming[i] = append(b.coming[i], mover{object: pod, value: &value})
 		return
 	}
 	b.pods = append(b.pods, value)
+}
+
+// seat puts the pods that nodes were bought for onto them, when all that are bound are counted.
+func (b *builder) seat() {
+	for i, n := range b.nodes {
+		for _, m := range n.welcome(b, b.coming[i]) {
+			b.pods = append(b.pods, *m.value)
+		}
+	}
 }
 
 // keep counts a pod that is bound to the node and comes and goes with it.
@@ -114,6 +125,7 @@ func (n *nodeView) keep(b *builder, pod *corev1.Pod) {
 func (n *nodeView) carry(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
 	n.uses(b, pod, value.Requests, value.HostPorts)
 	n.value.Pods = append(n.value.Pods, *value)
+	n.isShared = true
 	if n.going && !IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
 		return true
 	}
@@ -128,6 +140,22 @@ func (n *nodeView) await(b *builder, pod *corev1.Pod, value *cluster.Pod) {
 	n.uses(b, pod, value.Requests, value.HostPorts)
 	n.settles(b.kindOf(value, false)) // where it comes from it may be ending, here it is not
 	n.value.Pods = append(n.value.Pods, *value)
+}
+
+// welcome awaits those that the node was bought for and has room for, in the order of their names, and returns the others.
+func (n *nodeView) welcome(b *builder, coming []mover) (others []mover) {
+	byID := func(x, y mover) int { return byPodID(x.value, y.value) }
+	if !slices.IsSortedFunc(coming, byID) {
+		coming = slices.SortedFunc(slices.Values(coming), byID)
+	}
+	for _, m := range coming {
+		if !n.hasRoomFor(m.value) {
+			others = append(others, m)
+			continue
+		}
+		n.await(b, m.object, m.value)
+	}
+	return others
 }
 
 // total returns the node as the engine sees it, when all of its pods are counted:

@@ -57,7 +57,9 @@ type slot struct {
 	fullTurn  uint64 // of the host
 	rulesTurn uint64
 	isTimed   bool     // some of its pods are protected for a time
+	held      []mover  // pods that are not on it yet, and that kube-scheduler holds room for
 	coming    []mover  // pods that are not on it yet, and that it was bought for
+	unseated  []mover  // those of them whose room is gone
 	leaving   []mover  // its pods that need another place
 	shared    []string // the volume claims of its pods that other pods may use too
 
@@ -193,18 +195,18 @@ func (s *state) lay() {
 }
 
 // fill puts onto the node the pods that are bound to it, and those that are
-// coming, if any of this is not as it was.
-func (s *state) fill(x *slot, b *builder, coming []mover) {
+// held for or coming, if any of this is not as it was.
+func (s *state) fill(x *slot, b *builder, held, coming []mover) {
 	var h host
 	if x.node != nil && s.hosts[x.node.Name] != nil {
 		h = *s.hosts[x.node.Name]
 	}
-	if x.isFull && x.fullTurn == h.turn && slices.Equal(x.coming, coming) && !(x.bare.going && (x.isTimed || x.rulesTurn != s.rulesTurn)) {
+	if x.isFull && x.fullTurn == h.turn && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) && !(x.bare.going && (x.isTimed || x.rulesTurn != s.rulesTurn)) {
 		return
 	}
 	before := x.full.residents
 	x.full, x.leaving, x.shared, x.isTimed, x.isDone = x.bare, nil, nil, false, false
-	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.carried()+len(coming)) // as many as there will be, and no more
+	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.carried()+len(held)+len(coming)) // as many as there will be, and no more
 	for _, p := range h.pods {
 		if !NeedsPlace(p.object) {
 			x.full.keep(b, p.object)
@@ -217,16 +219,17 @@ func (s *state) fill(x *slot, b *builder, coming []mover) {
 		}
 		x.isTimed = x.isTimed || isTimed(p.object)
 	}
-	for _, m := range coming {
+	for _, m := range held {
 		x.full.await(b, m.object, m.value)
 	}
+	x.unseated = x.full.welcome(b, coming)
 	x.full.sort()
 	for i := range x.full.value.Pods {
 		x.shared = append(x.shared, x.full.value.Pods[i].Volumes...)
 	}
 	h.moveInto(x.full.value.Pods)
 	s.kinds.dropAll(before)
-	x.isFull, x.fullTurn, x.rulesTurn, x.coming = true, h.turn, s.rulesTurn, coming
+	x.isFull, x.fullTurn, x.rulesTurn, x.held, x.coming = true, h.turn, s.rulesTurn, held, coming
 }
 
 // carried returns how many of the pods would need a place without the node.

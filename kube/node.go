@@ -29,7 +29,8 @@ type nodeView struct {
 	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
 	mostCapacity capacity.Amounts
 
-	awaited awaited // of the claim
+	awaited  awaited // of the claim
+	isShared bool    // there are pods bound to it that would need a place without it
 
 	residents residents
 	running   []types.NamespacedName // the DaemonSets that have their pod on it

@@ -75,6 +75,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 	for _, pod := range o.Pods {
 		b.place(pod)
 	}
+	b.seat()
 	out := cluster.Snapshot{
 		Taken:   view.Now,
 		Pools:   poolsOf(o, view, b.nodes),

@@ -75,6 +75,14 @@ func awaitedBy(claim *karpv1.NodeClaim) awaited {
 	return awaited{pods: true, until: c.LastTransitionTime.Add(settled)}
 }
 
+// hasRoomFor reports whether the node still has room for a pod that it was bought for. kube-scheduler does not know which pod was
+// planned for which of the nodes that come, and gives the room of one that is ready to any pod that fits. Whose room is gone must be
+// planned for anew at once: often it is the node of the other that has room now, which would look empty and be removed. All pods
+// that are bound to the node must be counted; before there are any, the room is as it was planned.
+func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
+	return !n.isShared || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
+}
+
 // planned finds the node that a pod is planned for.
 type planned map[types.NamespacedName]int // index into nodes, by pod
 

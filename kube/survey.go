@@ -47,7 +47,7 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 func (s *state) settle(b *builder) []*cluster.Pod {
 	waiting := s.waiting.tidy()
 	homeless := make([]*cluster.Pod, 0, len(waiting))
-	coming := map[int][]mover{}
+	held, coming := map[int][]mover{}, map[int][]mover{}
 	planned := plannedOn(s.views, s.view.Now)
 	send := func(m mover) bool {
 		i, ok := planned.of(m.value, s.views)
@@ -63,7 +63,7 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 			if numbers == nil {
 				numbers = numbered(s.slots)
 			}
-			coming[numbers[x]] = append(coming[numbers[x]], m)
+			held[numbers[x]] = append(held[numbers[x]], m)
 		} else if wasTried(p.object) && !send(m) {
 			homeless = append(homeless, m.value)
 		}
@@ -74,7 +74,7 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 		if !x.bare.going {
 			continue
 		}
-		s.fill(x, b, nil)
+		s.fill(x, b, nil, nil)
 		for _, m := range x.leaving {
 			if !send(m) {
 				moving = append(moving, m.value)
@@ -83,7 +83,10 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 	}
 	for i, x := range s.slots {
 		if !x.bare.going {
-			s.fill(x, b, coming[i])
+			s.fill(x, b, held[i], coming[i])
+			for _, m := range x.unseated {
+				moving = append(moving, m.value)
+			}
 		}
 	}
 	if len(moving) == 0 {
