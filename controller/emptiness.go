@@ -86,8 +86,6 @@ func (e *Emptiness) pause(took time.Duration) time.Duration {
 }
 
 func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
-	e.Gate.enter()
-	defer e.Gate.leave()
 	// 1. read
 	objects, err := e.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -102,47 +100,65 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	in := disruption.Input{
 		Snapshot: snapshot, Policies: books.policies, Records: books.records(snapshot), Now: now,
 	}
-	begunIn(in, flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes), books.claims, e.Gate)
 	if anyEmpty(snapshot) && len(snapshot.Pods) > 0 {
 		in.Plan = e.Solve(snapshot, market)
 	}
+	flights := flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes)
 	// 2. decide
-	proposal := disruption.Propose(in)
+	proposal, leaving := e.choose(in, flights, books)
 	// 3. act, 4. tell
 	e.Pods.Keep(books.nodes)
 	e.report(proposal)
 	e.Staying.Note(stayEmpty, proposal.Stays...)
 	// Who goes need not wait until it is written on all others how long they have been left in peace.
-	return errors.Join(e.remove(ctx, proposal, snapshot, books, now), e.noteQuiet(ctx, snapshot, books, now))
+	return errors.Join(e.remove(ctx, leaving, now), e.noteQuiet(ctx, snapshot, books, now))
 }
 
-// remove deletes the claims of the nodes that were proposed this time and the last.
-func (e *Emptiness) remove(ctx context.Context, proposal disruption.Proposal, s cluster.Snapshot, b books, now time.Time) error {
-	claimOf := map[string]string{}
-	for _, n := range s.Nodes {
-		claimOf[n.Name] = n.Claim
-	}
+// leaver is an empty node that goes.
+type leaver struct {
+	node  string
+	claim *karpv1.NodeClaim
+	move  disruption.Move // that it is part of
+}
+
+// choose says which nodes may go, and which of them do: those that were proposed this time and the last.
+func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (disruption.Proposal, []leaver) {
+	e.Gate.enter()
+	defer e.Gate.leave()
+	begunIn(in, flights, b.claims, e.Gate)
+	proposal := disruption.Propose(in)
+	by := nodesByName(in.Snapshot)
 	before := e.proposed
 	e.proposed, e.isNews = map[string]bool{}, false
-	var group errgroup.Group
-	group.SetLimit(parallelClaims)
+	var out []leaver
 	for _, move := range proposal.Moves {
 		for _, node := range move.Nodes {
 			e.proposed[node] = true
 			e.isNews = e.isNews || !before[node]
-			claim := b.claims[claimOf[node]]
+			claim := b.claims[by[node].Claim]
 			if !before[node] || claim == nil {
 				continue
 			}
-			e.Gate.note(claim.UID, now)
-			group.Go(func() error { return e.removeOne(ctx, claim, node, move, now) })
+			e.Gate.note(claim.UID, in.Now)
+			out = append(out, leaver{node: node, claim: claim, move: move})
 		}
+	}
+	return proposal, out
+}
+
+// remove deletes the claims of nodes.
+func (e *Emptiness) remove(ctx context.Context, leaving []leaver, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, l := range leaving {
+		group.Go(func() error { return e.removeOne(ctx, l, now) })
 	}
 	return group.Wait()
 }
 
-func (e *Emptiness) removeOne(ctx context.Context, claim *karpv1.NodeClaim, node string, move disruption.Move, now time.Time) error {
-	claim, err := e.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+func (e *Emptiness) removeOne(ctx context.Context, l leaver, now time.Time) error {
+	node, move := l.node, l.move
+	claim, err := e.Objects.PatchClaim(ctx, l.claim, func(c *karpv1.NodeClaim) {
 		c.StatusConditions().Set(now, disruptionReason(move.Reason))
 	})
 	if err != nil {

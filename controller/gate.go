@@ -7,9 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Gate lets one loop at a time choose which nodes go: budgets are counted and used up in one go. It remembers what was begun a
-// moment ago, which the cache may not show yet. The zero value remembers nothing.
+// Gate lets one loop at a time choose which nodes go: budgets are counted and used up in one go. Nobody plans while he holds it,
+// or writes anything, so that others wait for milliseconds: what was chosen is remembered, and so is what was begun a moment ago, which
+// the cache may not show yet. The zero value remembers nothing.
 type Gate struct {
+	turn sync.Mutex
+
 	mu    sync.Mutex
 	begun map[types.UID]time.Time // claims
 }
@@ -18,12 +21,14 @@ type Gate struct {
 const gateMemory = 15 * time.Second
 
 // enter waits for the others; leave ends it.
-func (g *Gate) enter() { g.mu.Lock() }
+func (g *Gate) enter() { g.turn.Lock() }
 
-func (g *Gate) leave() { g.mu.Unlock() }
+func (g *Gate) leave() { g.turn.Unlock() }
 
-// note remembers that the claim's node begins to go. Only who has entered may call it, and going.
+// note remembers that the claim's node begins to go.
 func (g *Gate) note(claim types.UID, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.begun == nil {
 		g.begun = map[types.UID]time.Time{}
 	}
@@ -31,10 +36,16 @@ func (g *Gate) note(claim types.UID, now time.Time) {
 }
 
 // forget says that the claim's node stays after all.
-func (g *Gate) forget(claim types.UID) { delete(g.begun, claim) }
+func (g *Gate) forget(claim types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.begun, claim)
+}
 
-// going reports whether the claim's node began to go a moment ago.
+// going reports whether the claim's node began to go a moment before now, or since.
 func (g *Gate) going(claim types.UID, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	at, ok := g.begun[claim]
 	if ok && now.Sub(at) > gateMemory {
 		delete(g.begun, claim)

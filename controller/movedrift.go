@@ -13,6 +13,26 @@ import (
 
 // freshen begins to replace nodes that have drifted, as many as the budgets allow.
 func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
+	granted := m.grantDrifted(s, now)
+	if len(granted) == 0 {
+		return nil
+	}
+	others := m.refreshStatic(ctx, s, granted, now)
+	found := consolidation.Replace(m.weighing(s, others), others)
+	for _, stuck := range found.Stuck {
+		if n := nodesByName(s.in.Snapshot)[stuck.Node]; n != nil {
+			m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
+		}
+	}
+	m.release(s, others, found.Moves)
+	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
+}
+
+// grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place.
+func (m *Moves) grantDrifted(s *scenery, now time.Time) []string {
+	m.Gate.enter()
+	defer m.Gate.leave()
+	begunIn(s.in, s.flights, s.claims, m.Gate)
 	nodes, stays := disruption.Candidates(s.in, disruption.Drifted)
 	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
 	countEligible(m.Metrics, disruption.Drifted, len(nodes))
@@ -31,17 +51,8 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 	m.tellRooms(rooms)
 	granted, tired = m.settled(s, disruption.Drifted, granted, true)
 	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
-	if len(granted) == 0 {
-		return nil
-	}
-	granted = m.refreshStatic(ctx, s, granted, now)
-	found := consolidation.Replace(m.weighing(s, granted), granted)
-	for _, stuck := range found.Stuck {
-		if n := nodesByName(s.in.Snapshot)[stuck.Node]; n != nil {
-			m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
-		}
-	}
-	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
+	m.reserve(s, granted, now)
+	return granted
 }
 
 // inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.
@@ -50,7 +61,7 @@ func (m *Moves) inWaves(s *scenery, nodes []string) (allowed []string, later []d
 		return nodes, nil
 	}
 	var moving []string
-	for _, f := range m.flights(s.objects) {
+	for _, f := range s.flights {
 		for _, c := range f.leaving {
 			if f.mark.Reason == disruption.Drifted {
 				moving = append(moving, c.Status.NodeName)

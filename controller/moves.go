@@ -113,8 +113,6 @@ func (m *Moves) complain(err error) {
 
 // advance takes each move a step further.
 func (m *Moves) advance(ctx context.Context) error {
-	m.Gate.enter()
-	defer m.Gate.leave()
 	// 1. read
 	now := m.Now.now()
 	objects, err := m.Reader.Objects(ctx)

@@ -34,7 +34,8 @@ type scenery struct {
 	market  catalog.Market
 	objects kube.Objects
 	claims  map[string]*karpv1.NodeClaim // by name
-	pods    map[string][]*corev1.Pod     // by the name of their Node; made where it is asked for
+	flights []*flight
+	pods    map[string][]*corev1.Pod // by the name of their Node; made where it is asked for
 }
 
 // look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
@@ -47,19 +48,17 @@ func (m *Moves) look(ctx context.Context) error {
 	if err := m.Travel.Recall(ctx, now); err != nil {
 		return err
 	}
-	m.Gate.enter()
 	s, err := m.scenery(ctx, now)
 	if err == nil && s != nil {
 		err = m.freshen(ctx, s, now)
 	}
-	m.Gate.leave()
 	if err != nil || s == nil {
 		return err
 	}
 	return m.save(ctx, now)
 }
 
-// scenery reads all that a choice rests on; nil as long as it is not known what can be bought. Only who has entered the gate may.
+// scenery reads all that a choice rests on; nil as long as it is not known what can be bought.
 func (m *Moves) scenery(ctx context.Context, now time.Time) (*scenery, error) {
 	objects, err := m.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -80,7 +79,8 @@ func (m *Moves) scenery(ctx context.Context, now time.Time) (*scenery, error) {
 	if len(snapshot.Pods) > 0 {
 		out.in.Plan = m.Solve(snapshot, market)
 	}
-	begunIn(out.in, m.flights(objects), b.claims, m.Gate)
+	out.flights = m.flights(objects)
+	begunIn(out.in, out.flights, out.claims, m.Gate)
 	for i := range snapshot.Nodes {
 		n := &snapshot.Nodes[i]
 		claim := b.claims[n.Claim]
@@ -190,9 +190,7 @@ func (s *scenery) withRoom(nodes []string) (some []string, stays []disruption.St
 
 // save begins moves that save money. All nodes are looked at without holding anybody up; what is chosen is looked at again.
 func (m *Moves) save(ctx context.Context, now time.Time) error {
-	m.Gate.enter()
 	s, err := m.scenery(ctx, now)
-	m.Gate.leave()
 	if err != nil || s == nil {
 		return err
 	}
@@ -225,14 +223,26 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 
 // choose begins those of the moves that the budgets allow, if they still hold.
 func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
-	m.Gate.enter()
-	defer m.Gate.leave()
 	now := m.Now.now()
 	s, err := m.scenery(ctx, now)
 	if err != nil || s == nil {
 		return err
 	}
-	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+	nodes, granted := m.grantMoves(s, moves, now)
+	if len(granted) == 0 {
+		return nil
+	}
+	found := consolidation.Again(m.weighing(s, nodes), granted).Moves
+	m.release(s, granted, found)
+	return m.beginAll(ctx, s, disruption.Underutilized, found, now)
+}
+
+// grantMoves returns the nodes that may go, and those of the moves' that the budgets allow; nobody else gets their place.
+func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time) (nodes, granted []string) {
+	m.Gate.enter()
+	defer m.Gate.leave()
+	begunIn(s.in, s.flights, s.claims, m.Gate)
+	nodes, _ = disruption.Candidates(s.in, disruption.Underutilized)
 	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
 	may := map[string]bool{}
 	for _, n := range nodes {
@@ -244,14 +254,38 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 			wishes = append(wishes, move.Nodes)
 		}
 	}
-	granted, waiting, rooms := disruption.Grant(s.in, disruption.Underutilized, wishes)
+	var waiting, tired []disruption.Stay
+	var rooms []disruption.Room
+	granted, waiting, rooms = disruption.Grant(s.in, disruption.Underutilized, wishes)
 	m.tellRooms(rooms)
-	granted, tired := m.settled(s, disruption.Underutilized, granted, true)
+	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
 	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
-	if len(granted) == 0 {
-		return nil
+	m.reserve(s, granted, now)
+	return nodes, granted
+}
+
+// reserve keeps others from choosing the nodes, or from using up what the budgets have granted to them. Only who has entered the gate may.
+func (m *Moves) reserve(s *scenery, nodes []string, now time.Time) {
+	by := nodesByName(s.in.Snapshot)
+	for _, name := range nodes {
+		m.Gate.note(s.claims[by[name].Claim].UID, now)
 	}
-	return m.beginAll(ctx, s, disruption.Underutilized, consolidation.Again(m.weighing(s, nodes), granted).Moves, now)
+}
+
+// release gives back what was reserved for nodes that none of the moves takes.
+func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) {
+	goes := map[string]bool{}
+	for _, move := range moves {
+		for _, name := range move.Nodes {
+			goes[name] = true
+		}
+	}
+	by := nodesByName(s.in.Snapshot)
+	for _, name := range nodes {
+		if !goes[name] {
+			m.Gate.forget(s.claims[by[name].Claim].UID)
+		}
+	}
 }
 
 // weighing is what consolidation looks at.
@@ -343,6 +377,7 @@ var fingerprintSeed = maphash.MakeSeed()
 func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim != nil {
 		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)
+		m.Gate.forget(claim.UID)
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
 )
 
 // newMultitude has one node that was bought, and copies of it: claims and Nodes that were written as its own were, each with a pod
@@ -165,4 +169,69 @@ func podNamesAndNodes(pods []corev1.Pod) (out []string) {
 		out = append(out, p.Name+" on "+p.Spec.NodeName)
 	}
 	return out
+}
+
+// TestEmptyNodeDoesNotWaitForPlans: who plans where pods of thousands of nodes could go, or leads moves on, may take long; an empty
+// node goes meanwhile, and what the one has chosen counts in the other's budgets.
+func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
+	t.Parallel()
+	r := newMultitude(t, 4)
+	r.create(t, &corev1.Pod{ // so that there is something to plan
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", OwnerReferences: residentOf("", "").OwnerReferences},
+		Spec:       residentOf("", "").Spec,
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}},
+	})
+	r.Moves.Now = r.now
+	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	r.Moves.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
+		close(begun)
+		<-goOn
+		r.Moves.Solve = Plan
+		return Plan(s, m)
+	}
+	go func() { done <- r.Moves.look(context.WithoutCancel(t.Context())) }()
+	<-begun
+	for _, name := range []string{"copy-0000", "copy-0001"} {
+		if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaving := 0
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			leaving++
+		}
+	}
+	if leaving != 1 { // the pod that waits takes one of the two
+		t.Errorf("%d nodes are on their way out while somebody plans, want 1\n%s", leaving, r.log)
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGateCountsWhatWasChosen: nodes that were chosen count as going for everybody at once, until somebody says that they stay.
+func TestGateCountsWhatWasChosen(t *testing.T) {
+	t.Parallel()
+	var g Gate
+	now := time.Now()
+	g.note("chosen", now)
+	g.note("stays", now)
+	g.forget("stays")
+	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
+		// Whoever began to look before it was chosen counts it as well.
+		if early, late := g.going(claim, now.Add(-time.Minute)), g.going(claim, now.Add(gateMemory)); early != want || late != want {
+			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
+		}
+	}
+	if g.going("chosen", now.Add(gateMemory+1)) {
+		t.Error("what the cache must show by now is remembered still")
+	}
 }
