@@ -28,7 +28,7 @@ func running(app, name, node string) *corev1.Pod {
 				{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(statusFields)}, Subresource: "status"},
 			},
 		},
-		Spec: podSpec("480m", "1Gi"),
+		Spec: podSpec("515m", "1Gi"),
 	}
 	pod.Spec.NodeName = node
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, StartTime: &now, PodIP: "100.64.200.1", HostIP: "10.0.0.1"}
