@@ -374,6 +374,55 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	}
 }
 
+// TestMassDriftStaysHeld: a mass drift that waits for the user's word does not begin because nodes have left, and those that are left are
+// too few to open the breaker; nor because the controller was started anew while EC2 did not answer. It ends when nothing drifts.
+func TestMassDriftStaysHeld(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claims := r.servingNodes(t, pods(6)...)
+	r.drifting(t)
+	r.drifting(t)
+	group := r.tagGroup(t)
+	r.drifting(t)
+	for i := range claims[2:] { // as consolidation does
+		if err := r.api.Delete(t.Context(), &claims[2+i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stays := func(when, says string) {
+		t.Helper()
+		if c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, says) {
+			t.Errorf("%s the pool says %+v", when, c)
+		}
+		if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+			t.Errorf("%s %v may be replaced", when, allowed)
+		}
+	}
+	r.drifting(t)
+	stays("when four have left,", "2 of 2 nodes drift")
+
+	r.start(t)
+	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstances"}} })
+	if err := r.Drift.pass(t.Context(), r.now()); err == nil {
+		t.Error("EC2 does not answer, and nobody says so")
+	}
+	stays("while EC2 does not answer,", "2 of 2 nodes drift")
+	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
+	r.drifting(t)
+	stays("when EC2 answers again,", "2 of 2 nodes drift")
+
+	r.Do(func(_ *world.World, now time.Time) {
+		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.classes(t)
+	r.drifting(t)
+	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
+		t.Errorf("all is as before, and the pool says %s", c.Message)
+	}
+}
+
 // TestGroupsOfAMachine: what somebody attaches to machines by hand is told from what the class finds anew.
 func TestGroupsOfAMachine(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,9 @@ type poolDrift struct {
 	wish   driftWish
 	nodes  []nodeDrift // by name of the claim
 	hold   drift.Hold
-	isHeld bool // the breaker is open, and the user has not allowed it
+	isHeld bool   // the breaker is open, and the user has not allowed it
+	state  string // what was found in AWS, as a short hash
+	still  string // what the pool says of a breaker that is open, where AWS has not told whether it is still so; else empty
 	proven map[string]bool
 	failed map[string]drift.Failure // by target, of the targets that there are
 	back   []drift.Setback          // images of the class that are not used
@@ -49,6 +51,7 @@ type driftWish struct {
 // Annotations of NodePools about drift.
 const (
 	annotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
+	annotationDriftState = "joiner.sh/drift-state" // on a NodePool, what was found in AWS when a mass drift began to wait for the user, as a hash; it goes with the condition DriftHeld
 )
 
 // driftWishOf reads what the pool says of drift, as policyOf does for all who ask.
@@ -96,8 +99,13 @@ func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) pool
 		judged = append(judged, drift.Judged{Name: claim.Name, Verdicts: n.verdicts})
 	}
 	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
-	hold, trips := drift.Trip(judged, selectedText(class, d.Authority), drift.Breaker(d.Breaker))
+	found := selectedText(class, d.Authority)
+	out.state = drift.Short(found)
+	hold, trips := drift.Trip(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
 	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.ObserveDrift
+	if !trips && !out.wish.ObserveDrift && isUntold(out) {
+		out.still = openBreaker(pool)
+	}
 	failures := d.failedOf(pool, now)
 	fit := map[string]int{}
 	for _, n := range out.nodes {
@@ -115,6 +123,35 @@ func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) pool
 	memory := memoryOf(class)
 	_, out.back = memory.Use(memory.Refound(imagesIn(class)), class.Generation)
 	return out
+}
+
+// isWaiting reports whether a mass drift of the pool waits for the user's word by what was found in AWS then, or by what was found since. When
+// the selectors find again what they found before, the next drift is another one. It stands on the pool, so that a process that has just
+// started knows it.
+func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
+	before := pool.Annotations[annotationDriftState]
+	return before != "" && (before == state || len(selectionsOf(class).Outside(selectedBy(class))) > 0)
+}
+
+// openBreaker is what the pool says of a mass drift that waits for the user's word; empty if none does.
+func openBreaker(pool *karpv1.NodePool) string {
+	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
+	if pool.Annotations[annotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
+		return ""
+	}
+	return c.Message
+}
+
+// isUntold reports whether it is not known now if nodes of the pool drift that are said to: the class does not find its groups or subnets, or
+// EC2 has not told what a machine has.
+func isUntold(p poolDrift) bool {
+	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.nodes, func(n nodeDrift) bool {
+		c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
+		return ok && n.unknown && isOfMachine(drift.Reason(c.Reason))
+	})
 }
 
 func (d *Drift) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {

@@ -42,6 +42,9 @@ func (p poolDrift) held() (reason, message string) {
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. Nothing is replaced for it. If it is meant: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
 			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, annotationDriftAllow, p.hold.Token, other)
 	}
+	if p.still != "" {
+		return karpv1.ReasonMassDriftHeld, p.still
+	}
 	if len(p.back) > 0 {
 		return karpv1.ReasonImageFailed, setbackText(p.back, p.class.Name)
 	}
@@ -53,6 +56,14 @@ func (p poolDrift) held() (reason, message string) {
 		}
 	}
 	return "", ""
+}
+
+// stateHeld is what was found in AWS by which a mass drift waits; empty if none does.
+func (p poolDrift) stateHeld() string {
+	if p.isHeld {
+		return p.state
+	}
+	return ""
 }
 
 // setbackText says which images are not used and what to do about it.
@@ -76,6 +87,9 @@ func (d *Drift) writePool(ctx context.Context, p poolDrift, now time.Time) error
 	_, err := d.Objects.PatchPool(ctx, p.pool, func(pool *karpv1.NodePool) {
 		if len(failures) < len(failuresOf(pool)) {
 			keepFailures(pool, failures)
+		}
+		if p.still == "" {
+			annotate(pool, annotationDriftState, p.stateHeld())
 		}
 		c := pool.StatusConditions()
 		if reason == "" {

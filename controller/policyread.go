@@ -65,7 +65,7 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 
 // notOfPolicy are annotations of NodePools in our domain that say something else, or are read elsewhere.
 func notOfPolicy() []string {
-	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, annotationDriftAllow, kube.AnnotationFailed}
+	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, annotationDriftAllow, annotationDriftState, kube.AnnotationFailed}
 }
 
 // misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.

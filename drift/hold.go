@@ -36,8 +36,9 @@ type Hold struct {
 }
 
 // Trip says whether the nodes of a pool drift for something that changed in AWS alone, and are too many to be replaced
-// unasked. State is what was found in AWS, in any form: another state is another hold.
-func Trip(nodes []Judged, state string, b Breaker) (Hold, bool) {
+// unasked. State is what was found in AWS, in any form: another state is another hold. A breaker that is open already stays so for
+// as long as any node drifts by that: who waits for the user's word does not begin because other nodes have left or come.
+func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}
 	example := map[Reason]string{}
@@ -51,7 +52,8 @@ func Trip(nodes []Judged, state string, b Breaker) (Hold, bool) {
 			example[v.Reason] = n.Name + ": " + v.Message
 		}
 	}
-	if h.Nodes < cmp.Or(b.Count, BreakerCount) || float64(h.Nodes) <= cmp.Or(b.Share, BreakerShare)*float64(h.Total) {
+	isMass := h.Nodes >= cmp.Or(b.Count, BreakerCount) && float64(h.Nodes) > cmp.Or(b.Share, BreakerShare)*float64(h.Total)
+	if !isMass && (!isOpen || h.Nodes == 0) {
 		return Hold{}, false
 	}
 	var texts []string

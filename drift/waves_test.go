@@ -98,35 +98,40 @@ func TestTrip(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes []Judged
 		b     Breaker
+		open  bool
 		want  bool
 	}{
-		"all of ten":            {nodes: mass(10, 0, 0), want: true},
-		"six of ten":            {nodes: mass(6, 0, 4), want: true},
-		"half of them":          {nodes: mass(5, 0, 5)},
-		"all of four":           {nodes: mass(4, 0, 0)},
-		"all of five":           {nodes: mass(5, 0, 0), want: true},
-		"by the user's hand":    {nodes: mass(0, 10, 0)},
-		"mostly by the user":    {nodes: mass(4, 6, 0)},
-		"none of them":          {nodes: mass(0, 0, 10)},
-		"no nodes":              {},
-		"a breaker of its own":  {nodes: mass(2, 0, 1), b: Breaker{Count: 2, Share: 0.5}, want: true},
-		"a breaker that is off": {nodes: mass(10, 0, 0), b: Breaker{Share: 1}},
+		"all of ten":             {nodes: mass(10, 0, 0), want: true},
+		"six of ten":             {nodes: mass(6, 0, 4), want: true},
+		"half of them":           {nodes: mass(5, 0, 5)},
+		"all of four":            {nodes: mass(4, 0, 0)},
+		"all of five":            {nodes: mass(5, 0, 0), want: true},
+		"by the user's hand":     {nodes: mass(0, 10, 0)},
+		"mostly by the user":     {nodes: mass(4, 6, 0)},
+		"none of them":           {nodes: mass(0, 0, 10)},
+		"no nodes":               {},
+		"a breaker of its own":   {nodes: mass(2, 0, 1), b: Breaker{Count: 2, Share: 0.5}, want: true},
+		"a breaker that is off":  {nodes: mass(10, 0, 0), b: Breaker{Share: 1}},
+		"open, others have left": {nodes: mass(1, 0, 0), open: true, want: true},
+		"open, others have come": {nodes: mass(1, 0, 20), open: true, want: true},
+		"open, and undone":       {nodes: mass(0, 0, 6), open: true},
+		"open, and meant so":     {nodes: mass(0, 6, 0), open: true},
 	} {
-		hold, got := Trip(c.nodes, "state", c.b)
+		hold, got := Trip(c.nodes, "state", c.b, c.open)
 		if got != c.want {
 			t.Errorf("%s: %t, want %t: %+v", name, got, c.want, hold)
 		}
 		slices.Reverse(c.nodes)
-		if again, _ := Trip(c.nodes, "state", c.b); again != hold {
+		if again, _ := Trip(c.nodes, "state", c.b, c.open); again != hold {
 			t.Errorf("%s: the order of the nodes matters: %+v, then %+v", name, hold, again)
 		}
 		if got && (!strings.Contains(hold.Message, "it lacks sg-9") || hold.Token == "") {
 			t.Errorf("%s: %+v does not say what", name, hold)
 		}
 	}
-	a, _ := Trip(mass(10, 0, 0), "one", Breaker{})
-	b, _ := Trip(mass(10, 0, 0), "two", Breaker{})
-	c, _ := Trip(mass(8, 0, 0), "one", Breaker{})
+	a, _ := Trip(mass(10, 0, 0), "one", Breaker{}, false)
+	b, _ := Trip(mass(10, 0, 0), "two", Breaker{}, false)
+	c, _ := Trip(mass(8, 0, 0), "one", Breaker{}, false)
 	if a.Token == b.Token || a.Token != c.Token {
 		t.Errorf("tokens %s, %s and %s: another state is another hold, fewer nodes are not", a.Token, b.Token, c.Token)
 	}
