@@ -45,10 +45,11 @@ func (c *call) ask(requests ...permit.Request) error {
 		if c.service == "ec2" {
 			r.Keys["ec2:Region"] = []string{c.regionID}
 		}
-		if verdict := c.account().Judge(c.caller.Role, r); !verdict.Allowed {
+		verdict := c.account().Judge(c.caller.Role, r)
+		c.asked(r, verdict.Allowed)
+		if !verdict.Allowed {
 			return deniedBy(c, r, verdict)
 		}
-		c.used(r.Action)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package emulator_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/permit"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -118,6 +121,39 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
 		TagSpecifications:           specified(tags, types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet),
 	})
+}
+
+// TestAskedIsTold: who listens hears who asks for what of which resource, with its tags, and whether the policies allow it; of whoever has no
+// policies nothing.
+func TestAskedIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var heard []string
+	b.server.Do(func(*world.World, time.Time) {
+		b.server.OnAsk = func(caller world.Identity, r permit.Request, isAllowed bool) {
+			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
+			heard = append(heard, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ", uid, " ", isAllowed))
+		}
+	})
+	image := b.image(t, "x86_64")
+	if err := b.makeTemplate(t, "theirs", image, tagsFor("other", "9"), nil); err != nil { // as the account's owner
+		t.Fatal(err)
+	}
+	b.govern(t, "controller", controllerPolicies(t)...)
+	if err := b.makeTemplate(t, "ours", image, tagsFor("demo", controllerUID), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.ec2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("theirs")})
+	if got := code(t, err); got != "UnauthorizedOperation" {
+		t.Errorf("deleting another's: %s", got)
+	}
+	want := []string{
+		"controller ec2:CreateLaunchTemplate true [" + controllerUID + "] true", "controller ec2:CreateTags true [" + controllerUID + "] true",
+		"controller ec2:DeleteLaunchTemplate true [9] false",
+	}
+	if !slices.Equal(heard, want) {
+		t.Errorf("heard was %q, want %q", heard, want)
+	}
 }
 
 // TestPoliciesAreEnforced walks through what the controller does, and what it must not be able to do, under its own policies.

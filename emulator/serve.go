@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joiner-sh/joiner/permit"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -108,7 +109,7 @@ func (s *Server) run(c *call, act action) (any, error) {
 		if err := s.decode(c, into); err != nil {
 			return err
 		}
-		c.used = func(permission string) { s.use(c.caller.Role, permission) }
+		c.asked = func(r permit.Request, isAllowed bool) { s.note(c.caller, r, isAllowed) }
 		if err := c.authorize(into); err != nil {
 			return err
 		}
@@ -117,6 +118,16 @@ func (s *Server) run(c *call, act action) (any, error) {
 		}
 		return nil
 	})
+}
+
+// note tells who watches what a role asks for, and counts what it was allowed. The lock is held.
+func (s *Server) note(caller world.Identity, r permit.Request, isAllowed bool) {
+	if s.OnAsk != nil {
+		s.OnAsk(caller, r, isAllowed)
+	}
+	if isAllowed {
+		s.use(caller.Role, r.Action)
+	}
 }
 
 // use counts a permission that a role has used. The lock is held.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/joiner-sh/joiner/permit"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -26,6 +27,11 @@ type Server struct {
 	// OnInstance is told of every instance that changed state, in order and
 	// one at a time, with no lock held: it may call the Server.
 	OnInstance func(world.Instance)
+
+	// OnAsk is told of each thing that a role, whose policies are looked at, asks to do to a resource, with the tags of that in the
+	// request's keys, before it is done: who asks, for what, and whether the policies allow it. One request of many resources is
+	// many. It is called with the lock held: it must not call the Server. nil: nobody is told.
+	OnAsk func(caller world.Identity, r permit.Request, isAllowed bool)
 
 	Log *slog.Logger // one line per call; nil: silent
 

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/joiner-sh/joiner/permit"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -53,7 +54,7 @@ type call struct {
 	now    time.Time
 	world  *world.World
 	region *world.Region
-	used   func(permission string) // counts what the caller's role was allowed
+	asked  func(permit.Request, bool) // notes what the caller's role asked for, and whether its policies allow it
 }
 
 // op makes an action of a function from a request to an answer.
