@@ -283,11 +283,13 @@ func pods(n int) []string {
 }
 
 // tagGroup makes a security group that the class finds, as somebody does who tags one of another cluster.
-func (r *rig) tagGroup(t *testing.T) string {
+func (r *rig) tagGroup(t *testing.T) string { return r.tagGroupOf(t, "theirs") }
+
+func (r *rig) tagGroupOf(t *testing.T, whose string) string {
 	t.Helper()
 	var id string
 	r.Do(func(*world.World, time.Time) {
-		g, err := r.estate.Region.CreateSecurityGroup(r.estate.VPC.ID, "theirs", "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
+		g, err := r.estate.Region.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +377,8 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 }
 
 // TestMassDriftStaysHeld: a mass drift that waits for the user's word does not begin because nodes have left, and those that are left are
-// too few to open the breaker; nor because the controller was started anew while EC2 did not answer. It ends when nothing drifts.
+// too few to open the breaker; nor because the controller was started anew while EC2 did not answer, or the tags changed once more. It ends
+// when nothing drifts.
 func TestMassDriftStaysHeld(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -410,9 +413,12 @@ func TestMassDriftStaysHeld(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
 	r.drifting(t)
 	stays("when EC2 answers again,", "2 of 2 nodes drift")
+	another := r.tagGroupOf(t, "another's")
+	r.drifting(t)
+	stays("when one more group has the tag,", another)
 
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+		if err := r.estate.Region.Tag(now, []string{group, another}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 			t.Fatal(err)
 		}
 	})
