@@ -10,6 +10,8 @@ import (
 // typeMarket knows the instance types as they are for a node class and a pool, with their prices.
 type typeMarket interface {
 	Type(class, pool, name string) (catalog.Type, bool)
+	// ListPrice is what AWS asks for a type in a zone, wherever the classes have subnets; 0: nobody knows.
+	ListPrice(name, zone, way string) catalog.Price
 }
 
 // bill adds up what machines cost an hour. A type is looked up once.
@@ -20,8 +22,8 @@ type bill struct {
 	sum    catalog.Price
 }
 
-// add counts the machine of a claim, by the offering that it was bought as. One that is not bought yet, or that is not sold any more,
-// costs nothing that is known.
+// add counts the machine of a claim, by the offering that it was bought as. What the class would not buy any more, for it has no subnet there
+// or finds no image for it, costs what it did. A machine that is not bought yet, or that AWS does not sell any more, costs nothing that is known.
 func (b *bill) add(claim *karpv1.NodeClaim) {
 	ref := claim.Spec.NodeClassRef
 	if b.market == nil || ref == nil || claim.Status.ProviderID == "" {
@@ -43,4 +45,12 @@ func (b *bill) add(claim *karpv1.NodeClaim) {
 			return
 		}
 	}
+	// Where overlays change what a type costs on demand, they do so in any zone.
+	for _, o := range t.Offerings {
+		if o.CapacityType == way && way == catalog.OnDemand {
+			b.sum += o.Price
+			return
+		}
+	}
+	b.sum += b.market.ListPrice(key[1], zone, way)
 }

@@ -24,6 +24,14 @@ func (s *shop) Type(class, pool, name string) (catalog.Type, bool) {
 	}}, true
 }
 
+// ListPrice sells spot in zone c, where the class has no subnet.
+func (s *shop) ListPrice(name, zone, way string) catalog.Price {
+	if name == "m5.large" && zone == "c" && way == catalog.Spot {
+		return 3
+	}
+	return 0
+}
+
 // TestBill: each machine costs what it was bought as; one without a price does not spoil the sum.
 func TestBill(t *testing.T) {
 	t.Parallel()
@@ -38,14 +46,15 @@ func TestBill(t *testing.T) {
 	b := bill{market: market, pool: "general"}
 	for _, c := range []*karpv1.NodeClaim{
 		claim("m5.large", "a", "on-demand", "1"), claim("m5.large", "b", "spot", "2"), claim("m5.large", "b", "spot", "3"),
-		claim("m5.large", "a", "on-demand", ""), // not bought yet
-		claim("m5.large", "c", "spot", "4"),     // not sold any more
+		claim("m5.large", "a", "on-demand", ""),                                       // not bought yet
+		claim("m5.large", "c", "spot", "4"), claim("m5.large", "c", "on-demand", "6"), // the class would not buy them there now
+		claim("m5.large", "d", "spot", "4"),     // not sold any more
 		claim("t2.nano", "a", "on-demand", "5"), // unknown
 	} {
 		b.add(c)
 	}
-	if b.sum != 18 || market.asked != 2 {
-		t.Errorf("the sum is %d after %d questions, want 18 after 2", b.sum, market.asked)
+	if b.sum != 31 || market.asked != 2 {
+		t.Errorf("the sum is %d after %d questions, want 31 after 2", b.sum, market.asked)
 	}
 	none := bill{pool: "general"}
 	if none.add(claim("m5.large", "a", "on-demand", "1")); none.sum != 0 {

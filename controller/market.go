@@ -299,6 +299,25 @@ func (m *Market) Type(class, pool, name string) (catalog.Type, bool) {
 	return types[i], true
 }
 
+// ListPrice returns what AWS asks for a type in a zone, whether a class has a subnet there or not; 0 as long as nobody knows.
+func (m *Market) ListPrice(name, zone, way string) catalog.Price {
+	m.mu.Lock()
+	assumed, sold := m.assumed, m.offered
+	m.mu.Unlock()
+	at := slices.IndexFunc(sold.Facts, func(f catalog.Facts) bool { return f.Name == name })
+	if at < 0 || !slices.Contains(sold.Zones[name], zone) {
+		return 0
+	}
+	prices := m.Prices.Book().Prices
+	prices.Assumed = assumed
+	for _, o := range prices.Offerings(sold.Facts[at], []catalog.Zone{{Name: zone}}) {
+		if o.CapacityType == way {
+			return o.Price
+		}
+	}
+	return 0
+}
+
 // catalog returns what the class's own settings make of the market.
 func (m *Market) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 	m.mu.Lock()

@@ -3,9 +3,11 @@ package controller
 import (
 	"strings"
 	"testing"
+	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/move"
+	"github.com/joiner-sh/joiner/world"
 )
 
 // TestNodesAreDoneWithout: what is left of the pods fits on fewer nodes, which are there.
@@ -25,6 +27,28 @@ func TestNodesAreDoneWithout(t *testing.T) {
 	m := f.Moves.Metrics
 	if counted(t, m.Ended, "Underutilized", "done") == 0 || summed(t, m.Saving, "promised") <= 0 || counted(t, m.Ended, "Underutilized", "undone") != 0 {
 		t.Error("the metrics do not tell of it")
+	}
+}
+
+// TestNodesAreDoneWithoutTheirSubnet: that somebody has taken the tag off the subnets that the nodes are in, so that no more can be bought
+// there, does not make them cost nothing: money is saved as before.
+func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.Do(func(_ *world.World, now time.Time) {
+		for _, i := range f.estate.Region.Instances() {
+			if err := f.estate.Region.Tag(now, []string{i.SubnetID}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	f.classes(t)
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("left: %s, where the class finds %d subnets\n%s", got, len(f.class(t).Status.Subnets), f.log)
+	}
+	if saved := summed(t, f.Moves.Metrics.Saving, "realised"); saved <= 0 {
+		t.Errorf("realised is $%v", saved)
 	}
 }
 
