@@ -42,7 +42,9 @@ func (l *Lab) install(ctx context.Context) error {
 			return err
 		}
 	}
-	go l.keepAddons(l.ctx)
+	if l.Beside == nil { // EKS has add-ons for the other
+		go l.keepAddons(l.ctx)
+	}
 	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(l.ClusterDNS()), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("install kube-dns: %w", err)
 	}

@@ -20,8 +20,12 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
-// startAWS serves a world with an account that is ready for a cluster.
+// startAWS serves a world with an account that is ready for a cluster; beside another lab, that one's.
 func (l *Lab) startAWS() error {
+	if l.Beside != nil {
+		return l.shareAWS(l.Beside)
+	}
+	l.Role = ControllerRole
 	table, err := catalog.Embedded()
 	if err != nil {
 		return err

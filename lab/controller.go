@@ -109,7 +109,7 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 // controllerEnv is the environment of a controller in a pod with its role.
 // Nothing of the caller's own AWS settings is left in it.
 func (l *Lab) controllerEnv() ([]string, error) {
-	return l.envOf(ControllerRole, "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.controllerConfig)
+	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.controllerConfig)...)
 }
 
 // envOf is the environment of a program with a role, with more variables as NAME=value.

@@ -55,6 +55,14 @@ type Options struct {
 	// that was taken away goes on working. Zero: 5 seconds. A thousand nodes need more: each review is four calls.
 	TokenCache time.Duration
 
+	// Beside is a lab in whose AWS this one is a second cluster, of the same name: one that its users run by themselves, for EKS knows a
+	// name once. Account, region, network, node role and pace are those of the other, which is to be closed after this one; the control
+	// plane, the nodes and the controller with its role are its own. nil: an AWS of its own.
+	Beside *Lab
+	// AnyUID has the controller's policies not name the cluster's UID, as whoever makes them before there is a cluster writes them. What
+	// carries the cluster's name they allow, be it another cluster's: only the controller itself keeps from that.
+	AnyUID bool
+
 	// Step is told what is being done next; nil: nobody is.
 	Step func(string)
 }
@@ -104,6 +112,7 @@ type Lab struct {
 	Config     *rest.Config
 	Kube       *kubernetes.Clientset
 	Client     client.WithWatch // knows NodePool, NodeClaim and EC2NodeClass as well
+	Role       string           // name of the controller's role
 	Serverless *fargate.Fargate // nil unless Options.Fargate
 
 	ctx    context.Context
@@ -151,6 +160,10 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 }
 
 func (o Options) complete() (Options, error) {
+	if other := o.Beside; other != nil {
+		o.Account, o.Region, o.Cluster, o.AuthMode = other.Account, other.Region, other.Cluster, other.AuthMode
+		o.IPv6, o.Pace, o.Throttle = other.IPv6, other.Pace, other.Throttle
+	}
 	o.Account = cmp.Or(o.Account, emulator.DefaultAccount)
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.Cluster = cmp.Or(o.Cluster, "lab")
@@ -205,7 +218,11 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.cloud.start(l.ctx); err != nil {
 		return err
 	}
-	l.boots.open()
+	if l.Beside != nil {
+		l.boots.serve(l)
+	} else {
+		l.boots.open()
+	}
 	if l.Options.Fargate {
 		return l.startFargate(ctx)
 	}
@@ -242,8 +259,10 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	if err := l.auth.watch(l.ctx, l.Kube); err != nil {
 		return err
 	}
-	if err := l.registerCluster(issuer); err != nil {
-		return err
+	if l.Beside == nil {
+		if err := l.registerCluster(issuer); err != nil {
+			return err
+		}
 	}
 	return l.publishKeys(ctx, issuer)
 }
@@ -319,7 +338,11 @@ func (l *Lab) token(ctx context.Context, instance string) (string, error) {
 // Close ends the lab and removes its folder. It can be called more than once.
 func (l *Lab) Close() {
 	l.cancel()
-	if l.boots != nil {
+	switch {
+	case l.boots == nil:
+	case l.Beside != nil:
+		l.boots.forsake(l)
+	default:
 		l.boots.wait()
 	}
 	if l.group != nil {

@@ -26,8 +26,9 @@ type machines struct {
 	ready chan struct{} // closed once kubelets can start
 	done  sync.WaitGroup
 
-	mu      sync.Mutex
-	running map[string]running // by instance id
+	mu       sync.Mutex
+	clusters []*Lab             // that have nodes of these machines, the lab itself first
+	running  map[string]running // by instance id
 	// kubelets are how the kubelets of instances were started, also of those that have ended.
 	kubelets map[string]kubelet.Settings
 }
@@ -39,7 +40,7 @@ type running struct {
 }
 
 func newMachines(l *Lab) *machines {
-	return &machines{lab: l, ready: make(chan struct{}), running: map[string]running{}, kubelets: map[string]kubelet.Settings{}}
+	return &machines{lab: l, clusters: []*Lab{l}, ready: make(chan struct{}), running: map[string]running{}, kubelets: map[string]kubelet.Settings{}}
 }
 
 // open lets machines go on that started while the lab was not up yet.
@@ -69,7 +70,9 @@ func (m *machines) changed(i world.Instance) {
 			delete(m.running, i.ID)
 		}
 		if i.State == world.Terminated {
-			m.lab.cloud.terminated(i)
+			for _, l := range m.clusters {
+				l.cloud.terminated(i)
+			}
 		}
 	}
 }
@@ -126,7 +129,7 @@ func (m *machines) run(ctx context.Context, i world.Instance, again <-chan struc
 	m.kubelets[i.ID] = *settings
 	m.mu.Unlock()
 	for ctx.Err() == nil {
-		k, err := m.lab.fleet.Start(ctx, *settings)
+		k, err := m.fleetOf(settings.Server).Start(ctx, *settings)
 		if err != nil {
 			say(fmt.Sprintf("lab: %v", err))
 			return

@@ -142,7 +142,7 @@ func noteUsed(l *lab.Lab) {
 	if used.all == nil {
 		used.all = map[string]int{}
 	}
-	for action, n := range l.Emulator.Permissions(lab.ControllerRole) {
+	for action, n := range l.Emulator.Permissions(l.Role) {
 		used.all[action] += n
 	}
 }

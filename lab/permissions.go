@@ -41,21 +41,39 @@ func (l *Lab) permit(change func(*grant.Scope)) error {
 	if l.permissions.scope.UID == "" {
 		return nil // the cluster is not up yet
 	}
-	policies, err := grant.Policies(l.permissions.scope)
+	policies, err := l.policies()
 	if err != nil {
 		return err
 	}
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		for _, p := range policies {
-			if err = attach(w.Account(l.Account), now, ControllerRole, p); err != nil {
+			if err = attach(w.Account(l.Account), now, l.Role, p); err != nil {
 				return
 			}
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("give role %s its policies: %w", ControllerRole, err)
+		return fmt.Errorf("give role %s its policies: %w", l.Role, err)
 	}
 	return nil
+}
+
+// policies are those of the controller's role. Whoever has a cluster that is not EKS's leaves out what they say of EKS. The lock of the
+// permissions is held.
+func (l *Lab) policies() ([]grant.Policy, error) {
+	scope := l.permissions.scope
+	if l.AnyUID {
+		scope.UID = ""
+	}
+	policies, err := grant.Policies(scope)
+	if err != nil || l.Beside == nil {
+		return policies, err
+	}
+	ofEKS := func(action string) bool { return strings.HasPrefix(action, "eks:") }
+	for i := range policies {
+		policies[i].Statements = slices.DeleteFunc(policies[i].Statements, func(s grant.Statement) bool { return slices.ContainsFunc(s.Action, ofEKS) })
+	}
+	return policies, nil
 }
 
 // attach makes a policy, in place of an older one of its name, and attaches it to a role.
@@ -99,7 +117,7 @@ func (l *Lab) permitSettings(settings []string) error {
 func (l *Lab) Allowed() ([]string, error) {
 	l.permissions.mu.Lock()
 	defer l.permissions.mu.Unlock()
-	policies, err := grant.Policies(l.permissions.scope)
+	policies, err := l.policies()
 	if err != nil {
 		return nil, err
 	}

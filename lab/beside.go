@@ -1,0 +1,68 @@
+package lab
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/lab/kubelet"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// shareAWS has the lab be a second cluster in the AWS of another lab. What is its own there is the role of its controller.
+func (l *Lab) shareAWS(other *Lab) error {
+	l.Emulator, l.Endpoint, l.Estate, l.AL2Image = other.Emulator, other.Endpoint, other.Estate, other.AL2Image
+	l.boots, l.cloud = other.boots, newCloudController(l)
+	l.Role = ControllerRole + "Beside"
+	var err error
+	l.Emulator.Do(func(w *world.World, now time.Time) {
+		err = addRole(now, w.Account(l.Account), l.Role, "pods.eks.amazonaws.com")
+	})
+	return err
+}
+
+// unknownToEKS is what a controller must be told by settings, as NAME=value, when EKS does not know its cluster; nothing if it does.
+func (l *Lab) unknownToEKS() []string {
+	if l.Beside == nil {
+		return nil
+	}
+	return []string{"CLUSTER_ENDPOINT=" + l.plane.URL, "CLUSTER_CA_BUNDLE=" + base64.StdEncoding.EncodeToString(l.plane.CA)}
+}
+
+// UID is what tells the cluster from another one of its name: that of its kube-system namespace.
+func (l *Lab) UID() (string, error) {
+	l.permissions.mu.Lock()
+	defer l.permissions.mu.Unlock()
+	if uid := l.permissions.scope.UID; uid != "" {
+		return uid, nil
+	}
+	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)
+}
+
+// serve lets machines be nodes of one more cluster, which is up.
+func (m *machines) serve(l *Lab) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clusters = append(m.clusters, l)
+}
+
+// forsake ends that: the cluster goes.
+func (m *machines) forsake(l *Lab) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clusters = slices.DeleteFunc(m.clusters, func(other *Lab) bool { return other == l })
+}
+
+// fleetOf returns the kubelets of the cluster whose API server a machine was given. One that was given another address is of the lab's own,
+// which say that nobody is there.
+func (m *machines) fleetOf(server string) *kubelet.Fleet {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.clusters {
+		if l.plane.URL == server {
+			return l.fleet
+		}
+	}
+	return m.lab.fleet
+}
