@@ -25,7 +25,7 @@ import (
 
 // TestCaseSameName is case-3, as people see it: another cluster of the account buys under our name. The controller says so and who it is
 // on its NodePools, joiner doctor in its first lines, and what is the other's stays as it is. A controller that is set to the name of
-// another cluster changes nothing, and both say so. That two controllers of one name leave each other alone for good is shown by TestNamesakes.
+// another cluster changes nothing, and both say so. Two controllers of one name, side by side, are in TestCaseSameNameWhole.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
 	l := beside(t, lab.Options{})
