@@ -51,7 +51,7 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 // until somebody else does.
 func bareNode(node *corev1.Node) string {
 	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered + ":NoExecute, so pods may have run on it before it was prepared: "
-	if by := kube.StrangeTaintWriters(node); len(by) > 0 {
+	if by := diagnosis.StrangeTaintWriters(kube.TaintWriters(node)); len(by) > 0 {
 		return out + "it was " + diagnosis.TakenAwayBy + strings.Join(by, ", ")
 	}
 	return out + "add it in spec.userData of the EC2NodeClass"

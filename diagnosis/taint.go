@@ -99,7 +99,7 @@ func judgeTaintThief(d *desk) []Finding {
 			continue
 		}
 		n := d.Nodes.Value[i]
-		thieves := slices.DeleteFunc(slices.Clone(n.TaintsBy), WritesTaints)
+		thieves := StrangeTaintWriters(n.TaintsBy)
 		if _, names, ok := strings.Cut(said.String(), TakenAwayBy); ok {
 			thieves = strings.Split(names, ", ")
 		}
@@ -112,10 +112,17 @@ func judgeTaintThief(d *desk) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Cause == b.Cause })
 }
 
-// WritesTaints reports whether a manager of fields is expected to write the taints of nodes: Kubernetes', the cloud's, a person, an autoscaler.
-func WritesTaints(manager string) bool {
-	return slices.ContainsFunc([]string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"},
-		func(known string) bool { return strings.HasPrefix(manager, known) })
+// StrangeTaintWriters returns those of the managers of fields, which wrote the taints of a node, that nobody expects there: neither
+// Kubernetes, nor the cloud, a person, or an autoscaler. Their order stays; none is nil.
+func StrangeTaintWriters(managers []string) []string {
+	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
+	var out []string
+	for _, m := range managers {
+		if !slices.ContainsFunc(expected, func(known string) bool { return strings.HasPrefix(m, known) }) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // stopThief are the commands that keep a DaemonSet off all nodes until it was changed, where the thief is one, and replace the node.

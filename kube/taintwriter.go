@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joiner-sh/joiner/diagnosis"
 )
 
 // TaintWriters are the managers that the API server notes as writers of a node's taints, sorted: who wrote them last, and whoever owns them by
@@ -20,9 +18,4 @@ func TaintWriters(n *corev1.Node) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// StrangeTaintWriters are those of TaintWriters that nobody expects.
-func StrangeTaintWriters(n *corev1.Node) []string {
-	return slices.DeleteFunc(TaintWriters(n), diagnosis.WritesTaints)
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestTaintWriters: of those who wrote a node, the ones count that wrote its taints, and of those the ones that nobody expects there.
+// TestTaintWriters: of those who wrote a node, the ones count that wrote its taints.
 func TestTaintWriters(t *testing.T) {
 	t.Parallel()
 	wrote := func(manager, fields string) metav1.ManagedFieldsEntry {
@@ -20,9 +20,6 @@ func TestTaintWriters(t *testing.T) {
 	}}}
 	if got, want := TaintWriters(n), []string{"kubelet", "taint-cleaner"}; !slices.Equal(got, want) {
 		t.Errorf("its taints were written by %v, want %v", got, want)
-	}
-	if got, want := StrangeTaintWriters(n), []string{"taint-cleaner"}; !slices.Equal(got, want) {
-		t.Errorf("strange are %v, want %v", got, want)
 	}
 	if got := TaintWriters(&corev1.Node{}); len(got) != 0 {
 		t.Errorf("of a node out of a cache: %v", got)
