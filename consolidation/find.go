@@ -51,6 +51,7 @@ func (s *scene) result(best trial, more []Move) Result {
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
 	}
+	out.Declined = s.leftOut(out.Moves)
 	return out
 }
 

@@ -143,6 +143,14 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 			t.Fatalf("%v costs %s and is replaced for %s, %s at worst; it says %s, saves %s, %d pods", m.Nodes, price, best, worst, m.Price, m.Saving, m.Pods)
 		}
 	}
+	for _, m := range out.Declined {
+		for _, name := range m.Nodes {
+			if seen[name] || m.Saving <= 0 {
+				t.Fatalf("node %s goes, or stays twice, or would save nothing: %s", name, m.Saving)
+			}
+			seen[name] = true
+		}
+	}
 	s, plan := moved(in, out.Moves)
 	if broken := verify.Check(s, in.Market, plan); len(broken) > 0 {
 		t.Fatalf("all moves together: %v", broken)

@@ -56,6 +56,9 @@ type Move struct {
 	Cost   float64       // of moving them, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each machine at its cheapest offering
+	// Worth is what Rule.LeastWorth is held against: the move's share of the price of all candidates, beside its share of what moving all
+	// their pods would take. It is 0 where moving takes nothing, and such a move is always worth it.
+	Worth float64
 }
 
 // PaysBack is how long it takes until the move has saved what its machines cost while they are paid for beside the nodes that go, for
@@ -76,6 +79,10 @@ type Result struct {
 	Saving catalog.Price // of all moves
 
 	Stuck []Stuck // nodes that must go and cannot, sorted: see Replace
+
+	// Declined are moves that would save money, and less than a rule of a pool of theirs asks for, without machines and placements; the
+	// greatest worth first. A node is in one of them at most, and then in none of Moves.
+	Declined []Move
 
 	Trials int // plans that were made
 }

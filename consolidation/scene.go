@@ -26,6 +26,8 @@ type scene struct {
 	alone packing.Plan // for the pods that wait, if nobody goes
 	made  int          // plans
 
+	declined map[string]Move // by first node: what saves too little, see decline
+
 	// What the last snapshot was made in; the next one is made there too, as nobody has use for two.
 	draftNodes []cluster.Node
 	draftPods  []cluster.Pod
@@ -46,7 +48,7 @@ type resident struct {
 }
 
 func newScene(in Input) *scene {
-	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}}
+	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, declined: map[string]Move{}}
 	for i := range in.Snapshot.Pools {
 		s.pools[in.Snapshot.Pools[i].Name] = i
 	}

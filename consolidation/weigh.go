@@ -23,7 +23,14 @@ func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 			return 0, false
 		}
 	}
-	if !s.isWorth(m) || !s.keepCheaper(m) {
+	if effort := s.effort(m.Cost); effort > 0 {
+		m.Worth = s.share(m.Saving) / effort
+	}
+	if !s.isWorth(m) {
+		s.decline(m)
+		return 0, false
+	}
+	if !s.keepCheaper(m) {
 		return 0, false
 	}
 	return s.share(m.Saving) - Usual*s.effort(m.Cost), true

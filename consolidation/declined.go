@@ -1,0 +1,43 @@
+package consolidation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// decline remembers a move that saves less than its pools ask for. Trials look at the same nodes many times: of the moves that begin
+// with the same node, the one of the greatest worth is kept.
+func (s *scene) decline(m *Move) {
+	if was, ok := s.declined[m.Nodes[0]]; ok && was.Worth >= m.Worth {
+		return
+	}
+	one := *m
+	one.Machines, one.Placements = nil, nil
+	s.declined[m.Nodes[0]] = one
+}
+
+// leftOut are the moves that were declined, without those of nodes that go after all, and of nodes that are in one already.
+func (s *scene) leftOut(made []Move) []Move {
+	taken := map[string]bool{}
+	take := func(m *Move) {
+		for _, name := range m.Nodes {
+			taken[name] = true
+		}
+	}
+	for i := range made {
+		take(&made[i])
+	}
+	all := slices.SortedFunc(maps.Values(s.declined), func(a, b Move) int {
+		return cmp.Or(cmp.Compare(b.Worth, a.Worth), slices.Compare(a.Nodes, b.Nodes))
+	})
+	var out []Move
+	for i := range all {
+		if slices.ContainsFunc(all[i].Nodes, func(name string) bool { return taken[name] }) {
+			continue
+		}
+		take(&all[i])
+		out = append(out, all[i])
+	}
+	return out
+}
