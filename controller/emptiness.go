@@ -86,6 +86,7 @@ func (e *Emptiness) pause(took time.Duration) time.Duration {
 }
 
 func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
+	looked := time.Now()
 	// 1. read
 	objects, err := e.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -106,12 +107,30 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	flights := flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes)
 	// 2. decide
 	proposal, leaving := e.choose(in, flights, books)
+	countEvaluation(e.Metrics, disruption.Empty, kindEmpty, looked)
 	// 3. act, 4. tell
 	e.Pods.Keep(books.nodes)
 	e.report(proposal)
 	e.Staying.Note(stayEmpty, proposal.Stays...)
 	// Who goes need not wait until it is written on all others how long they have been left in peace.
 	return errors.Join(e.remove(ctx, leaving, now), e.noteQuiet(ctx, snapshot, books, now))
+}
+
+// countInvalid counts the nodes that the last look proposed, and that stay by this one: somebody came to them in between. Those that were
+// deleted since are not counted.
+func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Proposal) {
+	again := map[string]bool{}
+	for _, move := range proposal.Moves {
+		for _, node := range move.Nodes {
+			again[node] = true
+		}
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		if e.proposed[n.Name] && !again[n.Name] && !n.Leaving && !in.Records[n.Name].Going {
+			e.Metrics.Invalid.WithLabelValues(kindEmpty).Inc()
+		}
+	}
 }
 
 // leaver is an empty node that goes.
@@ -127,6 +146,7 @@ func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (dis
 	defer e.Gate.leave()
 	begunIn(in, flights, b.claims, e.Gate)
 	proposal := disruption.Propose(in)
+	e.countInvalid(in, proposal)
 	by := nodesByName(in.Snapshot)
 	before := e.proposed
 	e.proposed, e.isNews = map[string]bool{}, false
@@ -211,9 +231,7 @@ func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b books, 
 
 // report logs why empty nodes stay, when that changes.
 func (e *Emptiness) report(p disruption.Proposal) {
-	for _, room := range p.Rooms {
-		e.Metrics.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
-	}
+	countRooms(e.Metrics, p.Rooms)
 	told := map[string]disruption.Cause{}
 	for _, s := range p.Stays {
 		told[s.Node] = s.Cause

@@ -13,6 +13,14 @@ import (
 
 // freshen begins to replace nodes that have drifted, as many as the budgets allow.
 func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
+	looked := time.Now()
+	moves := m.drifting(ctx, s, now)
+	countEvaluation(m.Metrics, disruption.Drifted, "", looked)
+	return m.beginAll(ctx, s, disruption.Drifted, moves, now)
+}
+
+// drifting are the moves by which drifted nodes go now. Those of static pools, which need no plan, are begun.
+func (m *Moves) drifting(ctx context.Context, s *scenery, now time.Time) []consolidation.Move {
 	granted := m.grantDrifted(s, now)
 	if len(granted) == 0 {
 		return nil
@@ -25,7 +33,7 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 		}
 	}
 	m.release(s, others, found.Moves)
-	return m.beginAll(ctx, s, disruption.Drifted, found.Moves, now)
+	return found.Moves
 }
 
 // grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place.
@@ -40,6 +48,8 @@ func (m *Moves) grantDrifted(s *scenery, now time.Time) []string {
 	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
 	m.Staying.Note(stayDriftRoom)
 	if len(nodes) == 0 {
+		_, _, rooms := disruption.Grant(s.in, disruption.Drifted, nil)
+		countRooms(m.Metrics, rooms)
 		return nil
 	}
 	m.oldestFirst(s, nodes)
@@ -48,7 +58,7 @@ func (m *Moves) grantDrifted(s *scenery, now time.Time) []string {
 		wishes[i] = []string{n}
 	}
 	granted, waiting, rooms := disruption.Grant(s.in, disruption.Drifted, wishes)
-	m.tellRooms(rooms)
+	countRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Drifted, granted, true)
 	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
 	m.reserve(s, granted, now)

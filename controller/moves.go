@@ -88,6 +88,9 @@ const (
 
 // Start runs the loop until ctx ends.
 func (m *Moves) Start(ctx context.Context) error {
+	for _, kind := range []string{kindSingle, kindMulti} {
+		m.Metrics.Timeouts.WithLabelValues(kind).Add(0) // so that who alerts on it finds it
+	}
 	ticker := time.NewTicker(advanceEvery)
 	defer ticker.Stop()
 	for {

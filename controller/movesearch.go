@@ -170,8 +170,7 @@ func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.St
 
 // withRoom returns those of the nodes of whose pools one more may leave to save money, and why the others stay: nobody needs to
 // look at what could not be begun.
-func (s *scenery) withRoom(nodes []string) (some []string, stays []disruption.Stay) {
-	_, _, rooms := disruption.Grant(s.in, disruption.Underutilized, nil)
+func (s *scenery) withRoom(nodes []string, rooms []disruption.Room) (some []string, stays []disruption.Stay) {
 	full, by := map[string]disruption.Room{}, nodesByName(s.in.Snapshot)
 	for _, room := range rooms {
 		if room.Nodes == 0 {
@@ -190,6 +189,7 @@ func (s *scenery) withRoom(nodes []string) (some []string, stays []disruption.St
 
 // save begins moves that save money. All nodes are looked at without holding anybody up; what is chosen is looked at again.
 func (m *Moves) save(ctx context.Context, now time.Time) error {
+	looked := time.Now()
 	s, err := m.scenery(ctx, now)
 	if err != nil || s == nil {
 		return err
@@ -197,12 +197,15 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	nodes, stays := disruption.Candidates(s.in, disruption.Underutilized)
 	nodes, tired := m.settled(s, disruption.Underutilized, nodes, false)
 	countEligible(m.Metrics, disruption.Underutilized, len(nodes))
-	nodes, full := s.withRoom(nodes)
+	_, _, rooms := disruption.Grant(s.in, disruption.Underutilized, nil)
+	countRooms(m.Metrics, rooms)
+	nodes, full := s.withRoom(nodes, rooms)
 	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
 	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))
 	m.countDeadlocks(s.objects, now)
 	mark := s.fingerprint(nodes)
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
+		countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
 		return nil
 	}
 	begun := time.Now()
@@ -211,6 +214,8 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.Metrics.Search.Observe(took.Seconds())
 	m.search.next = now.Add(max(searchEvery, searchShare*took))
 	m.search.last, m.search.full = mark, now
+	countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
+	countWeighed(m.Metrics, s.in, found)
 	m.tellStays(stays, nodes, found.Moves)
 	m.Staying.Note(stayWorth, worthTheirPrice(nodes, found.Moves)...)
 	m.Staying.Note(staySavingRoom)
@@ -229,12 +234,13 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 		return err
 	}
 	nodes, granted := m.grantMoves(s, moves, now)
-	if len(granted) == 0 {
-		return nil
+	var confirmed []consolidation.Move
+	if len(granted) > 0 {
+		confirmed = consolidation.Again(m.weighing(s, nodes), granted).Moves
 	}
-	found := consolidation.Again(m.weighing(s, nodes), granted).Moves
-	m.release(s, granted, found)
-	return m.beginAll(ctx, s, disruption.Underutilized, found, now)
+	countInvalid(m.Metrics, moves, setOf(nodes), granted, confirmed)
+	m.release(s, granted, confirmed)
+	return m.beginAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
 // grantMoves returns the nodes that may go, and those of the moves' that the budgets allow; nobody else gets their place.
@@ -244,10 +250,7 @@ func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time
 	begunIn(s.in, s.flights, s.claims, m.Gate)
 	nodes, _ = disruption.Candidates(s.in, disruption.Underutilized)
 	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
-	may := map[string]bool{}
-	for _, n := range nodes {
-		may[n] = true
-	}
+	may := setOf(nodes)
 	var wishes [][]string
 	for _, move := range moves {
 		if !slices.ContainsFunc(move.Nodes, func(n string) bool { return !may[n] }) {
@@ -257,11 +260,19 @@ func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time
 	var waiting, tired []disruption.Stay
 	var rooms []disruption.Room
 	granted, waiting, rooms = disruption.Grant(s.in, disruption.Underutilized, wishes)
-	m.tellRooms(rooms)
+	countRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
 	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
 	m.reserve(s, granted, now)
 	return nodes, granted
+}
+
+func setOf(names []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, name := range names {
+		out[name] = true
+	}
+	return out
 }
 
 // reserve keeps others from choosing the nodes, or from using up what the budgets have granted to them. Only who has entered the gate may.
@@ -378,12 +389,5 @@ func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim != nil {
 		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)
 		m.Gate.forget(claim.UID)
-	}
-}
-
-// tellRooms tells the metrics how many nodes may go.
-func (m *Moves) tellRooms(rooms []disruption.Room) {
-	for _, room := range rooms {
-		m.Metrics.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
 	}
 }

@@ -28,6 +28,7 @@ type Room struct {
 	Pool   string
 	Reason Reason
 	Nodes  int // never negative
+	Out    int // nodes of the pool that use its budgets up: they are leaving, or broken
 	// Budget is the budget that says so ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty where none bounds it.
 	Budget string
 	// Until is when that budget stops or another begins; zero if time changes nothing.
@@ -35,7 +36,7 @@ type Room struct {
 }
 
 // Room returns how many more of a pool's total nodes may leave at now for the reason when out of them are leaving or
-// broken already. Without a budget that is active it is all of them that are left. Pool is left empty.
+// broken already. Without a budget that is active it is all of them that are left. Pool and Out are left empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
 	for _, b := range p.Budgets {

@@ -139,6 +139,6 @@ func (in Input) room(pool string, policy Policy, reason Reason) Room {
 		}
 	}
 	room := policy.Room(reason, total, out, in.Now)
-	room.Pool = pool
+	room.Pool, room.Out = pool, out
 	return room
 }

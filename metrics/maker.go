@@ -81,6 +81,9 @@ func stages() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1, 2, 5, 10, 30}
 }
 
+// scores are buckets for what a move saves beside what it disturbs; 0.5 is what Balanced asks for, and 0.02 what is asked for otherwise.
+func scores() []float64 { return []float64{0.02, 0.05, 0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10} }
+
 // powers are the powers of 2 from 1 to most.
 func powers(most float64) []float64 {
 	var out []float64

@@ -70,6 +70,7 @@ type Pools struct {
 	Limit   *prometheus.GaugeVec // resource_type, nodepool
 	Usage   *prometheus.GaugeVec // resource_type, nodepool
 	Allowed *prometheus.GaugeVec // nodepool, reason: nodes that may be disrupted now
+	Taken   *prometheus.GaugeVec // nodepool, reason: nodes that use budgets up
 	Cost    *prometheus.GaugeVec // nodepool: dollars an hour
 }
 
@@ -82,10 +83,15 @@ type Moves struct {
 	Search prometheus.Histogram     // seconds that one look at all nodes took
 	Active prometheus.Gauge         // moves that have begun and not ended
 
-	Decisions     *prometheus.CounterVec // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
-	PoolDecisions *prometheus.CounterVec // nodepool, and labels as of Decisions
-	Failed        *prometheus.CounterVec // labels as of Decisions: moves that were undone
-	Eligible      *prometheus.GaugeVec   // reason: nodes that may go for it, budgets aside
+	Decisions     *prometheus.CounterVec   // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
+	PoolDecisions *prometheus.CounterVec   // nodepool, and labels as of Decisions
+	Failed        *prometheus.CounterVec   // labels as of Decisions: moves that were undone
+	Eligible      *prometheus.GaugeVec     // reason: nodes that may go for it, budgets aside
+	Evaluation    *prometheus.HistogramVec // reason, consolidation_type: seconds that one look for nodes that may go took
+	Invalid       *prometheus.CounterVec   // consolidation_type: nodes that were chosen, and stay by the second look
+	Timeouts      *prometheus.CounterVec   // consolidation_type: always 0, for nothing is cut off
+	Weighed       *prometheus.CounterVec   // decision (approved, rejected), nodepool, policy: moves that would save money
+	Score         *prometheus.HistogramVec // labels as of Weighed: share of the saving beside that of the disturbance
 
 	Staying   *prometheus.GaugeVec // cause: nodes that are kept
 	Deadlocks *prometheus.GaugeVec // kind: what keeps nodes from being emptied until somebody mends it
@@ -224,6 +230,7 @@ func (r *maker) pools() Pools {
 		Limit:   r.gauges("karpenter_nodepools_limit", "What a NodePool may hold.", "resource_type", "nodepool"),
 		Usage:   r.gauges("karpenter_nodepools_usage", "What a NodePool holds.", "resource_type", "nodepool"),
 		Allowed: r.gauges("karpenter_nodepools_allowed_disruptions", "Nodes of a NodePool that may be disrupted now.", "nodepool", "reason"),
+		Taken:   r.gauges("karpenter_nodepools_nodes_consuming_budgets", "Nodes of a NodePool that use its budgets up: they are leaving, or not ready.", "nodepool", "reason"),
 		Cost:    r.gauges("karpenter_nodepools_cost_total", "What the nodes of a NodePool cost, in dollars an hour, by the prices that plans are made with.", "nodepool"),
 	}
 }
@@ -264,6 +271,18 @@ func (r *maker) moves() Moves {
 			"nodepool", "decision", "reason", "consolidation_type"),
 		Failed:   r.counters("karpenter_voluntary_disruption_queue_failures_total", "Moves that were undone.", "decision", "reason", "consolidation_type"),
 		Eligible: r.gauges("karpenter_voluntary_disruption_eligible_nodes", "Nodes that may go, as far as budgets allow.", "reason"),
+
+		Evaluation: r.histograms("karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
+			"One look for nodes that may go. One look for money finds moves of one node and of several, and counts as multi.", durations(), "reason", "consolidation_type"),
+		Invalid: r.counters("karpenter_voluntary_disruption_failed_validations_total",
+			"Nodes that were chosen to go, and stay because a second look did not confirm it.", "consolidation_type"),
+		Timeouts: r.counters("karpenter_voluntary_disruption_consolidation_timeouts_total",
+			"Always 0: a look takes as many steps as the cluster asks for, and none is cut off by a clock.", "consolidation_type"),
+		Weighed: r.counters("karpenter_consolidation_moves_total",
+			"Moves that would save money, in each look at all nodes: approved, or rejected because they save less than their NodePool asks for.", "decision", "nodepool", "policy"),
+		Score: r.histograms("karpenter_consolidation_score",
+			"What a move saves as a share of the price of all nodes that may go, beside its share of what moving all their pods would take. Balanced asks for 0.5, WhenEmptyOrUnderutilized for 0.02.",
+			scores(), "decision", "nodepool", "policy"),
 
 		Staying:   r.gauges("joiner_nodes_staying", "Nodes that are not taken away by choice, by what keeps them.", "cause"),
 		Deadlocks: r.gauges("joiner_disruption_deadlocks", "PodDisruptionBudgets, alone or together, that keep nodes from being emptied until somebody changes something.", "kind"),
