@@ -20,8 +20,8 @@ cluster_state_node_count
 cluster_state_synced | plans are made from what informers have delivered; there is no second state to be in step with
 cluster_state_unsynced_time_seconds | as above
 cluster_utilization_percent resource_type
-consolidation_moves_total decision nodepool policy
-consolidation_score decision nodepool policy
+consolidation_moves_total decision nodepool policy|of each look, a move of each node at most
+consolidation_score decision nodepool policy|over all nodes that may go, not one NodePool's; also for WhenEmptyOrUnderutilized
 ec2nodeclasses_userdata_bytes nodeclass
 interruption_deleted_messages_total
 interruption_instance_status_unhealthy_total category
@@ -71,8 +71,8 @@ scheduler_queue_depth controller scheduling_id | a label whose values never come
 scheduler_scheduling_duration_seconds controller | counted once for a pass
 scheduler_unfinished_work_seconds controller scheduling_id
 scheduler_unschedulable_pods_count controller
-voluntary_disruption_consolidation_timeouts_total consolidation_type
-voluntary_disruption_decision_evaluation_duration_seconds reason consolidation_type
+voluntary_disruption_consolidation_timeouts_total consolidation_type|always 0: no look is cut off
+voluntary_disruption_decision_evaluation_duration_seconds reason consolidation_type|one look finds moves of one node and of several, and is multi
 voluntary_disruption_decisions_by_nodepool_total nodepool decision reason consolidation_type
 voluntary_disruption_decisions_total decision reason consolidation_type
 voluntary_disruption_eligible_nodes reason
