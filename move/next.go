@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ type Seen struct {
 	BlockedSince time.Time
 	// Off says why the move is not wanted any more: a pool was paused, the price changed; empty if it still is.
 	Off string
+
+	// FitWithin is how long nodes that come may take from joining to being fit for pods; zero: FitWithin.
+	FitWithin time.Duration
 }
 
 // Leaver is a node that goes.
@@ -44,6 +48,10 @@ const (
 type Comer struct {
 	Claim string
 	Is    Coming
+	// Joined is since when its Node is there; zero if it is not.
+	Joined time.Time
+	// Why says what keeps it from being fit for pods, or why it will not join; it may be empty.
+	Why string
 }
 
 // Coming is how far a node that comes has come.
@@ -54,6 +62,7 @@ const (
 	OnItsWay Coming = iota
 	Ready           // it is fit for pods
 	Lost            // it is gone, or going
+	Doomed          // it is there, and it is known that it will not join as things are
 )
 
 // Step is what to do next.
@@ -61,6 +70,11 @@ type Step struct {
 	Action Action
 	Reason string    // of Undo and Wait, a few words
 	Until  time.Time // of Wait: when to look again at the latest
+	// Keep, of Undo, are the claims made in their place that stay although nobody needs them: those that are doomed. Who leads them gives
+	// them up in time and remembers why, and until then what keeps them from joining can be mended.
+	Keep []string
+	// Unfit, of Undo, are the claims made in their place whose Nodes joined and did not become fit for pods in time. Nobody else says so.
+	Unfit []string
 }
 
 // Action is one of a closed set.
@@ -82,6 +96,8 @@ const (
 	// become fit for pods. It must not be less. A claim that comes to nothing is given up by who leads it, who says why, and ends the
 	// move with that; a move that ended before would hide it, and be tried again for ever.
 	ReadyWithin = 35 * time.Minute
+	// FitWithin is how long a node may take from joining to being fit for pods, where nodes like it are not known to take long.
+	FitWithin = 10 * time.Minute
 	// BlockedFor is how long pods that cannot leave, or have no place, hold a move up before it is undone.
 	BlockedFor = 30 * time.Second
 )
@@ -102,13 +118,13 @@ func Next(s Seen, now time.Time) Step {
 		return onward(s)
 	}
 	if why := s.failed(now); why != "" {
-		return Step{Action: Undo, Reason: why}
+		return Step{Action: Undo, Reason: why, Keep: s.names(isDoomed), Unfit: s.names(s.unfit(now))}
 	}
 	if s.any(Marked) {
 		return Step{Action: Close}
 	}
 	if n := s.coming(); n > 0 {
-		return Step{Action: Wait, Reason: strconv.Itoa(n) + " of " + strconv.Itoa(s.Wanted) + " nodes are not ready yet", Until: s.Begun.Add(ReadyWithin)}
+		return Step{Action: Wait, Reason: strconv.Itoa(n) + " of " + strconv.Itoa(s.Wanted) + " nodes are not ready yet", Until: s.readyBy()}
 	}
 	if s.Blocked != "" {
 		return Step{Action: Wait, Reason: s.Blocked, Until: s.BlockedSince.Add(BlockedFor)}
@@ -132,17 +148,15 @@ func (s Seen) failed(now time.Time) string {
 	if s.Off != "" {
 		return s.Off
 	}
-	var lost []string
-	for _, c := range s.Coming {
-		if c.Is == Lost {
-			lost = append(lost, c.Claim)
-		}
-	}
-	switch {
+	switch lost, doomed, unfit := s.names(isLost), s.names(isDoomed), s.names(s.unfit(now)); {
 	case len(lost) > 0:
 		return "NodeClaim " + strings.Join(lost, ", ") + ", made in their place, did not become a node"
 	case len(s.Coming) < s.Wanted:
 		return strconv.Itoa(s.Wanted-len(s.Coming)) + " of " + strconv.Itoa(s.Wanted) + " NodeClaims in their place were not made"
+	case len(doomed) > 0:
+		return "NodeClaim " + strings.Join(doomed, ", ") + ", made in their place, does not join the cluster" + s.because(doomed[0])
+	case len(unfit) > 0:
+		return "NodeClaim " + strings.Join(unfit, ", ") + ", made in their place, has joined and was not fit for pods within " + s.fitWithin().String() + s.because(unfit[0])
 	case s.coming() > 0 && !now.Before(s.Begun.Add(ReadyWithin)):
 		return "the nodes in their place were not ready within " + ReadyWithin.String()
 	case s.coming() == 0 && s.Blocked != "" && !s.BlockedSince.IsZero() && !now.Before(s.BlockedSince.Add(BlockedFor)):
@@ -151,15 +165,54 @@ func (s Seen) failed(now time.Time) string {
 	return ""
 }
 
-// coming counts the nodes that are not ready yet.
-func (s Seen) coming() int {
-	n := 0
+func isLost(c Comer) bool { return c.Is == Lost }
+
+func isDoomed(c Comer) bool { return c.Is == Doomed }
+
+// unfit tells who has joined and has had its time to become fit for pods.
+func (s Seen) unfit(now time.Time) func(Comer) bool {
+	return func(c Comer) bool {
+		return c.Is == OnItsWay && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))
+	}
+}
+
+func (s Seen) fitWithin() time.Duration { return cmp.Or(s.FitWithin, FitWithin) }
+
+// readyBy is when the move is undone if what comes is no further by then.
+func (s Seen) readyBy() time.Time {
+	by := s.Begun.Add(ReadyWithin)
 	for _, c := range s.Coming {
-		if c.Is == OnItsWay {
-			n++
+		if fit := c.Joined.Add(s.fitWithin()); c.Is == OnItsWay && !c.Joined.IsZero() && fit.Before(by) {
+			by = fit
 		}
 	}
-	return n
+	return by
+}
+
+// names are the claims of those who come that are so.
+func (s Seen) names(is func(Comer) bool) []string {
+	var out []string
+	for _, c := range s.Coming {
+		if is(c) {
+			out = append(out, c.Claim)
+		}
+	}
+	return out
+}
+
+// because is what is known of why the claim is not ready, to be added to a sentence.
+func (s Seen) because(claim string) string {
+	for _, c := range s.Coming {
+		if c.Claim == claim && c.Why != "" {
+			return ": " + c.Why
+		}
+	}
+	return ""
+}
+
+// coming counts the nodes that are not ready yet.
+func (s Seen) coming() int {
+	return len(s.names(func(c Comer) bool { return c.Is == OnItsWay }))
 }
 
 func (s Seen) any(is Leaving) bool {

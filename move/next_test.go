@@ -1,6 +1,7 @@
 package move
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +26,15 @@ func seen(t *testing.T, text string) Seen {
 		if w == "missing" {
 			continue
 		}
-		is, ok := map[string]Coming{"coming": OnItsWay, "ready": Ready, "lost": Lost}[w]
+		is, ok := map[string]Coming{"coming": OnItsWay, "ready": Ready, "lost": Lost, "doomed": Doomed, "joined": OnItsWay}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
-		out.Coming = append(out.Coming, Comer{Claim: w, Is: is})
+		c := Comer{Claim: w, Is: is}
+		if w == "joined" {
+			c.Joined = begun.Add(time.Minute)
+		}
+		out.Coming = append(out.Coming, c)
 	}
 	return out
 }
@@ -45,6 +50,12 @@ func TestNext(t *testing.T) {
 	}{
 		{seen: "marked marked|", want: Close},
 		{seen: "marked closed|coming", want: Close},
+		{seen: "closed|doomed", want: Undo},
+		{seen: "closed|ready doomed", want: Undo},
+		{seen: "closed|coming", after: time.Minute + FitWithin, want: Wait}, // its claim has its own time to join
+		{seen: "closed|joined", after: time.Minute, want: Wait},
+		{seen: "closed|joined", after: time.Minute + FitWithin, want: Undo},
+		{seen: "sworn closed|doomed", want: Commit},
 		{seen: "closed closed|coming ready", want: Wait},
 		{seen: "closed closed|coming ready", after: ReadyWithin, want: Undo},
 		{seen: "closed|coming lost", want: Undo},
@@ -92,9 +103,9 @@ func TestNext(t *testing.T) {
 // have the same fate; and none goes before all that come are ready.
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	for fate := range 9 {
+	for fate := range 16 {
 		for crash := range 6 {
-			play(t, []Coming{Coming(fate % 3), Coming(fate / 3)}, crash)
+			play(t, []Coming{Coming(fate % 4), Coming(fate / 4)}, crash)
 		}
 	}
 }
@@ -144,5 +155,29 @@ func play(t *testing.T, fate []Coming, crash int) {
 func reach(nodes []Leaver, is Leaving) {
 	for i := range nodes {
 		nodes[i].Is = max(nodes[i].Is, is)
+	}
+}
+
+// TestUndoneInTime: nodes that are known not to join stay with who leads them, those that joined and are not fit are named, each with
+// what is known of why; and nodes that take long are given long.
+func TestUndoneInTime(t *testing.T) {
+	t.Parallel()
+	s := Seen{Begun: begun, Wanted: 2, Leaving: []Leaver{{Claim: "old", Is: Closed}}, Coming: []Comer{
+		{Claim: "a", Is: Doomed, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
+	step := Next(s, begun.Add(time.Minute))
+	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil || !strings.Contains(step.Reason, "NodeClaim a, made in their place, does not join the cluster: its role is not mapped") {
+		t.Errorf("the first is doomed: %+v", step)
+	}
+	s.Coming[0].Is = Ready
+	if step = Next(s, begun.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(begun.Add(FitWithin)) {
+		t.Errorf("the second has joined: %+v", step)
+	}
+	step = Next(s, step.Until)
+	if step.Action != Undo || !slices.Equal(step.Unfit, []string{"b"}) || step.Keep != nil || !strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
+		t.Errorf("the second was not fit in time: %+v", step)
+	}
+	s.FitWithin = 20 * time.Minute
+	if step = Next(s, begun.Add(FitWithin)); step.Action != Wait || !step.Until.Equal(begun.Add(20*time.Minute)) {
+		t.Errorf("nodes like it take twenty minutes: %+v", step)
 	}
 }
