@@ -9,6 +9,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/packing"
 )
 
 // freshen begins to replace nodes that have drifted, as many as the budgets allow.
@@ -21,23 +22,20 @@ func (m *Moves) freshen(ctx context.Context, s *scenery, now time.Time) error {
 
 // drifting are the moves by which drifted nodes go now. Those of static pools, which need no plan, are begun.
 func (m *Moves) drifting(ctx context.Context, s *scenery, now time.Time) []consolidation.Move {
-	granted := m.grantDrifted(s, now)
+	granted, others := m.grantDrifted(s, now)
 	if len(granted) == 0 {
 		return nil
 	}
-	others := m.refreshStatic(ctx, s, granted, now)
-	found := consolidation.Replace(m.weighing(s, others), others)
-	for _, stuck := range found.Stuck {
-		if n := nodesByName(s.in.Snapshot)[stuck.Node]; n != nil {
-			m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
-		}
-	}
-	m.release(s, others, found.Moves)
-	return found.Moves
+	granted = m.refreshStatic(ctx, s, granted, now)
+	moves, later := m.timely(s, consolidation.Replace(m.weighing(s, granted), granted), now)
+	m.Staying.Note(stayDriftRoom, slices.Concat(others, later)...)
+	m.release(s, granted, moves)
+	return moves
 }
 
-// grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place.
-func (m *Moves) grantDrifted(s *scenery, now time.Time) []string {
+// grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place. And it returns why
+// others stay that the budgets have no room for, or that have moved too often.
+func (m *Moves) grantDrifted(s *scenery, now time.Time) (granted []string, others []disruption.Stay) {
 	m.Gate.enter()
 	defer m.Gate.leave()
 	begunIn(s.in, s.flights, s.claims, m.Gate)
@@ -50,7 +48,7 @@ func (m *Moves) grantDrifted(s *scenery, now time.Time) []string {
 	if len(nodes) == 0 {
 		_, _, rooms := disruption.Grant(s.in, disruption.Drifted, nil)
 		countRooms(m.Metrics, rooms)
-		return nil
+		return nil, nil
 	}
 	m.oldestFirst(s, nodes)
 	wishes := make([][]string, len(nodes))
@@ -62,7 +60,37 @@ func (m *Moves) grantDrifted(s *scenery, now time.Time) []string {
 	granted, tired = m.settled(s, disruption.Drifted, granted, true)
 	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
 	m.reserve(s, granted, now)
-	return granted
+	return granted, slices.Concat(waiting, tired)
+}
+
+// timely returns the moves that can come to their end, and why other nodes stay that have something to wait for: a pool for which nothing is
+// bought at the moment, or a node that is not ready yet, perhaps what was bought for a move of theirs before. They are looked at again with
+// the next look. Nodes with a pod that has no place are left alone for a while.
+func (m *Moves) timely(s *scenery, found consolidation.Result, now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
+	by := nodesByName(s.in.Snapshot)
+	for _, stuck := range found.Stuck {
+		n := by[stuck.Node]
+		if n == nil {
+			continue
+		}
+		if until, why := m.Holds.Held(now, n.Pool); !until.IsZero() {
+			later = append(later, disruption.Stay{Node: n.Name, Cause: disruption.InWaves, Until: until, Detail: "nothing is bought for its NodePool: " + why})
+			continue
+		}
+		m.holdStuck(s.claims[n.Claim], explain(stuck.Refusal), now)
+	}
+	for _, move := range found.Moves {
+		at := slices.IndexFunc(move.Placements, func(p packing.Placement) bool { return by[p.Node] == nil || !by[p.Node].Initialized })
+		if at < 0 {
+			moves = append(moves, move)
+			continue
+		}
+		for _, name := range move.Nodes {
+			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves,
+				Detail: "pod " + move.Placements[at].Pod + " would go to node " + move.Placements[at].Node + ", which is not ready yet"})
+		}
+	}
+	return moves, later
 }
 
 // inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.

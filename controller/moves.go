@@ -37,6 +37,7 @@ type Moves struct {
 	Solve   Solver
 	Claims  replacementMaker
 	Ledger  *kube.Ledger
+	Holds   *Holds // of the Provisioner: what does not join is not bought here either
 	Objects objectWriter
 	Pods    *PodWatch
 	Pauses  *Pauses

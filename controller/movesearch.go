@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"math"
@@ -45,7 +46,7 @@ func (m *Moves) look(ctx context.Context) error {
 		return nil
 	}
 	m.search.next = now.Add(searchEvery)
-	if err := m.Travel.Recall(ctx, now); err != nil {
+	if err := errors.Join(m.Travel.Recall(ctx, now), m.Holds.Recall(ctx)); err != nil {
 		return err
 	}
 	s, err := m.scenery(ctx, now)
@@ -72,6 +73,7 @@ func (m *Moves) scenery(ctx context.Context, now time.Time) (*scenery, error) {
 	if err != nil {
 		return nil, err
 	}
+	snapshot.Pools = m.Holds.marked(snapshot.Pools, now)
 	b := readBooks(objects, m.Pods, m.Pauses.Current(ctx, now), now)
 	out := &scenery{market: market, objects: objects, claims: b.claims, in: disruption.Input{
 		Snapshot: snapshot, Policies: b.policies, Records: b.records(snapshot), Drifted: map[string]string{}, Now: now,
@@ -321,7 +323,8 @@ func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	return out
 }
 
-// beginAll begins moves, one after the other. An error ends only the move that it befell.
+// beginAll begins moves, one after the other, but those that would buy what is not bought now. An error ends only the move that it
+// befell.
 func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reason, moves []consolidation.Move, now time.Time) error {
 	byProvider := map[string]*corev1.Node{}
 	for _, n := range s.objects.Nodes {
@@ -329,6 +332,10 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 	}
 	by, usual := nodesByName(s.in.Snapshot), usualJoin(s.objects.Claims)
 	for _, move := range moves {
+		if !m.Holds.allows(move.Machines, now) {
+			m.release(s, move.Nodes, nil)
+			continue
+		}
 		var claims []*karpv1.NodeClaim
 		var nodes []*corev1.Node
 		for _, name := range move.Nodes {

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/packing"
 )
 
 // refreshStatic begins to replace those of the drifted nodes that belong to static pools, each by one more node of its pool,
@@ -31,6 +32,8 @@ func (m *Moves) refreshStatic(ctx context.Context, s *scenery, nodes []string, n
 		case nodeLimit(pool) != nil && claims[pool.Name] >= *nodeLimit(pool):
 			m.holdStuck(claim, "limits.nodes of its NodePool leaves no room for its replacement", now)
 			continue
+		case !m.Holds.allows([]packing.Machine{{Pool: pool.Name}}, now):
+			continue // its pool waits, and says why
 		}
 		claims[pool.Name]++
 		leaving := []*karpv1.NodeClaim{m.newest.of(claim)}

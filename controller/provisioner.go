@@ -104,7 +104,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
 		return recheck
 	}
-	snapshot.Pools = p.held(snapshot.Pools, begun)
+	snapshot.Pools = p.Holds.marked(snapshot.Pools, begun)
 	p.Metrics.Nodes.Count.Set(float64(len(snapshot.Nodes)))
 	if len(snapshot.Pods) == 0 {
 		p.Departures.planned(number, snapshot)
@@ -144,19 +144,6 @@ func (p *Provisioner) say(why string) {
 		p.last = why
 		p.Log.Info("not planning yet", "cause", why)
 	}
-}
-
-// held marks the pools that wait after launches that failed.
-func (p *Provisioner) held(pools []cluster.Pool, now time.Time) []cluster.Pool {
-	pools = slices.Clone(pools)
-	for i, pool := range pools {
-		until, why := p.Holds.Held(now, pool.Name)
-		if until.IsZero() || pool.Unusable != "" {
-			continue
-		}
-		pools[i].Unusable = why + "; the next try is at " + until.UTC().Format(time.TimeOnly) + " UTC"
-	}
-	return pools
 }
 
 func (p *Provisioner) report(window Window, planned time.Time, snapshot cluster.Snapshot, plan packing.Plan, created []kube.Created) {

@@ -260,7 +260,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
-		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Objects: writer,
+		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Staying: staying, Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},

@@ -183,7 +183,7 @@ func wire(p parts) controller.Loops {
 		},
 		Moves: &controller.Moves{
 			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Plan, Claims: writer, Ledger: ledger,
-			Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Holds: holds, Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
 			Travel: &controller.Travel{

@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// marked returns the pools with those marked as unusable that wait at now. They are not changed.
+func (h *Holds) marked(pools []cluster.Pool, now time.Time) []cluster.Pool {
+	pools = slices.Clone(pools)
+	for i, pool := range pools {
+		until, why := h.Held(now, pool.Name)
+		if until.IsZero() || pool.Unusable != "" {
+			continue
+		}
+		pools[i].Unusable = why + "; the next try is at " + until.UTC().Format(time.TimeOnly) + " UTC"
+	}
+	return pools
+}
+
+// allows reports whether all of the machines may be bought at now: of a pool that is to show with one machine that its machines join again,
+// no more than that one. If they may, they count as bought.
+func (h *Holds) allows(machines []packing.Machine, now time.Time) bool {
+	wanted := map[string]int{}
+	for i := range machines {
+		wanted[machines[i].Pool]++
+	}
+	for pool, n := range wanted {
+		if until, _ := h.Held(now, pool); !until.IsZero() || n > 1 && h.isCanaryDue(now, pool) {
+			return false
+		}
+	}
+	for pool := range wanted {
+		h.Sent(now, pool)
+	}
+	return true
+}

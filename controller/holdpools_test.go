@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// TestMovesHeedPoolsThatWait: what does not join is not bought to save money either; after the pause one move is tried, which stands
+// for all.
+func TestMovesHeedPoolsThatWait(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.slow = true
+	until, _ := f.Moves.Holds.Explained(f.now(), "apps", explained{check: "AUTH-5", cause: "its role is not mapped", bought: f.now(), over: f.now().Add(time.Minute)})
+	before := f.text(t)
+	for range 3 {
+		f.round(t)
+	}
+	if f.text(t) != before {
+		t.Fatalf("something was bought for a pool that waits\n%s\n%s", f.text(t), f.tail())
+	}
+	f.ahead += until.Sub(f.now())
+	f.lead(t)
+	if n := counted(t, f.Moves.Metrics.Begun, "Underutilized"); n != 1 {
+		t.Fatalf("%d moves were begun after the pause, want one\n%s", n, f.tail())
+	}
+	if until, _ := f.Moves.Holds.Held(f.now(), "apps"); until.IsZero() {
+		t.Error("the first machine after the pause is no canary")
+	}
+}
+
+// TestOneMachineIsACanary: of what would be bought after a pause no more than one machine is, and of other pools all.
+func TestOneMachineIsACanary(t *testing.T) {
+	t.Parallel()
+	var h Holds
+	now := time.Now()
+	until, _ := h.Explained(now, "a", explained{check: "AUTH-5", bought: now, over: now})
+	two := []packing.Machine{{Pool: "a"}, {Pool: "a"}}
+	if h.allows(two[:1], now) || !h.allows([]packing.Machine{{Pool: "b"}, {Pool: "b"}}, now) || !h.allows(nil, now) {
+		t.Error("it is not pool a alone that waits")
+	}
+	if h.allows(two, until) || !h.allows(two[:1], until) || h.allows(two[:1], until) {
+		t.Error("after the pause it is not one machine that is bought, and one alone")
+	}
+}
