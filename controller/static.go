@@ -156,7 +156,7 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) ([]disruption.Member, error) {
 	out := make([]disruption.Member, 0, len(claims))
 	for _, c := range claims {
-		m := disruption.Member{Name: c.Name, Bought: c.Status.ProviderID != "", Left: lifeLeft(c, now)}
+		m := disruption.Member{Name: c.Name, Bought: c.Status.ProviderID != "", Joined: c.Status.NodeName != "", Left: lifeLeft(c, now)}
 		if c.Status.NodeName != "" {
 			pods, err := s.Cluster.PodsOn(ctx, c.Status.NodeName)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 type Member struct {
 	Name   string // of the claim
 	Bought bool   // there is a machine
+	Joined bool   // and its Node has joined
 	Kept   bool   // a pod on it asks not to be disrupted
 	Pods   int    // that would need another place
 	// Left is the share of its life that is left to it, 1 for one that never expires.
@@ -27,7 +28,7 @@ func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool
 }
 
 // Surplus returns the names of the members that go for replicas to be left, those first whom nobody misses: without a
-// machine yet, then without pods, then with few pods that would soon have to move anyway. Those with a pod that asks not to be
+// machine yet, or without a Node, then without pods, then with few pods that would soon have to move anyway. Those with a pod that asks not to be
 // disrupted go last.
 func Surplus(members []Member, replicas int) []string {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
@@ -44,12 +45,14 @@ func (m Member) rank() int {
 	switch {
 	case !m.Bought:
 		return 0
-	case m.Kept:
-		return 3
-	case m.Pods == 0:
+	case !m.Joined:
 		return 1
+	case m.Kept:
+		return 4
+	case m.Pods == 0:
+		return 2
 	}
-	return 2
+	return 3
 }
 
 func (m Member) cost() float64 { return float64(m.Pods) * m.Left }

@@ -31,17 +31,18 @@ func TestMissing(t *testing.T) {
 func TestSurplus(t *testing.T) {
 	t.Parallel()
 	members := []Member{
-		{Name: "kept", Bought: true, Kept: true, Left: 0.1},
-		{Name: "busy", Bought: true, Pods: 10, Left: 1},
-		{Name: "old", Bought: true, Pods: 10, Left: 0.1},
-		{Name: "quiet", Bought: true, Pods: 2, Left: 1},
-		{Name: "empty", Bought: true, Left: 1},
+		{Name: "kept", Bought: true, Joined: true, Kept: true, Left: 0.1},
+		{Name: "busy", Bought: true, Joined: true, Pods: 10, Left: 1},
+		{Name: "old", Bought: true, Joined: true, Pods: 10, Left: 0.1},
+		{Name: "quiet", Bought: true, Joined: true, Pods: 2, Left: 1},
+		{Name: "empty", Bought: true, Joined: true, Left: 1},
 		{Name: "wanted"},
 		{Name: "asked"},
+		{Name: "late", Bought: true, Left: 0.5},
 	}
 	for replicas, want := range map[int]string{
-		7: "", 9: "", 6: "asked", 5: "asked wanted", 4: "asked wanted empty", 3: "asked wanted empty old",
-		2: "asked wanted empty old quiet", 1: "asked wanted empty old quiet busy", 0: "asked wanted empty old quiet busy kept", -1: "asked wanted empty old quiet busy kept",
+		8: "", 9: "", 7: "asked", 6: "asked wanted", 5: "asked wanted late", 4: "asked wanted late empty", 3: "asked wanted late empty old",
+		2: "asked wanted late empty old quiet", 1: "asked wanted late empty old quiet busy", 0: "asked wanted late empty old quiet busy kept", -1: "asked wanted late empty old quiet busy kept",
 	} {
 		if got := strings.Join(Surplus(members, replicas), " "); got != want {
 			t.Errorf("%d are to stay: %q go, want %q", replicas, got, want)
