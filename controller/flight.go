@@ -83,21 +83,33 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight
 
 func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
 
-// seen is the flight as move.Next looks at it, but for what needs a plan.
-func (f *flight) seen() move.Seen {
+// seen is the flight as move.Next looks at it, but for what needs a plan. Late knows of claims that do not join; nil: nothing is known.
+func (f *flight) seen(late *Diagnoses) move.Seen {
 	out := move.Seen{Begun: f.mark.Begun, Wanted: f.mark.Claims, Off: f.problem}
 	for _, c := range f.leaving {
 		out.Leaving = append(out.Leaving, move.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
 	}
 	for _, c := range f.coming {
-		is := move.OnItsWay
-		switch {
-		case c.DeletionTimestamp != nil:
-			is = move.Lost
-		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
-			is = move.Ready
-		}
-		out.Coming = append(out.Coming, move.Comer{Claim: c.Name, Is: is})
+		out.Coming = append(out.Coming, comerOf(c, late))
+	}
+	return out
+}
+
+func comerOf(c *karpv1.NodeClaim, late *Diagnoses) move.Comer {
+	conditions := c.StatusConditions()
+	out := move.Comer{Claim: c.Name, Is: move.OnItsWay}
+	why, isDoomed := late.doom(c)
+	registered, _ := conditions.Find(karpv1.ConditionRegistered)
+	switch {
+	case c.DeletionTimestamp != nil:
+		out.Is = move.Lost
+	case conditions.IsTrue(karpv1.ConditionInitialized):
+		out.Is = move.Ready
+	case registered.Status == "True":
+		initialized, _ := conditions.Find(karpv1.ConditionInitialized)
+		out.Joined, out.Why = registered.LastTransitionTime.Time, initialized.Message
+	case isDoomed:
+		out.Is, out.Why = move.Doomed, why
 	}
 	return out
 }

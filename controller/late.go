@@ -109,6 +109,17 @@ func (d *Diagnoses) verdict(claim *karpv1.NodeClaim) (reason, message string, ok
 	return c.Reason, c.Message, d.report.at.IsZero() && isOfCheck(c)
 }
 
+// doom returns why the claim will not join as things are, if that is known.
+func (d *Diagnoses) doom(claim *karpv1.NodeClaim) (why string, isKnown bool) {
+	if d == nil {
+		return "", false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.verdicts[claim.UID]
+	return v.message, v.known
+}
+
 // hold keeps pools from buying more of what certainly does not join, and lets them buy again when the cause is gone.
 func (d *Diagnoses) hold(seen muster, verdicts map[types.UID]verdict) {
 	now := d.Now.now()

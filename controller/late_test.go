@@ -83,10 +83,14 @@ func (c *counting) reset() (calls, most int) {
 	return calls, most
 }
 
-// newLateRig is called within a bubble. AWS does not let the controller look where a permission is denied.
-func newLateRig(t *testing.T, mode string) *lateRig {
+// newLateRig is called within a bubble. AWS does not let the controller look where a permission is denied. Without types it sells
+// m5.large.
+func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	t.Helper()
-	r := makeRig(t, []string{"m5.large"})
+	if len(types) == 0 {
+		types = []string{"m5.large"}
+	}
+	r := makeRig(t, types)
 	r.url, r.wire = "http://aws.example", line{rig: r, fuse: r.fuse}
 	r.Do(func(w *world.World, now time.Time) {
 		_, err := r.estate.Region.CreateCluster(now, world.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
@@ -139,7 +143,7 @@ func (l *lateRig) restart(t *testing.T) {
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
 	}
 	l.Claims.Holds.Cache = l.api
-	l.Diagnoses, l.Claims.Late, l.NodeClasses.Diagnoses = d, d, d
+	l.Diagnoses, l.Claims.Late, l.Moves.Late, l.NodeClasses.Diagnoses = d, d, d, d
 }
 
 // look lets somebody look, and the claims be visited that it is news to.

@@ -62,7 +62,7 @@ func (m *Moves) act(ctx context.Context, f *flight, seen move.Seen, step move.St
 	case move.Delete:
 		return m.delete(ctx, f, now)
 	case move.Undo:
-		return m.undo(ctx, f, step.Reason, now)
+		return m.undo(ctx, f, step, now)
 	}
 	return nil
 }
@@ -118,18 +118,12 @@ func (m *Moves) delete(ctx context.Context, f *flight, now time.Time) error {
 
 // undo opens the nodes of a move again, gives back what came in their place and is of no use, and takes the marks off; in that
 // order, so that one who dies in between finds what is left to do.
-func (m *Moves) undo(ctx context.Context, f *flight, why string, now time.Time) error {
+func (m *Moves) undo(ctx context.Context, f *flight, step move.Step, now time.Time) error {
 	if err := m.onNodes(ctx, f.closed(), openNode); err != nil {
 		return err
 	}
-	for _, c := range f.coming {
-		if c.DeletionTimestamp != nil || f.isUsed(c, now) {
-			continue
-		}
-		if err := m.Objects.Delete(ctx, c); err != nil {
-			return err
-		}
-		m.Ledger.Forget(c.UID)
+	if err := m.giveBack(ctx, f, step, now); err != nil {
+		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(f.leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
 	if err := m.onAll(ctx, left, dropReason); err != nil {
@@ -144,8 +138,28 @@ func (m *Moves) undo(ctx context.Context, f *flight, why string, now time.Time) 
 	for _, c := range f.leaving {
 		m.Gate.forget(c.UID)
 	}
-	m.hold(f, why, now)
-	m.tellUndone(f, why)
+	m.hold(f, step.Reason, now)
+	m.tellUndone(f, step.Reason)
+	return nil
+}
+
+// giveBack deletes the claims that were made in place of others and are of no use, but those that the step keeps. That one joined and was
+// not fit is remembered before: afterwards nobody knows.
+func (m *Moves) giveBack(ctx context.Context, f *flight, step move.Step, now time.Time) error {
+	for _, c := range f.coming {
+		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
+			continue
+		}
+		if slices.Contains(step.Unfit, c.Name) {
+			if err := m.Drift.Failed(ctx, c, step.Reason, now); err != nil {
+				return err
+			}
+		}
+		if err := m.Objects.Delete(ctx, c); err != nil {
+			return err
+		}
+		m.Ledger.Forget(c.UID)
+	}
 	return nil
 }
 

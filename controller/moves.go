@@ -39,6 +39,7 @@ type Moves struct {
 	Ledger  *kube.Ledger
 	Holds   *Holds // of the Provisioner: what does not join is not bought here either
 	Objects objectWriter
+	Late    *Diagnoses // knows which claims will not join; nil: nothing is known of it
 	Pods    *PodWatch
 	Pauses  *Pauses
 	Travel  *Travel
@@ -166,7 +167,10 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 	seen := make([]move.Seen, len(flights))
 	isDue := false
 	for i, f := range flights {
-		seen[i] = f.seen()
+		seen[i] = f.seen(m.Late)
+		if slices.ContainsFunc(seen[i].Coming, func(c move.Comer) bool { return !c.Joined.IsZero() }) {
+			seen[i].FitWithin = fitWithin(o.Claims, f.coming)
+		}
 		isDue = isDue || f.isReady(seen[i])
 	}
 	if !isDue {

@@ -222,7 +222,7 @@ func wire(p parts) controller.Loops {
 		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
 	}
 	late := p.diagnoses(loops)
-	loops.Diagnoses, loops.Claims.Late, loops.NodeClasses.Diagnoses = late, late, late
+	loops.Diagnoses, loops.Claims.Late, loops.Moves.Late, loops.NodeClasses.Diagnoses = late, late, late, late
 	drifting := p.drift(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting, drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
