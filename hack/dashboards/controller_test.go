@@ -120,6 +120,12 @@ func work(m *metrics.Metrics, n float64) {
 	m.Failures.WithLabelValues("nodeclaim", "retry").Inc()
 	m.CallWait.WithLabelValues("CreateFleet").Observe(0.01)
 	m.CallsRefused.WithLabelValues("CreateFleet").Add(0.1)
+	m.Moves.Ended.WithLabelValues("Underutilized", "done").Add(0.1)
+	m.Moves.Saving.WithLabelValues("promised").Add(0.01)
+	m.Staying.WithLabelValues("WorthItsPrice").Set(9)
+	m.Evaluation.WithLabelValues("underutilized", "multi").Observe(0.3)
+	m.Weighed.WithLabelValues("approved", "general", "WhenEmptyOrUnderutilized").Add(0.1)
+	m.Invalid.WithLabelValues("multi").Add(0.01)
 }
 
 // after scrapes a controller that goes on minute by minute, as text, and keeps what was scraped.
@@ -249,5 +255,5 @@ func TestQueriesAnswerInTheLab(t *testing.T) {
 // rare are metrics that tell of what no ordinary run of the lab has, and quantiles, which are not numbers where nothing happened.
 var rare = []string{
 	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures", "status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",
-	"joiner_sweep_breaker_open", "eviction_requests",
+	"joiner_sweep_breaker_open", "eviction_requests", "joiner_moves_", "joiner_nodes_staying", "consolidation_moves", "failed_validations",
 }
