@@ -272,3 +272,6 @@ func (a Amounts) Compare(b Amounts) int {
 }
 
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
+
+// Bulk is how hard it is to find a place for: as many cores, or 4 GiB of memory, whichever are more.
+func (a Amounts) Bulk() float64 { return max(float64(a.CPU)/1000, float64(a.Memory)/(4<<30)) }

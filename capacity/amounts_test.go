@@ -118,3 +118,19 @@ func TestArithmeticDoesNotWrap(t *testing.T) {
 		}
 	}
 }
+
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a    Amounts
+		want float64
+	}{
+		{Amounts{}, 0},
+		{Amounts{CPU: 1500, Memory: 2 << 30}, 1.5},
+		{Amounts{CPU: 500, Memory: 8 << 30, Pods: 1}, 2},
+	} {
+		if got := c.a.Bulk(); got != c.want {
+			t.Errorf("the bulk of %s is %v, want %v", c.a, got, c.want)
+		}
+	}
+}

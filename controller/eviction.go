@@ -114,6 +114,7 @@ func drainPod(pod *corev1.Pod) drain.Pod {
 		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
 		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
 		Grace:        30 * time.Second,
+		Bulk:         kube.Requests(pod).Bulk(),
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		out.Daemon, out.Mirror = owner.Kind == "DaemonSet", owner.Kind == "Node"

@@ -8,7 +8,7 @@ import (
 
 // Step is what to do with the pods of a node that is leaving.
 type Step struct {
-	// Evict are the pods whose turn it is, by the eviction API, which respects PodDisruptionBudgets.
+	// Evict are the pods whose turn it is, by the eviction API, which respects PodDisruptionBudgets: the largest first.
 	Evict []Pod
 	// Force are the pods that are out of time, to be deleted whatever protects them.
 	Force []Forced
@@ -28,8 +28,11 @@ type Forced struct {
 }
 
 // Next says which pods leave next. A tier is asked to leave only when all of the tiers before it have left. With a
-// deadline (zero for none), a pod of any tier is forced in time for its own grace period to fit before it. All lists
-// are sorted by namespace and name.
+// deadline (zero for none), a pod of any tier is forced in time for its own grace period to fit before it. Pods that are as large as
+// each other, and all lists but Evict, are sorted by namespace and name.
+//
+// Large pods leave before small ones because kube-scheduler puts whoever comes on the emptiest node: small ones that came first would
+// fill all nodes evenly, and leave large ones no room anywhere.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
 	turn := -1
@@ -61,6 +64,7 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 			step.Evict = append(step.Evict, p)
 		}
 	}
+	slices.SortStableFunc(step.Evict, func(a, b Pod) int { return cmp.Compare(b.Bulk, a.Bulk) })
 	return step
 }
 

@@ -12,7 +12,7 @@ import (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // pod makes a pod from words: "daemon", "critical", "mirror", "finished", "tolerates", "kept", "kept-1h", "leaving",
-// "late" (leaving until after the next minute), "stuck".
+// "late" (leaving until after the next minute), "large", "middling", "stuck".
 func pod(name, words string) Pod {
 	p := Pod{Namespace: "ns", Name: name, Started: now.Add(-time.Minute), Grace: 30 * time.Second}
 	for _, w := range strings.Fields(words) {
@@ -41,6 +41,10 @@ func pod(name, words string) Pod {
 			p.Deleted = now.Add(10 * time.Second)
 		case "late":
 			p.Deleted = now.Add(time.Hour)
+		case "large":
+			p.Bulk = 4
+		case "middling":
+			p.Bulk = 2
 		case "stuck":
 			p.Deleted = now.Add(-2 * time.Minute)
 		default:
@@ -66,6 +70,10 @@ func TestNext(t *testing.T) {
 		"applications before everything else": {
 			pods:      map[string]string{"a": "", "b": "daemon", "c": "critical", "d": "critical daemon", "e": ""},
 			wantEvict: "a e", wantWaiting: 5,
+		},
+		"large ones before small ones": {
+			pods:      map[string]string{"a": "", "b": "middling", "c": "large", "d": "large critical", "e": "large", "f": ""},
+			wantEvict: "c e b a f", wantWaiting: 6,
 		},
 		"then their daemons": {
 			pods:      map[string]string{"b": "daemon", "c": "critical", "d": "critical daemon"},

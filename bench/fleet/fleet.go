@@ -28,6 +28,9 @@ type Fleet struct {
 	Market catalog.Market
 	Watch  Watcher // may be nil
 
+	// LargeFirst: nodes that are removed together lose their pods all at once, each its largest first; not by name, node after node.
+	LargeFirst bool
+
 	now      time.Time
 	events   []event // the next one first
 	machines map[string]*Machine
@@ -205,6 +208,7 @@ func (f *Fleet) Close(name string, closed bool) {
 
 // Remove gives machines up. Their pods are evicted, and their successors are bound where there is room.
 func (f *Fleet) Remove(names ...string) {
+	var leaving []turn
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		m := f.machines[name]
 		if m == nil || m.Phase == Going {
@@ -213,9 +217,7 @@ func (f *Fleet) Remove(names ...string) {
 		m.Phase, m.Closed = Going, true
 		f.ready = slices.DeleteFunc(f.ready, func(r *Machine) bool { return r == m })
 		f.tell(m)
-		for _, id := range slices.Sorted(maps.Keys(m.pods)) {
-			f.evict(m.pods[id])
-		}
+		leaving = append(leaving, f.turns(m)...)
 		f.after(Draining, func() {
 			delete(f.machines, name)
 			f.changes++
@@ -225,7 +227,32 @@ func (f *Fleet) Remove(names ...string) {
 			f.charge()
 		})
 	}
+	slices.SortStableFunc(leaving, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
+	for _, t := range leaving {
+		f.evict(t.pod)
+	}
 	f.schedule()
+}
+
+// turn is when a pod leaves its node.
+type turn struct {
+	at  int
+	pod *Pod
+}
+
+// turns are the pods of the machine, in the order in which they leave.
+func (f *Fleet) turns(m *Machine) []turn {
+	out := make([]turn, 0, len(m.pods))
+	for _, id := range slices.Sorted(maps.Keys(m.pods)) {
+		out = append(out, turn{pod: m.pods[id]})
+	}
+	if f.LargeFirst {
+		slices.SortStableFunc(out, func(a, b turn) int { return cmp.Compare(b.pod.ask.Bulk(), a.pod.ask.Bulk()) })
+		for i := range out {
+			out[i].at = i
+		}
+	}
+	return out
 }
 
 // evict replaces the pod by one that waits.
