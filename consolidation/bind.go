@@ -9,35 +9,72 @@ import (
 )
 
 // Unbound returns the pods of the nodes that would be left without a place if they were evicted now and kube-scheduler put them where
-// it does by default, as "namespace/name": one for each node at most, in the order of the nodes. Pods that have rules about others
-// go where the plan says, which is one for the snapshot. Nodes that are leaving, or not fit for pods yet, take none.
+// it does by default, in the order in which they leave together, as "namespace/name": one for each node at most, in the order of the
+// nodes. Pods that have rules about others go where the plan says, which is one for the snapshot. Nodes that are leaving, or not fit for pods yet, take none.
 func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 	planned := make(map[string]string, len(plan.Placements))
 	for _, p := range plan.Placements {
 		planned[p.Pod] = p.Node
 	}
 	goes := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
-	b := newBoard(s.Nodes, goes)
+	b := newBoard(s.Nodes, usual, goes)
 	byName := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		byName[s.Nodes[i].Name] = &s.Nodes[i]
 	}
 	b.forget(s.Nodes, nodes, byName)
-	var out []string
+	var all []arrival
+	of := map[*cluster.Pod]string{}
 	for _, name := range nodes {
 		n := byName[name]
 		if n == nil {
 			continue
 		}
-		var arrivals []arrival
 		for i := range n.Pods {
-			arrivals = append(arrivals, arrival{pod: &n.Pods[i], plan: planned[n.Pods[i].ID()]})
+			of[&n.Pods[i]] = name
+			all = append(all, arrival{pod: &n.Pods[i], plan: planned[n.Pods[i].ID()]})
 		}
-		if p := b.take(arrivals); p != nil {
-			out = append(out, p.ID())
+	}
+	left := map[string]string{} // by node: a pod without a place
+	for n := range b.orders(len(all)) {
+		b.line(all, n)
+		all = b.without(all, of, left)
+	}
+	var out []string
+	for _, name := range nodes {
+		if id, ok := left[name]; ok {
+			out = append(out, id)
+			delete(left, name)
 		}
 	}
 	return out
+}
+
+// without puts the pods on the board in their order, and takes them off again. It notes the nodes of which one finds no place, and returns
+// the pods of the others, for whom there is the more room.
+func (b *board) without(all []arrival, of map[*cluster.Pod]string, left map[string]string) []arrival {
+	var there []arrival
+	for _, a := range all {
+		name := of[a.pod]
+		if _, is := left[name]; is {
+			continue
+		}
+		one := []arrival{a}
+		if b.seatAll(one, func(*seat) bool { return true }) == nil {
+			there = append(there, one[0])
+			continue
+		}
+		left[name] = a.pod.ID()
+		there = slices.DeleteFunc(there, func(t arrival) bool {
+			if of[t.pod] != name {
+				return false
+			}
+			b.leave([]arrival{t})
+			return true
+		})
+	}
+	b.leave(there)
+	return there
 }
 
 // forget gives room back that is kept on other nodes for pods of the nodes that go: it is theirs when they come.
@@ -65,7 +102,7 @@ func (b *board) forget(all []cluster.Node, nodes []string, byName map[string]*cl
 
 // bind keeps those moves of the trial, the best first, after which kube-scheduler finds a place for every pod that moves.
 func (s *scene) bind(t *trial) {
-	b := newBoard(s.in.Snapshot.Nodes, func(i int) bool {
+	b := newBoard(s.in.Snapshot.Nodes, s.arriving, func(i int) bool {
 		c, ok := s.byNode[s.in.Snapshot.Nodes[i].Name]
 		return ok && t.gone[c]
 	})

@@ -1,9 +1,7 @@
 package consolidation
 
 import (
-	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -22,6 +20,8 @@ type board struct {
 	seats  []seat
 	byName map[string]int // nodes, by their names; machines by those of the plan
 	open   map[demand][]int
+
+	arriving arriving
 }
 
 // seat is a node, or a machine that is to be one.
@@ -33,7 +33,7 @@ type seat struct {
 	avoids []cluster.Term
 	all    capacity.Amounts
 	free   capacity.Amounts
-	used   bool // pods have come
+	pods   int // that have come
 	shut   bool
 }
 
@@ -44,8 +44,8 @@ type demand struct {
 }
 
 // newBoard has the nodes that are fit for pods, but for those that are out.
-func newBoard(nodes []cluster.Node, out func(i int) bool) *board {
-	b := &board{byName: map[string]int{}, open: map[demand][]int{}}
+func newBoard(nodes []cluster.Node, as arriving, out func(i int) bool) *board {
+	b := &board{byName: map[string]int{}, open: map[demand][]int{}, arriving: as}
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Leaving || !n.Initialized || n.Cordoned() || out(i) {
@@ -89,7 +89,7 @@ func (b *board) machine(m *packing.Machine, market catalog.Market, pods capacity
 // isUsed reports whether pods have come to the node.
 func (b *board) isUsed(name string) bool {
 	at, ok := b.byName[name]
-	return ok && b.seats[at].used
+	return ok && b.seats[at].pods > 0
 }
 
 // shut keeps pods off the node, or lets them come again.
@@ -101,43 +101,13 @@ func (b *board) shut(name string, is bool) {
 
 // save returns the board as it is, to go on with if what is tried next comes to nothing.
 func (b *board) save() *board {
-	return &board{seats: slices.Clone(b.seats), byName: maps.Clone(b.byName), open: maps.Clone(b.open)}
+	return &board{seats: slices.Clone(b.seats), byName: maps.Clone(b.byName), open: maps.Clone(b.open), arriving: b.arriving}
 }
 
-// arrival is a pod that comes, and where it is planned.
-type arrival struct {
-	pod  *cluster.Pod
-	plan string
-	got  int // the seat that it was given
-}
-
-// take puts the pods on the board: those first that have only one place, then the others, small ones before large ones, which
-// is the order in which fewest find a place. It returns the first that finds none, and then leaves the board as it was.
+// take puts the pods on the board, and returns the first that finds no place, and then leaves the board as it was. They come
+// as the board says.
 func (b *board) take(arrivals []arrival) *cluster.Pod {
 	return b.takeIf(arrivals, func(*seat) bool { return true })
-}
-
-// takeIf is take if all places that the pods get are right.
-func (b *board) takeIf(arrivals []arrival, right func(*seat) bool) *cluster.Pod {
-	slices.SortStableFunc(arrivals, func(a, b arrival) int {
-		return cmp.Or(rank(a.pod)-rank(b.pod), cmp.Compare(a.pod.Requests.CPU, b.pod.Requests.CPU), cmp.Compare(a.pod.Requests.Memory, b.pod.Requests.Memory))
-	})
-	places := make([]int, 0, len(arrivals))
-	for i := range arrivals {
-		at := b.place(&arrivals[i])
-		if at < 0 || !right(&b.seats[at]) {
-			for k, at := range places {
-				b.seats[at].free = b.seats[at].free.Add(arrivals[k].pod.Requests)
-			}
-			return arrivals[i].pod
-		}
-		b.seats[at].free = b.seats[at].free.Sub(arrivals[i].pod.Requests)
-		places = append(places, at)
-	}
-	for i, at := range places {
-		b.seats[at].used, arrivals[i].got = true, at
-	}
-	return nil
 }
 
 // hasRoom reports whether each of the pods, none of them tied, would find a place if it came alone: where one would not, all of them
@@ -153,13 +123,6 @@ func (b *board) hasRoom(pods []cluster.Pod) bool {
 		}
 	}
 	return true
-}
-
-func rank(p *cluster.Pod) int {
-	if isTied(p) {
-		return 0
-	}
-	return 1
 }
 
 // isTied reports whether a pod's place depends on more than room, labels and taints.
@@ -191,11 +154,12 @@ func (b *board) place(a *arrival) int {
 	return best
 }
 
-// score is between 0 and 2, the more the more room there would be, and the more evenly.
+// score is at most 1, the more the more room there would be of what there is least of. That is what NodeResourcesFit and
+// NodeResourcesBalancedAllocation add up to, but for a constant.
 func (s *seat) score(ask *capacity.Amounts) float64 {
 	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.all.CPU, 1))
 	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.all.Memory, 1))
-	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
+	return min(cpu, memory)
 }
 
 // accepting returns the seats that the pod may have if there is room, and nobody who keeps it off.

@@ -26,6 +26,10 @@
 // allows. So at last all nodes that are left are planned for at once, the pods of each as one (bundle, fill): what has room for all of
 // them has room for each of them in any order, and the best of these moves fill what room the pools have left.
 //
+// Where nothing is found in all that, and nobody is on the way to another place, large groups of nodes are planned for with some room to
+// spare (last, ease), and their pods may come in about the order in which they are let go: large ones first (usual). In the worst order,
+// small ones first, no node could be filled beyond what leaves its largest pod out, and a fleet would rest far above what its pods cost.
+//
 // The moves of the best trial are planned once more by themselves: nothing that a move relies on comes from one that was left out (settle).
 //
 // # How Replace works

@@ -35,13 +35,16 @@ func (s *scene) more(best trial, order []int) []Move {
 	f.sift(order)
 	f.fill(order)
 	f.confirm(best.moves)
-	return f.together()
+	if out := f.together(); len(out)+len(best.moves) > 0 {
+		return out
+	}
+	return s.last(order)
 }
 
 // confirm keeps the moves of which kube-scheduler finds all places when those who may go and do not are there to take pods, too: until
 // now they were out of the way. A move that only seems to come to its end would be begun and undone for ever.
 func (f *further) confirm(before []Move) {
-	b := newBoard(f.in.Snapshot.Nodes, func(i int) bool {
+	b := newBoard(f.in.Snapshot.Nodes, f.arriving, func(i int) bool {
 		c, ok := f.byNode[f.in.Snapshot.Nodes[i].Name]
 		return ok && f.gone[c]
 	})
@@ -62,7 +65,7 @@ func (f *further) sift(order []int) {
 		if len(group) == 0 {
 			break
 		}
-		switch went := f.try(group); {
+		switch went := f.try(group, ease{}); {
 		case went == len(group):
 			size = min(2*size, largeGroup)
 		case went == 0 && len(group) > 1:
@@ -111,7 +114,7 @@ func (s *scene) furtherTo(best trial, may []int) *further {
 	for _, c := range may {
 		closed[c] = true
 	}
-	f.board = newBoard(s.in.Snapshot.Nodes, func(i int) bool {
+	f.board = newBoard(s.in.Snapshot.Nodes, s.arriving, func(i int) bool {
 		c, ok := s.byNode[s.in.Snapshot.Nodes[i].Name]
 		return ok && (closed[c] || base.gone[c])
 	})
@@ -150,9 +153,12 @@ func (f *further) next(order []int, size int) (group, rest []int) {
 
 // try lets the group go as far as it is worth it and its pods find their places, and returns how many nodes went. What is left of
 // a plan when some of its nodes stay must still be right by itself, as pods stay with them: if it is not, nobody goes.
-func (f *further) try(group []int) int {
+func (f *further) try(group []int, e ease) int {
 	t := trial{gone: f.first(group, len(group))}
-	t.plan = f.solve(f.with(t.gone))
+	snapshot := f.with(t.gone)
+	e.loosen(&snapshot)
+	t.plan = f.solve(snapshot)
+	e.tighten(&t.plan, f.known)
 	stuck := f.stuck(t.plan)
 	was := f.board.save()
 	for _, c := range group {
@@ -160,7 +166,7 @@ func (f *further) try(group []int) int {
 	}
 	kept, stay := make([]bool, len(f.candidates)), slices.Clone(group)
 	for _, m := range f.fallApart(t) {
-		if _, ok := f.weigh(&m, stuck); !ok || !f.seat(f.board, &m) {
+		if _, ok := f.weigh(&m, stuck); !ok || !e.isWorth(f.scene, &m) || !f.seat(f.board, &m) {
 			continue
 		}
 		t.moves = append(t.moves, m)

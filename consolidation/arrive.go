@@ -1,0 +1,126 @@
+package consolidation
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// arriving is in which order pods come that are moved together.
+type arriving int
+
+const (
+	// worst is small ones before large ones: as each comes to the emptiest node, that is the order in which fewest find a place.
+	worst arriving = iota
+	// usual is about the order in which package drain lets them go, large ones first, and replicas of a StatefulSet last, which are made anew
+	// only when the old ones have ended. Nobody knows it exactly, so all must find their places in several such orders. Few come in any order.
+	usual
+)
+
+const (
+	orders  = 3   // that are usual
+	jitter  = 0.5 // how much larger than it is a pod may be taken for: by half
+	mostFew = 8
+)
+
+// arrival is a pod that comes, and where it is planned.
+type arrival struct {
+	pod  *cluster.Pod
+	plan string
+	got  int     // the seat that it was given
+	turn float64 // the higher the sooner
+}
+
+// takeIf is take if all places that the pods get are right. Pods that have only one place come first.
+func (b *board) takeIf(arrivals []arrival, right func(*seat) bool) *cluster.Pod {
+	for n := range b.orders(len(arrivals)) {
+		if n > 0 {
+			b.leave(arrivals)
+		}
+		b.line(arrivals, n)
+		if p := b.seatAll(arrivals, right); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// orders is in how many orders so many pods may come.
+func (b *board) orders(pods int) int {
+	if b.arriving == worst || pods <= mostFew {
+		return 1
+	}
+	return orders
+}
+
+// line puts the pods into the order of that number.
+func (b *board) line(arrivals []arrival, n int) {
+	if b.orders(len(arrivals)) > 1 {
+		mix(arrivals, n)
+		return
+	}
+	slices.SortStableFunc(arrivals, func(a, b arrival) int {
+		return cmp.Or(rank(a.pod)-rank(b.pod), cmp.Compare(a.pod.Requests.CPU, b.pod.Requests.CPU), cmp.Compare(a.pod.Requests.Memory, b.pod.Requests.Memory))
+	})
+}
+
+// mix puts the pods into the usual order of that number.
+func mix(arrivals []arrival, n int) {
+	for i := range arrivals {
+		p := arrivals[i].pod
+		arrivals[i].turn = p.Requests.Bulk() * (1 + jitter*chance(p.ID(), n))
+	}
+	slices.SortFunc(arrivals, func(a, b arrival) int {
+		return cmp.Or(rank(a.pod)-rank(b.pod), late(a.pod)-late(b.pod), cmp.Compare(b.turn, a.turn), byID(*a.pod, *b.pod))
+	})
+}
+
+// chance is a number from 0 to 1 that is another for each pod in each order, and always the same.
+func chance(id string, n int) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write(binary.LittleEndian.AppendUint64([]byte(id), uint64(n)))
+	return float64(h.Sum64()>>11) / (1 << 53)
+}
+
+// rank is lower for pods that have only one place.
+func rank(p *cluster.Pod) int {
+	if isTied(p) {
+		return 0
+	}
+	return 1
+}
+
+// late is higher for pods that come when others are there already.
+func late(p *cluster.Pod) int {
+	if strings.HasPrefix(p.Owner, "StatefulSet/") {
+		return 1
+	}
+	return 0
+}
+
+// seatAll puts the pods on the board one after the other. It returns the first that finds no place, and then leaves the board as it was.
+func (b *board) seatAll(arrivals []arrival, right func(*seat) bool) *cluster.Pod {
+	for i := range arrivals {
+		at := b.place(&arrivals[i])
+		if at < 0 || !right(&b.seats[at]) {
+			b.leave(arrivals[:i])
+			return arrivals[i].pod
+		}
+		s := &b.seats[at]
+		s.free, s.pods = s.free.Sub(arrivals[i].pod.Requests), s.pods+1
+		arrivals[i].got = at
+	}
+	return nil
+}
+
+// leave takes the pods off the board again.
+func (b *board) leave(arrivals []arrival) {
+	for i := range arrivals {
+		s := &b.seats[arrivals[i].got]
+		s.free, s.pods = s.free.Add(arrivals[i].pod.Requests), s.pods-1
+	}
+}
