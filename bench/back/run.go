@@ -1,18 +1,14 @@
 package back
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/joiner-sh/joiner/bench/fleet"
 	"github.com/joiner-sh/joiner/bench/upstream"
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // Patience is how long things go on.
@@ -44,6 +40,7 @@ type Row struct {
 
 	Nodes, Pods  int
 	Price        catalog.Price // when it began
+	Least        []fleet.Step  // where pods come and go: below which no plan for those of the time is
 	Ours, Theirs Outcome
 }
 
@@ -77,6 +74,9 @@ func (p Patience) Run(w workload.Waste) (Row, error) {
 	row.Nodes, row.Price = len(f.Machines()), f.Price()
 	for _, m := range f.Machines() {
 		row.Pods += m.Pods()
+	}
+	if w.Lasts > 0 {
+		row.Least = leastOf(f, w.Lasts)
 	}
 	if row.Ours, err = p.let(Joiner, w, p.ours); err == nil {
 		row.Theirs, err = p.let(Upstream, w, p.theirs)
@@ -212,25 +212,4 @@ func (t *turn) outcome() Outcome {
 	}
 	out.Bound = bound(f)
 	return out
-}
-
-// bound is the least that the pods could cost which run at the end.
-func bound(f *fleet.Fleet) catalog.Price {
-	s := f.Objects().Snapshot(f.View())
-	all := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons}
-	seen := map[string]bool{} // a pod that moves may be where it is, and where it will be
-	add := func(pods []cluster.Pod) {
-		for _, p := range pods {
-			if id := p.ID(); !seen[id] {
-				seen[id], p.Node = true, ""
-				all.Pods = append(all.Pods, p)
-			}
-		}
-	}
-	add(s.Pods)
-	for i := range s.Nodes {
-		add(s.Nodes[i].Pods)
-	}
-	slices.SortFunc(all.Pods, func(a, b cluster.Pod) int { return cmp.Compare(a.ID(), b.ID()) })
-	return packing.Solve(all, f.Market, packing.Usual).LowerBound
 }

@@ -47,6 +47,9 @@ cluster's time passes too: processor time or real time, whichever is less.
 			r.write(&b)
 		}
 	}
+	for i := range rows {
+		rows[i].explain(&b)
+	}
 	b.WriteString("\n| fleet | to reach | measured | |\n|---|---|---|---|\n")
 	for i := range rows {
 		if r := &rows[i]; r.Skipped == "" {
@@ -75,16 +78,46 @@ func (r *Row) line(b *strings.Builder, o *Outcome) {
 	if o.Peak > 0 {
 		memory = fmt.Sprintf("%d MiB", o.Peak>>20)
 	}
-	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()), dollars(o.Bound.Dollars()),
-		o.Gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
+	price, bound := r.level(o)
+	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(price), dollars(bound),
+		r.gap(o), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
 }
 
-// Gap is how many percent above the bound the price is.
-func (o *Outcome) Gap() float64 {
-	if o.Bound == 0 {
+// level is the price that the side came to, and the bound. Where pods come and go both are means over the time that it was watched: what
+// there is at one moment was bought for the pods of another.
+func (r *Row) level(o *Outcome) (price, bound float64) {
+	if hours := o.Ran.Hours(); len(r.Least) > 0 && hours > 0 {
+		return fleet.Spent(o.Bill, o.Ran) / hours, fleet.Spent(r.Least, o.Ran) / hours
+	}
+	return o.Price.Dollars(), o.Bound.Dollars()
+}
+
+// gap is how many percent above the bound the price is.
+func (r *Row) gap(o *Outcome) float64 {
+	price, bound := r.level(o)
+	if bound == 0 {
 		return 0
 	}
-	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
+	return 100 * (price/bound - 1)
+}
+
+// explain says what the gap of a fleet whose pods come and go is made of.
+func (r *Row) explain(b *strings.Builder) {
+	if len(r.Least) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	for _, side := range []struct {
+		name    Side
+		outcome *Outcome
+	}{{Joiner, &r.Ours}, {Upstream, &r.Theirs}} {
+		o := side.outcome
+		least := fleet.Spent(r.Least, o.Ran)
+		if joining, leaving := fleet.Idle(o.Bill, o.Ran); least > 0 && joining+leaving > 0 {
+			fmt.Fprintf(b, "* `%s`, %s: of the %.1f %% above the bound, %.1f are machines that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
+				r.Waste.Name, side.name, r.gap(o), 100*joining/least, 100*leaving/least, r.gap(o)-100*(joining+leaving)/least)
+		}
+	}
 }
 
 // window is for how long what was paid is compared.
@@ -113,7 +146,7 @@ func (r *Row) judge(b *strings.Builder) {
 	}
 	o, t := &r.Ours, &r.Theirs
 	if r.Waste.Lasts == 0 {
-		add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.Gap()), sure(o.Gap() <= mostGap))
+		add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", r.gap(o)), sure(r.gap(o) <= mostGap))
 	}
 	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
 		sure(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
@@ -204,6 +237,6 @@ func Line(r *Row) string {
 		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)
 	}
 	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Waste.Name,
-		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.Gap(), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
-		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.Theirs.Gap(), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
+		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.gap(&r.Ours), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
+		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.gap(&r.Theirs), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
 }

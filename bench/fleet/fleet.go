@@ -101,6 +101,9 @@ type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
 
+	// Of the price, what is for machines that take no pods: those that are not fit for pods yet, and those that were given up.
+	Joining, Leaving catalog.Price
+
 	// When what is closed to pods has gone, and what was bought is ready:
 	Settled catalog.Price // the price then
 	Moved   int           // pods that were evicted until then
@@ -232,6 +235,7 @@ func (f *Fleet) Remove(names ...string) {
 		f.evict(t.pod)
 	}
 	f.schedule()
+	f.charge()
 }
 
 // turn is when a pod leaves its node.

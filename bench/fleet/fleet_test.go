@@ -125,8 +125,11 @@ func TestPaid(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	want := []Step{
-		{0, 4 * cent, 4 * cent, 0}, {time.Minute + Launching, 6 * cent, 2 * cent, 1},
-		{time.Minute + Draining, 2 * cent, 2 * cent, 1}, {time.Minute + Joining, 2 * cent, 2 * cent, 1},
+		{From: 0, Price: 4 * cent, Settled: 4 * cent},
+		{From: time.Minute, Price: 4 * cent, Leaving: 4 * cent, Moved: 1},
+		{From: time.Minute + Launching, Price: 6 * cent, Joining: 2 * cent, Leaving: 4 * cent, Settled: 2 * cent, Moved: 1},
+		{From: time.Minute + Draining, Price: 2 * cent, Joining: 2 * cent, Settled: 2 * cent, Moved: 1},
+		{From: time.Minute + Joining, Price: 2 * cent, Settled: 2 * cent, Moved: 1},
 	}
 	if !slices.Equal(f.Bill(), want) {
 		t.Errorf("the bill is %v, want %v", f.Bill(), want)
@@ -138,10 +141,14 @@ func TestPaid(t *testing.T) {
 	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*seconds/3600); got != want {
 		t.Errorf("%s was paid, want %s", got, want)
 	}
+	joining, leaving := Idle(f.Bill(), time.Hour)
+	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
+		t.Errorf("%s was paid for machines that took no pods, want %s", got, want)
+	}
 	f.Close("b", true) // its pod will have to move
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
-	if got, want := f.Bill()[len(f.Bill())-2], (Step{time.Hour + Launching, 3 * cent, cent, 2}); got != want {
+	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent, Settled: cent, Moved: 2}); got != want {
 		t.Errorf("while it is closed the bill says %v, want %v", got, want)
 	}
 	f.Delete("1")

@@ -63,8 +63,12 @@ func (f *Fleet) charge() {
 	}
 	step := Step{From: since, Price: price, Moved: f.moved}
 	for _, m := range f.machines {
+		if m.Phase == Bought {
+			step.Joining += m.Offering.Price
+		}
 		switch {
 		case m.Phase == Going:
+			step.Leaving += m.Offering.Price
 		case m.Closed:
 			step.Moved += len(m.pods)
 		default:
@@ -87,6 +91,17 @@ func (f *Fleet) Price() catalog.Price {
 
 // Spent is what was paid in the first so long, in dollars.
 func Spent(bill []Step, until time.Duration) float64 {
+	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
+}
+
+// Idle is what of that was paid for machines that were not fit for pods yet, and for those that were given up.
+func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
+	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
+	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })
+}
+
+// sum is a price over the first so long, in dollars.
+func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 {
 	sum := 0.0
 	for i, s := range bill {
 		end := until
@@ -94,7 +109,7 @@ func Spent(bill []Step, until time.Duration) float64 {
 			end = min(end, bill[i+1].From)
 		}
 		if end > s.From {
-			sum += s.Price.Dollars() * (end - s.From).Hours()
+			sum += of(s).Dollars() * (end - s.From).Hours()
 		}
 	}
 	return sum
