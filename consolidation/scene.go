@@ -27,7 +27,7 @@ type scene struct {
 	made  int          // plans
 
 	declined map[string]Move // by first node: what saves too little, see decline
-	arriving arriving // in which order pods are thought to come
+	arriving arriving        // in which order pods are thought to come
 
 	// What the last snapshot was made in; the next one is made there too, as nobody has use for two.
 	draftNodes []cluster.Node

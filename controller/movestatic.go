@@ -33,6 +33,7 @@ func (m *Moves) refreshStatic(ctx context.Context, s *scenery, nodes []string, n
 			m.holdStuck(claim, "limits.nodes of its NodePool leaves no room for its replacement", now)
 			continue
 		case !m.Holds.allows([]packing.Machine{{Pool: pool.Name}}, now):
+			m.Gate.forget(claim.UID)
 			continue // its pool waits, and says why
 		}
 		claims[pool.Name]++
