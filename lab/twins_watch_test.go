@@ -51,7 +51,7 @@ func newTwin(t *testing.T, l *lab.Lab) *twin {
 	w.watch(t, &corev1.NodeList{}, w.seeNode)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(w.uid + ":\n" + l.Evidence(context.Background()))
+			t.Log(w.uid + ":\n" + strings.Join(w.seen(), "\n") + l.Evidence(context.Background()))
 		}
 	})
 	return w
@@ -74,6 +74,13 @@ func (w *twin) watch(t *testing.T, list client.ObjectList, see func(watch.Event)
 			w.mu.Unlock()
 		}
 	}()
+}
+
+// seen is what was broken so far.
+func (w *twin) seen() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.broken)
 }
 
 func (w *twin) fail(format string, args ...any) {
@@ -165,11 +172,11 @@ func (w *twin) mayEnd() {
 // judge fails the test for what was broken, and for nodes that went otherwise than one by one with their claims.
 func (w *twin) judge(t *testing.T) {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, b := range w.broken {
+	for _, b := range w.seen() {
 		t.Errorf("%s: %s", w.uid, b)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if len(w.gone) != twinNodes/2 || len(w.nodes) != twinNodes {
 		t.Errorf("%s: %d claims went, want %d, of %d nodes, want %d: %v", w.uid, len(w.gone), twinNodes/2, len(w.nodes), twinNodes, w.gone)
 	}
