@@ -30,6 +30,10 @@
 // spare (last, ease), and their pods may come in about the order in which they are let go: large ones first (usual). In the worst order,
 // small ones first, no node could be filled beyond what leaves its largest pod out, and a fleet would rest far above what its pods cost.
 //
+// A trial lets nodes go together and may buy, for their pods, a machine that is like one of them. Such a node stays, and the pods of that
+// machine come to it: the best trial is made once more without these nodes (replanned), and of moves that came later, what is left when
+// they stay is the move (spared).
+//
 // The moves of the best trial are planned once more by themselves: nothing that a move relies on comes from one that was left out (settle).
 //
 // # How Replace works

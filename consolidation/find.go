@@ -37,7 +37,7 @@ func Find(in Input) Result {
 		best = fresh
 	}
 	best = s.search(best, may, min(wasteful, len(may)))
-	best = s.settle(best)
+	best = s.settle(s.replanned(best))
 	out := s.result(best, s.more(best, order))
 	out.Target = target
 	return out
@@ -45,7 +45,7 @@ func Find(in Input) Result {
 
 // result is the moves of the best trial, and more.
 func (s *scene) result(best trial, more []Move) Result {
-	out := Result{Moves: slices.Concat(best.moves, more), Price: s.price, Trials: s.made}
+	out := Result{Moves: s.spared(slices.Concat(best.moves, more)), Price: s.price, Trials: s.made}
 	slices.SortFunc(out.Moves, byWorth)
 	number(out.Moves)
 	for i := range out.Moves {

@@ -50,7 +50,7 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 	for i, r := range all {
 		full := capacity.Amounts{CPU: 1000 * r.cores, Memory: 4 * r.cores << 30, Pods: 30}
 		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default", Joined: true, Initialized: true,
-			Capacity: full, Allocatable: full, Labels: constraint.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a"}}
+			Capacity: full, Allocatable: full, Labels: constraint.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a", catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
 		for k, ask := range r.pods {
 			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k), Requests: capacity.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
 		}
@@ -85,6 +85,8 @@ func TestRules(t *testing.T) {
 		"an empty node goes":                                 {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
 		"a full node stays":                                  {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
 		"a node that is too large":                           {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"a node stays that would be replaced by its like":    {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), goes: []string{"n1"}, saving: 2 * cent},
+		"a node goes that costs more than its like":          {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), goes: []string{"n0", "n1"}, machines: 1, saving: 3 * cent},
 		"who may not go stays":                               {in: rows(shop(onDemand, 4), halves...), change: func(in *consolidation.Input) { clear(in.Nodes) }},
 		"less than the pool asks":                            {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
 		"as much as the pool asks":                           {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
