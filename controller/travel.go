@@ -78,18 +78,26 @@ func (t *Travel) Recall(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Moved notes at now that the pods of the claims' Nodes leave them.
+// Moved notes at now that the pods of the claims' Nodes leave them; pods are those of all Nodes, by its name.
 func (t *Travel) Moved(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	all := map[string]int{}
+	for _, list := range pods {
+		for workload, n := range workloadsOf(list) {
+			all[workload] += n
+		}
+	}
 	var trips []disruption.Trip
 	for _, c := range claims {
 		counts := workloadsOf(pods[c.Status.NodeName])
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
-			trips = append(trips, disruption.Trip{At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], Shape: shapeOf(c), Reason: reason})
+			trips = append(trips, disruption.Trip{
+				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: all[workload], Shape: shapeOf(c), Reason: reason,
+			})
 		}
 	}
 	t.news = t.news || len(trips) > 0

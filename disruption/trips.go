@@ -16,6 +16,7 @@ type Trip struct {
 	At       time.Time // to the second
 	Workload string    // "Deployment a/web"
 	Pods     int       // above 0
+	All      int       // how many the workload had then; 0: not known
 	Shape    string    // what the node was like: pool, instance type, zone and way of paying, as Shape has it
 	Reason   Reason    // Underutilized or Drifted
 }
@@ -88,20 +89,14 @@ func (t Trips) Stays(in Traffic) []Stay {
 	return out
 }
 
-// ledger is the trips as judgements look at them.
+// ledger is the trips as judgements look at them, the oldest first.
 type ledger struct {
-	recent map[string][]Trip // by workload: of the last hour, the oldest first
-	left   map[[2]string]departures
-}
-
-// departures are what is known of the pods of a workload that left nodes of one shape.
-type departures struct {
-	pods        int
-	first, last time.Time
+	recent map[string][]Trip    // by workload: of the last hour
+	left   map[[2]string][]Trip // by workload and shape: off nodes of that shape
 }
 
 func (t Trips) book(in Traffic) ledger {
-	b := ledger{recent: map[string][]Trip{}, left: map[[2]string]departures{}}
+	b := ledger{recent: map[string][]Trip{}, left: map[[2]string][]Trip{}}
 	for _, trip := range t {
 		if trip.At.After(in.Now.Add(-tripsHour)) {
 			b.recent[trip.Workload] = append(b.recent[trip.Workload], trip)
@@ -110,12 +105,7 @@ func (t Trips) book(in Traffic) ledger {
 			continue
 		}
 		key := [2]string{trip.Workload, trip.Shape}
-		d, ok := b.left[key]
-		if !ok {
-			d.first = trip.At
-		}
-		d.pods, d.last = d.pods+trip.Pods, trip.At
-		b.left[key] = d
+		b.left[key] = append(b.left[key], trip)
 	}
 	return b
 }
@@ -142,17 +132,19 @@ func (b ledger) judge(in Traffic, load Load) Stay {
 func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
+	each := float64(n) / float64(all)
 	for _, trip := range b.recent[workload] {
 		moved += trip.Pods
+		each += trip.each(all)
 	}
-	if moved+n <= limit*all {
+	most := float64(limit) + rounding
+	if each <= most {
 		return Stay{}
 	}
 	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: %d of its %d pods were moved within the last hour, and %d more would be above %d for each",
 		workload, moved, all, n, limit)}
-	left := moved
 	for _, trip := range b.recent[workload] {
-		if left -= trip.Pods; left+n <= limit*all {
+		if each -= trip.each(all); each <= most {
 			out.Until = trip.At.Add(tripsHour)
 			break
 		}
@@ -160,29 +152,45 @@ func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 	return out
 }
 
+// each is how often the trip moved each pod of its workload, which has that many now. What moved when there were more of them is held
+// against nobody who is left: a workload that shrinks goes round in no circle.
+func (t *Trip) each(now int) float64 { return float64(t.Pods) / float64(max(t.All, now, 1)) }
+
+// rounding: three thirds are one.
+const rounding = 1e-6
+
 // loops judges the moves off nodes like this one. Each pod can leave them once without having come back.
 func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
-	d := b.left[[2]string{workload, load.Shape}]
-	rounds, least := d.pods/all, loopRounds
+	left := b.left[[2]string{workload, load.Shape}]
+	pods, each := 0, rounding
+	for _, trip := range left {
+		pods += trip.Pods
+		each += trip.each(all)
+	}
+	rounds, least := int(each), loopRounds
 	if in.Reason == Drifted {
 		least = driftLoop
 	}
 	if rounds < least {
 		return Stay{}
 	}
-	until := d.last.Add(min(loopMost, loopFirst<<min(rounds-least, 10)))
+	until := left[len(left)-1].At.Add(min(loopMost, loopFirst<<min(rounds-least, 10)))
 	if !in.Now.Before(until) {
 		return Stay{}
 	}
 	return Stay{Cause: Looping, Until: until, Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and come back",
-		workload, all, load.Shape, d.pods, d.first.UTC().Format(time.RFC3339))}
+		workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
 }
 
 // Encode writes the trips as text, a line each; DecodeTrips reads it.
 func (t Trips) Encode() string {
 	var b strings.Builder
 	for _, trip := range t {
-		fmt.Fprintf(&b, "%d\t%d\t%s\t%s\t%s\n", trip.At.Unix(), trip.Pods, trip.Reason, trip.Shape, trip.Workload)
+		pods := strconv.Itoa(trip.Pods)
+		if trip.All > 0 {
+			pods += "/" + strconv.Itoa(trip.All)
+		}
+		fmt.Fprintf(&b, "%d\t%s\t%s\t%s\t%s\n", trip.At.Unix(), pods, trip.Reason, trip.Shape, trip.Workload)
 	}
 	return b.String()
 }
@@ -196,13 +204,22 @@ func DecodeTrips(text string) (t Trips, unread int) {
 			continue
 		}
 		at, err1 := strconv.ParseInt(fields[0], 10, 64)
-		pods, err2 := strconv.Atoi(fields[1])
-		if err1 != nil || err2 != nil || pods < 1 || fields[4] == "" {
+		pods, all, err2 := decodePods(fields[1])
+		if err1 != nil || err2 != nil || pods < 1 || all < 0 || fields[4] == "" {
 			unread++
 			continue
 		}
-		t = append(t, Trip{At: time.Unix(at, 0).UTC(), Pods: pods, Reason: Reason(fields[2]), Shape: fields[3], Workload: fields[4]})
+		t = append(t, Trip{At: time.Unix(at, 0).UTC(), Pods: pods, All: all, Reason: Reason(fields[2]), Shape: fields[3], Workload: fields[4]})
 	}
 	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
 	return t, unread
+}
+
+// decodePods reads "3/8", three of eight; "3" is three of a number that is not known.
+func decodePods(text string) (pods, all int, err error) {
+	some, of, known := strings.Cut(text, "/")
+	if pods, err = strconv.Atoi(some); err == nil && known {
+		all, err = strconv.Atoi(of)
+	}
+	return pods, all, err
 }

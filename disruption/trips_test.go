@@ -12,16 +12,16 @@ import (
 
 const web, shape = "Deployment a/web", "p/m5.large/us-east-1a/spot"
 
-// trips makes one trip of web for each word: minutes ago, "x" and how many pods.
+// trips makes one trip of web for each word: minutes ago, "x" and how many pods, "/" and of how many, where that is known.
 func trips(t *testing.T, reason Reason, words string) Trips {
 	t.Helper()
 	var out Trips
 	for word := range strings.FieldsSeq(words) {
-		var ago, pods int
-		if _, err := fmt.Sscanf(word, "%dx%d", &ago, &pods); err != nil {
+		var ago, pods, all int
+		if n, err := fmt.Sscanf(word, "%dx%d/%d", &ago, &pods, &all); n < 2 {
 			t.Fatal(err)
 		}
-		out = append(out, Trip{At: now.Add(-time.Duration(ago) * time.Minute), Workload: web, Pods: pods, Shape: shape, Reason: reason})
+		out = append(out, Trip{At: now.Add(-time.Duration(ago) * time.Minute), Workload: web, Pods: pods, All: all, Shape: shape, Reason: reason})
 	}
 	return Trips(nil).Add(now, out...)
 }
@@ -57,6 +57,10 @@ func TestTripsHoldNodes(t *testing.T) {
 		"what drifted is no saving":         {drifted: "600x1 300x1 90x1", pods: 1, all: 1},
 		"pods that are counted late":        {trips: "5x2", pods: 3, all: 0},
 		"more on the node than there are":   {trips: "50x2 5x2", pods: 2, all: 1, limit: 9, want: Looping, wantUntil: 55 * time.Minute},
+		"there were more of them then":      {trips: "300x8/10 90x8/10", pods: 2, all: 2},
+		"and each of them went round":       {trips: "300x10/10 200x3/10 30x7/10", pods: 1, all: 2, want: Looping, wantUntil: 30 * time.Minute},
+		"one more of fewer, in an hour":     {drifted: "50x8/10 5x8/10", pods: 1, all: 4, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
+		"there are more of them now":        {trips: "300x2/2 30x2/2", pods: 2, all: 4},
 		"loops hold longer than the limits": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 7*time.Hour + 55*time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,15 +143,15 @@ func TestNothingOscillates(t *testing.T) {
 
 func TestTripsAreKept(t *testing.T) {
 	t.Parallel()
-	want := Trips(nil).Add(now, Trip{now.Add(-time.Hour), web, 3, shape, Drifted}, Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, shape, Underutilized})
+	want := Trips(nil).Add(now, Trip{now.Add(-time.Hour), web, 3, 8, shape, Drifted}, Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
 	got, unread := DecodeTrips(want.Encode())
 	if diff := cmp.Diff(want, got); diff != "" || unread != 0 {
 		t.Errorf("%d lines were not read; %s", unread, diff)
 	}
-	if got, unread := DecodeTrips(want.Encode() + "nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 3 {
-		t.Errorf("%d trips are read and %d lines not, want 2 and 3", len(got), unread)
+	if got, unread := DecodeTrips(want.Encode() + "nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
+		t.Errorf("%d trips are read and %d lines not, want 2 and 5", len(got), unread)
 	}
-	many := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, shape, Drifted}}, tripsMost+5)
+	many := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, 1, shape, Drifted}}, tripsMost+5)
 	many[0].At = now.Add(-tripsLife)
 	if got := Trips(nil).Add(now, many...); len(got) != tripsMost {
 		t.Errorf("%d trips are kept, want %d", len(got), tripsMost)
