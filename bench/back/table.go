@@ -30,6 +30,8 @@ cluster's time passes too: processor time or real time, whichever is less.
 
 * **rest** is when the price changed for the last time; a side that was stopped before it came to rest says so.
 * **bound**: no plan for the pods that ran in the end can cost less. **gap**: how far above it the price then is.
+* Where pods come and go, price and bound are means over the time that the side was watched: what there is at one moment was bought for the
+  pods of another. That bound is looked at every ten seconds, for all pods that are there, those included that wait.
 * **paid** is the price over time, for as long as both were watched.
 * Upstream thinks for about as long as the cluster's time passes, and not every fleet could be watched until it came to rest. What it might
   have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
