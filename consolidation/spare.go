@@ -91,7 +91,7 @@ func (s *scene) unseated(moves []Move) int {
 			gone[name] = true
 		}
 	}
-	b := newBoard(s.in.Snapshot.Nodes, func(i int) bool { return gone[s.in.Snapshot.Nodes[i].Name] })
+	b := newBoard(s.in.Snapshot.Nodes, s.arriving, func(i int) bool { return gone[s.in.Snapshot.Nodes[i].Name] })
 	s.seatWaiting(b)
 	for i := range moves {
 		if !s.seat(b, &moves[i]) {
