@@ -273,5 +273,6 @@ func (a Amounts) Compare(b Amounts) int {
 
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
-// Bulk is how hard it is to find a place for: as many cores, or 4 GiB of memory, whichever are more.
-func (a Amounts) Bulk() float64 { return max(float64(a.CPU)/1000, float64(a.Memory)/(4<<30)) }
+// Bulk is how much of a usual machine it takes: its cores, and one for every 4 GiB of memory. What asks for much of both is harder to find
+// a place for than what asks for much of one.
+func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

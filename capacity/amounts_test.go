@@ -126,8 +126,8 @@ func TestBulk(t *testing.T) {
 		want float64
 	}{
 		{Amounts{}, 0},
-		{Amounts{CPU: 1500, Memory: 2 << 30}, 1.5},
-		{Amounts{CPU: 500, Memory: 8 << 30, Pods: 1}, 2},
+		{Amounts{CPU: 1500, Memory: 2 << 30}, 2},
+		{Amounts{CPU: 500, Memory: 8 << 30, Pods: 1}, 2.5},
 	} {
 		if got := c.a.Bulk(); got != c.want {
 			t.Errorf("the bulk of %s is %v, want %v", c.a, got, c.want)

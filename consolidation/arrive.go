@@ -23,13 +23,14 @@ const (
 
 const (
 	orders  = 3   // that are usual
-	jitter  = 0.5 // how much larger than it is a pod may be taken for: by half
+	jitter  = 0.2 // how much larger than it is a pod may be taken for: by a fifth
 	mostFew = 8
 )
 
 // arrival is a pod that comes, and where it is planned.
 type arrival struct {
 	pod  *cluster.Pod
+	from string // the node that it leaves
 	plan string
 	got  int     // the seat that it was given
 	turn float64 // the higher the sooner
@@ -68,15 +69,32 @@ func (b *board) line(arrivals []arrival, n int) {
 	})
 }
 
-// mix puts the pods into the usual order of that number.
+// mix puts the pods into the usual order of that number: the first is that in which all nodes let go of theirs at once, in the others
+// each pod may come somewhat sooner.
 func mix(arrivals []arrival, n int) {
 	for i := range arrivals {
 		p := arrivals[i].pod
-		arrivals[i].turn = p.Requests.Bulk() * (1 + jitter*chance(p.ID(), n))
+		arrivals[i].turn = p.Requests.Bulk()
+		if n > 0 {
+			arrivals[i].turn *= 1 + jitter*chance(p.ID(), n)
+		}
 	}
-	slices.SortFunc(arrivals, func(a, b arrival) int {
-		return cmp.Or(rank(a.pod)-rank(b.pod), late(a.pod)-late(b.pod), cmp.Compare(b.turn, a.turn), byID(*a.pod, *b.pod))
-	})
+	slices.SortFunc(arrivals, soonest)
+	if n > 0 {
+		return
+	}
+	count := map[string]int{}
+	for i := range arrivals {
+		a := &arrivals[i]
+		a.turn = float64(-count[a.from])
+		count[a.from]++
+	}
+	slices.SortFunc(arrivals, soonest)
+}
+
+// soonest orders pods by when they come.
+func soonest(a, b arrival) int {
+	return cmp.Or(rank(a.pod)-rank(b.pod), late(a.pod)-late(b.pod), cmp.Compare(b.turn, a.turn), cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
 }
 
 // chance is a number from 0 to 1 that is another for each pod in each order, and always the same.

@@ -32,7 +32,7 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 		}
 		for i := range n.Pods {
 			of[&n.Pods[i]] = name
-			all = append(all, arrival{pod: &n.Pods[i], plan: planned[n.Pods[i].ID()]})
+			all = append(all, arrival{pod: &n.Pods[i], from: name, plan: planned[n.Pods[i].ID()]})
 		}
 	}
 	left := map[string]string{} // by node: a pod without a place
@@ -161,7 +161,7 @@ func (s *scene) seat(b *board, m *Move) bool {
 	for _, name := range m.Nodes {
 		n := s.candidates[s.byNode[name]].node
 		for i := range n.Pods {
-			arrivals = append(arrivals, arrival{pod: &n.Pods[i], plan: planned[n.Pods[i].ID()]})
+			arrivals = append(arrivals, arrival{pod: &n.Pods[i], from: name, plan: planned[n.Pods[i].ID()]})
 		}
 	}
 	if b.take(arrivals) == nil {

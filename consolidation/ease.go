@@ -10,13 +10,13 @@ import (
 
 // How far last looks.
 const (
-	leastGroup   = 8         // nodes that are tried together at least
-	mostRegroups = 32        // plans that are made
-	eased        = 5 * Usual // what a move is worth at least, as it moves many pods
+	leastGroup   = 8           // nodes that are tried together at least
+	mostRegroups = 64          // plans that are made
+	eased        = 2.5 * Usual // what a move is worth at least, as it moves many pods
 )
 
 // eases are tried in this order: the more is left free, the less is saved.
-var eases = [...]ease{{25, 4}, {50, 4}, {75, 6}, {100, 10}}
+var eases = [...]ease{{25, 4}, {40, 4}, {50, 4}, {60, 5}, {75, 6}, {100, 8}}
 
 // ease is how much a plan leaves free, so that its pods find their places in whatever order kube-scheduler deals them out: how much of the
 // room on nodes that stay, and how much more than they ask for each pod has, in percent. The zero value is a plan as it is.
@@ -26,43 +26,40 @@ type ease struct {
 }
 
 // last returns moves where there are no others: of large groups of nodes, with plans that leave some room free, for pods that come in
-// the usual order. While pods are on their way somewhere, too much is uncertain for that. Nodes that may go at once are tried, then the next.
+// the usual order. While pods are on their way somewhere, too much is uncertain for that. As many nodes
+// as may go at once are tried, then the next, then fewer.
 func (s *scene) last(order []int) []Move {
-	if len(s.alone.Placements)+len(s.alone.Machines) > 0 {
+	if len(s.alone.Placements)+len(s.alone.Machines) > 0 || slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving }) {
 		return nil
 	}
 	s.arriving = usual
-	for most := s.made + mostRegroups; len(order) > 0 && s.made < most; {
-		may := s.within(order)
-		if len(may) == 0 {
-			return nil
+	most := s.made + mostRegroups
+	for size := largeGroup; size >= leastGroup; size /= 2 {
+		for left := order; len(left) > 0 && s.made < most; {
+			may := s.within(left)
+			if len(may) <= size/2 {
+				break
+			}
+			f := s.furtherTo(trial{}, may)
+			f.regroup(may, size)
+			f.confirm(nil)
+			if out := f.together(); len(out) > 0 {
+				return out
+			}
+			left = slices.DeleteFunc(slices.Clone(left), func(c int) bool { return slices.Contains(may, c) })
 		}
-		f := s.furtherTo(trial{}, may)
-		f.regroup(may, most)
-		f.confirm(nil)
-		if out := f.together(); len(out) > 0 {
-			return out
-		}
-		order = slices.DeleteFunc(slices.Clone(order), func(c int) bool { return slices.Contains(may, c) })
 	}
 	return nil
 }
 
-// regroup tries groups of nodes, in their order. Groups that come to nothing are made smaller.
-func (f *further) regroup(order []int, most int) {
-	for size := largeGroup; len(order) > 0 && f.made < most; {
-		group, rest := f.next(order, size)
-		went := 0
+// regroup tries groups of that many nodes, in their order, as long as that comes to something.
+func (f *further) regroup(order []int, size int) {
+	for went := 1; went > 0; {
+		var group []int
+		group, order = f.next(order, size)
+		went = 0
 		for i := 0; i < len(eases) && len(group) > 0 && went == 0; i++ {
 			went = f.try(group, eases[i])
-		}
-		switch {
-		case went > 0:
-			order = rest
-		case len(group) <= leastGroup:
-			return
-		default:
-			size = len(group) / 2
 		}
 	}
 }

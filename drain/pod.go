@@ -23,7 +23,7 @@ type Pod struct {
 
 	Tolerations []constraint.Toleration
 
-	// Bulk is how hard it is to find another place for: see capacity.Amounts.Bulk. Not negative.
+	// Bulk is how much of a machine it takes: see capacity.Amounts.Bulk. Not negative.
 	Bulk float64
 
 	// DoNotDisrupt is the value of the annotation karpenter.sh/do-not-disrupt: "true", or a duration from Started on.
