@@ -83,3 +83,18 @@ func TestBindsByItself(t *testing.T) {
 		})
 	}
 }
+
+// TestLargePodsComeFirst: of many pods the large ones find their places before small ones fill all nodes evenly, unless they come late.
+func TestLargePodsComeFirst(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	market := shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
+	node := func(pods ...int64) row { return row{4, catalog.OnDemand, 4 * cent, pods} }
+	for owner, want := range map[string][]string{"ReplicaSet/a": nil, "StatefulSet/a": {"x/p0-0"}} {
+		in := rows(market, node(1900, 100, 100, 100, 100, 100, 100, 100, 100, 100), node(2000), node(2900))
+		in.Snapshot.Nodes[0].Pods[0].Owner = owner
+		if got := consolidation.Unbound(in.Snapshot, packing.Plan{}, []string{"n0"}); !slices.Equal(got, want) {
+			t.Errorf("%v find no place with one of %s, want %v", got, owner, want)
+		}
+	}
+}
