@@ -108,6 +108,22 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
+// TestLargeFirst: small pods that come first fill both nodes evenly, and leave the large one no room; if it leaves first, all have room.
+func TestLargeFirst(t *testing.T) {
+	t.Parallel()
+	for large, waiting := range map[bool]int{false: 1, true: 0} {
+		f := New(nil, nil)
+		f.LargeFirst = large
+		f.Place(node("b", 4), []*corev1.Pod{pod("b0", 1000)})
+		f.Place(node("c", 4), []*corev1.Pod{pod("c0", 1000)})
+		f.Place(node("a", 8), []*corev1.Pod{pod("1", 500), pod("2", 500), pod("3", 2800)})
+		f.Remove("a")
+		if f.Waiting() != waiting || f.Moved() != 3 {
+			t.Errorf("large first: %v: %d of %d pods wait, want %d of 3", large, f.Waiting(), f.Moved(), waiting)
+		}
+	}
+}
+
 // TestPaid: an instance is paid for from when it is there until its pods have had their time, and a node that joins takes who waits.
 func TestPaid(t *testing.T) {
 	t.Parallel()
