@@ -58,6 +58,9 @@ func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 	for _, trip := range trips {
 		if strings.HasPrefix(trip.Shape, "apps/t3.medium/us-") && trip.Workload == "StatefulSet ns/db" && trip.Reason == disruption.Underutilized {
 			moved += trip.Pods
+			if trip.All < trip.Pods || trip.All > 4 {
+				t.Errorf("%d of %d pods are said to have moved, there are 4", trip.Pods, trip.All)
+			}
 		}
 	}
 	if unread != 0 || moved != 3 {
