@@ -86,6 +86,7 @@ func TestRules(t *testing.T) {
 		"a full node stays":                                  {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
 		"a node that is too large":                           {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
 		"a node stays that would be replaced by its like":    {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), goes: []string{"n1"}, saving: 2 * cent},
+		"a node goes that its like would not be for all":     {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), change: renewed, goes: []string{"n0", "n1"}, machines: 1, saving: 2 * cent},
 		"a node goes that costs more than its like":          {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), goes: []string{"n0", "n1"}, machines: 1, saving: 3 * cent},
 		"who may not go stays":                               {in: rows(shop(onDemand, 4), halves...), change: func(in *consolidation.Input) { clear(in.Nodes) }},
 		"less than the pool asks":                            {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
@@ -134,6 +135,14 @@ func TestRules(t *testing.T) {
 
 func rule(r consolidation.Rule) func(*consolidation.Input) {
 	return func(in *consolidation.Input) { in.Rules = map[string]consolidation.Rule{"general": r} }
+}
+
+// renewed gives the pool a label that its nodes lack, and that the pods of n1 ask for.
+func renewed(in *consolidation.Input) {
+	in.Snapshot.Pools[0].Labels = constraint.Labels{"tier": "new"}
+	for i := range in.Snapshot.Nodes[1].Pods {
+		in.Snapshot.Nodes[1].Pods[i].Required = []constraint.Requirements{{"tier": constraint.OneOf("new")}}
+	}
 }
 
 func spots(in *consolidation.Input) { in.SpotToSpot = true }
