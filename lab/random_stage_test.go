@@ -80,10 +80,7 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 		}},
 	}, metav1.CreateOptions{})
 	s.must(err)
-	_, err = l.Kube.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000, PreemptionPolicy: new(corev1.PreemptNever),
-	}, metav1.CreateOptions{})
-	s.must(err)
+	priorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000, PreemptionPolicy: new(corev1.PreemptNever)})
 	return s
 }
 

@@ -129,11 +129,23 @@ func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 		t.Fatal(err)
 	}
 	if class := pod.Spec.PriorityClassName; class != "" && !strings.HasPrefix(class, "system-") {
-		_, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Value: 1000}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
+		priorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Value: 1000})
 	}
+}
+
+// priorityClass makes a PriorityClass, and waits until pods may name it: the API server goes by what it has heard of classes, which comes a
+// moment after they are stored. That there is one of the name already is no error.
+func priorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) {
+	t.Helper()
+	if _, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	within(t, l, 30*time.Second, "the API server to know the PriorityClass "+class.Name, func(ctx context.Context) (bool, error) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "of-class-"},
+			Spec: corev1.PodSpec{PriorityClassName: class.Name, Containers: []corev1.Container{{Name: "main", Image: "pause"}}}}
+		_, err := l.Kube.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil, err
+	})
 }
 
 // rolledOut makes a Deployment and waits until all of its pods are there.
