@@ -77,35 +77,41 @@ type NodeClasses struct {
 	Metrics      *metrics.Metrics
 	Log          *slog.Logger
 
-	failures Backoff
-	trials   trials
+	failures  Backoff
+	farewells Backoff // failures to let a class go, which need not wait for as long as those before had to
+	trials    trials
 }
 
 // Reconcile brings the status of one class up to date.
 func (n *NodeClasses) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	until, err := n.visit(ctx, request.Name)
+	class := &awsv1.EC2NodeClass{}
+	err := n.Cache.Get(ctx, request.NamespacedName, class)
+	failures, until := &n.failures, time.Time{}
+	switch {
+	case apierrors.IsNotFound(err):
+		err = nil
+	case err != nil:
+	case class.DeletionTimestamp != nil:
+		failures = &n.farewells
+		until, err = n.finalize(ctx, class)
+	default:
+		until, err = n.visit(ctx, class)
+	}
 	return outcome(outcomeOf{
 		loop: "nodeclass", kind: "EC2NodeClass", name: request.Name, until: until, err: err,
-		failures: &n.failures, metrics: n.Metrics, log: n.Log,
+		failures: failures, metrics: n.Metrics, log: n.Log,
 	})
 }
 
-func (n *NodeClasses) visit(ctx context.Context, name string) (time.Time, error) {
-	class := &awsv1.EC2NodeClass{}
-	err := n.Cache.Get(ctx, client.ObjectKey{Name: name}, class)
-	switch {
-	case apierrors.IsNotFound(err):
-		return time.Time{}, nil
-	case err != nil:
-		return time.Time{}, err
-	case class.DeletionTimestamp != nil:
-		return n.finalize(ctx, class)
-	}
+// visit looks at a class that stays.
+func (n *NodeClasses) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		// Before anything is made for it: a class that is deleted in between would leave that behind.
-		if class, err = n.Objects.PatchClass(ctx, class, holdClass); err != nil {
+		held, err := n.Objects.PatchClass(ctx, class, holdClass)
+		if err != nil {
 			return time.Time{}, err
 		}
+		class = held
 	}
 	// 1. read
 	found := n.look(ctx, class)

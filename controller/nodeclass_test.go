@@ -223,6 +223,29 @@ func TestClassGoesLast(t *testing.T) {
 	}
 }
 
+// TestClassGoesSoon: that a class was refused by AWS again and again before it was deleted does not make its going wait: each of its own
+// failures does.
+func TestClassGoesSoon(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	for range 10 {
+		r.NodeClasses.failures.Fail(time.Now(), "default", "Request limit exceeded")
+	}
+	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Answers = []*world.Answer{{Call: "*", Status: 503, Code: "ServiceUnavailable"}}
+	})
+	for _, most := range []time.Duration{time.Second, 2 * time.Second} {
+		got, err := r.NodeClasses.Reconcile(t.Context(), named("default"))
+		if err != nil || got.RequeueAfter == 0 || got.RequeueAfter > most {
+			t.Errorf("it is tried again after %s, want %s at most; %v\n%s", got.RequeueAfter, most, err, r.log)
+		}
+	}
+}
+
 // TestClassMetadata holds that the loop leaves other people's finalizers alone.
 func TestClassMetadata(t *testing.T) {
 	t.Parallel()
