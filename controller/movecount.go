@@ -80,12 +80,7 @@ func countWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.
 // countInvalid counts the nodes of moves that were found, and that the second look did not confirm: one that lost a node to somebody
 // else's word by then, and one of which the nodes that were granted are not all among those that go after all.
 func countInvalid(to *metrics.Metrics, found []consolidation.Move, may map[string]bool, granted []string, confirmed []consolidation.Move) {
-	goes := map[string]bool{}
-	for i := range confirmed {
-		for _, name := range confirmed[i].Nodes {
-			goes[name] = true
-		}
-	}
+	goes := nodesOfMoves(confirmed)
 	for i := range found {
 		nodes := found[i].Nodes
 		if slices.ContainsFunc(nodes, func(name string) bool { return !may[name] }) {

@@ -155,12 +155,7 @@ const deadlocksEvery = time.Minute
 
 // worthTheirPrice are the nodes that could have gone, and that none of the moves takes.
 func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.Stay {
-	goes := map[string]bool{}
-	for _, move := range moves {
-		for _, name := range move.Nodes {
-			goes[name] = true
-		}
-	}
+	goes := nodesOfMoves(moves)
 	var out []disruption.Stay
 	for _, name := range nodes {
 		if !goes[name] {
@@ -269,6 +264,15 @@ func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time
 	return nodes, granted
 }
 
+// nodesOfMoves are the nodes that go with any of the moves.
+func nodesOfMoves(moves []consolidation.Move) map[string]bool {
+	var names []string
+	for i := range moves {
+		names = append(names, moves[i].Nodes...)
+	}
+	return setOf(names)
+}
+
 func setOf(names []string) map[string]bool {
 	out := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -287,12 +291,7 @@ func (m *Moves) reserve(s *scenery, nodes []string, now time.Time) {
 
 // release gives back what was reserved for nodes that none of the moves takes.
 func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) {
-	goes := map[string]bool{}
-	for _, move := range moves {
-		for _, name := range move.Nodes {
-			goes[name] = true
-		}
-	}
+	goes := nodesOfMoves(moves)
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
 		if !goes[name] {
