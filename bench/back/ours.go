@@ -128,6 +128,7 @@ func (o *ours) act(d decision) error {
 		for _, name := range m.Nodes {
 			o.fleet.Close(name, true)
 		}
+		o.fleet.Note() // each move stands by itself
 		o.moves = append(o.moves, u)
 	}
 	return o.finish()

@@ -107,6 +107,8 @@ type Step struct {
 	// When what is closed to pods has gone, and what was bought is ready:
 	Settled catalog.Price // the price then
 	Moved   int           // pods that were evicted until then
+
+	kept bool // see Note
 }
 
 // Start is when every fleet begins.

@@ -56,11 +56,22 @@ func (f *Fleet) Next() (time.Time, bool) {
 
 // charge notes what the machines cost from now on.
 func (f *Fleet) charge() {
-	price := f.Price()
-	since := f.Since()
-	if n := len(f.bill); n > 0 && f.bill[n-1].From == since {
+	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]
 	}
+	f.bill = append(f.bill, f.step())
+}
+
+// Note adds a step to the bill that stays beside others of the same time: what the fleet comes to with what was begun until now.
+func (f *Fleet) Note() {
+	s := f.step()
+	s.kept = true
+	f.bill = append(f.bill, s)
+}
+
+// step is how things are.
+func (f *Fleet) step() Step {
+	price, since := f.Price(), f.Since()
 	step := Step{From: since, Price: price, Moved: f.moved}
 	for _, m := range f.machines {
 		if m.Phase == Bought {
@@ -75,7 +86,7 @@ func (f *Fleet) charge() {
 			step.Settled += m.Offering.Price
 		}
 	}
-	f.bill = append(f.bill, step)
+	return step
 }
 
 // Price is what all machines that are paid for cost, per hour.
