@@ -114,7 +114,7 @@ func (s *scene) bind(t *trial) {
 			t.whole = false
 			return true
 		}
-		t.score += s.share(m.Saving) - Usual*s.effort(m.Cost)
+		t.score += s.share(m.Saving) - s.bar*s.effort(m.Cost)
 		return false
 	})
 }

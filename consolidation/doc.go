@@ -11,6 +11,9 @@
 // is worth it if what it saves, as a share of the price of all nodes, is more than a little of what it moves, as a share of all
 // pods (weigh). Moves that are not are left out of the trial.
 //
+// At first a move must save, for what it moves, some times what all nodes together would save: pods are moved for much before they are moved for
+// little. Only where nothing is worth that much, all of what follows is done once more for what is worth a little (bars).
+//
 // The first trial lets every node go. What its machines cost is what the pods of each node are worth; what a node costs beyond
 // that is waste. Nodes with the most waste for the pods that they move come first. Of that order, trials take the first half, a
 // quarter and so on, and then look closer where most was saved (search), and never let more nodes of a pool go than it has room for.

@@ -10,9 +10,8 @@ import (
 
 // How far last looks.
 const (
-	leastGroup   = 8           // nodes that are tried together at least
-	mostRegroups = 64          // plans that are made
-	eased        = 2.5 * Usual // what a move is worth at least, as it moves many pods
+	leastGroup   = 8  // nodes that are tried together at least
+	mostRegroups = 64 // plans that are made
 )
 
 // eases are tried in this order: the more is left free, the less is saved.
@@ -98,9 +97,4 @@ func (e ease) tighten(plan *packing.Plan, known map[string]*cluster.Pod) {
 			}
 		}
 	}
-}
-
-// isWorth reports whether the move is worth it where a plan leaves room free.
-func (e ease) isWorth(s *scene, m *Move) bool {
-	return e == (ease{}) || s.share(m.Saving) >= eased*s.effort(m.Cost)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -17,6 +18,9 @@ const (
 	settles = 4 // times that what is left of a trial is planned anew
 )
 
+// ambition is how many times as much a move must be worth at first as all moves together that lead to the target.
+const ambition = 3
+
 // Find returns the moves that save money. The same input gives the same moves.
 func Find(in Input) Result {
 	s := newScene(in)
@@ -27,20 +31,45 @@ func Find(in Input) Result {
 	for i := range all {
 		all[i] = true
 	}
-	fresh := s.try(all)
+	fresh := s.plan(all)
 	target := max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
 	order, wasteful := s.order(fresh.plan)
+	var out Result
+	for _, s.bar = range s.bars(target) {
+		if out = s.beyond(fresh, order, wasteful); len(out.Moves) > 0 {
+			break
+		}
+	}
+	out.Target = target
+	return out
+}
+
+// bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
+// worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
+func (s *scene) bars(target catalog.Price) []float64 {
+	if high := ambition * s.share(s.price-target); high > Usual {
+		return []float64{high, Usual}
+	}
+	return []float64{Usual}
+}
+
+// isLow reports whether the bar is the last one: then it is looked for moves with more patience.
+func (s *scene) isLow() bool { return s.bar <= Usual }
+
+// beyond looks for moves that are worth as much as the bar asks for; fresh is the trial in which all go.
+func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
+	s.begun = s.made
 	best := trial{gone: make([]bool, len(s.candidates))}
 	may := s.within(order)
-	if len(may) == len(order) && fresh.score > 0 {
-		s.bind(&fresh)
-		best = fresh
+	if len(may) == len(order) {
+		if s.judge(&fresh); fresh.score > 0 {
+			s.bind(&fresh)
+			best = fresh
+		}
 	}
 	best = s.search(best, may, min(wasteful, len(may)))
 	best = s.settle(s.replanned(best))
-	out := s.result(best, s.more(best, order))
-	out.Target = target
-	return out
+	return s.result(best, s.more(best, order))
 }
 
 // result is the moves of the best trial, and more.

@@ -36,12 +36,12 @@ type Rule struct {
 	LeastSaving catalog.Price // per hour
 	LeastShare  float64       // of the price of the nodes that go: 0.1 for ten percent
 	// LeastWorth is how large the move's share of the price of all candidates must be, beside its share of what moving all
-	// their pods would take. 0 is Usual; Karpenter's policy Balanced asks for 0.5.
+	// their pods would take. Less than Usual is Usual; Karpenter's policy Balanced asks for 0.5.
 	LeastWorth float64
 }
 
-// Usual is what a move must be worth where its pool does not say: moving a tenth of the pods must save more than 0.2 % of the price.
-const Usual = 0.02
+// Usual is what a move must be worth where its pool does not say: moving a tenth of the pods must save more than 0.5 % of the price.
+const Usual = 0.05
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or
 // only some of them. Pods that are to lie evenly over zones, or near others, are the exception: all moves together keep those

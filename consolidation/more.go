@@ -32,10 +32,12 @@ func (s *scene) more(best trial, order []int) []Move {
 		return nil
 	}
 	f.spill(order)
-	f.sift(order)
+	if s.isLow() {
+		f.sift(order)
+	}
 	f.fill(order)
 	f.confirm(best.moves)
-	if out := f.together(); len(out)+len(best.moves) > 0 {
+	if out := f.together(); len(out)+len(best.moves) > 0 || !s.isLow() {
 		return out
 	}
 	return s.last(order)
@@ -59,7 +61,7 @@ func (f *further) confirm(before []Move) {
 // together buy is packed so tightly that kube-scheduler may not manage.
 func (f *further) sift(order []int) {
 	size := firstGroup
-	for len(order) > 0 && f.made < mostTrials {
+	for len(order) > 0 && f.made-f.begun < mostTrials {
 		var group []int
 		group, order = f.next(order, size)
 		if len(group) == 0 {
@@ -166,7 +168,7 @@ func (f *further) try(group []int, e ease) int {
 	}
 	kept, stay := make([]bool, len(f.candidates)), slices.Clone(group)
 	for _, m := range f.fallApart(t) {
-		if _, ok := f.weigh(&m, stuck); !ok || !e.isWorth(f.scene, &m) || !f.seat(f.board, &m) {
+		if _, ok := f.weigh(&m, stuck); !ok || !f.seat(f.board, &m) {
 			continue
 		}
 		t.moves = append(t.moves, m)

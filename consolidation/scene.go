@@ -25,6 +25,8 @@ type scene struct {
 	cost  float64
 	alone packing.Plan // for the pods that wait, if nobody goes
 	made  int          // plans
+	begun int          // of these, before the bar was what it is
+	bar   float64      // what a move must be worth at least: see bars
 
 	declined map[string]Move // by first node: what saves too little, see decline
 	arriving arriving        // in which order pods are thought to come

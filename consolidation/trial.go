@@ -21,10 +21,21 @@ type trial struct {
 
 // try lets those candidates go, as far as it is worth it.
 func (s *scene) try(gone []bool) trial {
-	t := trial{gone: gone, plan: s.solve(s.without(gone))}
+	t := s.plan(gone)
+	s.judge(&t)
+	return t
+}
+
+// plan lets those candidates go, and does not say what it is worth.
+func (s *scene) plan(gone []bool) trial {
+	return trial{gone: gone, plan: s.solve(s.without(gone))}
+}
+
+// judge finds the moves of the trial that are worth it.
+func (s *scene) judge(t *trial) {
 	stuck := s.stuck(t.plan)
-	t.whole = true
-	for _, m := range s.fallApart(t) {
+	t.whole, t.score, t.most, t.moves = true, 0, 0, nil
+	for _, m := range s.fallApart(*t) {
 		t.most += max(m.Saving, 0)
 		worth, ok := s.weigh(&m, stuck)
 		if !ok {
@@ -34,7 +45,6 @@ func (s *scene) try(gone []bool) trial {
 		t.moves = append(t.moves, m)
 		t.score += worth
 	}
-	return t
 }
 
 // stuck are the candidates of which a pod finds no place.

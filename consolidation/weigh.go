@@ -30,10 +30,13 @@ func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 		s.decline(m)
 		return 0, false
 	}
+	if s.share(m.Saving) < s.bar*s.effort(m.Cost) {
+		return 0, false
+	}
 	if !s.keepCheaper(m) {
 		return 0, false
 	}
-	return s.share(m.Saving) - Usual*s.effort(m.Cost), true
+	return s.share(m.Saving) - s.bar*s.effort(m.Cost), true
 }
 
 // share is the amount's share of the price of all candidates.
@@ -51,10 +54,7 @@ func (s *scene) effort(cost float64) float64 {
 func (s *scene) isWorth(m *Move) bool {
 	for _, name := range m.Nodes {
 		rule := s.in.Rules[s.candidates[s.byNode[name]].node.Pool]
-		least := rule.LeastWorth
-		if least <= 0 {
-			least = Usual
-		}
+		least := max(rule.LeastWorth, Usual)
 		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || s.share(m.Saving) < least*s.effort(m.Cost) {
 			return false
 		}
