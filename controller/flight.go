@@ -212,13 +212,11 @@ func priceOfClaims(types typeMarket, claims []*karpv1.NodeClaim) (catalog.Price,
 	return sum, true
 }
 
-// podsByNode are the pods that matter to moves, by the name of their Node.
+// podsByNode are the pods that matter to moves, by the name of their Node; those of none are under the empty name.
 func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range o.Pods {
-		if p.Spec.NodeName != "" {
-			out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)
-		}
+		out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func (t *Travel) Moved(now time.Time, reason disruption.Reason, claims []*karpv1
 	}
 	var trips []disruption.Trip
 	for _, c := range claims {
-		counts := workloadsOf(pods[c.Status.NodeName])
+		counts := loadOf(c, pods)
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
 			trips = append(trips, disruption.Trip{
 				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: all[workload], Shape: shapeOf(c), Reason: reason,
@@ -128,7 +128,7 @@ func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []st
 			continue
 		}
 		c := s.claims[n.Claim]
-		traffic.Loads = append(traffic.Loads, disruption.Load{Node: name, Pool: n.Pool, Shape: shapeOf(c), Pods: workloadsOf(s.pods[c.Status.NodeName])})
+		traffic.Loads = append(traffic.Loads, disruption.Load{Node: name, Pool: n.Pool, Shape: shapeOf(c), Pods: loadOf(c, s.pods)})
 	}
 	return trips.Stays(traffic)
 }
@@ -136,7 +136,7 @@ func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []st
 // travelScene is what Stays looks at beside the snapshot.
 type travelScene struct {
 	claims map[string]*karpv1.NodeClaim // by name
-	pods   map[string][]*corev1.Pod     // by the name of their Node
+	pods   map[string][]*corev1.Pod     // as podsByNode has them
 }
 
 // begun are the trips of moves that are not committed yet: they are noted when they are, but are to be counted from the start, or two
@@ -149,12 +149,20 @@ func (s travelScene) begun(now time.Time) []disruption.Trip {
 		if mark == nil || err != nil || mark.Committed || c.DeletionTimestamp != nil {
 			continue
 		}
-		counts := workloadsOf(s.pods[c.Status.NodeName])
+		counts := loadOf(c, s.pods)
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
 			out = append(out, disruption.Trip{At: now, Workload: workload, Pods: counts[workload], Shape: shapeOf(c), Reason: mark.Reason})
 		}
 	}
 	return out
+}
+
+// loadOf counts the pods of the claim's Node that would move, by workload.
+func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
+	if c.Status.NodeName == "" {
+		return nil
+	}
+	return workloadsOf(pods[c.Status.NodeName])
 }
 
 // workloadsOf counts the pods that would move, by workload. Pods of nobody do not come again, and are left out.

@@ -161,7 +161,7 @@ const rounding = 1e-6
 
 // loops judges the moves off nodes like this one. Each pod can leave them once without having come back.
 func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
-	left := b.left[[2]string{workload, load.Shape}]
+	left := sinceGrown(b.left[[2]string{workload, load.Shape}], all)
 	pods, each := 0, rounding
 	for _, trip := range left {
 		pods += trip.Pods
@@ -180,6 +180,19 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 	}
 	return Stay{Cause: Looping, Until: until, Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and come back",
 		workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
+}
+
+// sinceGrown returns those of a workload's trips that were made since it last grew by half or more; it has so many pods now. Nodes were bought for what it
+// grew by: that they are like the old ones, and go when it shrinks again, is no circle.
+func sinceGrown(trips []Trip, now int) []Trip {
+	most := now
+	for i, trip := range slices.Backward(trips) {
+		if trip.All > 0 && 2*most >= 3*trip.All {
+			return trips[i+1:]
+		}
+		most = max(most, trip.All)
+	}
+	return trips
 }
 
 // Encode writes the trips as text, a line each; DecodeTrips reads it.

@@ -60,6 +60,11 @@ func TestTripsHoldNodes(t *testing.T) {
 		"there were more of them then":      {trips: "300x8/10 90x8/10", pods: 2, all: 2},
 		"and each of them went round":       {trips: "300x10/10 200x3/10 30x7/10", pods: 1, all: 2, want: Looping, wantUntil: 30 * time.Minute},
 		"one more of fewer, in an hour":     {drifted: "50x8/10 5x8/10", pods: 1, all: 4, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
+		"a third more of them is no news":   {trips: "300x3/3 30x3/3", pods: 3, all: 4, limit: 9},
+		"it has grown by half since":        {trips: "300x2/2 150x2/2 30x2/2", pods: 2, all: 3, limit: 9},
+		"it grew between":                   {trips: "500x2/2 400x2/2 300x2/4 30x2/2", pods: 2, all: 2, limit: 9},
+		"and went in circles again":         {trips: "500x2/2 400x2/2 300x4/4 90x4/4 30x2/2", pods: 2, all: 2, limit: 9, want: Looping, wantUntil: 90 * time.Minute},
+		"it grew a little between":          {trips: "300x3/3 150x4/4 30x3/3", pods: 3, all: 3, want: Looping, wantUntil: 90 * time.Minute},
 		"there are more of them now":        {trips: "300x2/2 30x2/2", pods: 2, all: 4},
 		"loops hold longer than the limits": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 7*time.Hour + 55*time.Minute},
 	} {
