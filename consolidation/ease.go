@@ -11,7 +11,7 @@ import (
 // How far last looks.
 const (
 	leastGroup   = 8  // nodes that are tried together at least
-	mostRegroups = 64 // plans that are made
+	mostRegroups = 40 // plans that are made
 )
 
 // eases are tried in this order: the more is left free, the less is saved.

@@ -144,6 +144,17 @@ func (s *scene) first(order []int, n int) []bool {
 	return gone
 }
 
+// tryFirst lets the first n of the order go, as far as it is worth it. The plan for that does not depend on the bar, and is made once.
+func (s *scene) tryFirst(order []int, n int) trial {
+	t, known := s.begins[n]
+	if !known {
+		t = s.plan(s.first(order, n))
+		s.begins[n] = t
+	}
+	s.judge(&t)
+	return t
+}
+
 // within returns those of the order that may go together: the first of each pool, as many as it has room for.
 func (s *scene) within(order []int) []int {
 	taken := map[string]int{}
@@ -163,7 +174,7 @@ func (s *scene) search(best trial, order []int, wasteful int) trial {
 			return
 		}
 		tried[n] = true
-		if t := s.try(s.first(order, n)); t.score > best.score {
+		if t := s.tryFirst(order, n); t.score > best.score {
 			if s.bind(&t); t.score > best.score {
 				best, at = t, n
 			}

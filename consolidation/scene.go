@@ -28,6 +28,8 @@ type scene struct {
 	begun int          // of these, before the bar was what it is
 	bar   float64      // what a move must be worth at least: see bars
 
+	begins map[int]trial // by how many of the order go: see search
+
 	declined map[string]Move // by first node: what saves too little, see decline
 	arriving arriving        // in which order pods are thought to come
 
@@ -51,7 +53,7 @@ type resident struct {
 }
 
 func newScene(in Input) *scene {
-	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, declined: map[string]Move{}}
+	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, declined: map[string]Move{}, begins: map[int]trial{}}
 	for i := range in.Snapshot.Pools {
 		s.pools[in.Snapshot.Pools[i].Name] = i
 	}
