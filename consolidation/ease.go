@@ -11,11 +11,11 @@ import (
 // How far last looks.
 const (
 	leastGroup   = 8  // nodes that are tried together at least
-	mostRegroups = 40 // plans that are made
+	mostRegroups = 32 // plans that are made
 )
 
 // eases are tried in this order: the more is left free, the less is saved.
-var eases = [...]ease{{25, 4}, {40, 4}, {50, 4}, {60, 5}, {75, 6}, {100, 8}}
+var eases = [...]ease{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
 // ease is how much a plan leaves free, so that its pods find their places in whatever order kube-scheduler deals them out: how much of the
 // room on nodes that stay, and how much more than they ask for each pod has, in percent. The zero value is a plan as it is.

@@ -9,9 +9,11 @@ import (
 
 // How far more looks.
 const (
-	firstGroup = 8  // nodes that are tried together at first
-	largeGroup = 64 // and at most
-	mostTrials = 96 // plans that one Find makes
+	firstGroup = 8      // nodes that are tried together at first
+	largeGroup = 64     // and at most
+	mostTrials = 96     // plans that are made for a bar until sift ends
+	fewTrials  = 32     // and where there are many nodes, as each plan takes longer then
+	trialNodes = 64_000 // nodes, counted once for each plan, between the two
 )
 
 // further is what goes beyond the best trial: nodes that are tried on top of it, in small groups.
@@ -61,7 +63,7 @@ func (f *further) confirm(before []Move) {
 // together buy is packed so tightly that kube-scheduler may not manage.
 func (f *further) sift(order []int) {
 	size := firstGroup
-	for len(order) > 0 && f.made-f.begun < mostTrials {
+	for len(order) > 0 && f.made-f.begun < f.trials() {
 		var group []int
 		group, order = f.next(order, size)
 		if len(group) == 0 {
@@ -76,6 +78,9 @@ func (f *further) sift(order []int) {
 		}
 	}
 }
+
+// trials is how many plans are made for a bar until sift ends.
+func (s *scene) trials() int { return min(max(trialNodes/len(s.candidates), fewTrials), mostTrials) }
 
 // together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
 // what came before it; but machines that may come up in any zone can be where others count on nobody.
