@@ -192,7 +192,7 @@ func (d *desk) problems(id string) []Finding {
 		if p.Certainty != Certain {
 			f.Verdict = Suspicious
 		}
-		f = f.with(strings.TrimSpace(strings.TrimPrefix(p.Where+": "+p.Line, ": "))).explaining(ScriptFailed)
+		f = f.with(p.Where).explaining(ScriptFailed)
 		out = append(out, f.mend(d.fixOf(p)...))
 	}
 	return out

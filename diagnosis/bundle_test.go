@@ -74,7 +74,7 @@ func TestNoSecrets(t *testing.T) {
 		s.event("NodeClaim", "claim-2", "Failed", line)
 		s.e.Pods.Value[0].Messages = append(s.e.Pods.Value[0].Messages, line+" exec format error")
 		s.e.Claims.Value[1].Conditions[1].Message += " " + line
-		s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: "TAINT-1", Sentence: "it is wrong", Line: line, Certainty: Certain})
+		s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: "TAINT-1", Sentence: "it is wrong", Fix: line, Certainty: Certain})
 	}
 	text, err := Write(s.e)
 	if err != nil {

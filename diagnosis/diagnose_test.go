@@ -243,3 +243,19 @@ func TestOthersConsoles(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsSayWhere: what is wrong with user data is told with its place, and nothing that is not known.
+func TestProblemsSayWhere(t *testing.T) {
+	t.Parallel()
+	s := &situation{healthy()}
+	s.problem("TAINT-2")
+	for _, f := range Diagnose(s.e) {
+		if f.Check == "TAINT-2" && f.Verdict == Broken {
+			if !slices.Equal(f.Evidence, []string{"line 3"}) {
+				t.Errorf("the evidence is %q, want the line", f.Evidence)
+			}
+			return
+		}
+	}
+	t.Error("TAINT-2 is not broken")
+}

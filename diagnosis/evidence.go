@@ -126,7 +126,6 @@ type UserDataProblem struct {
 	Sentence  string    `json:"sentence"` // what is wrong, for the user
 	Certainty Certainty `json:"certainty"`
 	Where     string    `json:"where,omitempty"` // "part 2, line 7, column 12"
-	Line      string    `json:"line,omitempty"`  // as it stands there, without secrets
 	Fix       string    `json:"fix,omitempty"`   // the line as it should be
 	// Corrected is true of what joiner correct puts right.
 	Corrected bool `json:"corrected,omitempty"`

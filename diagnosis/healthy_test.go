@@ -104,7 +104,7 @@ func (s *situation) plane() *Cluster     { return &s.e.Cluster.Value }
 func (s *situation) own() *ControllerPod { return &s.e.Controller.Value.Pods[0] }
 
 func (s *situation) problem(id string) {
-	s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: id, Sentence: "problem of " + id, Certainty: Certain, Where: "line 3", Line: "x", Fix: "y"})
+	s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: id, Sentence: "problem of " + id, Certainty: Certain, Where: "line 3", Fix: "y"})
 }
 
 func (s *situation) event(kind, name, reason, message string) {
