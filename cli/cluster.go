@@ -19,7 +19,12 @@ import (
 type clusterFlags struct {
 	kubeconfig string
 	context    string
+
+	instead string // what the command takes in place of a cluster; empty: nothing
 }
+
+// manifestsGiven is what most commands take in place of a cluster.
+const manifestsGiven = "manifests with -f"
 
 func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE`; without it KUBECONFIG, then ~/.kube/config")
@@ -66,7 +71,11 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		err = KubeconfigProblem(rules.GetLoadingPrecedence(), err)
-		return nil, fmt.Errorf("find the cluster: %w; set KUBECONFIG or --kubeconfig, or give manifests with -f", err)
+		hint := "set KUBECONFIG or --kubeconfig"
+		if c.instead != "" {
+			hint += ", or give " + c.instead
+		}
+		return nil, fmt.Errorf("find the cluster: %w; %s", err, hint)
 	}
 	cfg.Timeout = apiPatience
 	cfg.WarningHandler = rest.NoWarnings{}

@@ -67,6 +67,7 @@ It ends with 2 when there is nothing that it can put right.`,
 	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
 	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "tell the kubelet to take so many pods, where its image does not know the instance type")
 	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
+	c.render.live.instead = manifestsGiven
 	c.render.live.flags(flags)
 	completes(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})
 	return cmd

@@ -79,6 +79,7 @@ when it could not look, or not fix.`,
 	flags.StringVar(&d.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
 	flags.StringVar(&d.fix, "fix", "", "make the fix of this `CHECK`, after showing it and asking")
 	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; only for what is certain")
+	d.cluster.instead = "a bundle with -f"
 	d.cluster.flags(flags)
 	d.out.flag(flags)
 	return cmd
@@ -131,6 +132,9 @@ func (d *doctorFlags) check() error {
 		return errors.New("--fix changes the cluster that it looks at, and -f is a bundle: leave one of them out")
 	case d.fix != "" && d.mask:
 		return errors.New("--fix needs the account ids that --mask-accounts takes out: leave one of them out")
+	case d.fix != "":
+		_, err := knownCheck(d.fix)
+		return err
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ it could not look.`,
 	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it that of Karpenter's role")
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
 	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it that of its service account")
+	m.cluster.instead = manifestsGiven
 	m.cluster.flags(flags)
 	m.out.flag(flags)
 	return cmd

@@ -59,6 +59,7 @@ It ends with 0 when it has a plan, also when some pods have no place in it; with
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&p.files, "filename", "f", nil, "plan for the manifests in this `PATH`, not for a cluster; may be repeated")
+	p.cluster.instead = manifestsGiven
 	p.cluster.flags(flags)
 	p.market.flags(flags, fromAWS)
 	p.out.flag(flags)

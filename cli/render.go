@@ -87,6 +87,7 @@ made, for instance because it is longer than EC2 takes.`,
 
 func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+	r.live.instead = manifestsGiven
 	r.live.flags(flags)
 	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
 	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")
