@@ -72,9 +72,14 @@ func TestConsolidation(t *testing.T) {
 		return true, nil
 	})
 	took := time.Since(begun)
+	// A few nodes above the least it may still find one more; whatever else changes is no rest.
 	rested := claimNames(t, l, name)
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); <-time.After(time.Second) {
-		if now := claimNames(t, l, name); strings.Join(now, " ") != strings.Join(rested, " ") {
+		now := claimNames(t, l, name)
+		if len(now) < len(rested) {
+			rested, until = now, time.Now().Add(30*time.Second)
+		}
+		if strings.Join(now, " ") != strings.Join(rested, " ") {
 			t.Fatalf("it came to rest with %v, and then there was %v", rested, now)
 		}
 	}
