@@ -59,15 +59,16 @@ func (d *desk) said(words ...string) []statement {
 	return out
 }
 
-// isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or the class
-// is gone.
+// isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or was ended by
+// somebody, as EC2 had let it live; or the class is gone. EC2 tells of instances for an hour after their end: nodes may be long given back by then.
 func (d *desk) isOver(i Instance) bool {
 	if _, there := d.class(i.Class); !there && d.Classes.Known() && i.Class != "" {
 		return true
 	}
 	return slices.ContainsFunc(d.Instances.Value, func(later Instance) bool {
 		node, isNode := d.joined[later.ID]
-		return later.Class == i.Class && later.Launched.After(i.Launched) && isNode && node.Ready
+		lived := isNode && node.Ready || !later.runs() && strings.Contains(later.StateReason, "User initiated")
+		return later.Class == i.Class && later.Launched.After(i.Launched) && lived
 	})
 }
 

@@ -26,6 +26,19 @@ func TestOvercome(t *testing.T) {
 			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute)
 		}, Broken},
 		"a later one is a node": {"LAUNCH-2", ended, Fine},
+		"a later one was a node, and was given back": {"LAUNCH-2", func(s *situation) {
+			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
+			ended(s)
+			s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
+				Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-9"})
+		}, Fine},
+		"a later one ended by itself, too": {"LAUNCH-2", func(s *situation) {
+			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
+			ended(s)
+			later := s.e.Instances.Value[0]
+			later.ID, later.Launched = "i-9", noon.Add(-time.Hour)
+			s.e.Instances.Value = append(s.e.Instances.Value, later)
+		}, Broken},
 		"the class is gone": {"LAUNCH-2", func(s *situation) {
 			ended(s)
 			s.e.Instances.Value[2].Class, s.e.Instances.Value[2].Launched = "old", noon
