@@ -29,11 +29,12 @@ const (
 
 // arrival is a pod that comes, and where it is planned.
 type arrival struct {
-	pod  *cluster.Pod
-	from string // the node that it leaves
-	plan string
-	got  int     // the seat that it was given
-	turn float64 // the higher the sooner
+	pod   *cluster.Pod
+	from  string // the node that it leaves
+	group string // see lost
+	plan  string
+	got   int     // the seat that it was given
+	turn  float64 // the higher the sooner
 }
 
 // takeIf is take if all places that the pods get are right. Pods that have only one place come first.

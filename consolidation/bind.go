@@ -24,22 +24,16 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 	}
 	b.forget(s.Nodes, nodes, byName)
 	var all []arrival
-	of := map[*cluster.Pod]string{}
 	for _, name := range nodes {
 		n := byName[name]
 		if n == nil {
 			continue
 		}
 		for i := range n.Pods {
-			of[&n.Pods[i]] = name
-			all = append(all, arrival{pod: &n.Pods[i], from: name, plan: planned[n.Pods[i].ID()]})
+			all = append(all, arrival{pod: &n.Pods[i], from: name, group: name, plan: planned[n.Pods[i].ID()]})
 		}
 	}
-	left := map[string]string{} // by node: a pod without a place
-	for n := range b.orders(len(all)) {
-		b.line(all, n)
-		all = b.without(all, of, left)
-	}
+	left := b.lost(all)
 	var out []string
 	for _, name := range nodes {
 		if id, ok := left[name]; ok {
@@ -50,31 +44,35 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 	return out
 }
 
-// without puts the pods on the board in their order, and takes them off again. It notes the nodes of which one finds no place, and returns
-// the pods of the others, for whom there is the more room.
-func (b *board) without(all []arrival, of map[*cluster.Pod]string, left map[string]string) []arrival {
-	var there []arrival
-	for _, a := range all {
-		name := of[a.pod]
-		if _, is := left[name]; is {
-			continue
-		}
-		one := []arrival{a}
-		if b.seatAll(one, func(*seat) bool { return true }) == nil {
-			there = append(there, one[0])
-			continue
-		}
-		left[name] = a.pod.ID()
-		there = slices.DeleteFunc(there, func(t arrival) bool {
-			if of[t.pod] != name {
-				return false
+// lost says of which groups one pod finds no place, in whichever of the orders in which they may come, and which one. The others of its
+// group do not come then, so that there is the more room for all other groups. The board is as it was afterwards.
+func (b *board) lost(all []arrival) map[string]string {
+	out := map[string]string{}
+	for n := range b.orders(len(all)) {
+		b.line(all, n)
+		var there []arrival
+		for i := range all {
+			a := all[i : i+1]
+			if _, is := out[a[0].group]; is {
+				continue
 			}
-			b.leave([]arrival{t})
-			return true
-		})
+			if b.seatAll(a, func(*seat) bool { return true }) == nil {
+				there = append(there, a[0])
+				continue
+			}
+			out[a[0].group] = a[0].pod.ID()
+			there = slices.DeleteFunc(there, func(t arrival) bool {
+				if t.group != a[0].group {
+					return false
+				}
+				b.leave([]arrival{t})
+				return true
+			})
+		}
+		b.leave(there)
+		all = there
 	}
-	b.leave(there)
-	return there
+	return out
 }
 
 // forget gives room back that is kept on other nodes for pods of the nodes that go: it is theirs when they come.
@@ -134,37 +132,8 @@ func (s *scene) seatWaiting(b *board) {
 
 // seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was.
 func (s *scene) seat(b *board, m *Move) bool {
-	planned := make(map[string]string, m.Pods)
-	for _, p := range m.Placements {
-		planned[p.Pod] = p.Node
-	}
 	before := len(b.seats)
-	var arrivals []arrival
-	pods := map[string]*cluster.Pod{}
-	for _, name := range m.Nodes {
-		n := s.candidates[s.byNode[name]].node
-		for i := range n.Pods {
-			pods[n.Pods[i].ID()] = &n.Pods[i]
-		}
-	}
-	for i := range m.Machines {
-		machine := &m.Machines[i]
-		var theirs capacity.Amounts
-		for _, id := range machine.Pods {
-			planned[id] = machine.Name
-			if p := pods[id]; p != nil {
-				theirs = theirs.Add(p.Requests)
-			}
-		}
-		b.machine(machine, s.in.Market, theirs)
-	}
-	for _, name := range m.Nodes {
-		n := s.candidates[s.byNode[name]].node
-		for i := range n.Pods {
-			arrivals = append(arrivals, arrival{pod: &n.Pods[i], from: name, plan: planned[n.Pods[i].ID()]})
-		}
-	}
-	if b.take(arrivals) == nil {
+	if b.take(s.arrivals(b, m, func(k int) string { return m.Machines[k].Name })) == nil {
 		return true
 	}
 	for i := range m.Machines {
@@ -173,4 +142,34 @@ func (s *scene) seat(b *board, m *Move) bool {
 	b.seats = b.seats[:before]
 	clear(b.open)
 	return false
+}
+
+// arrivals puts the machines of the move on the board, by the names that they are given, and returns its pods.
+func (s *scene) arrivals(b *board, m *Move, name func(machine int) string) []arrival {
+	planned := make(map[string]string, m.Pods)
+	for _, p := range m.Placements {
+		planned[p.Pod] = p.Node
+	}
+	out := make([]arrival, 0, m.Pods)
+	at := make(map[string]int, m.Pods)
+	for _, node := range m.Nodes {
+		n := s.candidates[s.byNode[node]].node
+		for i := range n.Pods {
+			at[n.Pods[i].ID()] = len(out)
+			out = append(out, arrival{pod: &n.Pods[i], from: node, plan: planned[n.Pods[i].ID()]})
+		}
+	}
+	for k := range m.Machines {
+		machine := m.Machines[k]
+		machine.Name = name(k)
+		var theirs capacity.Amounts
+		for _, id := range machine.Pods {
+			if i, ok := at[id]; ok {
+				out[i].plan = machine.Name
+				theirs = theirs.Add(out[i].pod.Requests)
+			}
+		}
+		b.machine(&machine, s.in.Market, theirs)
+	}
+	return out
 }

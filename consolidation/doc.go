@@ -25,6 +25,9 @@
 // trial count only if its pods would also find their places one by one, as kube-scheduler deals them out by default (board, bind).
 // Unbound asks the same of moves that are about to be made.
 //
+// Moves that are made together find their places together, too: their machines are ready at the same time, and then the pods of all
+// of their nodes come mixed. All moves of a look are dealt out once more in such orders, and as many are made as save most by that (jointly).
+//
 // Where all is full and only prices have changed, hardly any plan passes that: what is bought is packed as tightly as the market
 // allows. So at last all nodes that are left are planned for at once, the pods of each as one (bundle, fill): what has room for all of
 // them has room for each of them in any order, and the best of these moves fill what room the pools have left.

@@ -74,8 +74,9 @@ func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
 
 // result is the moves of the best trial, and more.
 func (s *scene) result(best trial, more []Move) Result {
-	out := Result{Moves: s.spared(slices.Concat(best.moves, more)), Price: s.price, Trials: s.made}
-	slices.SortFunc(out.Moves, byWorth)
+	moves := s.spared(slices.Concat(best.moves, more))
+	slices.SortFunc(moves, byWorth)
+	out := Result{Moves: s.jointly(moves), Price: s.price, Trials: s.made}
 	number(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
