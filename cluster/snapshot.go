@@ -34,6 +34,8 @@ type Pool struct {
 	// Unusable says why nothing may be bought for the pool now (not ready,
 	// being deleted, static, NodeClass not ready); empty if it may be used.
 	Unusable string
+	// Closed is true of a pool that is unusable because somebody wants it so (static, being deleted, another controller's): it is not to be mended.
+	Closed bool
 
 	Requirements  []constraint.Requirement // as written, with minValues
 	Relaxable     bool                     // minValues give way where they cannot be met, rather than pods

@@ -33,7 +33,11 @@ func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	out := make([]cluster.Pool, 0, len(o.Pools))
 	for _, p := range o.Pools {
 		v := poolValue(p)
-		v.Unusable = unusable(p, classes[v.NodeClass], view.Live)
+		if v.Unusable = closed(p); v.Unusable != "" {
+			v.Closed = true
+		} else {
+			v.Unusable = unready(p, classes[v.NodeClass], view.Live)
+		}
 		v.Relaxable = view.RelaxMinValues
 		v.Usage, v.Nodes = usage[p.Name], count[p.Name]
 		out = append(out, v)
@@ -82,23 +86,30 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// unusable returns why nothing may be bought for the pool now, empty if it may.
-//
-// The pool's own Ready condition counts where it says False. Whether the node
-// class is ready is read from the node class itself, so that a pool can be used as
-// soon as its class is ready, and not only after another loop has written so on
-// the pool. In manifests there may be no status, and no node class, at all.
-func unusable(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
+// closed returns why nothing is meant to be bought for the pool, empty if something is.
+func closed(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
 	case p.DeletionTimestamp != nil:
 		return "it is being deleted"
 	case p.Spec.Replicas != nil:
 		return "it is static (spec.replicas), so it is not for pending pods"
-	case ref == nil:
-		return "it names no node class (spec.template.spec.nodeClassRef)"
-	case ref.Group != awsv1.Group || ref.Kind != awsv1.Kind:
+	case ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind):
 		return fmt.Sprintf("its node class is a %s of %s, which another controller serves", ref.Kind, ref.Group)
+	}
+	return ""
+}
+
+// unready returns what is to be mended before something may be bought for the pool, empty if nothing is.
+//
+// The pool's own Ready condition counts where it says False. Whether the node
+// class is ready is read from the node class itself, so that a pool can be used as
+// soon as its class is ready, and not only after another loop has written so on
+// the pool. In manifests there may be no status, and no node class, at all.
+func unready(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		return "it names no node class (spec.template.spec.nodeClassRef)"
 	}
 	c, ok := p.StatusConditions().Find(karpv1.ConditionValidationSucceeded)
 	if ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == p.Generation {

@@ -74,6 +74,20 @@ func newPool(p *cluster.Pool) *Pool {
 // Size returns how many offers the pool has.
 func (p *Pool) Size() int { return p.to - p.from }
 
+// MaySuit reports whether nothing that the pool says of its nodes speaks against the requirements. What it does not say, and EC2's offers do, is
+// not known of a pool that has no offers.
+func (p *Pool) MaySuit(reqs constraint.Requirements) bool {
+	for key, ask := range reqs {
+		accepted, limited := p.Accepts[key]
+		own, fixed := p.fixed[key]
+		switch {
+		case limited && !accepted.Intersects(ask), fixed && !ask.Accepts(own), !limited && !fixed && !IsCloudKey(key) && !ask.Absent:
+			return false
+		}
+	}
+	return true
+}
+
 // Asks says what the pool's nodes have of a label.
 func (p *Pool) Asks(key string) string {
 	if v, ok := p.Accepts[key]; ok {

@@ -6,17 +6,32 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
 
-// hint names the smallest change that would help: what would mend the cause
-// that let an offer get furthest.
+// hint names the smallest change that would help: what would mend the cause that let an offer get furthest, or to mend a pool that
+// would take the class, where no pool that can be used would.
 func (t *trial) hint() string {
 	best := t.furthest()
 	if best == nil {
 		return ""
 	}
+	if waits := t.waitsFor(); waits != nil && len(t.findings) > 1 && best.turnsAway() {
+		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", waits.Name, waits.Unusable)
+	}
+	return t.mending(best)
+}
+
+// turnsAway reports whether the cause, the furthest of all, means that no pool that can be used suits the class. A TypeMismatch does
+// not: it is the offerings that lack something, and a pool that waits is likely to have the same ones.
+func (f *finding) turnsAway() bool {
+	return f.rank <= rankLabel && f.Code != TypeMismatch
+}
+
+// mending is what would mend that cause.
+func (t *trial) mending(best *finding) string {
 	name := ""
 	if best.pool != nil {
 		name = best.pool.Name
@@ -53,6 +68,19 @@ func (t *trial) hint() string {
 		return "plan again: the pods that have a place now need no more work"
 	}
 	return ""
+}
+
+// waitsFor returns the pool to mend, so that it takes the class: the first by name that nothing can be bought for now, and that
+// does not turn the class away; nil if there is none.
+func (t *trial) waitsFor() *offers.Pool {
+	i := slices.IndexFunc(t.st.Pools, func(p *offers.Pool) bool {
+		_, repels := constraint.Untolerated(p.Taints, t.sig.Tolerations)
+		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(t.sig.Required), p.MaySuit)
+	})
+	if i < 0 {
+		return nil
+	}
+	return t.st.Pools[i]
 }
 
 // limitHint says how high the limit must be for the smallest machine that would do.
@@ -126,21 +154,33 @@ func (t *trial) labelHint(f *finding) string {
 			return asks + ", which no offering has"
 		}
 		if value, ok := f.ask.Single(); ok {
-			return fmt.Sprintf("%s, which no NodePool offers%s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
-				asks, t.offered(), key, value, f.pool.Name)
+			return fmt.Sprintf("%s, which %s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
+				asks, t.nobody(key, f.ask), key, value, f.pool.Name)
 		}
-		return fmt.Sprintf("%s, which no NodePool offers%s: add the label to spec.template.metadata.labels of NodePool %s",
-			asks, t.offered(), f.pool.Name)
+		return fmt.Sprintf("%s, which %s: add the label to spec.template.metadata.labels of NodePool %s",
+			asks, t.nobody(key, f.ask), f.pool.Name)
 	case LabelConflict:
 		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
 	}
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, t.values(key))
 }
 
-// offered lists the custom labels that pools do offer.
+// nobody says that no pool offers a label, and what they offer instead.
+func (t *trial) nobody(key string, ask constraint.Values) string {
+	isOffered := func(p *offers.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
+	if slices.ContainsFunc(t.st.Pools, isOffered) { // by one that nothing can be bought for
+		return "no NodePool that can be used offers" + t.offered()
+	}
+	return "no NodePool offers" + t.offered()
+}
+
+// offered lists the custom labels that pools do offer. Those that nothing can be bought for offer nothing.
 func (t *trial) offered() string {
 	var parts []string
 	for _, p := range t.st.Pools {
+		if p.Unusable != "" {
+			continue
+		}
 		var labels []string
 		for _, key := range p.Accepts.Keys() {
 			if !offers.IsCloudKey(key) {

@@ -124,8 +124,11 @@ func poolDetail(p *cluster.Pool, word string, args []string, rest string) error 
 	case "unusable":
 		p.Unusable = rest
 		return nil
+	case "closed":
+		p.Unusable, p.Closed = rest, true
+		return nil
 	}
-	return fmt.Errorf("a pool has no %q: want require, label, taint, startup-taint or unusable", word)
+	return fmt.Errorf("a pool has no %q: want require, label, taint, startup-taint, unusable or closed", word)
 }
 
 func parseNode(words []string) (cluster.Node, error) {

@@ -154,7 +154,10 @@ func (w *writer) pool(p cluster.Pool) {
 	w.labels(p.Labels)
 	w.taints("taint", p.Taints)
 	w.taints("startup-taint", p.StartupTaints)
-	if p.Unusable != "" {
+	switch {
+	case p.Closed:
+		w.printf("    closed %s\n", p.Unusable)
+	case p.Unusable != "":
 		w.printf("    unusable %s\n", p.Unusable)
 	}
 }
