@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,5 +52,20 @@ func WhatNext(err error) Next {
 // rest on has changed since it was read.
 var errStale = errors.New("the decision rests on what is no longer so")
 
-// IsForbidden reports whether the API server knows who asks, and does not let them.
-func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
+// IsForbidden reports whether the API server knows who asks, and does not let them. A proxy that refuses says nothing, or shows a page.
+func IsForbidden(err error) bool {
+	return apierrors.IsForbidden(err) && said(err) != "" && !strings.HasPrefix(said(err), "<")
+}
+
+// IsUndiscovered reports whether the API server does not say which kinds of objects there are to who asks. client-go does not read why
+// when it asks for the kinds.
+func IsUndiscovered(err error) bool { return apierrors.IsForbidden(err) && said(err) == "unknown" }
+
+// said is the message of an answer of the API server; empty if it has none.
+func said(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Message
+}

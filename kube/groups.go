@@ -34,7 +34,7 @@ func (r *Reader) groups(ctx context.Context) (Groups, error) {
 	)
 	for _, list := range []client.ObjectList{&services, &controllers, &replicas, &stateful} {
 		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return Groups{}, fmt.Errorf("list %T: %w", list, err)
+			return Groups{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
 		}
 	}
 	return Groups{pointers(services.Items), pointers(controllers.Items), pointers(replicas.Items), pointers(stateful.Items)}, nil

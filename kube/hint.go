@@ -27,22 +27,31 @@ func Hint(err error) string {
 // answerHint is about what a server has answered.
 func answerHint(err error) string {
 	text := err.Error()
-	var status apierrors.APIStatus
 	switch {
 	case meta.IsNoMatchError(err):
 		return "install the definitions of the API: joiner crds apply"
-	case strings.Contains(text, "invalid character '<'"), strings.Contains(strings.ToLower(text), "<html"):
+	case strings.Contains(text, "invalid character '<'"), strings.Contains(strings.ToLower(text), "<html"), strings.Contains(text, "text/html"):
 		return "the answer is HTML, so that is no API server: is it a proxy, or a page to log in?" +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
-	case apierrors.IsForbidden(err) && errors.As(err, &status) && status.Status().Message == "":
+	case apierrors.IsForbidden(err) && said(err) == "":
 		return "403 Forbidden without a reason, which API servers always give: is there a proxy in between?" +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
+	case apierrors.IsNotFound(err) && strings.Contains(text, "server groups"):
+		return "every API server has these, so that is none: check the server's address in the kubeconfig"
+	case apierrors.IsInternalError(err) && strings.Contains(text, "webhook"): // the API server is well, and asks another that is not
+		return "the webhook named there does not answer: mend it, or take it out of its configuration, or of spec.conversion of the CustomResourceDefinition"
+	case apierrors.IsInternalError(err):
+		return "the API server, or what answers in its place, has a problem of its own: kubectl get --raw /readyz says more of it"
+	case IsUndiscovered(err):
+		return "403 Forbidden: this user may not ask which kinds of objects there are; bind it to the ClusterRole system:discovery, as" +
+			" API servers do with everybody whom they know, or look for a proxy in between"
 	case apierrors.IsForbidden(err):
 		// Who is not let through is in the error: the controller's service account, or whoever runs joiner plan.
 		return "give this user that permission; the chart's ClusterRole lists all that the controller needs," +
 			" of which joiner plan needs list alone"
 	case apierrors.IsUnauthorized(err):
-		return "the API server does not accept these credentials: renew them, or choose another kubeconfig or context"
+		return "the API server does not accept these credentials: renew them (aws sso login, or aws eks update-kubeconfig --name CLUSTER)," +
+			" let EKS know this identity (aws eks create-access-entry), or choose another kubeconfig or context"
 	}
 	return ""
 }

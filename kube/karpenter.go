@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,27 +51,27 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
 	for _, ask := range []struct {
-		list    *unstructured.UnstructuredList
-		options []client.ListOption
+		list     *unstructured.UnstructuredList
+		resource string // as a rule of RBAC has it, with its group
+		options  []client.ListOption
 	}{
-		{emptyList(corev1.SchemeGroupVersion, "Namespace"), []client.ListOption{client.MatchingFields{"metadata.name": metav1.NamespaceSystem}}},
-		{emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition"), nil},
-		{emptyList(karpv1.GroupVersion, "NodePool"), nil},
-		{emptyList(karpv1.GroupVersion, "NodeClaim"), nil},
-		{emptyList(awsv1.GroupVersion, awsv1.Kind), nil},
-		{emptyList(corev1.SchemeGroupVersion, "Node"), []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
-		{emptyList(appsv1.SchemeGroupVersion, "Deployment"), nil},
+		{emptyList(corev1.SchemeGroupVersion, "Namespace"), "namespaces", []client.ListOption{client.MatchingFields{"metadata.name": metav1.NamespaceSystem}}},
+		{emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition"), "customresourcedefinitions.apiextensions.k8s.io", nil},
+		{emptyList(karpv1.GroupVersion, "NodePool"), "nodepools.karpenter.sh", nil},
+		{emptyList(karpv1.GroupVersion, "NodeClaim"), "nodeclaims.karpenter.sh", nil},
+		{emptyList(awsv1.GroupVersion, awsv1.Kind), "ec2nodeclasses.karpenter.k8s.aws", nil},
+		{emptyList(corev1.SchemeGroupVersion, "Node"), "nodes", []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
+		{emptyList(appsv1.SchemeGroupVersion, "Deployment"), "deployments.apps", nil},
 	} {
-		kind := strings.TrimSuffix(ask.list.GetKind(), "List")
 		err := w.live.List(ctx, ask.list, ask.options...)
 		switch {
 		case meta.IsNoMatchError(err): // the cluster does not know the kind, which the definitions tell
 			continue
-		case IsForbidden(err):
-			unseen = append(unseen, migration.Unseen{What: kind + "s", Why: "you may not list them"})
+		case IsForbidden(err) && !IsUndiscovered(err):
+			unseen = append(unseen, migration.Unseen{What: ask.resource, Why: "the permission to list them is missing", Asked: true})
 			continue
 		case err != nil:
-			return nil, nil, fmt.Errorf("list %ss: %w", kind, err)
+			return nil, nil, fmt.Errorf("list %s: %w", ask.resource, err)
 		}
 		for i := range ask.list.Items {
 			if one := &ask.list.Items[i]; isOfKarpenter(one) {
@@ -80,8 +79,8 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 			}
 		}
 	}
-	accounts, err := w.accounts(ctx, out)
-	return append(out, accounts...), unseen, err
+	accounts, refused, err := w.accounts(ctx, out)
+	return append(out, accounts...), append(unseen, refused...), err
 }
 
 func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredList {
@@ -106,9 +105,10 @@ func isOfKarpenter(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// accounts are the service accounts of Deployments; those that are missing, or may not be read, are left out.
-func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// accounts are the service accounts of Deployments; those that are missing are left out, and those that may not be read are told.
+func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
+	var unseen []migration.Unseen
 	for _, o := range objects {
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
 		if o.GetKind() != "Deployment" || name == "" {
@@ -120,9 +120,11 @@ func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstruct
 		switch {
 		case err == nil:
 			out = append(out, account)
-		case WhatNext(err) != Gone && !IsForbidden(err):
-			return nil, fmt.Errorf("read service account %s/%s: %w", o.GetNamespace(), name, err)
+		case IsForbidden(err) && !IsUndiscovered(err): // the role stands there, and with it what may stop a hand-over
+			unseen = append(unseen, migration.Unseen{What: "service account " + o.GetNamespace() + "/" + name, Why: "the permission to get it is missing", Asked: true})
+		case WhatNext(err) != Gone:
+			return nil, nil, fmt.Errorf("read service account %s/%s: %w", o.GetNamespace(), name, err)
 		}
 	}
-	return out, nil
+	return out, unseen, nil
 }

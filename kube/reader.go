@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -107,7 +108,7 @@ func (r *Reader) listed(ctx context.Context) (Objects, error) {
 	)
 	for _, list := range inventory {
 		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return Objects{}, fmt.Errorf("list %T: %w", list, err)
+			return Objects{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
 		}
 	}
 	out.Pods = pointers(pods.Items)
@@ -261,4 +262,10 @@ func pointers[T any](items []T) []*T {
 		out[i] = &items[i]
 	}
 	return out
+}
+
+// listed is the kind of a list's objects, for a message.
+func listed(list client.ObjectList) string {
+	_, name, _ := strings.Cut(fmt.Sprintf("%T", list), ".")
+	return strings.TrimSuffix(name, "List")
 }

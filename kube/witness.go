@@ -57,7 +57,10 @@ func NewWitness(cfg *rest.Config) (*Witness, error) {
 // Home says which cluster this is.
 func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 	space, err := w.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
+	switch {
+	case WhatNext(err) == Gone:
+		return diagnosis.Home{}, fmt.Errorf("there is no namespace kube-system, which every cluster has: is that the address of an API server? %w", err)
+	case err != nil:
 		return diagnosis.Home{}, err
 	}
 	out := diagnosis.Home{UID: string(space.UID), Endpoint: w.host}
@@ -71,10 +74,16 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 		}
 	}
 	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
-	if err == nil {
-		for _, s := range slicesOfDNS.Items {
-			out.DNSReady = out.DNSReady || slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
-		}
+	switch {
+	case IsForbidden(err): // what may not be seen is not down
+		out.DNSAbsent, out.DNSWhy = diagnosis.Denied, "to list endpointslices in kube-system"
+		return out, nil
+	case err != nil:
+		out.DNSAbsent, out.DNSWhy = diagnosis.Failed, diagnosis.Mask(err.Error())
+		return out, nil
+	}
+	for _, s := range slicesOfDNS.Items {
+		out.DNSReady = out.DNSReady || slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
 	}
 	return out, nil
 }

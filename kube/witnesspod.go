@@ -9,7 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-sh/joiner/diagnosis"
@@ -115,7 +117,36 @@ func ownerWitness(p *corev1.Pod) string {
 
 // witnessedSettings are the variables of the controller that checks look at; none of them holds a secret.
 func witnessedSettings() []string {
-	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE", "VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC"}
+	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE", "VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
+		leaseVariable, aloneVariable}
+}
+
+// leaseVariable and aloneVariable say by which Lease the controller acts, and that it acts without one.
+const (
+	leaseVariable = "LEADER_ELECTION_NAME"
+	aloneVariable = "DISABLE_LEADER_ELECTION"
+)
+
+// electionArgs are the same settings where they are arguments, by the names of their variables.
+func electionArgs(spec *corev1.PodSpec) map[string]string {
+	out := map[string]string{}
+	for i := range spec.Containers {
+		args := slices.Concat(spec.Containers[i].Command, spec.Containers[i].Args)
+		for k, arg := range args {
+			name, value, isWhole := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			switch {
+			case !strings.HasPrefix(arg, "-") || variable != leaseVariable && variable != aloneVariable:
+			case isWhole:
+				out[variable] = value
+			case variable == aloneVariable: // it may stand alone
+				out[variable] = "true"
+			case k+1 < len(args):
+				out[variable] = args[k+1]
+			}
+		}
+	}
+	return out
 }
 
 // appLabel and controllerNames are by which an installation of this controller, or of Karpenter, is known.
@@ -126,25 +157,53 @@ func isController(meta *metav1.ObjectMeta) bool {
 	return slices.Contains(names, meta.Labels[appLabel]) || slices.Contains(names, meta.Name)
 }
 
+// installations are the Deployments of autoscalers, that which is meant to act first: one with replicas before one without, as when a cluster
+// was handed over to another, and Joiner before Karpenter.
+func installations(all []appsv1.Deployment) []*appsv1.Deployment {
+	var out []*appsv1.Deployment
+	for i := range all {
+		if isController(&all[i].ObjectMeta) {
+			out = append(out, &all[i])
+		}
+	}
+	rank := func(d *appsv1.Deployment) int {
+		n := 0
+		if ptr.Deref(d.Spec.Replicas, 1) == 0 {
+			n = 2
+		}
+		if d.Labels[appLabel] != "joiner" && d.Name != "joiner" {
+			n++
+		}
+		return n
+	}
+	slices.SortStableFunc(out, func(a, b *appsv1.Deployment) int { return rank(a) - rank(b) })
+	return out
+}
+
 // Controller returns the installation of the autoscaler itself; found is false if there is none in the cluster.
 func (w *Witness) Controller(ctx context.Context, events []diagnosis.Event) (c diagnosis.Controller, source string, found bool, err error) {
 	var deployments appsv1.DeploymentList
 	if err := w.live.List(ctx, &deployments); err != nil {
 		return c, "", false, err
 	}
-	for i := range deployments.Items {
-		d := &deployments.Items[i]
-		if !isController(&d.ObjectMeta) {
+	for i, d := range installations(deployments.Items) {
+		if i > 0 {
+			c.Others = append(c.Others, d.Namespace+"/"+d.Name)
 			continue
 		}
 		c.Namespace, c.Deployment, c.Tolerates = d.Namespace, d.Name, toleratedWitness(&d.Spec.Template.Spec)
 		c.Account, c.Settings = cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), envWitness(&d.Spec.Template.Spec, witnessedSettings()...)
+		for name, value := range electionArgs(&d.Spec.Template.Spec) { // a flag wins
+			if c.Settings == nil {
+				c.Settings = map[string]string{}
+			}
+			c.Settings[name] = value
+		}
 		c.Pods, err = w.controllerPods(ctx, d, events)
 		if err != nil {
 			return c, "", false, err
 		}
 		source, found = "deployment "+d.Namespace+"/"+d.Name, true
-		break
 	}
 	var accounts corev1.ServiceAccountList
 	if err := w.live.List(ctx, &accounts); err != nil {
@@ -201,4 +260,28 @@ func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, even
 	}
 	slices.SortFunc(out, func(a, b diagnosis.ControllerPod) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// LeaseName is the name of the controller's Lease unless somebody says otherwise; Karpenter's has the same.
+const LeaseName = "karpenter-leader-election"
+
+// Lease returns the Lease of a controller by its name, in whatever namespace; empty: by the name that it has unless somebody says otherwise. Of
+// several, as of controllers that were moved, it is the one that was renewed last. Found is false if there is none.
+func (w *Witness) Lease(ctx context.Context, name string) (l diagnosis.Lease, found bool, err error) {
+	only := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
+	list, err := w.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: only.String()})
+	if err != nil {
+		return l, false, err
+	}
+	for i := range list.Items {
+		one := &list.Items[i]
+		next := diagnosis.Lease{Namespace: one.Namespace, Name: one.Name, Holder: ptr.Deref(one.Spec.HolderIdentity, ""), Seconds: int(ptr.Deref(one.Spec.LeaseDurationSeconds, 0))}
+		if one.Spec.RenewTime != nil {
+			next.Renewed = one.Spec.RenewTime.UTC()
+		}
+		if !found || next.Renewed.After(l.Renewed) {
+			l, found = next, true
+		}
+	}
+	return l, found, nil
 }
