@@ -5,10 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
+	"strconv"
 )
 
 // largest is the most that a bundle may have: 64 MiB, that of a cluster with thousands of nodes many times over.
 const largest = 64 << 20
+
+// mostValues is how many values one may have, counted by their commas: in what doctor writes one takes thirty bytes or so, and what is nothing but small
+// values would take gigabytes of memory.
+const mostValues = 4 << 20
 
 // Write writes evidence as a bundle: JSON, the same bytes for the same evidence. Secrets are taken out of all texts once more,
 // whoever collected them.
@@ -60,17 +67,53 @@ func Parse(text []byte) (Evidence, error) {
 	switch {
 	case len(text) > largest:
 		return e, fmt.Errorf("read bundle: it has %d bytes, more than %d", len(text), largest)
+	case bytes.Count(text, []byte{','}) > mostValues:
+		return e, fmt.Errorf("read bundle: it has more than %d values", mostValues)
 	case len(bytes.TrimSpace(text)) == 0:
 		return e, errors.New("read bundle: it is empty")
 	}
-	if err := json.Unmarshal(text, &e); err != nil {
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	err := d.Decode(&tree)
+	if err == nil {
+		if _, end := d.Token(); !errors.Is(end, io.EOF) { // More takes a closing bracket for the end
+			err = errors.New("something follows its end")
+		}
+	}
+	if err != nil {
 		return Evidence{}, fmt.Errorf("read bundle: it is not the JSON that joiner doctor --bundle writes: %w", err)
 	}
-	switch {
-	case e.Format == 0:
-		return Evidence{}, errors.New("read bundle: it is not one: joiner doctor --bundle FILE writes them")
-	case e.Format > Format:
-		return Evidence{}, fmt.Errorf("read bundle: it is of format %d, and this program knows %d: use a newer joiner", e.Format, Format)
+	if err := formatProblem(tree); err != nil {
+		return Evidence{}, fmt.Errorf("read bundle: %w", err)
+	}
+	if err := shaped("", tree, reflect.TypeFor[Evidence]()); err != nil {
+		return Evidence{}, fmt.Errorf("read bundle: %w; joiner doctor --bundle FILE writes it", err)
+	}
+	withoutNulls(tree)
+	plain, err := json.Marshal(tree)
+	if err != nil {
+		return Evidence{}, fmt.Errorf("read bundle: %w", err)
+	}
+	if err := json.Unmarshal(plain, &e); err != nil {
+		return Evidence{}, errors.New("read bundle: it is not the JSON that joiner doctor --bundle writes")
 	}
 	return e, nil
+}
+
+// formatProblem says what is wrong with the format of a bundle. It is looked at before anything else: in another one the rest may be otherwise.
+func formatProblem(tree any) error {
+	object, ok := tree.(map[string]any)
+	format, isThere := object["format"]
+	number, isNumber := format.(json.Number)
+	n, err := strconv.Atoi(number.String())
+	switch {
+	case !ok, !isThere:
+		return errors.New("it is not one: joiner doctor --bundle FILE writes them")
+	case !isNumber || err != nil || n < 1:
+		return fmt.Errorf("its format is %s, and there is none but %d: joiner doctor --bundle FILE writes it", orElse(number.String(), "no number"), Format)
+	case n > Format:
+		return fmt.Errorf("it is of format %d, and this program knows %d: use a newer joiner", n, Format)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package diagnosis_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,68 @@ func TestBundle(t *testing.T) {
 		if _, err := Parse([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestBadBundles: what is wrong with a bundle is said in words of the file, with its place.
+func TestBadBundles(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"format": -1}`:                              "its format is -1, and there is none but 1",
+		`{"format": 0, "name": "prod"}`:               "its format is 0, and there is none but 1",
+		`{"format": "1"}`:                             "its format is no number",
+		`{"format": 2, "cluster": []}`:                "use a newer joiner",
+		`{"format": 1} {"format": 1}`:                 "something follows its end",
+		`{"format": 1}}`:                              "something follows its end",
+		`{"format": 1}]`:                              "something follows its end",
+		`{"format": 1} x`:                             "something follows its end",
+		`{"format": 1, "name": 7}`:                    "name is the number 7, and should be a text",
+		`{"format": 1, "at": "noon"}`:                 "at is a text, and should be a time",
+		`{"format": 1, "nodes": []}`:                  "nodes is a list, and should be an object",
+		`{"format": 1, "classes": {"value": {}}}`:     "classes.value is an object, and should be a list",
+		`{"format": 1, "classes": {"value": [null]}}`: "classes.value[0] is null",
+		`{"format": 1, "classes": {"value": [{}, {"hopLimit": "two"}]}}`: "classes.value[1].hopLimit is a text, and should be a whole number",
+		`{"format": 1, "nodes": {"value": [{"ready": "yes"}]}}`:          "nodes.value[0].ready is a text, and should be true or false",
+		`{"format": 1, "roles": {"NodeRole": {"value": {"arn": []}}}}`:   "roles.NodeRole.value.arn is a list, and should be a text",
+		`{"format": 1, "home": {"value": {"dnsReady": 1.5}}}`:            "home.value.dnsReady is the number 1.5",
+	} {
+		_, err := Parse([]byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestNullItems: an item whose value is null says nothing, and nothing is made of it.
+func TestNullItems(t *testing.T) {
+	t.Parallel()
+	var tree map[string]any
+	text, err := Write(healthy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &tree); err != nil {
+		t.Fatal(err)
+	}
+	for name, one := range tree {
+		item, ok := one.(map[string]any)
+		if _, isItem := item["source"]; !ok || !isItem {
+			continue
+		}
+		before := item["value"]
+		item["value"] = nil
+		changed, err := json.Marshal(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Parse(changed)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if worst := Worst(Diagnose(e)); len(worst) > 0 {
+			t.Errorf("of a null for %s it makes\n%s", name, tell(worst))
+		}
+		item["value"] = before
 	}
 }
 
@@ -161,6 +224,15 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("it took %s", took)
 		}
 	})
+}
+
+// TestManyValues: a bundle of nothing but small values is refused before it takes memory.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`
+	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "more than 4194304 values") {
+		t.Errorf("it is taken: %v", err)
+	}
 }
 
 // FuzzParse: a bundle from somebody else is judged or refused, whatever is in it.

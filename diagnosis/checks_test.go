@@ -24,7 +24,7 @@ type fault struct {
 // faults by check; several for those that tell several causes apart.
 func faults() map[string][]fault {
 	all := map[string][]fault{}
-	for _, part := range []map[string][]fault{authFaults(), networkFaults(), bootFaults(), planFaults(), launchFaults(), readyFaults(), fargateFaults()} {
+	for _, part := range []map[string][]fault{authFaults(), networkFaults(), bootFaults(), planFaults(), launchFaults(), readyFaults(), fargateFaults(), leaderFaults()} {
 		for id, f := range part {
 			all[id] = append(all[id], f...)
 		}

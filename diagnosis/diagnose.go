@@ -35,7 +35,7 @@ const (
 
 // Checks returns all checks, by layer and id.
 func Checks() []Check {
-	all := slices.Concat(fargateChecks(), identityChecks(), architectureChecks(), launchChecks(), bootChecks(), taintChecks(),
+	all := slices.Concat(fargateChecks(), leaderChecks(), identityChecks(), architectureChecks(), launchChecks(), bootChecks(), taintChecks(),
 		networkChecks(), authChecks(), readyChecks())
 	slices.SortStableFunc(all, func(a, b Check) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), compareIDs(a.ID, b.ID))

@@ -46,7 +46,37 @@ func TestHealthy(t *testing.T) {
 		},
 		"not installed yet": func(s *situation) {
 			s.e.Controller = Lacking[Controller]("deployments named joiner or karpenter", noon, Missing, "")
+			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
 			s.e.Instances.Value, s.e.Claims.Value, s.e.Nodes.Value = nil, nil, nil
+		},
+		"controllers change": func(s *situation) { s.killed(time.Minute) },
+		"acting without a lease, which an earlier one has left": func(s *situation) {
+			s.killed(time.Hour)
+			s.e.Claims.Value[0].Created = noon.Add(-2 * time.Hour)
+		},
+		"the lease is not needed": func(s *situation) {
+			s.killed(time.Hour)
+			s.own().Ready, s.own().Phase = true, "Running"
+			s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "1" // as the controller reads it
+			s.idle()
+		},
+		"stopped, and only another autoscaler's pod waits": func(s *situation) {
+			s.killed(time.Hour)
+			s.e.Lease.Value.Holder = ""
+			s.idle()
+			s.e.Controller.Value.Others = []string{"karpenter/karpenter"}
+			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], s.e.Pods.Value[:1]
+			s.e.Pods.Value[0].Namespace, s.e.Pods.Value[0].Owner = "karpenter", "Deployment/karpenter"
+		},
+		"stopped, and nothing to do": func(s *situation) {
+			s.killed(time.Hour)
+			s.e.Lease.Value.Holder = ""
+			s.idle()
+			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], nil
+		},
+		"killed, and nothing is left that it was for": func(s *situation) {
+			s.killed(time.Hour)
+			s.e.Claims.Value, s.e.Pools.Value, s.e.Classes.Value, s.e.Instances.Value, s.e.Nodes.Value, s.e.Pods.Value = nil, nil, nil, nil, nil, nil
 		},
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -258,4 +288,16 @@ func TestProblemsSayWhere(t *testing.T) {
 		}
 	}
 	t.Error("TAINT-2 is not broken")
+}
+
+// TestKubernetesRights: what Kubernetes does not allow is not mended by a policy of AWS.
+func TestKubernetesRights(t *testing.T) {
+	t.Parallel()
+	s := &situation{healthy()}
+	s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to get and list leases")
+	found := Diagnose(s.e)
+	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
+	if got := found[i]; got.Verdict != Unknown || !strings.Contains(got.Cause, "the permission to get and list leases is missing") || !strings.Contains(got.Fix, "clusterrole") || strings.Contains(got.Fix, "iam") {
+		t.Errorf("%+v", got)
+	}
 }

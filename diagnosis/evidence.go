@@ -8,6 +8,7 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,12 +63,15 @@ func (i Item[T]) gap(what string) (f Finding, ok bool) {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
 		f.Fix = "allow " + i.Why + " to whoever runs joiner doctor: deploy/iam/doctor.json"
+		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // of Kubernetes, which has no such names of permissions
+			f.Fix = "let whoever runs joiner doctor " + what + ": kubectl create clusterrole, and a ClusterRoleBinding"
+		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"
 	case i.Absent == Failed:
 		f.Cause = fmt.Sprintf("%s could not be read: %s", what, i.Why)
 	default:
-		f.Cause = what + " was not looked at"
+		f.Cause = "nobody looked at " + what
 		if i.Why != "" {
 			f.Cause += ": " + i.Why
 		}
@@ -107,6 +111,7 @@ type Evidence struct {
 	Home       Item[Home]        `json:"home,omitzero"`
 	AuthMap    Item[AuthMap]     `json:"authMap,omitzero"`
 	Controller Item[Controller]  `json:"controller,omitzero"`
+	Lease      Item[Lease]       `json:"lease,omitzero"` // the controller's; of several, the one that was renewed last
 	Classes    Item[[]Class]     `json:"classes,omitzero"`
 	Pools      Item[[]Pool]      `json:"pools,omitzero"`
 	Claims     Item[[]Claim]     `json:"claims,omitzero"`

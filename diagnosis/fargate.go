@@ -272,6 +272,10 @@ func judgeFargateDNS(d *desk) []Finding {
 		if p.DNSPolicy == "Default" || p.said("lookup") == "" {
 			continue
 		}
+		if home := d.Home.Value; home.DNSAbsent != "" {
+			gap, _ := Item[bool]{Absent: home.DNSAbsent, Why: home.DNSWhy}.gap("cluster DNS")
+			return []Finding{gap}
+		}
 		c := d.Controller.Value
 		out = append(out, broken("pod "+c.Namespace+"/"+p.Name, Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to buy").
 			with(p.said("lookup")).mend(fmt.Sprintf(`kubectl -n %s patch deployment %s -p '{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}'`, c.Namespace, c.workload())))

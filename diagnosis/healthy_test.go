@@ -65,6 +65,7 @@ func healthy() Evidence {
 			Settings: map[string]string{"AWS_REGION": "us-east-1"},
 			Pods: []ControllerPod{{Name: "joiner-0", Scheduler: "fargate-scheduler", Node: "fargate-ip-10-0-0-9", Phase: "Running", Ready: true, Created: noon.Add(-70 * time.Hour),
 				Tolerates: []Taint{{Key: "eks.amazonaws.com/compute-type"}}}}}),
+		Lease: has("lease karpenter/karpenter-leader-election", Lease{Namespace: "karpenter", Name: "karpenter-leader-election", Holder: "joiner-0_1", Renewed: noon.Add(-2 * time.Second), Seconds: 15}),
 		Classes: has("EC2NodeClasses", []Class{{Name: "default", Family: "AL2023", Role: "NodeRole", Profile: "prod_1", Images: []string{"ami-1"},
 			Subnets: []string{"subnet-1"}, Groups: []string{"sg-node"}, HopLimit: 1}}),
 		Pools: has("NodePools", []Pool{{Name: "default", Class: "default", Labels: map[string]string{"team": "a"},

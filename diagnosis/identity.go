@@ -92,7 +92,7 @@ func judgeNamesake(d *desk) []Finding {
 	}
 	var out []Finding
 	for _, uid := range slices.Sorted(maps.Keys(others)) {
-		out = append(out, suspicious("", Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instances here", d.Name, uid, len(others[uid])).
+		out = append(out, suspicious("", Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instance%s here", d.Name, uid, len(others[uid]), plural(others[uid], "s")).
 			with(d.Instances.Source+": "+strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+d.Home.Value.UID).
 			mend(fmt.Sprintf("aws ec2 create-tags --region %s --resources %s --tags Key=eks:eks-cluster-name,Value=%s   # the other cluster's own name, which settings.clusterName of its controller must be, too",
 				d.Region, strings.Join(others[uid], " "), otherName(d.Name, uid))))
@@ -121,7 +121,11 @@ func judgeOrphans(d *desk) []Finding {
 	if len(ids) == 0 {
 		return nil
 	}
-	return []Finding{suspicious("", Likely, "%d instances carry the name %s, and no NodeClaim or Node here is of them: they are left alone, and cost money", len(ids), d.Name).
+	carry, alone := fmt.Sprintf("%d instances carry", len(ids)), "them: they are left alone, and cost money"
+	if len(ids) == 1 {
+		carry, alone = "an instance carries", "it: it is left alone, and costs money"
+	}
+	return []Finding{suspicious("", Likely, "%s the name %s, and no NodeClaim or Node here is of %s", carry, d.Name, alone).
 		with(strings.Join(ids[:min(5, len(ids))], ", ")).
 		mend(fmt.Sprintf("aws ec2 terminate-instances --region %s --instance-ids %s   # if nobody needs them", d.Region, strings.Join(ids, " ")))}
 }

@@ -13,6 +13,9 @@ type Home struct {
 	CA       string `json:"ca,omitempty"`       // PEM of kube-root-ca.crt
 	Issuer   string `json:"issuer,omitempty"`   // of service account tokens
 	DNSReady bool   `json:"dnsReady,omitempty"` // cluster DNS has an address that answers
+
+	DNSAbsent Absence `json:"dnsAbsent,omitempty"` // why that is not known; empty: it is
+	DNSWhy    string  `json:"dnsWhy,omitempty"`    // the permission that is missing, or what was answered instead
 }
 
 // AuthMap is what the ConfigMap aws-auth maps roles to.
@@ -39,6 +42,7 @@ type Controller struct {
 	Settings   map[string]string `json:"settings,omitempty"`   // of its environment; only names that hold no secrets
 	Tolerates  []Taint           `json:"tolerates,omitempty"`  // what the Deployment says that its pods tolerate
 	Pods       []ControllerPod   `json:"pods,omitempty"`
+	Others     []string          `json:"others,omitempty"` // Deployments of this or another autoscaler, "namespace/name"
 }
 
 // workload is the name of the Deployment, which is that of its account where nobody says otherwise.

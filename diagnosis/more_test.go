@@ -13,11 +13,11 @@ func planFaults() map[string][]fault {
 			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" }, cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
 			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") }, cause: "there is no EKS cluster named prod", fix: "list-clusters"},
 		},
-		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" }, cause: "the one with uid uid-2 has 1 instances", fix: "create-tags --region us-east-1 --resources i-2 --tags Key=eks:eks-cluster-name,Value=prod-uid-2", hint: true}},
+		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" }, cause: "the one with uid uid-2 has 1 instance here", fix: "create-tags --region us-east-1 --resources i-2 --tags Key=eks:eks-cluster-name,Value=prod-uid-2", hint: true}},
 		"ID-4": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].UID, s.e.Instances.Value[1].Claim = "", "gone"
 			s.e.Claims.Value = s.e.Claims.Value[:1]
-		}, cause: "1 instances carry the name prod", fix: "terminate-instances", hint: true}},
+		}, cause: "an instance carries the name prod", fix: "terminate-instances", hint: true}},
 		"ID-7": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.UserInitiatedShutdown: User initiated shutdown"
 		}, cause: "i-2 was terminated from outside", fix: "cloudtrail", hint: true}},
@@ -226,4 +226,67 @@ func fargateFaults() map[string][]fault {
 				s.e.Controller.Value.Deployment, s.e.Controller.Value.Tolerates = "buyer", []Taint{{Key: "CriticalAddonsOnly"}}
 			}, cause: "do not tolerate", fix: `patch deployment buyer --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"key":`}},
 	}
+}
+
+// killed ends the controller, which held the lease until so long ago. Its Deployment has no pods.
+func (s *situation) killed(ago time.Duration) {
+	s.e.Lease.Value.Renewed = noon.Add(-ago)
+	s.own().Ready, s.own().Phase = false, "Succeeded"
+}
+
+// idle has everything that a controller writes be of long ago, and the second NodeClaim wait for an instance, and a pod for a node.
+func (s *situation) idle() {
+	for i := range s.e.Claims.Value {
+		c := &s.e.Claims.Value[i]
+		c.Created = noon.Add(-5 * time.Hour)
+		for k := range c.Conditions {
+			c.Conditions[k].Since = noon.Add(-4 * time.Hour)
+		}
+	}
+	s.e.Instances.Value = s.e.Instances.Value[:1]
+	s.e.Instances.Value[0].Launched, s.e.Nodes.Value[0].Created = noon.Add(-5*time.Hour), noon.Add(-5*time.Hour+time.Minute)
+	s.e.Claims.Value[1].ProviderID, s.e.Claims.Value[1].Conditions = "", nil
+	s.e.Pods.Value[0].Created = noon.Add(-time.Hour)
+}
+
+func leaderFaults() map[string][]fault {
+	dead := func(change func(*situation)) func(*situation) {
+		return func(s *situation) {
+			s.killed(2 * time.Hour)
+			s.idle()
+			change(s)
+		}
+	}
+	byHand := func(s *situation) {
+		s.e.Controller = Lacking[Controller]("deployments and serviceaccounts named joiner or karpenter", noon, Missing, "")
+	}
+	return map[string][]fault{"RUN-1": {
+		{breaks: dead(byHand), cause: "no controller acts since 2026-05-01 10:00:15", fix: "CLUSTER_NAME=prod AWS_REGION=us-east-1 joiner controller"},
+		{breaks: dead(func(s *situation) { s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods = "joiner", nil }), cause: "no controller acts since", fix: "kubectl -n karpenter scale deployment joiner --replicas=2"},
+		{breaks: dead(func(s *situation) { // scaled to zero, it lets the lease go
+			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1
+			s.e.Claims.Value = s.e.Claims.Value[:1]
+		}), cause: "pods get no nodes", fix: "joiner"},
+		{breaks: dead(func(s *situation) {
+			s.pending("default-scheduler", "ip-10-0-0-1.ec2.internal", "CrashLoopBackOff: back-off")
+		}), cause: "no controller acts", fix: "kubectl -n karpenter describe pod joiner-0"},
+		{breaks: dead(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }), cause: "no controller seems to act since", fix: "joiner controller", hint: true},
+		{breaks: dead(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }), cause: "no controller seems to act since", fix: "joiner controller", hint: true},
+		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }), cause: "pod joiner-0 runs, and nobody renews the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
+		{breaks: dead(func(s *situation) { // which of two is to act is not for doctor to say
+			s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods, s.e.Controller.Value.Others = "joiner", nil, []string{"kube-system/karpenter"}
+		}), cause: "no controller acts since", fix: "kubectl -n karpenter get deployment joiner   # and kube-system/karpenter"},
+		{breaks: dead(func(s *situation) { // uninstalled before its nodes were
+			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds, s.e.Pools.Value, s.e.Pods.Value = "", 1, nil, nil
+			s.e.Claims.Value = s.e.Claims.Value[:1]
+			s.e.Claims.Value[0].Deleting = true
+			byHand(s)
+		}), cause: "no controller acts since", fix: "joiner controller"},
+		{breaks: dead(func(s *situation) { byHand(s); s.e.Name, s.e.Region = "", "" }), cause: "no controller acts since", fix: "CLUSTER_NAME=NAME AWS_REGION=REGION joiner controller"},
+		{breaks: func(s *situation) {
+			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
+			byHand(s)
+			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value[0].Created = nil, nil, noon.Add(-time.Hour)
+		}, cause: "no controller has ever looked at them", fix: "docs/installation.md", hint: true},
+	}}
 }

@@ -214,7 +214,7 @@ func judgeStartupTaints(d *desk) []Finding {
 		}
 		node := d.Nodes.Value[n]
 		for _, t := range d.Pools.Value[p].Startup {
-			if !slices.ContainsFunc(node.Taints, func(has Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) || d.At.Sub(node.Created) < lingering {
+			if !slices.ContainsFunc(node.Taints, func(has Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) || d.At.Sub(node.Created) < Lingering {
 				continue
 			}
 			out = append(out, broken("NodePool "+c.Pool, Likely, "the startup taint %s of NodePool %s is still on its nodes: whoever should take it away does not run there", t.Key, c.Pool).
@@ -226,8 +226,8 @@ func judgeStartupTaints(d *desk) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Cause == b.Cause })
 }
 
-// lingering is how long a startup taint may stay: whoever takes it away has to be pulled and started first.
-const lingering = 75 * time.Second
+// Lingering is how long a startup taint may stay: whoever takes it away has to be pulled and started first.
+const Lingering = 75 * time.Second
 
 // slowly is after how long it is worth a word that a node is not initialized.
 const slowly = 3 * time.Minute

@@ -127,6 +127,8 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 		return diagnosis.Failed, aws.Error()
 	case kube.WhatNext(err) == kube.Gone:
 		return diagnosis.Missing, ""
+	case kube.IsUndiscovered(err):
+		return diagnosis.Denied, "to ask which kinds of objects there are (system:discovery)"
 	case kube.IsForbidden(err):
 		return diagnosis.Denied, "to get and list " + source
 	}
@@ -146,7 +148,7 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 // kubernetes is all that Kubernetes is asked, but what needs its events.
 func (c *collector) kubernetes(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
-	e.UserData = unasked[[]diagnosis.UserDataProblem]("")
+	e.UserData = unasked[[]diagnosis.UserDataProblem](c.NoKube)
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
@@ -154,7 +156,7 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 		e.Home, e.AuthMap, e.Controller = unasked[diagnosis.Home](c.NoKube), unasked[diagnosis.AuthMap](c.NoKube), unasked[diagnosis.Controller](c.NoKube)
 		e.Classes, e.Pools, e.Claims = unasked[[]diagnosis.Class](c.NoKube), unasked[[]diagnosis.Pool](c.NoKube), unasked[[]diagnosis.Claim](c.NoKube)
 		e.Nodes, e.Pods, e.Daemons = unasked[[]diagnosis.Node](c.NoKube), unasked[[]diagnosis.Pod](c.NoKube), unasked[[]diagnosis.DaemonSet](c.NoKube)
-		e.Events = unasked[[]diagnosis.Event](c.NoKube)
+		e.Events, e.Lease = unasked[[]diagnosis.Event](c.NoKube), unasked[diagnosis.Lease](c.NoKube)
 		return nil
 	}
 	return []func(){
@@ -169,6 +171,7 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 			e.Events = ask(ctx, c, "events", w.Events)
 			e.Pods = ask(ctx, c, "pods", func(ctx context.Context) ([]diagnosis.Pod, error) { return w.Pods(ctx, e.Events.Value) })
 			e.Controller = c.controller(ctx)
+			e.Lease = c.lease(ctx)
 		},
 	}
 }
@@ -200,6 +203,41 @@ func (c *collector) controller(ctx context.Context) diagnosis.Item[diagnosis.Con
 		return diagnosis.Lacking[diagnosis.Controller](source, item.At, diagnosis.Missing, "")
 	}
 	item.Source = source
+	return item
+}
+
+// renewing is longer than a controller takes to renew its lease again, which it does every two seconds.
+const renewing = 5 * time.Second
+
+// lease is the controller's, by the name that its Deployment says. One that seems to have ended is looked at twice: the clock that says so may be
+// ahead of the one that it was renewed by. What is renewed in between is renewed now, by the clock here.
+func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
+	there := false
+	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
+		name := c.e.Controller.Value.Settings["LEADER_ELECTION_NAME"]
+		first, found, err := c.Kube.Lease(ctx, name)
+		there = found
+		if err != nil || !found || first.Holder == "" || time.Since(first.End()) < 0 {
+			return first, err
+		}
+		select {
+		case <-ctx.Done():
+			return first, ctx.Err()
+		case <-time.After(renewing):
+		}
+		second, found, err := c.Kube.Lease(ctx, name)
+		if found && second.Renewed.After(first.Renewed) {
+			second.Renewed = time.Now().UTC()
+		}
+		there = found
+		return second, err
+	})
+	switch {
+	case item.Known() && !there:
+		return diagnosis.Lacking[diagnosis.Lease](item.Source, item.At, diagnosis.Missing, "")
+	case item.Known():
+		item.Source = "lease " + item.Value.Namespace + "/" + item.Value.Name
+	}
 	return item
 }
 

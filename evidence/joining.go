@@ -19,6 +19,7 @@ func (c *collector) joining(ctx context.Context) {
 	e.Home, e.Events, e.Pods = unasked[diagnosis.Home](beyond), unasked[[]diagnosis.Event](beyond), unasked[[]diagnosis.Pod](beyond)
 	e.Daemons, e.Claims = unasked[[]diagnosis.DaemonSet](beyond), unasked[[]diagnosis.Claim](beyond)
 	e.UserData, e.Controller = unasked[[]diagnosis.UserDataProblem](beyond), unasked[diagnosis.Controller](beyond)
+	e.Lease = unasked[diagnosis.Lease](beyond)
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}

@@ -1,0 +1,141 @@
+package diagnosis
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// shaped holds a tree of JSON against the type that it is to be read into, and says where it is otherwise, in words of the file. encoding/json
+// says it in those of the program.
+func shaped(path string, tree any, t reflect.Type) error {
+	if tree == nil {
+		return nil // as if it were not there
+	}
+	wrong := func(want string) error {
+		return fmt.Errorf("%s is %s, and should be %s", orElse(path, "it"), kindOf(tree), want)
+	}
+	switch kind := t.Kind(); {
+	case kind == reflect.Pointer:
+		return shaped(path, tree, t.Elem())
+	case kind == reflect.Slice:
+		list, ok := tree.([]any)
+		if !ok {
+			return wrong("a list")
+		}
+		return shapedList(path, list, t.Elem())
+	case kind == reflect.Map, kind == reflect.Struct && t != reflect.TypeFor[time.Time]():
+		object, ok := tree.(map[string]any)
+		if !ok {
+			return wrong("an object")
+		}
+		return shapedFields(path, object, t)
+	}
+	if want := wanted(tree, t); want != "" {
+		return wrong(want)
+	}
+	return nil
+}
+
+// wanted is what a value that holds no others should be; empty if it is that.
+func wanted(tree any, t reflect.Type) string {
+	text, isText := tree.(string)
+	number, isNumber := tree.(json.Number)
+	_, isBool := tree.(bool)
+	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[time.Time]():
+		if _, err := time.Parse(time.RFC3339, text); !isText || err != nil {
+			return "a time, for instance 2026-05-01T12:00:00Z"
+		}
+	case kind == reflect.String && !isText:
+		return "a text"
+	case kind == reflect.Bool && !isBool:
+		return "true or false"
+	case kind == reflect.Int, kind == reflect.Int32, kind == reflect.Int64:
+		if _, err := strconv.ParseInt(number.String(), 10, t.Bits()); !isNumber || err != nil {
+			return "a whole number"
+		}
+	}
+	return ""
+}
+
+// shapedList does so for what is in a list.
+func shapedList(path string, list []any, t reflect.Type) error {
+	for i, one := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if one == nil {
+			return fmt.Errorf("%s is null", at)
+		}
+		if err := shaped(at, one, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shapedFields does so for the fields of an object. Those that the type does not have are left out when it is read.
+func shapedFields(path string, object map[string]any, t reflect.Type) error {
+	fields := map[string]reflect.Type{}
+	if t.Kind() == reflect.Struct {
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			fields[name] = t.Field(i).Type
+		}
+	}
+	keys := make([]string, 0, len(object))
+	for key := range object {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys) // of several mistakes the same is told each time
+	for _, key := range keys {
+		field := fields[key]
+		if t.Kind() == reflect.Map {
+			field = t.Elem()
+		}
+		if field == nil {
+			continue
+		}
+		if err := shaped(strings.TrimPrefix(path+"."+key, "."), object[key], field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kindOf is what JSON calls a value.
+func kindOf(tree any) string {
+	switch v := tree.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return strconv.FormatBool(v)
+	case json.Number:
+		return "the number " + v.String()
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// withoutNulls marks items whose value is null as not asked for: nobody has seen anything, and what is empty is not what is unknown.
+func withoutNulls(tree any) {
+	switch t := tree.(type) {
+	case []any:
+		for _, one := range t {
+			withoutNulls(one)
+		}
+	case map[string]any:
+		for _, one := range t {
+			withoutNulls(one)
+		}
+		value, has := t["value"]
+		_, isItem := t["source"]
+		if absent, _ := t["absent"].(string); isItem && has && value == nil && absent == "" {
+			t["absent"], t["why"] = string(NotAsked), "the bundle has null for it"
+		}
+	}
+}

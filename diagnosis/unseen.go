@@ -1,0 +1,104 @@
+package diagnosis
+
+import (
+	"slices"
+	"strings"
+)
+
+// Unseen is a system of which nothing could be seen: as far as it goes, that nothing is found is no good news.
+type Unseen struct {
+	System string `json:"system"` // "Kubernetes" or "AWS"
+	Why    string `json:"why"`    // one line
+	// Answered: it did answer, and nothing that was asked is permitted. Each check says which permission it lacks.
+	Answered bool `json:"answered,omitempty"`
+
+	all    []absent
+	others []absent // all that is asked of the other system
+}
+
+// Unseen returns the systems of which nothing could be seen. One that lets some of it be seen is not among them, nor is one that says
+// that there is no such thing.
+func (e Evidence) Unseen() []Unseen {
+	var out []Unseen
+	for _, s := range []struct {
+		system      string
+		all, others []absent
+	}{{"Kubernetes", e.ofKubernetes(), slices.Concat(e.ofAWS(), e.besidesAWS())}, {"AWS", e.ofAWS(), e.ofKubernetes()}} {
+		if slices.ContainsFunc(s.all, func(a absent) bool { return a.known || a.Is(Missing) }) {
+			continue
+		}
+		denied := slices.IndexFunc(s.all, func(a absent) bool { return a.Is(Denied) })
+		u := Unseen{System: s.system, Why: s.all[0].why(), Answered: denied >= 0, all: s.all, others: s.others}
+		if u.Answered {
+			u.Why = "nothing that it was asked for may be read, for instance the permission " + s.all[denied].Why + " is missing"
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// String says it in one line.
+func (u Unseen) String() string {
+	if u.Answered {
+		return "nothing of " + u.System + " could be seen: " + u.Why
+	}
+	return u.System + " could not be asked: " + u.Why
+}
+
+// Explains reports whether a check could not be made because the system did not answer. A finding has the reason and not the system:
+// where the other one gave the same, it is not known which of them the check lacks, and better told twice than not at all.
+func (u Unseen) Explains(f Finding) bool {
+	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
+	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
+}
+
+// absent is an item without its value.
+type absent struct {
+	Item[struct{}]
+	known bool
+}
+
+func outline[T any](i Item[T]) absent {
+	return absent{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
+}
+
+func (a absent) why() string {
+	switch {
+	case a.Why != "":
+		return a.Why
+	case a.Absent == Failed:
+		return "it gave no reason"
+	}
+	return "it was not asked"
+}
+
+// ofKubernetes are the items that Kubernetes answers for. The first has the reason that is told for all.
+func (e Evidence) ofKubernetes() []absent {
+	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes), outline(e.Pools), outline(e.Claims), outline(e.Nodes),
+		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
+}
+
+// ofAWS are the items that AWS answers for. Who asks is not among them, as that may be asked without any permission, nor are the images,
+// of which nobody is asked where no EC2NodeClass is known.
+func (e Evidence) ofAWS() []absent {
+	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC), outline(e.Subnets), outline(e.Routes),
+		outline(e.Endpoints), outline(e.ACLs), outline(e.Groups), outline(e.NATAddresses), outline(e.Instances), outline(e.Impaired)}
+}
+
+// besidesAWS are the items of AWS that do not show whether it answers, but whose absence is a reason of its own.
+func (e Evidence) besidesAWS() []absent {
+	out := []absent{outline(e.Caller), outline(e.Images)}
+	for _, r := range e.Roles {
+		out = append(out, outline(r))
+	}
+	for _, p := range e.Profiles {
+		out = append(out, outline(p))
+	}
+	for _, p := range e.PassRole {
+		out = append(out, outline(p))
+	}
+	for _, i := range e.Instances.Value {
+		out = append(out, outline(i.Console))
+	}
+	return out
+}
