@@ -101,7 +101,7 @@ func TestFindings(t *testing.T) {
 		"not permitted, not needed": {func(in *Installation) {
 			in.Permissions = append(in.Permissions, Permission{Statement: "Shift", Policy: "reading", Action: "a:B", Optional: true})
 		}, Differs, "a setting needs that is off", "reading"},
-		"unseen": {func(in *Installation) { in.Unseen = []Unseen{{"EC2", "no credentials"}} }, Unknown, "no credentials", ""},
+		"unseen": {func(in *Installation) { in.Unseen = []Unseen{{What: "EC2", Why: "no credentials"}} }, Unknown, "no credentials", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +121,17 @@ func TestFindings(t *testing.T) {
 				t.Error("what stays stands before what does not")
 			}
 		})
+	}
+}
+
+// TestHidden: what was asked for and not seen is no go, though nothing is known to stop it.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	in := healthy()
+	in.Unseen = []Unseen{{What: "NodeClaims", Why: "you may not list them", Asked: true}, {What: "instances", Why: "no credentials"}}
+	r := Check(in)
+	if r.Go || !slices.Equal(r.Hidden, []string{"NodeClaims"}) {
+		t.Errorf("go: %v, hidden: %v", r.Go, r.Hidden)
 	}
 }
 

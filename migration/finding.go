@@ -29,8 +29,10 @@ type Finding struct {
 
 // Report is what Check comes to.
 type Report struct {
-	// Go: nothing stops the hand-over.
-	Go       bool      `json:"go"`
+	// Go: nothing stops the hand-over, and all that was asked for could be seen.
+	Go bool `json:"go"`
+	// Hidden is what was asked for and could not be seen, so that something there may stop the hand-over.
+	Hidden   []string  `json:"hidden,omitempty"`
 	Cluster  string    `json:"cluster,omitempty"`
 	Findings []Finding `json:"findings"` // the weightiest first
 	Steps    Steps     `json:"steps"`
@@ -50,7 +52,13 @@ func Check(in Installation) Report {
 			cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Says, b.Says))
 	})
 	stops := slices.ContainsFunc(all, func(f Finding) bool { return f.Weight == Stops })
-	return Report{Go: !stops, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
+	var hidden []string
+	for _, u := range in.Unseen {
+		if u.Asked {
+			hidden = append(hidden, u.What)
+		}
+	}
+	return Report{Go: !stops && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
 }
 
 // check is one thing to look at.

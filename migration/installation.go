@@ -158,4 +158,7 @@ type Permission struct {
 type Unseen struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
+	// Asked: it was asked for, and the answer was a refusal or none, so that what stops the hand-over may hide there. Otherwise
+	// nobody meant to look, as with files or without credentials.
+	Asked bool `json:"asked,omitempty"`
 }
