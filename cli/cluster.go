@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-sh/joiner/kube"
@@ -77,22 +79,36 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 		}
 		return nil, fmt.Errorf("find the cluster: %w; %s", err, hint)
 	}
+	if data := cfg.CAData; len(data) > 0 && !x509.NewCertPool().AppendCertsFromPEM(data) {
+		at := ""
+		if chosen, ok := c.chosen(); ok {
+			at = " of cluster " + chosen.Cluster
+		}
+		return nil, fmt.Errorf("find the cluster: %s: certificate-authority-data%s holds no PEM certificate: %s",
+			strings.Join(rules.GetLoadingPrecedence(), " or "), at, writeAnew)
+	}
 	cfg.Timeout = apiPatience
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.UserAgent = "joiner"
 	return cfg, nil
 }
 
-// eks returns which EKS cluster the kubeconfig is for, as the tools name it that write kubeconfigs for EKS: the AWS command line by
-// its ARN, eksctl as NAME.REGION.eksctl.io. Both are empty where the kubeconfig does not say.
-func (c *clusterFlags) eks() (name, region string) {
+// chosen is the context that is meant; ok is false if there is none.
+func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	raw, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).RawConfig()
 	if err != nil {
-		return "", ""
+		return nil, false
 	}
 	chosen, ok := raw.Contexts[cmp.Or(c.context, raw.CurrentContext)]
+	return chosen, ok
+}
+
+// eks returns which EKS cluster the kubeconfig is for, as the tools name it that write kubeconfigs for EKS: the AWS command line by
+// its ARN, eksctl as NAME.REGION.eksctl.io. Both are empty where the kubeconfig does not say.
+func (c *clusterFlags) eks() (name, region string) {
+	chosen, ok := c.chosen()
 	if !ok {
 		return "", ""
 	}
@@ -110,6 +126,9 @@ func (c *clusterFlags) eks() (name, region string) {
 func hinted(err error) error {
 	hint := kube.Hint(err)
 	text, silent := strings.CutSuffix(err.Error(), ": ")
+	if kube.IsUndiscovered(err) {
+		text, silent = strings.CutSuffix(err.Error(), ": unknown")
+	}
 	switch {
 	case hint == "":
 		return err

@@ -23,7 +23,6 @@ func newCRDs() *cobra.Command {
 told of. The controller does so itself when it starts to act, unless APPLY_CRDS
 is false; these commands do it by hand. A definition that is newer than this
 program's is never taken back.`,
-		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newCRDsApply(), newCRDsCheck(), newCRDsPrint(), newCRDsDelete())
 	return cmd

@@ -60,14 +60,22 @@ With --fix CHECK it shows what the fix of that check would change, and makes it
 when you say yes; in a script --yes says so, and without either nothing changes.
 For that you need the permissions of the commands that it prints.
 
+Where nothing of Kubernetes, or of AWS, can be seen, its last line says so and why;
+what rests on the other is judged all the same, for AWS without credentials too.
+
 It ends with 0 when nothing is wrong or all was fixed, 1 when something is wrong, 2
-when it could not look, or not fix.`,
+when it could not look or not fix: also when nothing wrong was found, and nothing of
+Kubernetes or nothing of AWS could be seen. One missing permission does not make it
+end with 2; if nothing of a system may be read, that does.`,
 		Example: `  joiner doctor                             the cluster of your kubeconfig
   joiner doctor --bundle case.json --mask-accounts
   joiner doctor -f case.json -o json
   joiner doctor --fix AUTH-2                shows the change, and asks`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := emptyFlag(cmd.Flags(), "filename", "bundle", "fix", "cluster-name", "region"); err != nil {
+				return err
+			}
 			return d.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
 		},
 	}
@@ -76,7 +84,7 @@ when it could not look, or not fix.`,
 	flags.StringVar(&d.bundle, "bundle", "", "also write what was seen to a `FILE`; secrets are left out")
 	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
 	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
-	flags.StringVar(&d.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
 	flags.StringVar(&d.fix, "fix", "", "make the fix of this `CHECK`, after showing it and asking")
 	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; only for what is certain")
 	d.cluster.instead = "a bundle with -f"
@@ -98,29 +106,47 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 			return err
 		}
 	}
+	var lost error // of the bundle, and no reason to keep quiet about the cluster
 	if d.bundle != "" {
 		text, err := diagnosis.Write(e)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(d.bundle, text, 0o600); err != nil {
-			return fmt.Errorf("write bundle: %w", plain(err))
-		}
+		lost = writeBundle(d.bundle, text)
 	}
 	findings := diagnosis.Diagnose(e)
-	if nothingSeen(e) {
-		return fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked: %s; %s", whyNot(e.Classes), whyNot(e.Cluster))
+	unseen := e.Unseen()
+	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is nothing that a judgement could rest on
+		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why, unseen[1].Why), lost)
 	}
 	if d.fix != "" {
+		if lost != nil {
+			return lost // who wants to keep what was seen does not want it changed before
+		}
 		return d.mend(ctx, s, e, findings)
 	}
-	if err := d.out.write(s.Out, func() string { return screen(findings) }, func() any { return report(e, findings) }); err != nil {
+	if err := d.out.write(s.Out, func() string { return screen(findings, unseen) }, func() any { return report(e, findings) }); err != nil {
 		return err
+	}
+	if lost != nil {
+		return lost
 	}
 	if n := len(diagnosis.Worst(findings)); n > 0 {
 		return Findings{Count: n}
 	}
-	return nil
+	return blind(unseen)
+}
+
+// blind is the error of having found nothing wrong in what was not seen; nil if all could be seen.
+func blind(unseen []diagnosis.Unseen) error {
+	if len(unseen) == 0 {
+		return nil
+	}
+	var out Unseen
+	for _, u := range unseen {
+		out.What = append(out.What, u.System)
+	}
+	return out
 }
 
 // check holds the flags against one another.
@@ -139,11 +165,6 @@ func (d *doctorFlags) check() error {
 	return nil
 }
 
-// nothingSeen reports whether there is nothing that a judgement could rest on.
-func nothingSeen(e diagnosis.Evidence) bool {
-	return !e.Classes.Known() && !e.Nodes.Known() && !e.Home.Known() && !e.Cluster.Known() && !e.Instances.Known() && !e.Cluster.Is(diagnosis.Missing)
-}
-
 func whyNot[T any](i diagnosis.Item[T]) string {
 	if i.Why == "" {
 		return string(i.Absent)
@@ -157,17 +178,18 @@ type doctorReport struct {
 	Region   string              `json:"region"`
 	At       time.Time           `json:"at"`
 	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
+	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
 }
 
 func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
-	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings}
+	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen()}
 }
 
 // evidence is that of a bundle, or what there is to see now.
 func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Evidence, error) {
 	switch d.file {
 	case "":
-		return d.collect(ctx)
+		return d.collect(ctx), nil
 	case "-":
 		text, err := io.ReadAll(s.In)
 		if err != nil {
@@ -187,7 +209,7 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 }
 
 // collect opens what doors it can, and asks them.
-func (d *doctorFlags) collect(ctx context.Context) (diagnosis.Evidence, error) {
+func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	doors := evidence.Doors{Cluster: d.name, Region: d.region}
 	uid := d.openKube(ctx, &doors)
 	name, region := d.cluster.eks()
@@ -195,13 +217,13 @@ func (d *doctorFlags) collect(ctx context.Context) (diagnosis.Evidence, error) {
 	if name == doors.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
 		d.region = region
 	}
-	if err := d.openAWS(ctx, &doors, uid); err != nil {
-		return diagnosis.Evidence{}, err
+	if err := d.openAWS(ctx, &doors, uid); err != nil { // what Kubernetes says is worth telling all the same
+		doors.NoAWS = oneLine(err.Error())
 	}
 	if doors.Kube != nil {
 		doors.UserData = d.userDataProblems(doors.Cluster)
 	}
-	return evidence.Collect(ctx, doors), nil
+	return evidence.Collect(ctx, doors)
 }
 
 // openKube opens the door to Kubernetes, and finds out of which cluster and, where nobody said it, by what name.
@@ -219,7 +241,7 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *evidence.Doors) (uid 
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
 	home, err := w.Home(ctx)
-	if err != nil && kube.WhatNext(err) != kube.Tell {
+	if err != nil && !kube.IsForbidden(err) { // who may not see that one may see others
 		doors.NoKube = oneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
@@ -230,7 +252,8 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *evidence.Doors) (uid 
 	return home.UID
 }
 
-// openAWS opens the doors to AWS; without credentials or a cluster's name it says why it does not.
+// openAWS opens the doors to AWS; without credentials or a cluster's name it says why it does not. The error is what is wrong with
+// the AWS configuration.
 func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid string) error {
 	quiet := awsconfig.WithLogger(logging.Nop{})
 	options := []func(*awsconfig.LoadOptions) error{quiet}
@@ -239,7 +262,10 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid st
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return fmt.Errorf("read the AWS configuration: %s", oneLine(err.Error()))
+		return fmt.Errorf("read the AWS configuration: %w; correct it, or set AWS_PROFILE to a profile that it has", err)
+	}
+	if err := EndpointProblem(cfg); err != nil {
+		return err
 	}
 	doors.Region = cfg.Region
 	switch {
@@ -251,7 +277,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid st
 		return nil
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		doors.NoAWS = "no credentials for AWS: " + CredentialsProblem(err)
+		doors.NoAWS = "no credentials for AWS: " + CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
 		return nil
 	}
 	d.aws = &cfg

@@ -17,10 +17,11 @@ const (
 	mostUnknown = 3
 )
 
-// screen tells the findings: the first in full, its cause in the first lines, others as far as there is room.
-func screen(findings []diagnosis.Finding) string {
+// screen tells the findings: the first in full, its cause in the first lines, others as far as there is room, and last of what nothing
+// could be seen.
+func screen(findings []diagnosis.Finding, unseen []diagnosis.Unseen) string {
 	worst := diagnosis.Worst(findings)
-	tail := closing(findings)
+	tail := closing(findings, unseen)
 	var out []string
 	told := 0
 	for _, f := range worst {
@@ -79,16 +80,20 @@ func inShort(f diagnosis.Finding) string {
 	return oneLine(text)
 }
 
-// closing tells what could not be judged, grouped by reason, and how many checks are fine.
-func closing(findings []diagnosis.Finding) []string {
+// closing tells what could not be judged, grouped by reason, how many checks are fine, and in the last lines, which are what stands
+// above the prompt, of what nothing could be seen.
+func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen) []string {
 	fine, reasons := map[string]bool{}, map[string][]string{}
-	bad := map[string]bool{}
+	bad, open := map[string]bool{}, map[string]bool{}
 	for _, f := range findings {
 		switch f.Verdict {
 		case diagnosis.Fine:
 			fine[f.Check] = true
 		case diagnosis.Unknown:
-			bad[f.Check] = true
+			bad[f.Check], open[f.Check] = true, true
+			if slices.ContainsFunc(unseen, func(u diagnosis.Unseen) bool { return u.Explains(f) }) {
+				continue // said once, below
+			}
 			if !slices.Contains(reasons[f.Cause], f.Check) {
 				reasons[f.Cause] = append(reasons[f.Cause], f.Check)
 			}
@@ -116,7 +121,15 @@ func closing(findings []diagnosis.Finding) []string {
 			good++
 		}
 	}
-	return append(out, view.Count(good, "check")+" fine")
+	sum := view.Count(good, "check") + " fine"
+	if len(open) > 0 {
+		sum += fmt.Sprintf(", %d could not be made", len(open))
+	}
+	out = append(out, sum)
+	for _, u := range unseen {
+		out = append(out, oneLine(u.String()))
+	}
+	return out
 }
 
 // listed names the first few checks.

@@ -26,7 +26,7 @@ func TestScreen(t *testing.T) {
 			all = append(all, diagnosis.Finding{Check: fmt.Sprintf("AUTH-%d", i), Verdict: diagnosis.Unknown, Cause: fmt.Sprintf("why %d", i%7)})
 		}
 		all = append(all, diagnosis.Finding{Check: "ID-1", Verdict: diagnosis.Fine})
-		got := screen(all)
+		got := screen(all, nil)
 		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 		if len(lines) > screenLines {
 			t.Errorf("%d findings take %d lines:\n%s", n, len(lines), got)
@@ -37,7 +37,11 @@ func TestScreen(t *testing.T) {
 		if n > 2 && !strings.Contains(got, "more: -o json has them") && !strings.Contains(got, fmt.Sprintf("cause %d", n-1)) {
 			t.Errorf("%d findings: some are lost:\n%s", n, got)
 		}
-		if lines[len(lines)-1] != "1 check fine" {
+		want := "1 check fine"
+		if n > 0 {
+			want += fmt.Sprintf(", %d could not be made", n)
+		}
+		if lines[len(lines)-1] != want {
 			t.Errorf("it ends with %q", lines[len(lines)-1])
 		}
 	}

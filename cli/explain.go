@@ -17,9 +17,7 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Say why things are as they are",
-		Args:  cobra.NoArgs,
 	}
-	group(cmd)
 	cmd.AddCommand(newExplainNode(), newExplainBlockers())
 	return cmd
 }

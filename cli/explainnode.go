@@ -66,27 +66,25 @@ func (e *explainNodeFlags) run(ctx context.Context, out io.Writer, names []strin
 // nodeStays says of each claim with one of the names, of all without names, what keeps its node. Sorted by Node.
 func nodeStays(o kube.Objects, names []string, now time.Time) ([]view.NodeStay, error) {
 	rows, known := []view.NodeStay{}, []string{}
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = false
-	}
+	found := map[string]bool{}
 	holds := o.Holds(now)
 	for _, claim := range o.Claims {
-		known = append(known, claim.Name)
-		if claim.Status.NodeName != "" {
-			known = append(known, claim.Status.NodeName)
+		own := []string{claim.Name}
+		if claim.Status.NodeName != "" { // until its instance has joined, a claim has no Node
+			own = append(own, claim.Status.NodeName)
 		}
-		_, byClaim := wanted[claim.Name]
-		_, byNode := wanted[claim.Status.NodeName]
-		if len(names) > 0 && !byClaim && !byNode {
+		known = append(known, own...)
+		if len(names) > 0 && !slices.ContainsFunc(own, func(name string) bool { return slices.Contains(names, name) }) {
 			continue
 		}
-		wanted[claim.Name], wanted[claim.Status.NodeName] = true, true
+		for _, name := range own {
+			found[name] = true
+		}
 		rows = append(rows, nodeStay(claim, holds))
 	}
 	var wrong []error
 	for _, name := range names {
-		if !wanted[name] {
+		if !found[name] {
 			wrong = append(wrong, fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, spelling.Hint(name, known)))
 		}
 	}

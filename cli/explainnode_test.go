@@ -69,6 +69,11 @@ n7    web       Never           consolidateAfter is Never; also, pod a/x has the
 	if _, err := nodeStays(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "is claim-n1 meant?") {
 		t.Errorf("a slip of the pen is told as %v", err)
 	}
+	o.Claims = append([]*karpv1.NodeClaim{claim("", nil)}, append(o.Claims, claim("", nil))...)
+	o.Claims[0].Name, o.Claims[len(o.Claims)-1].Name = "claim-first", "claim-last"
+	if rows, err := nodeStays(o, []string{"claim-first"}, now); err != nil || len(rows) != 1 || rows[0].Claim != "claim-first" {
+		t.Errorf("a claim that has no Node yet: %+v, %v", rows, err)
+	}
 	if got := view.NodeStays(nil); got != "There is no node of a NodePool.\n" {
 		t.Errorf("nothing is told as %q", got)
 	}

@@ -26,11 +26,11 @@ func (r *renderFlags) completeCluster() error {
 		*fact.value = cmp.Or(*fact.value, fact.placeholder)
 	}
 	if _, err := netip.ParsePrefix(c.ServiceCIDR); err != nil {
-		return fmt.Errorf("--service-cidr: %w; want for instance 10.100.0.0/16", err)
+		return fmt.Errorf("--service-cidr %q: want a range of addresses, for instance 10.100.0.0/16", c.ServiceCIDR)
 	}
 	dns, err := netip.ParseAddr(c.DNS)
 	if err != nil {
-		return fmt.Errorf("--cluster-dns: %w; want for instance 10.100.0.10", err)
+		return fmt.Errorf("--cluster-dns %q: want an address, for instance 10.100.0.10", c.DNS)
 	}
 	c.IPv6 = dns.Is6()
 	return nil
@@ -40,7 +40,7 @@ func (r *renderFlags) completeCluster() error {
 func (r *renderFlags) clusterProblem() error {
 	c := r.cluster
 	if c.Name != "" && !clusterPattern.MatchString(c.Name) {
-		return fmt.Errorf("--cluster-name %q: want the name of an EKS cluster: letters, digits, - and _", c.Name)
+		return fmt.Errorf("--cluster-name (CLUSTER_NAME) %q: want the name of an EKS cluster: letters, digits, - and _", c.Name)
 	}
 	if address, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || address.Scheme != "https" || address.Host == "") {
 		return fmt.Errorf("--cluster-endpoint %q: want the address of the API server, https://HOST", c.Endpoint)

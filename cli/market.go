@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -213,11 +212,8 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to a profile that it has, "+
 			"or use --from embedded", err)
 	}
-	if at := aws.ToString(cfg.BaseEndpoint); at != "" {
-		address, err := url.Parse(at)
-		if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
-			return cfg, fmt.Errorf("reach AWS: AWS_ENDPOINT_URL %q is no address; write for instance https://HOST, or leave it out", at)
-		}
+	if err := EndpointProblem(cfg); err != nil {
+		return cfg, err
 	}
 	cfg.Region = cmp.Or(cfg.Region, usualRegion)
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/migration"
@@ -33,7 +34,6 @@ func newMigrate() *cobra.Command {
 		Short: "See what changes when Joiner takes Karpenter's place",
 		Long: `Joiner serves the NodePools, NodeClaims and EC2NodeClasses of Karpenter as they
 are, and takes the nodes over as they are. These commands say what else changes.`,
-		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newMigrateCheck())
 	return cmd
@@ -51,16 +51,20 @@ stays as it is, and writes the commands that hand over, and those that go back.
 
 It asks the cluster of your kubeconfig, and AWS where there are credentials; with
 -f it asks nobody, and judges what the files have. Whatever it could not look at,
-it says.
+it says, with the permission that is missing.
 
 It ends with 0 when nothing stops the change-over, 1 when something does, 2 when
-it could not look.`,
+it could not look: also when something that it asked for was not told, and might
+stop it. What it did not ask for, as AWS without credentials, is no reason for 2.`,
 		Example: `  joiner migrate check                      the cluster of your kubeconfig
   kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
   joiner migrate check -f objects.yaml --values karpenter-values.yaml
   joiner migrate check -f objects.yaml --policy role.json --cluster-name prod --account 111122223333 --region eu-west-1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := m.check(cmd.Flags()); err != nil {
+				return err
+			}
 			return m.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
 		},
 	}
@@ -68,14 +72,32 @@ it could not look.`,
 	flags.StringArrayVarP(&m.files, "filename", "f", nil, "judge the manifests in this `PATH`, a file or a folder, and ask nobody; - is standard input; may be repeated")
 	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
 	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
-	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what Karpenter is set to, then what the kubeconfig says")
+	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what Karpenter is set to, CLUSTER_NAME, then what the kubeconfig says")
 	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it that of Karpenter's role")
-	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
 	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it that of its service account")
 	m.cluster.instead = manifestsGiven
 	m.cluster.flags(flags)
 	m.out.flag(flags)
 	return cmd
+}
+
+// check finds what is wrong with the flags alone: much later, or never, would anybody stumble over it.
+func (m *migrateFlags) check(flags *pflag.FlagSet) error {
+	if err := emptyFlag(flags, "cluster-name", "account", "region", "role"); err != nil {
+		return err
+	}
+	switch {
+	case m.name != "" && !clusterPattern.MatchString(m.name):
+		return fmt.Errorf("--cluster-name %q: want the name of one EKS cluster: letters, digits, - and _", m.name)
+	case m.account != "" && !accountPattern.MatchString(m.account):
+		return noAccount(m.account)
+	case m.region != "" && !regionPattern.MatchString(m.region):
+		return fmt.Errorf("--region %q: want one region, for instance eu-west-1", m.region)
+	case m.role != "" && !roleARNPattern.MatchString(m.role):
+		return fmt.Errorf("--role %q: want the ARN of a role: aws iam get-role --role-name NAME --query Role.Arn --output text", m.role)
+	}
+	return nil
 }
 
 func (m *migrateFlags) run(ctx context.Context, s Streams) error {
@@ -93,8 +115,11 @@ func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 			stopping++
 		}
 	}
-	if stopping > 0 {
+	switch {
+	case stopping > 0:
 		return Findings{stopping}
+	case len(report.Hidden) > 0:
+		return Unseen{report.Hidden}
 	}
 	return nil
 }
@@ -116,7 +141,7 @@ func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installat
 	if offline {
 		name, region = "", ""
 	}
-	seen.Cluster = cmp.Or(m.name, own.ClusterName, name)
+	seen.Cluster = cmp.Or(m.name, own.ClusterName, os.Getenv("CLUSTER_NAME"), name)
 	m.region = cmp.Or(m.region, os.Getenv("AWS_REGION"), own.Region, region)
 	a := migrationAWS{migrateFlags: m, settings: own, seen: &seen}
 	err = a.look(ctx, offline)

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/migration"
 	"github.com/joiner-sh/joiner/permit"
@@ -55,6 +56,11 @@ func (m *migrationAWS) unseen(what, why string) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(why)})
 }
 
+// refused notes what AWS was asked for and did not tell.
+func (m *migrationAWS) refused(what string, err error) {
+	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(err.Error()), Asked: true})
+}
+
 // instances asks EC2 for what carries the cluster's name.
 func (m *migrationAWS) instances(ctx context.Context) {
 	if m.doors.EC2 == nil {
@@ -65,7 +71,7 @@ func (m *migrationAWS) instances(ctx context.Context) {
 	defer cancel()
 	all, err := m.doors.EC2.Instances(ctx)
 	if err != nil {
-		m.unseen("instances", err.Error())
+		m.refused("instances", err)
 		return
 	}
 	m.seen.Instances = []migration.Instance{}
@@ -88,16 +94,25 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 	return migration.Stranger
 }
 
-// strays asks about the instances of claims that do not carry the tags that instances are found by.
+// strays asks about the instances of claims that do not carry the tags that instances are found by. What is gone is no stray; what is not
+// told may be one, and is noted once, as one refusal is mostly that of all.
 func (m *migrationAWS) strays(ctx context.Context) {
+	var lost error
 	for _, c := range m.seen.Claims {
 		id, ok := ec2.ParseProviderID(c.ProviderID)
 		if !ok || slices.ContainsFunc(m.seen.Instances, func(i migration.Instance) bool { return i.ID == id }) {
 			continue
 		}
-		if i, err := m.doors.EC2.Instance(ctx, id); err == nil {
+		i, err := m.doors.EC2.Instance(ctx, id)
+		switch {
+		case err == nil:
 			m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: id, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
+		case !fault.Is(err, fault.Gone):
+			lost = cmp.Or(lost, err)
 		}
+	}
+	if lost != nil {
+		m.refused("instances without the cluster's tags", lost)
 	}
 }
 
@@ -130,7 +145,7 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 		}
 		role, err := m.doors.Access.PodRole(ctx, c.Namespace, c.Account)
 		if err != nil {
-			m.unseen("the role of Karpenter", err.Error())
+			m.refused("the role of Karpenter", err)
 			return
 		}
 		m.role = role
@@ -188,7 +203,7 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []permit.Policy
 		denied := judgeAsk(policies, ask)
 		if len(policies) == 0 {
 			if denied, err = m.doors.Access.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
-				m.unseen("permissions", err.Error())
+				m.refused("permissions", err)
 				return nil
 			}
 		}

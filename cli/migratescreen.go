@@ -23,7 +23,7 @@ func migrationScreen(r migration.Report) string {
 	out := []string{verdictOn(r, len(by[migration.Stops]), len(by[migration.Unknown])), ""}
 	out = append(out, found("stops", by[migration.Stops], screenLines)...)
 	out = append(out, found("differs", by[migration.Differs], max(6, screenLines-2*len(by[migration.Stops])))...)
-	out = append(out, found("unseen", by[migration.Unknown], mostUnknown)...)
+	out = append(out, found("unseen", by[migration.Unknown], mostUnknown+len(r.Hidden))...)
 	others := len(r.Findings) - len(by[migration.Stays])
 	out = append(out, found("stays", by[migration.Stays], max(leastStays, mostStays-others))...)
 	out = append(out, commands("hand over", r.Steps.Over)...)
@@ -39,8 +39,10 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 		name = " of " + r.Cluster
 	}
 	switch {
-	case !r.Go:
+	case stopping > 0:
 		return oneLine(fmt.Sprintf("stop: %s to mend before the hand-over%s", view.Count(stopping, "thing"), name))
+	case len(r.Hidden) > 0:
+		return oneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s", view.Count(len(r.Hidden), "thing"), name))
 	case unseen > 0:
 		return oneLine(fmt.Sprintf("go, as far as could be seen: nothing stops the hand-over%s", name))
 	}

@@ -51,21 +51,57 @@ func speak(cmd *cobra.Command, own *regexp.Regexp) {
 	}
 }
 
-// group makes a command that only holds others: alone it prints its help; a name that none of them has is an error with the nearest
-// that one has.
+// group makes every command that only holds others print its help when it is alone, and refuse a name that none of them has. Cobra would
+// print the help of both, and end as if all were well.
 func group(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		group(c)
+	}
+	if !cmd.HasSubCommands() || cmd.Runnable() {
+		return
+	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
+		return unknownCommand(cmd, args[0])
+	}
+}
+
+// unknownCommand is the error about a name that no command below cmd has, with what there is.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
 		}
-		return fmt.Errorf("unknown command %q for %q%s: %s --help lists them", args[0], cmd.CommandPath(), spelling.Hint(args[0], names), cmd.CommandPath())
+	}
+	there := cmd.CommandPath() + " --help lists them"
+	if cmd.HasParent() {
+		there = "want " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), spelling.Hint(name, names), there)
+}
+
+// helpful makes "help" refuse a command that is not there.
+func helpful(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	help.Run = nil
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		switch {
+		case err != nil:
+			return err
+		case len(rest) > 0 && cmd.HasSubCommands():
+			return unknownCommand(cmd, rest[0])
+		}
+		cmd.InitDefaultHelpFlag() // which its help lists
+		return cmd.Help()
 	}
 }
 

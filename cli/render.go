@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -46,7 +47,6 @@ func newRender() *cobra.Command {
 		Use:   "render",
 		Short: "Write what Joiner would send to AWS",
 	}
-	group(cmd)
 	cmd.AddCommand(newRenderUserData(), newRenderPolicy())
 	return cmd
 }
@@ -93,7 +93,7 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")
 	flags.StringVar(&r.pool, "nodepool", "", "the `NAME` of the NodePool; needed if several use the EC2NodeClass")
 	flags.StringVar(&r.capacityType, "capacity-type", catalog.OnDemand, "how the instance is paid for: on-demand, spot or reserved")
-	flags.StringVar(&r.cluster.Name, "cluster-name", "", "the `NAME` of the cluster")
+	flags.StringVar(&r.cluster.Name, "cluster-name", "", "the `NAME` of the cluster; without it CLUSTER_NAME")
 	flags.StringVar(&r.cluster.Endpoint, "cluster-endpoint", "", "the `URL` of the cluster's API server")
 	flags.StringVar(&r.cluster.CA, "cluster-ca", "", "the cluster's certificate authority, as `BASE64` of PEM")
 	flags.StringVar(&r.cluster.ServiceCIDR, "service-cidr", "", "the `CIDR` of the cluster's services")
@@ -126,6 +126,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
+	r.cluster.Name = cmp.Or(r.cluster.Name, os.Getenv("CLUSTER_NAME"))
 	if err := r.completeCluster(); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/joiner-sh/joiner/diagnosis"
 )
@@ -48,9 +49,11 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 	root.SetOut(&answer{w: s.Out})
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagProblem)
-	group(root)
 	root.AddCommand(newPlan(), newDoctor(), newCorrect(), newExplain(), newPause(), newResume(), newMigrate(), newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
+	root.InitDefaultCompletionCmd()
+	group(root)
+	helpful(root)
 	completeFlags(root)
 	return root
 }
@@ -64,11 +67,14 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		err = fmt.Errorf("write the answer: %w", plain(out.lost)) // help texts ignore what becomes of them
 	}
 	var found Findings
+	var unseen Unseen
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &found):
 		return ExitFindings
+	case errors.As(err, &unseen):
+		return ExitFailed
 	}
 	complain(root.ErrOrStderr(), err)
 	return ExitFailed
@@ -111,6 +117,22 @@ func complain(w io.Writer, err error) {
 type Findings struct{ Count int }
 
 func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
+
+// Unseen is the error of a command that has printed its answer, and in it of what nothing could be seen.
+type Unseen struct{ What []string }
+
+func (u Unseen) Error() string { return "could not look at " + strings.Join(u.What, " and ") }
+
+// emptyFlag is the error of a flag that was given without a value, as by a variable of a shell that is not set; nil if there is none.
+func emptyFlag(flags *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
+			what, _ := pflag.UnquoteUsage(f)
+			return fmt.Errorf("--%s is empty: give %s, or leave it out", name, what)
+		}
+	}
+	return nil
+}
 
 // oneLine keeps a message on one line, whatever a library or a file put into it, without what may be a password in an address
 // and without what would command the terminal.

@@ -15,8 +15,10 @@ import (
 // allow more than it says.
 var (
 	clusterPattern   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+	accountPattern   = regexp.MustCompile(`^[0-9]{12}$`)
 	regionPattern    = regexp.MustCompile(`^[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}$`)
 	uidPattern       = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	roleARNPattern   = regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/([\w+=,.@-]+/)*[\w+=,.@-]{1,64}$`)
 	rolePattern      = regexp.MustCompile(`^/?([\w+=,.@-]+/)*[\w+=,.@-]{1,64}$`)
 	queuePattern     = regexp.MustCompile(`^[\w-]{1,80}$`)
 	parameterPattern = regexp.MustCompile(`^/?([\w.-]+/)*[\w.-]+$`)
@@ -27,8 +29,8 @@ func scopeProblem(s grant.Scope) error {
 	switch {
 	case s.Cluster == "":
 		return errors.New("name the cluster: --cluster-name NAME")
-	case len(s.Account) != 12 || strings.Trim(s.Account, "0123456789") != "":
-		return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", s.Account)
+	case !accountPattern.MatchString(s.Account):
+		return noAccount(s.Account)
 	case s.Region == "":
 		return errors.New("name the region: --region REGION")
 	}
@@ -52,6 +54,10 @@ func scopeProblem(s grant.Scope) error {
 		}
 	}
 	return partitionProblem(s)
+}
+
+func noAccount(id string) error {
+	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
 }
 
 // given is the value as a list, which is empty if there is none.

@@ -102,7 +102,8 @@ func newAWS(t *testing.T) *emulator.Server {
 }
 
 // answerBadly is a service that is broken in the way that the path names. Below /names it is an API server that knows names and no
-// more; below /slow it says nothing until the client has gone.
+// more; below /walled it does not even let those who are known see which kinds there are; below /slow it says nothing until the client
+// has gone.
 func answerBadly(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/names/"):
@@ -117,6 +118,13 @@ func answerBadly(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 	case strings.HasPrefix(r.URL.Path, "/unauthorized"):
 		w.WriteHeader(http.StatusUnauthorized)
+	case strings.HasPrefix(r.URL.Path, "/nothing/"):
+		w.WriteHeader(http.StatusNotFound)
+	case strings.HasPrefix(r.URL.Path, "/failing/"):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+	case strings.HasPrefix(r.URL.Path, "/walled"):
+		forbid(w, "")
 	case strings.HasPrefix(r.URL.Path, "/forbidden"):
 		forbid(w, strings.TrimPrefix(r.URL.Path, "/forbidden"))
 	default:

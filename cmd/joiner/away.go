@@ -108,6 +108,9 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	if err != nil {
 		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
 	}
+	if err := cli.EndpointProblem(cfg); err != nil {
+		return cfg, err
+	}
 	once, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if cfg.Region == "" {

@@ -36,7 +36,6 @@ func TestDocumentedCommands(t *testing.T) {
 			seen++
 			var out, errs bytes.Buffer
 			root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, commands()...)
-			root.InitDefaultCompletionCmd()
 			cmd, rest, err := root.Find(args)
 			if err != nil || cmd == root {
 				t.Errorf("%s: %q is no command of ours: %v", page, command, err)

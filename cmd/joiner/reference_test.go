@@ -21,7 +21,6 @@ const commandsPage = "../../docs/reference/commands.md"
 // TestCommandsPage holds docs/reference/commands.md to the commands.
 func TestCommandsPage(t *testing.T) {
 	root := cli.Root("test", cli.Streams{}, commands()...)
-	root.InitDefaultCompletionCmd()
 	var b strings.Builder
 	b.WriteString("# Commands\n\nOne binary. It works as a plugin of kubectl, too: called `kubectl-joiner` on the `PATH`, each command is `kubectl joiner …`.\n\n" +
 		"This page is made from the code by a test (`TestCommandsPage`), which fails when it is no longer true.\n")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"syscall"
@@ -30,14 +29,19 @@ func TestStoppedAtStart(t *testing.T) {
 			}
 		}
 		do := func(context.Context) error {
-			kill()
 			if !c.during {
-				return errors.New("broken") // the pause behind it is a second
+				return errors.New("broken")
 			}
+			kill()
 			<-ctx.Done()
 			return odd
 		}
-		log := slog.New(slog.NewTextHandler(io.Discard, nil))
+		// What the call came to is logged when it is over and the pause, of a second, is next.
+		log := slog.New(slog.NewTextHandler(writes(func() {
+			if !c.during {
+				kill()
+			}
+		}), nil))
 		got := insist(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
 		if name == "somewhere else" {
 			got = odd
@@ -52,4 +56,12 @@ func TestStoppedAtStart(t *testing.T) {
 	if err := stoppedOr(ctx, odd); !errors.Is(err, odd) {
 		t.Errorf("without a signal: %v", err)
 	}
+}
+
+// writes is called for each line of a log.
+type writes func()
+
+func (w writes) Write(line []byte) (int, error) {
+	w()
+	return len(line), nil
 }

@@ -72,6 +72,15 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
+// TestNoEndpoint: a variable that sends to nowhere is named before anybody is asked.
+func TestNoEndpoint(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL_SQS", "garbage")
+	_, err := (&away{calls: &calls{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.HasPrefix(err.Error(), `reach AWS: AWS_ENDPOINT_URL_SQS "garbage" is no address; `) {
+		t.Error(err)
+	}
+}
+
 func TestControllerHelp(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -152,7 +152,7 @@ func TestEverySettingHasAValue(t *testing.T) {
 func TestRightsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
-	if err != nil || s.LeaderElectionName != rights.LeaseName || kube.MeasuredName != rights.MeasuredName || kube.PauseName != rights.PauseName ||
+	if err != nil || s.LeaderElectionName != rights.LeaseName || kube.LeaseName != rights.LeaseName || kube.MeasuredName != rights.MeasuredName || kube.PauseName != rights.PauseName ||
 		kube.TripsName != rights.TripsName {
 		t.Errorf("the lease is %s, package rights says %s; the ConfigMaps are %s, %s and %s, package rights says %s, %s and %s (%v)", s.LeaderElectionName, rights.LeaseName,
 			kube.MeasuredName, kube.PauseName, kube.TripsName, rights.MeasuredName, rights.PauseName, rights.TripsName, err)
