@@ -91,9 +91,13 @@ func (l *Lab) AccountKubeconfig(ctx context.Context, namespace, name string) (st
 type Asked struct {
 	rights.Request
 	Namespace string // empty: of the cluster, or of all namespaces
-	Refused   bool   // with 403
+	Refused   bool   // for want of a right
 	Listed    bool   // package rights allows it: refused all the same, the API server is starting or a role is not bound
 }
+
+// decision is the annotation in the audit log of what was decided by rights. Not everything that is answered with 403 is refused for want of one: nothing
+// is created in a namespace that is being deleted, evictions among others.
+const decision = "authorization.k8s.io/decision"
 
 // Asked returns what the service account asked of the API server: each kind of request once. The audit log says so.
 func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
@@ -111,7 +115,7 @@ func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 			ObjectRef *struct {
 				APIGroup, Resource, Subresource, Namespace, Name string
 			}
-			ResponseStatus struct{ Code int }
+			Annotations map[string]string
 		}
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			continue // the line that is being written
@@ -120,7 +124,7 @@ func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 			continue // discovery, which everybody may read
 		}
 		o := event.ObjectRef
-		asked := Asked{Namespace: o.Namespace, Refused: event.ResponseStatus.Code == 403}
+		asked := Asked{Namespace: o.Namespace, Refused: event.Annotations[decision] == "forbid"}
 		asked.Request = rights.Request{Verb: event.Verb, Group: o.APIGroup, Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), Name: o.Name, Where: rights.Cluster}
 		out[asked.brief(namespace)]++
 	}

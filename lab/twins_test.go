@@ -56,6 +56,9 @@ func TestCaseSameNameWhole(t *testing.T) {
 		w.mayGo(false)
 		w.rests(t, asked)
 	}
+	for _, w := range twins {
+		w.mayEnd() // both at once: the tags are those of one account
+	}
 	undo(t)
 	for _, w := range twins {
 		w.isCalm(t)
@@ -133,7 +136,6 @@ func (w *twin) rests(t *testing.T, asked *askings) {
 // isCalm waits until nothing drifts and nothing is held.
 func (w *twin) isCalm(t *testing.T) {
 	t.Helper()
-	w.mayEnd()
 	within(t, w.l, 2*time.Minute, "nothing to drift any more", func(context.Context) (bool, error) {
 		says, isHeld := w.held(t)
 		drifts := func(c karpenterv1.NodeClaim) bool { return c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/joiner-sh/joiner/diagnosis"
 )
@@ -27,6 +28,8 @@ type Fault struct {
 	NeedsPods bool
 	// Slow is true of what takes most of the two minutes; it is played first, so that nothing waits for it.
 	Slow bool
+	// Wait is how long after the node has joined doctor says nothing yet, because all may be well; 0: it does not wait.
+	Wait time.Duration
 	// Smoke is true of the few that every test run plays.
 	Smoke bool
 	// AuthMode is what the cluster's authentication mode is while it is played. Empty: world.AuthBoth.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -22,11 +23,11 @@ import (
 func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
-		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of them", Hint: true, Alone: true,
+		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of it", Hint: true, Alone: true,
 			Break: stranger(nil)},
 		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
 			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
-		{Name: "startup-taint-stays", What: "nobody takes the NodePool's startup taint off its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true,
+		{Name: "startup-taint-stays", What: "nobody takes the NodePool's startup taint off its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
 				return nil

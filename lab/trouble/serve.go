@@ -76,7 +76,8 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 	}
 	d.played++ // what a scene leaves in AWS keeps its name, so the next needs another
 	scene := NewScene(d.stage.Lab, fmt.Sprintf("%s-%d", name, d.played))
-	if err := stage.keepMode(scene); err != nil {
+	before, err := stage.keepMode(scene)
+	if err != nil {
 		return "", err
 	}
 	// Whoever breaks a lab wants to see what pods come to.
@@ -85,7 +86,25 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
 	}
 	d.scenes[name] = scene
-	return fmt.Sprintf("%s. EC2NodeClass, NodePool and Deployment %s are there.\nTo find out: joiner doctor\nTo end it:   lab fault --undo %s\n", capital(f.What), scene.Name, name), nil
+	return played(f, scene.Name, before, stage.mode), nil
+}
+
+// played says what was broken, with objects of a name, and how to find out. The cluster's authentication mode was another one before.
+func played(f Fault, name, before, now string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s. EC2NodeClass, NodePool and Deployment %s are there.\n", capital(f.What), name)
+	if now != before {
+		fmt.Fprintf(&b, "The cluster's authentication mode is %s until the fault is ended; it was %s.\n", now, before)
+	}
+	b.WriteString("To find out: joiner doctor")
+	switch {
+	case f.Wait > 0:
+		fmt.Fprintf(&b, ", %.0f seconds after the node has joined: until then all may be well", f.Wait.Seconds())
+	case f.Slow:
+		fmt.Fprintf(&b, ", which may take up to %.0f minutes to know", Limit.Minutes())
+	}
+	fmt.Fprintf(&b, "\nTo end it:   lab fault --undo %s\n", f.Name)
+	return b.String()
 }
 
 // undo puts right what a fault broke, and deletes its objects.
@@ -101,12 +120,13 @@ func (d *desk) undo(ctx context.Context, name string) (string, error) {
 	return "The fault " + name + " is ended, and its objects are deleted.\n", nil
 }
 
-// keepMode notes the cluster's authentication mode, to be put back.
-func (s *Stage) keepMode(scene *Scene) error {
-	return scene.Cluster(func(c *world.Cluster) {
-		mode := c.AuthMode
+// keepMode returns the cluster's authentication mode, and notes it, to be put back.
+func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
+	err = scene.Cluster(func(c *world.Cluster) {
+		mode = c.AuthMode
 		scene.Undo(func(context.Context) error { return scene.Cluster(func(c *world.Cluster) { c.AuthMode = mode }) })
 	})
+	return mode, err
 }
 
 // Ask has the lab in a folder play a fault, or end it, and returns what it says.

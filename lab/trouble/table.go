@@ -23,6 +23,7 @@ func Untried() map[string]string {
 		"ID-7":    "the controller gives up the NodeClaim of an instance that is gone within a second",
 		"NET-7":   "the emulated VPC has no firewalls besides groups and network ACLs, and what else is in the way has a check of its own",
 		"READY-3": late,
+		"RUN-1":   "what mends every fault is the controller, and this one takes it away: a test of its own in the lab kills it",
 		"TAINT-5": "the API server notes only who wrote a node's taints last, and in a lab that is one of Kubernetes' own controllers before anybody has looked",
 	}
 }

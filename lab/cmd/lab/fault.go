@@ -11,15 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/process"
 	"github.com/joiner-sh/joiner/lab/trouble"
 )
 
-// playFault is lab fault: it breaks the newest running lab.
+// playFault is lab fault: it breaks a running lab.
 func playFault() *cobra.Command {
 	undo := false
 	cmd := &cobra.Command{
-		Use: "fault NAME", Short: "break the newest running lab, for joiner doctor to find out; `lab fault list` tells the names",
+		Use: "fault NAME", Short: "break the running lab, of several that which KUBECONFIG names, for joiner doctor to find out; `lab fault list` tells the names",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 				return err
@@ -28,14 +27,11 @@ func playFault() *cobra.Command {
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			homes, err := process.Homes()
+			home, err := running()
 			if err != nil {
 				return err
 			}
-			if len(homes) == 0 {
-				return errors.New("no lab is running: start one with `lab up --joiner PROGRAM`")
-			}
-			text, err := trouble.Ask(cmd.Context(), homes[0], args[0], undo)
+			text, err := trouble.Ask(cmd.Context(), home, args[0], undo)
 			if err != nil {
 				return err
 			}
@@ -133,8 +129,11 @@ func conclude(out io.Writer, r trouble.Report) error {
 	for _, line := range short {
 		fmt.Fprintln(out, cmp.Or(line, "?"))
 	}
-	if len(short) > 0 {
-		return fmt.Errorf("%d things are not as they have to be", len(short))
+	switch len(short) {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 thing is not as it has to be")
 	}
-	return nil
+	return fmt.Errorf("%d things are not as they have to be", len(short))
 }

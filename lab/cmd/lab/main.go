@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -19,7 +18,6 @@ import (
 
 	"github.com/joiner-sh/joiner/lab/component"
 	"github.com/joiner-sh/joiner/lab/demo"
-	"github.com/joiner-sh/joiner/lab/process"
 )
 
 // Exit codes.
@@ -74,16 +72,13 @@ func root(begun *bool) *cobra.Command {
 
 func kubeconfig() *cobra.Command {
 	return &cobra.Command{
-		Use: "kubeconfig", Short: "print the path of the newest running lab's kubeconfig", Args: cobra.NoArgs,
+		Use: "kubeconfig", Short: "print the path of the running lab's kubeconfig; of several that which KUBECONFIG names", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			homes, err := process.Homes()
+			home, err := running()
 			if err != nil {
 				return err
 			}
-			if len(homes) == 0 {
-				return errors.New("no lab is running: start one with `lab up`")
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(homes[0], "kubeconfig"))
+			fmt.Fprintln(cmd.OutOrStdout(), kubeconfigOf(home))
 			return nil
 		},
 	}

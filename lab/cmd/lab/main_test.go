@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/joiner-sh/joiner/lab/trouble"
 )
 
 // TestBadInput: what is wrong with a command line is one line and exit code 2, and nothing is started.
@@ -71,6 +76,65 @@ func TestQuoted(t *testing.T) {
 		if err != nil || string(said) != value {
 			t.Errorf("a shell reads %q (%v), want %q", said, err, value)
 		}
+	}
+}
+
+// TestChoose: of several labs that run, only the one that somebody has named is broken.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	var homes []string
+	for _, name := range []string{"lab-new", "lab-old"} {
+		home := filepath.Join(base, name)
+		homes = append(homes, home)
+		if err := errors.Join(os.Mkdir(home, 0o700), os.WriteFile(kubeconfigOf(home), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(kubeconfigOf(homes[1]), link); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		homes    []string
+		variable string
+		want     string // folder, or part of the error
+	}{
+		"none":            {nil, "", "no lab is running"},
+		"one":             {homes[:1], "", homes[0]},
+		"one, not named":  {homes[:1], "/etc/hosts", homes[0]},
+		"named":           {homes, kubeconfigOf(homes[1]), homes[1]},
+		"among others":    {homes, "/etc/hosts" + string(filepath.ListSeparator) + kubeconfigOf(homes[1]), homes[1]},
+		"by a link":       {homes, link, homes[1]},
+		"several":         {homes, "", "2 labs are running, and KUBECONFIG names none of them. Choose one, the newest is first:\n  export KUBECONFIG=" + kubeconfigOf(homes[0]) + "\n  export KUBECONFIG="},
+		"several, others": {homes, "/etc/hosts", "2 labs are running"},
+	} {
+		got, err := choose(tt.homes, tt.variable)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, tt.want) || err == nil && got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestConclude: what is short is counted as people count.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "1 thing is not as it has to be", 2: "2 things are not as they have to be"} {
+		var out bytes.Buffer
+		if err := conclude(&out, trouble.Report{Calm: trouble.Calm{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestByHand: the controller is started by hand as it was named.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	if got, want := byHand("lab", "/tmp/my joiner"), "CLUSTER_NAME=lab BIND_ADDRESS=127.0.0.1 '/tmp/my joiner' controller"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

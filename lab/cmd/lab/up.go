@@ -99,7 +99,8 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 		}
 		ended = controller.Done()
 	}
-	for _, variable := range l.Environment() {
+	// EKS's kubeconfig says the cluster's name, the lab's does not. What is tested must do without: fixes and guides say it themselves.
+	for _, variable := range append(l.Environment(), "CLUSTER_NAME="+l.Cluster) {
 		fmt.Fprintln(cmd.OutOrStdout(), "export "+quoted(variable))
 	}
 	if err := welcome(cmd.ErrOrStderr(), l, controller != nil); err != nil {
@@ -114,7 +115,7 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 		case <-ended:
 			ended = nil
 			if !errors.Is(ctx.Err(), context.Canceled) { // Ctrl-C ends both
-				fmt.Fprintf(cmd.ErrOrStderr(), "The controller is gone; the lab stays up without it. %v\n", controller.Err())
+				fmt.Fprintf(cmd.ErrOrStderr(), "The controller is gone; the lab stays up without it. %v\nTo start it again, with the variables above:\n  %s\n", controller.Err(), byHand(l.Cluster, f.joiner))
 			}
 		}
 	}

@@ -28,10 +28,15 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 			l.Cluster, l.RoleARN(lab.NodeRole))
 	}
 	if !isControlled {
-		fmt.Fprintf(w, "To run a controller, with the variables above:\n  CLUSTER_NAME=%s BIND_ADDRESS=127.0.0.1 joiner controller\n", l.Cluster)
+		fmt.Fprintf(w, "To run a controller, with the variables above:\n  %s\n", byHand(l.Cluster, "joiner"))
 	}
 	fmt.Fprintf(w, "To begin, with a node class, a NodePool and three pods:\n  kubectl apply -f %s\n", strings.TrimPrefix(quoted("="+path), "="))
 	return nil
+}
+
+// byHand is the command that runs a controller, a program, in the lab of the cluster.
+func byHand(cluster, program string) string {
+	return "CLUSTER_NAME=" + cluster + " BIND_ADDRESS=127.0.0.1 " + strings.TrimPrefix(quoted("="+program), "=") + " controller"
 }
 
 // first is the manifest to begin with, for the cluster of that name.

@@ -1,0 +1,52 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// TestKilledForGood: the controller is killed, and nobody starts it again. joiner doctor says so first once nobody can be on the way to take
+// its place, and nothing of it when another one acts.
+func TestKilledForGood(t *testing.T) {
+	l := beside(t, lab.Options{})
+	name, joiner := namespaced(t, l), program(t)
+	restart(t, l, "DISABLE_LEADER_ELECTION=false")
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
+	poolReady(t, l, name)
+	killController(l)
+	apply(t, l, deployment(name, "web", 1, "250m", "256Mi", "test: "+name))
+	within(t, l, 4*time.Minute, "two minutes to pass since the lease ended, and since the pod came", func(ctx context.Context) (bool, error) {
+		pods, err := l.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		lease, err := l.Kube.CoordinationV1().Leases("kube-system").Get(ctx, "karpenter-leader-election", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		ended := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
+		return len(pods.Items) == 1 && time.Since(pods.Items[0].CreationTimestamp.Time) > 2*time.Minute && time.Since(ended) > 2*time.Minute, nil
+	})
+	within(t, l, time.Minute, "joiner doctor to miss the controller", func(ctx context.Context) (bool, error) {
+		first, err := firstFinding(ctx, l, joiner)
+		if err == nil && first.Check != "RUN-1" {
+			err = fmt.Errorf("it says %+v", first)
+		}
+		return err == nil && first.Verdict == "broken" && strings.Contains(first.Cause, "no controller acts since"), err
+	})
+	restart(t, l, "DISABLE_LEADER_ELECTION=false")
+	within(t, l, 2*time.Minute, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
+		printed, code, err := l.Doctor(ctx, joiner)
+		if err == nil && code != 0 {
+			err = fmt.Errorf("it prints:\n%s", printed)
+		}
+		return code == 0, err
+	})
+}
