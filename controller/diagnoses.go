@@ -105,6 +105,9 @@ func (d *Diagnoses) Start(ctx context.Context) error {
 // pass looks once.
 func (d *Diagnoses) pass(ctx context.Context) error {
 	// 1. read
+	if err := d.Holds.Recall(ctx); err != nil {
+		return err
+	}
 	seen, err := d.see(ctx)
 	if err != nil {
 		return err

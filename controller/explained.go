@@ -36,10 +36,14 @@ type trial struct {
 const canaryTime = 15 * time.Minute
 
 // Explained notes at now why a machine of the pool does not join. The pool waits until that machine is over, and then for a pause that
-// grows with each in a row. It returns until when, and whether the cause is news.
+// grows with each in a row. It returns until when, and whether the cause is news. What only a machine has shown that was bought before
+// the pool was changed is not heeded.
 func (h *Holds) Explained(now time.Time, pool string, e explained) (until time.Time, isNews bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !e.ahead && h.isOutdated(e.bought, pool) {
+		return time.Time{}, false
+	}
 	t, known := h.trials[pool]
 	isNews = !known || t.check != e.check
 	if !known || e.bought.After(t.until) {
@@ -147,7 +151,8 @@ func heldText(why string, until time.Time) string {
 
 var heldForm = regexp.MustCompile(`(?s)^machines did not join the cluster (\d+) times? in a row: (.*); the next try is at (\S+)$`)
 
-// Recall takes up, once, what a process before us wrote on the conditions of pools. Before that nothing may be bought.
+// Recall takes up, once, what a process before us wrote on the conditions of pools: why they wait, and since when they are as they are.
+// Before that nothing may be bought, and no machine judged.
 func (h *Holds) Recall(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,6 +172,9 @@ func (h *Holds) Recall(ctx context.Context) error {
 
 func (h *Holds) recall(pool *karpv1.NodePool) {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {
+		h.change(c.LastTransitionTime.Time, pool.Name)
+	}
 	if !ok || c.Status != metav1.ConditionFalse || c.ObservedGeneration != pool.Generation || !isOfCheck(c) {
 		return
 	}

@@ -59,3 +59,45 @@ func TestExplained(t *testing.T) {
 		t.Errorf("after a machine has joined it waits until %s", got)
 	}
 }
+
+// TestChangedPool: what was bought before the pool was changed says nothing of it as it is now, unless that is known without a machine.
+func TestChangedPool(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 900, time.UTC)
+	before, after := now.Add(-2*time.Second), now.Truncate(time.Second) // the API server keeps whole seconds
+	pool := testPool()
+	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionUnknown,
+		Reason: karpv1.ReasonAwaitingReconciliation, ObservedGeneration: pool.Generation, LastTransitionTime: metav1.Time{Time: after}}}
+	changed := map[string]func(*Holds){
+		"told":     func(h *Holds) { h.Changed(now, "apps") },
+		"recalled": func(h *Holds) { h.recall(pool) },
+	}
+	for name, change := range changed {
+		for _, tt := range []struct {
+			what  string
+			fail  func(*Holds)
+			holds bool
+		}{
+			{"late, bought before", func(h *Holds) {
+				h.Explained(now, "apps", explained{check: "ARCH-3", bought: before, over: now.Add(time.Minute)})
+			}, false},
+			{"late, bought since", func(h *Holds) {
+				h.Explained(now, "apps", explained{check: "ARCH-3", bought: after, over: now.Add(time.Minute)})
+			}, true},
+			{"known without a machine", func(h *Holds) {
+				h.Explained(now, "apps", explained{check: "AUTH-2", ahead: true, bought: before, over: now.Add(time.Minute)})
+			}, true},
+			{"never joined, wanted before", func(h *Holds) { h.JoinFailed(now, before, "apps", "") }, false},
+			{"never joined, wanted since", func(h *Holds) { h.JoinFailed(now, after, "apps", "") }, true},
+			{"ended, wanted before", func(h *Holds) { h.Died(now, before, "apps", "") }, false},
+			{"ended, wanted since", func(h *Holds) { h.Died(now, after, "apps", "") }, true},
+		} {
+			h := &Holds{}
+			change(h)
+			tt.fail(h)
+			if until, _ := h.Held(now, "apps"); until.IsZero() == tt.holds {
+				t.Errorf("%s, %s: held until %s", name, tt.what, until)
+			}
+		}
+	}
+}

@@ -19,6 +19,7 @@ type Holds struct {
 
 	mu       sync.Mutex
 	joined   map[string]time.Time // by pool: when a machine became a node last
+	changed  map[string]time.Time // by pool: since when it, and its node class, are as they are; to the second
 	trials   map[string]trial     // by pool: why its machines do not join, where that is known
 	recalled bool
 }
@@ -45,9 +46,9 @@ func (h *Holds) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool
 }
 
 // JoinFailed notes at now that a machine of the pool, wanted at wanted, has not joined in time. If another has joined in the
-// meantime, then it is that machine's trouble and not the pool's.
+// meantime, then it is that machine's trouble and not the pool's; and if the pool was changed, then it is that of the pool as it was.
 func (h *Holds) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.hasJoined(wanted, pool) {
+	if h.saysNothing(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
@@ -55,18 +56,21 @@ func (h *Holds) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time
 
 // Died is JoinFailed for a machine that EC2 ended before it had joined. It has cost little, so that the next is bought soon.
 func (h *Holds) Died(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.hasJoined(wanted, pool) {
+	if h.saysNothing(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, holdLaunchFirst, holdJoinMost, now, pool, cause)
 }
 
-// hasJoined reports whether a machine of the pool has joined since.
-func (h *Holds) hasJoined(since time.Time, pool string) bool {
+// saysNothing reports whether a machine that was wanted then says nothing of the pool as it is now.
+func (h *Holds) saysNothing(wanted time.Time, pool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.joined[pool].After(since)
+	return h.joined[pool].After(wanted) || h.isOutdated(wanted, pool)
 }
+
+// isOutdated reports whether the pool was changed since then. It is asked with the lock held.
+func (h *Holds) isOutdated(then time.Time, pool string) bool { return then.Before(h.changed[pool]) }
 
 func fail(b *Backoff, first, most time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
 	if pool == "" {
@@ -93,7 +97,24 @@ func (h *Holds) Joined(now time.Time, pool string) {
 	h.joined[pool] = now
 }
 
-// Anew forgets the pool's troubles: it was changed, which may have been the cure, or what caused them is seen no more.
+// Changed notes at now that the pool, or its node class, is another than it was, which may be the cure of its troubles. What was bought
+// before says nothing of it any more.
+func (h *Holds) Changed(now time.Time, pool string) {
+	h.Anew(pool)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.change(now, pool)
+}
+
+// change notes when the pool was changed, as exactly as the API server keeps times. It is called with the lock held.
+func (h *Holds) change(at time.Time, pool string) {
+	if h.changed == nil {
+		h.changed = map[string]time.Time{}
+	}
+	h.changed[pool] = at.Truncate(time.Second)
+}
+
+// Anew forgets the pool's troubles: what caused them is seen no more.
 func (h *Holds) Anew(pool string) {
 	h.launches.Clear(pool)
 	h.joins.Clear(pool)

@@ -311,6 +311,55 @@ func TestLaunchLoop(t *testing.T) {
 	})
 }
 
+// TestMendedIsTried: what a machine showed that was bought before its node class was changed says nothing of the class as it is now, whoever
+// looks at that machine after the change, or restarts in between: the next is bought at once.
+func TestMendedIsTried(t *testing.T) {
+	t.Parallel()
+	embedded(t)
+	for _, restarts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLateRig(t, awsv1.PreflightOff)
+			l.mapRole(t)
+			l.classes(t)
+			l.buy(t, 0, 1)
+			l.Do(func(w *world.World, _ time.Time) {
+				for _, i := range l.estate.Region.Instances() {
+					w.AppendConsole(i.ID, "/opt/agent: cannot execute binary file: Exec format error\n")
+				}
+			})
+			l.passTime(t, 3*time.Minute)
+			if c := l.pool(t); c.Reason != "ARCH_3" || !strings.Contains(c.Message, "the next try is at ") {
+				t.Fatalf("the pool says %s: %s", c.Reason, c.Message)
+			}
+			class := l.class(t)
+			data := "#!/bin/bash\necho mended"
+			class.Spec.UserData = &data
+			class.Generation++
+			if err := l.api.Update(t.Context(), class); err != nil {
+				t.Fatal(err)
+			}
+			l.classes(t)
+			l.passTime(t, 10*time.Second) // the machine of before is still there, and still late
+			if restarts {
+				l.restart(t)
+				l.classes(t)
+				l.passTime(t, 10*time.Second)
+			}
+			if c := l.pool(t); strings.Contains(c.Message, "the next try is at ") {
+				t.Errorf("mended, the pool says %s: %s", c.Reason, c.Message)
+			}
+			claim := l.claims(t)[0]
+			if err := l.api.Delete(t.Context(), &claim); err != nil {
+				t.Fatal(err)
+			}
+			deleted := time.Now()
+			if bought := l.untilBought(t, 1); bought.Sub(deleted) > 30*time.Second {
+				t.Errorf("bought again after %s:\n%s", bought.Sub(deleted), l.log)
+			}
+		})
+	}
+}
+
 func (l *lateRig) newestClaim(t *testing.T) time.Time {
 	t.Helper()
 	var out time.Time

@@ -122,7 +122,7 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 	}
 	if seen.isAnew = isAnew(pool, seen.class); seen.isAnew {
 		p.Registrations.forget(pool.UID)
-		p.Holds.Anew(pool.Name)
+		p.Holds.Changed(now, pool.Name)
 	}
 	if until, why := p.Holds.Held(time.Now(), pool.Name); why != "" {
 		seen.held, seen.heldBy = heldText(why, until), p.Holds.explanation(pool.Name)
