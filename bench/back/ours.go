@@ -1,6 +1,7 @@
 package back
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -9,12 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 )
 
 // ours is our side in charge of a fleet: it looks every ten seconds, and at moves under way whenever something has changed.
 type ours struct {
 	fleet      *fleet.Fleet
+	reader     *kube.Reader // follows the fleet, as in the controller
 	spotToSpot bool
 
 	moves []*underway
@@ -40,9 +43,13 @@ func (o *ours) pass() (bool, error) {
 	}
 	o.seen = o.fleet.Changes()
 	var d decision
-	took := o.record.watch(func() { d = o.decide() })
+	var err error
+	took := o.record.watch(func() { d, err = o.decide() })
+	if err != nil {
+		return false, err
+	}
 	o.fleet.Advance(o.fleet.Now().Add(took))
-	err := o.act(d)
+	err = o.act(d)
 	return len(d.buy)+len(d.empty)+len(d.moves)+len(o.moves) > 0, err
 }
 
@@ -54,15 +61,17 @@ type decision struct {
 }
 
 // decide is all that takes time: the snapshot, a plan for the pods that wait or are to move, and the moves.
-func (o *ours) decide() decision {
-	objects := o.fleet.Objects()
-	snapshot := objects.Snapshot(o.fleet.View())
+func (o *ours) decide() (decision, error) {
+	snapshot, err := o.snapshot()
+	if err != nil {
+		return decision{}, err
+	}
 	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
 	d := decision{buy: plan.Machines}
 	in := disruption.Input{
 		Snapshot: snapshot, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
 	}
-	for _, p := range objects.Pools {
+	for _, p := range o.fleet.Pools {
 		policy := disruption.Policy{After: p.Spec.Disruption.ConsolidateAfter.Duration}
 		for _, b := range p.Spec.Disruption.Budgets {
 			policy.Budgets = append(policy.Budgets, disruption.Budget{Nodes: b.Nodes})
@@ -83,7 +92,12 @@ func (o *ours) decide() decision {
 		rooms[r.Pool] = max(r.Nodes-going[r.Pool], 0)
 	}
 	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, rooms)).Moves
-	return d
+	return d, nil
+}
+
+// snapshot is the cluster as the controller's informers have told of it.
+func (o *ours) snapshot() (cluster.Snapshot, error) {
+	return o.reader.Snapshot(context.Background(), o.fleet.Now(), o.fleet.Market)
 }
 
 // input is what the moves rest on: nodes that run pods, which nobody waits to go to.
@@ -152,7 +166,10 @@ func (o *ours) finish() error {
 	for _, u := range ready {
 		nodes = append(nodes, u.nodes...)
 	}
-	nowhere := o.nowhere(nodes)
+	nowhere, err := o.nowhere(nodes)
+	if err != nil {
+		return err
+	}
 	var gone []string
 	over := map[*underway]bool{}
 	for _, u := range ready {
@@ -179,8 +196,11 @@ func (o *ours) isReady(u *underway) bool {
 }
 
 // nowhere are those of the nodes of which a pod would find no place.
-func (o *ours) nowhere(nodes []string) map[string]bool {
-	snapshot := o.fleet.Objects().Snapshot(o.fleet.View())
+func (o *ours) nowhere(nodes []string) (map[string]bool, error) {
+	snapshot, err := o.snapshot()
+	if err != nil {
+		return nil, err
+	}
 	on := map[string]string{}
 	for i := range snapshot.Nodes {
 		for k := range snapshot.Nodes[i].Pods {
@@ -193,5 +213,5 @@ func (o *ours) nowhere(nodes []string) map[string]bool {
 	for _, id := range consolidation.Unbound(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes) {
 		out[on[id]] = true
 	}
-	return out
+	return out, nil
 }

@@ -12,14 +12,16 @@ import (
 // record is what the looks at a fleet took.
 type record struct {
 	seconds []float64 // of processor time or real time, whichever was less: other work on the machine counts for nobody
-	before  uint64
-	peak    uint64 // bytes of live memory and what was not collected yet, at its fullest, beyond what the fleet itself takes
+	before  uint64    // bytes of live memory before the first look: what the fleet itself takes
+	peak    uint64    // bytes of live memory and what was not collected yet, at its fullest, beyond that
 }
 
 // watch runs f, and returns how long it took.
 func (r *record) watch(f func()) time.Duration {
 	runtime.GC()
-	r.before = inUse()
+	if r.before == 0 {
+		r.before = inUse()
+	}
 	defer bounded(mostBytes / 10 * 9)()
 	stop, peak := make(chan struct{}), make(chan uint64)
 	go follow(stop, peak)

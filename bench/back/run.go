@@ -102,7 +102,7 @@ func (p Patience) let(by Side, w workload.Waste, run func(workload.Waste, *fleet
 
 func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 	f.LargeFirst = true // package drain
-	o := &ours{fleet: f, spotToSpot: w.SpotToSpot, seen: -1}
+	o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
 	t := newTurn(p, w, f)
 	for t.goes() {
 		busy, err := o.pass()

@@ -19,10 +19,7 @@ import (
 func (f *Fleet) Objects() kube.Objects {
 	o := kube.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.machines {
-		if m.own == nil {
-			m.own = m.claim()
-		}
-		o.Claims = append(o.Claims, m.own)
+		o.Claims = append(o.Claims, m.Claim())
 		if n := m.Node(); n != nil {
 			o.Nodes = append(o.Nodes, n)
 		}
@@ -77,7 +74,14 @@ func (m *Machine) Node() *corev1.Node {
 	return m.node
 }
 
-// claim is the machine's NodeClaim.
+// Claim is the machine's NodeClaim. It is not to be altered.
+func (m *Machine) Claim() *karpv1.NodeClaim {
+	if m.own == nil {
+		m.own = m.claim()
+	}
+	return m.own
+}
+
 func (m *Machine) claim() *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
