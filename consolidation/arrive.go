@@ -70,6 +70,16 @@ func (b *board) line(arrivals []arrival, n int) {
 	})
 }
 
+// lines are the pods in each of the orders in which they may come.
+func (b *board) lines(arrivals []arrival) [][]arrival {
+	out := make([][]arrival, b.orders(len(arrivals)))
+	for n := range out {
+		out[n] = slices.Clone(arrivals)
+		b.line(out[n], n)
+	}
+	return out
+}
+
 // mix puts the pods into the usual order of that number: the first is that in which all nodes let go of theirs at once, in the others
 // each pod may come somewhat sooner.
 func mix(arrivals []arrival, n int) {
@@ -124,22 +134,31 @@ func late(p *cluster.Pod) int {
 // seatAll puts the pods on the board one after the other. It returns the first that finds no place, and then leaves the board as it was.
 func (b *board) seatAll(arrivals []arrival, right func(*seat) bool) *cluster.Pod {
 	for i := range arrivals {
-		at := b.place(&arrivals[i])
-		if at < 0 || !right(&b.seats[at]) {
+		if !b.sit(&arrivals[i], right) {
 			b.leave(arrivals[:i])
 			return arrivals[i].pod
 		}
-		s := &b.seats[at]
-		s.free, s.pods = s.free.Sub(arrivals[i].pod.Requests), s.pods+1
-		arrivals[i].got = at
 	}
 	return nil
+}
+
+// sit gives the pod its seat, if there is one, and it is right.
+func (b *board) sit(a *arrival, right func(*seat) bool) bool {
+	at := b.place(a)
+	if at < 0 || right != nil && !right(&b.seats[at]) {
+		return false
+	}
+	b.set(at, b.seats[at].free.Sub(a.pod.Requests))
+	b.seats[at].pods++
+	a.got = at
+	return true
 }
 
 // leave takes the pods off the board again.
 func (b *board) leave(arrivals []arrival) {
 	for i := range arrivals {
-		s := &b.seats[arrivals[i].got]
-		s.free, s.pods = s.free.Add(arrivals[i].pod.Requests), s.pods-1
+		at := arrivals[i].got
+		b.set(at, b.seats[at].free.Add(arrivals[i].pod.Requests))
+		b.seats[at].pods--
 	}
 }

@@ -33,7 +33,7 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 			all = append(all, arrival{pod: &n.Pods[i], from: name, group: name, plan: planned[n.Pods[i].ID()]})
 		}
 	}
-	left := b.lost(all)
+	left := b.lost(b.lines(all), func(string) bool { return true })
 	var out []string
 	for _, name := range nodes {
 		if id, ok := left[name]; ok {
@@ -44,25 +44,25 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 	return out
 }
 
-// lost says of which groups one pod finds no place, in whichever of the orders in which they may come, and which one. The others of its
-// group do not come then, so that there is the more room for all other groups. The board is as it was afterwards.
-func (b *board) lost(all []arrival) map[string]string {
+// lost says of which groups one pod finds no place, in whichever of the orders in which they may come, and which one; lines are the pods in
+// these orders. The others of its group do not come then, so that there is the more room for all other groups; nor do those of groups that do
+// not take part. The board is as it was afterwards.
+func (b *board) lost(lines [][]arrival, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
-	for n := range b.orders(len(all)) {
-		b.line(all, n)
+	for _, all := range lines {
 		var there []arrival
 		for i := range all {
-			a := all[i : i+1]
-			if _, is := out[a[0].group]; is {
+			a := &all[i]
+			if _, is := out[a.group]; is || !takesPart(a.group) {
 				continue
 			}
-			if b.seatAll(a, func(*seat) bool { return true }) == nil {
-				there = append(there, a[0])
+			if b.sit(a, nil) {
+				there = append(there, *a)
 				continue
 			}
-			out[a[0].group] = a[0].pod.ID()
+			out[a.group] = a.pod.ID()
 			there = slices.DeleteFunc(there, func(t arrival) bool {
-				if t.group != a[0].group {
+				if t.group != a.group {
 					return false
 				}
 				b.leave([]arrival{t})
@@ -70,7 +70,6 @@ func (b *board) lost(all []arrival) map[string]string {
 			})
 		}
 		b.leave(there)
-		all = there
 	}
 	return out
 }
@@ -92,7 +91,7 @@ func (b *board) forget(all []cluster.Node, nodes []string, byName map[string]*cl
 		}
 		for k := range all[i].Pods {
 			if p := &all[i].Pods[k]; goes[p.ID()] {
-				b.seats[at].free = b.seats[at].free.Add(p.Requests)
+				b.set(at, b.seats[at].free.Add(p.Requests))
 			}
 		}
 	}
@@ -125,51 +124,57 @@ func (s *scene) seatWaiting(b *board) {
 	}
 	for _, p := range s.alone.Placements {
 		if at, ok := b.byName[p.Node]; ok && waiting[p.Pod] != nil {
-			b.seats[at].free = b.seats[at].free.Sub(waiting[p.Pod].Requests)
+			b.set(at, b.seats[at].free.Sub(waiting[p.Pod].Requests))
 		}
 	}
 }
 
 // seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was.
 func (s *scene) seat(b *board, m *Move) bool {
-	before := len(b.seats)
-	if b.take(s.arrivals(b, m, func(k int) string { return m.Machines[k].Name })) == nil {
+	before, d := len(b.seats), s.deal(m)
+	for _, machine := range d.machines {
+		b.add(machine.name, machine)
+	}
+	if b.take(d.pods) == nil {
 		return true
 	}
-	for i := range m.Machines {
-		delete(b.byName, m.Machines[i].Name)
-	}
-	b.seats = b.seats[:before]
-	clear(b.open)
+	b.cut(before)
 	return false
 }
 
-// arrivals puts the machines of the move on the board, by the names that they are given, and returns its pods.
-func (s *scene) arrivals(b *board, m *Move, name func(machine int) string) []arrival {
+// deal is what a move brings to a board.
+type deal struct {
+	pods     []arrival
+	machines []seat // by the names that they have in the plan
+}
+
+// deal returns the pods of the move, and the machines that it buys.
+func (s *scene) deal(m *Move) deal {
 	planned := make(map[string]string, m.Pods)
 	for _, p := range m.Placements {
 		planned[p.Pod] = p.Node
 	}
-	out := make([]arrival, 0, m.Pods)
+	out := deal{pods: make([]arrival, 0, m.Pods)}
 	at := make(map[string]int, m.Pods)
 	for _, node := range m.Nodes {
 		n := s.candidates[s.byNode[node]].node
 		for i := range n.Pods {
-			at[n.Pods[i].ID()] = len(out)
-			out = append(out, arrival{pod: &n.Pods[i], from: node, plan: planned[n.Pods[i].ID()]})
+			at[n.Pods[i].ID()] = len(out.pods)
+			out.pods = append(out.pods, arrival{pod: &n.Pods[i], from: node, plan: planned[n.Pods[i].ID()]})
 		}
 	}
 	for k := range m.Machines {
-		machine := m.Machines[k]
-		machine.Name = name(k)
+		machine := &m.Machines[k]
 		var theirs capacity.Amounts
 		for _, id := range machine.Pods {
 			if i, ok := at[id]; ok {
-				out[i].plan = machine.Name
-				theirs = theirs.Add(out[i].pod.Requests)
+				out.pods[i].plan = machine.Name
+				theirs = theirs.Add(out.pods[i].pod.Requests)
 			}
 		}
-		b.machine(&machine, s.in.Market, theirs)
+		if one, ok := seatOf(machine, s.in.Market, theirs); ok {
+			out.machines = append(out.machines, one)
+		}
 	}
 	return out
 }

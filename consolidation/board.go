@@ -18,6 +18,7 @@ import (
 // Pods that have rules about others, ports or volumes are put where the plan has them; there are few places for them.
 type board struct {
 	seats  []seat
+	rooms  []room         // of the seats
 	byName map[string]int // nodes, by their names; machines by those of the plan
 	open   map[demand][]int
 
@@ -36,6 +37,10 @@ type seat struct {
 	pods   int // that have come
 	shut   bool
 }
+
+// room is what is free of a seat, of what nearly all pods ask for; less than nothing where it is shut. It is by itself because whoever looks
+// for a place looks at that of all seats, and at hardly anything else.
+type room struct{ cpu, memory int64 }
 
 // demand is what a pod asks of nodes, told apart by where it is written: pods that are alike share it.
 type demand struct {
@@ -62,12 +67,31 @@ func newBoard(nodes []cluster.Node, as arriving, out func(i int) bool) *board {
 
 func (b *board) add(name string, s seat) {
 	s.name, b.byName[name] = name, len(b.seats)
-	b.seats = append(b.seats, s)
+	b.seats, b.rooms = append(b.seats, s), append(b.rooms, room{s.free.CPU, s.free.Memory})
 	clear(b.open)
 }
 
-// machine adds a machine of a plan, as what it is at its cheapest, with room for the pods that it is bought for.
-func (b *board) machine(m *packing.Machine, market catalog.Market, pods capacity.Amounts) {
+// cut takes all seats away but the first n.
+func (b *board) cut(n int) {
+	for i := range b.seats[n:] {
+		delete(b.byName, b.seats[n+i].name)
+	}
+	b.seats, b.rooms = b.seats[:n], b.rooms[:n]
+	clear(b.open)
+}
+
+// set notes what is free of a seat now.
+func (b *board) set(at int, free capacity.Amounts) {
+	s := &b.seats[at]
+	s.free, b.rooms[at] = free, room{free.CPU, free.Memory}
+	if s.shut {
+		b.rooms[at] = room{-1, -1}
+	}
+}
+
+// seatOf is a machine of a plan, as what it is at its cheapest, with room for the pods that it is bought for. It reports whether that is
+// still sold.
+func seatOf(m *packing.Machine, market catalog.Market, pods capacity.Amounts) (seat, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		if t.Name != first.InstanceType {
@@ -81,9 +105,9 @@ func (b *board) machine(m *packing.Machine, market catalog.Market, pods capacity
 		}
 		labels[catalog.LabelZone], labels[catalog.LabelCapacityType] = first.Zone, first.CapacityType
 		daemons := m.Requests.Sub(pods).Floor()
-		b.add(m.Name, seat{bought: true, labels: labels, taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)})
-		return
+		return seat{name: m.Name, bought: true, labels: labels, taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
 	}
+	return seat{}, false
 }
 
 // isUsed reports whether pods have come to the node.
@@ -96,12 +120,13 @@ func (b *board) isUsed(name string) bool {
 func (b *board) shut(name string, is bool) {
 	if at, ok := b.byName[name]; ok {
 		b.seats[at].shut = is
+		b.set(at, b.seats[at].free)
 	}
 }
 
 // save returns the board as it is, to go on with if what is tried next comes to nothing.
 func (b *board) save() *board {
-	return &board{seats: slices.Clone(b.seats), byName: maps.Clone(b.byName), open: maps.Clone(b.open), arriving: b.arriving}
+	return &board{seats: slices.Clone(b.seats), rooms: slices.Clone(b.rooms), byName: maps.Clone(b.byName), open: maps.Clone(b.open), arriving: b.arriving}
 }
 
 // take puts the pods on the board, and returns the first that finds no place, and then leaves the board as it was. They come
@@ -116,13 +141,18 @@ func (b *board) hasRoom(pods []cluster.Pod) bool {
 	for i := range pods {
 		p := &pods[i]
 		if !slices.ContainsFunc(b.accepting(p), func(at int) bool {
-			s := &b.seats[at]
-			return !s.shut && p.Requests.Fits(s.free) && !s.keepsOff(p)
+			return b.mayFit(at, p) && p.Requests.Fits(b.seats[at].free) && !b.seats[at].keepsOff(p)
 		}) {
 			return false
 		}
 	}
 	return true
+}
+
+// mayFit reports whether the seat is open, and has room for what nearly all pods ask for.
+func (b *board) mayFit(at int, p *cluster.Pod) bool {
+	r := &b.rooms[at]
+	return p.Requests.CPU <= r.cpu && p.Requests.Memory <= r.memory
 }
 
 // isTied reports whether a pod's place depends on more than room, labels and taints.
@@ -143,10 +173,10 @@ func (b *board) place(a *arrival) int {
 	}
 	best, most := -1, -1.0
 	for _, at := range b.accepting(p) {
-		s := &b.seats[at]
-		if s.shut || p.Requests.CPU > s.free.CPU || p.Requests.Memory > s.free.Memory {
+		if !b.mayFit(at, p) {
 			continue
 		}
+		s := &b.seats[at]
 		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.keepsOff(p) {
 			best, most = at, score
 		}

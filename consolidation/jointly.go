@@ -12,24 +12,36 @@ import (
 // mostRounds is how often the moves that are left are dealt out anew.
 const mostRounds = 24
 
+// joint is moves that are made at the same time.
+type joint struct {
+	moves []Move
+	deals []deal      // of the moves
+	lines [][]arrival // the pods of all, each by the number of its move, in each of the orders in which they may come
+}
+
 // jointly returns those of the moves that save most when all of them are made at once. Each has its place beside those that were found
 // before it. But machines that are bought together are ready together, and then pods of all nodes come at the same time, each to the
 // emptiest machine, whoever that was bought for. A move of which a pod finds no room then does not come to its end, and its machines
 // were bought for nothing: what the others save must be worth that. They are the room that makes the others fit, too, so that it is
 // tried with and without them.
 func (s *scene) jointly(moves []Move) []Move {
-	var best []Move
+	j := s.joint(moves)
+	left := make([]int, len(moves)) // by number
+	for i := range left {
+		left[i] = i
+	}
+	var best []int
 	most := catalog.Price(0)
-	for round := 0; round < mostRounds && len(moves) > 0; round++ {
-		fails := s.failing(moves)
+	for round := 0; round < mostRounds && len(left) > 0; round++ {
+		fails := s.failing(j, left)
 		saved := catalog.Price(0)
-		var with, without []Move
-		for i, m := range moves {
-			switch {
+		var with, without []int
+		for _, i := range left {
+			switch m := &moves[i]; {
 			case !fails[i]:
-				saved, with, without = saved+m.Saving, append(with, m), append(without, m)
+				saved, with, without = saved+m.Saving, append(with, i), append(without, i)
 			case len(m.Machines) > 0: // what buys nothing is nobody's room
-				saved, with = saved-priceOf(m.Machines), append(with, m)
+				saved, with = saved-priceOf(m.Machines), append(with, i)
 			}
 		}
 		if saved > most {
@@ -38,20 +50,48 @@ func (s *scene) jointly(moves []Move) []Move {
 		if len(fails) == 0 {
 			break
 		}
-		moves = without
+		left = without
 	}
-	return best
+	out := make([]Move, 0, len(best))
+	for _, i := range best {
+		out = append(out, moves[i])
+	}
+	return out
 }
 
-// failing are the moves of which a pod finds no place when all of them are made at once, by their numbers.
-func (s *scene) failing(moves []Move) map[int]bool {
-	goes, least := map[string]bool{}, capacity.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
+func (s *scene) joint(moves []Move) joint {
+	out := joint{moves: moves}
+	var all []arrival
 	for i := range moves {
-		for _, name := range moves[i].Nodes {
-			goes[name] = true
-			for _, p := range s.candidates[s.byNode[name]].node.Pods {
-				least.CPU, least.Memory = min(least.CPU, p.Requests.CPU), min(least.Memory, p.Requests.Memory)
+		d, names := s.deal(&moves[i]), map[string]string{}
+		for k := range d.machines { // each move's plan has counted from one
+			name := fmt.Sprint("~", i, "/", k)
+			names[d.machines[k].name], d.machines[k].name = name, name
+		}
+		for _, a := range d.pods {
+			a.group = strconv.Itoa(i)
+			if name, ok := names[a.plan]; ok {
+				a.plan = name
 			}
+			all = append(all, a)
+		}
+		out.deals = append(out.deals, d)
+	}
+	out.lines = (&board{arriving: usual}).lines(all)
+	return out
+}
+
+// failing are those of the moves that are left of which a pod finds no place when all of them are made at once.
+func (s *scene) failing(j joint, left []int) map[int]bool {
+	goes, takesPart := map[string]bool{}, map[string]bool{}
+	least := capacity.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
+	for _, i := range left {
+		takesPart[strconv.Itoa(i)] = true
+		for _, name := range j.moves[i].Nodes {
+			goes[name] = true
+		}
+		for _, a := range j.deals[i].pods {
+			least.CPU, least.Memory = min(least.CPU, a.pod.Requests.CPU), min(least.Memory, a.pod.Requests.Memory)
 		}
 	}
 	b := newBoard(s.in.Snapshot.Nodes, usual, func(i int) bool {
@@ -59,18 +99,15 @@ func (s *scene) failing(moves []Move) map[int]bool {
 		return goes[n.Name] || !least.Fits(n.Allocatable.Sub(n.Requested)) // where nobody has room nobody needs to look
 	})
 	s.seatWaiting(b)
-	var all []arrival
-	for i := range moves {
-		theirs := s.arrivals(b, &moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) })
-		for k := range theirs {
-			theirs[k].group = strconv.Itoa(i)
+	for _, i := range left {
+		for _, machine := range j.deals[i].machines {
+			b.add(machine.name, machine)
 		}
-		all = append(all, theirs...)
 	}
-	left := b.lost(all)
+	lost := b.lost(j.lines, func(group string) bool { return takesPart[group] })
 	out := map[int]bool{}
-	for i := range moves {
-		if _, fails := left[strconv.Itoa(i)]; fails {
+	for _, i := range left {
+		if _, fails := lost[strconv.Itoa(i)]; fails {
 			out[i] = true
 		}
 	}
