@@ -131,30 +131,30 @@ func (s *scene) seatWaiting(b *board) {
 
 // seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was.
 func (s *scene) seat(b *board, m *Move) bool {
-	before, d := len(b.seats), s.deal(m)
-	for _, machine := range d.machines {
+	before, all := len(b.seats), s.arrivals(m, func(k int) string { return m.Machines[k].Name })
+	for _, machine := range all.machines {
 		b.add(machine.name, machine)
 	}
-	if b.take(d.pods) == nil {
+	if b.take(all.pods) == nil {
 		return true
 	}
 	b.cut(before)
 	return false
 }
 
-// deal is what a move brings to a board.
-type deal struct {
+// arrivals are what a move brings to a board.
+type arrivals struct {
 	pods     []arrival
-	machines []seat // by the names that they have in the plan
+	machines []seat
 }
 
-// deal returns the pods of the move, and the machines that it buys.
-func (s *scene) deal(m *Move) deal {
+// arrivals returns the pods of the move, and the machines that it buys, by the names that they are given.
+func (s *scene) arrivals(m *Move, name func(machine int) string) arrivals {
 	planned := make(map[string]string, m.Pods)
 	for _, p := range m.Placements {
 		planned[p.Pod] = p.Node
 	}
-	out := deal{pods: make([]arrival, 0, m.Pods)}
+	out := arrivals{pods: make([]arrival, 0, m.Pods)}
 	at := make(map[string]int, m.Pods)
 	for _, node := range m.Nodes {
 		n := s.candidates[s.byNode[node]].node
@@ -164,7 +164,8 @@ func (s *scene) deal(m *Move) deal {
 		}
 	}
 	for k := range m.Machines {
-		machine := &m.Machines[k]
+		machine := m.Machines[k]
+		machine.Name = name(k)
 		var theirs capacity.Amounts
 		for _, id := range machine.Pods {
 			if i, ok := at[id]; ok {
@@ -172,7 +173,7 @@ func (s *scene) deal(m *Move) deal {
 				theirs = theirs.Add(out.pods[i].pod.Requests)
 			}
 		}
-		if one, ok := seatOf(machine, s.in.Market, theirs); ok {
+		if one, ok := seatOf(&machine, s.in.Market, theirs); ok {
 			out.machines = append(out.machines, one)
 		}
 	}

@@ -15,7 +15,7 @@ const mostRounds = 24
 // joint is moves that are made at the same time.
 type joint struct {
 	moves []Move
-	deals []deal      // of the moves
+	comes []arrivals  // by move
 	lines [][]arrival // the pods of all, each by the number of its move, in each of the orders in which they may come
 }
 
@@ -52,30 +52,24 @@ func (s *scene) jointly(moves []Move) []Move {
 		}
 		left = without
 	}
-	out := make([]Move, 0, len(best))
+	var out []Move
 	for _, i := range best {
 		out = append(out, moves[i])
 	}
 	return out
 }
 
+// joint has all that does not change from round to round.
 func (s *scene) joint(moves []Move) joint {
 	out := joint{moves: moves}
 	var all []arrival
 	for i := range moves {
-		d, names := s.deal(&moves[i]), map[string]string{}
-		for k := range d.machines { // each move's plan has counted from one
-			name := fmt.Sprint("~", i, "/", k)
-			names[d.machines[k].name], d.machines[k].name = name, name
+		theirs := s.arrivals(&moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) }) // each move's plan has counted from one
+		for k := range theirs.pods {
+			theirs.pods[k].group = strconv.Itoa(i)
 		}
-		for _, a := range d.pods {
-			a.group = strconv.Itoa(i)
-			if name, ok := names[a.plan]; ok {
-				a.plan = name
-			}
-			all = append(all, a)
-		}
-		out.deals = append(out.deals, d)
+		all = append(all, theirs.pods...)
+		out.comes = append(out.comes, theirs)
 	}
 	out.lines = (&board{arriving: usual}).lines(all)
 	return out
@@ -90,7 +84,7 @@ func (s *scene) failing(j joint, left []int) map[int]bool {
 		for _, name := range j.moves[i].Nodes {
 			goes[name] = true
 		}
-		for _, a := range j.deals[i].pods {
+		for _, a := range j.comes[i].pods {
 			least.CPU, least.Memory = min(least.CPU, a.pod.Requests.CPU), min(least.Memory, a.pod.Requests.Memory)
 		}
 	}
@@ -100,7 +94,7 @@ func (s *scene) failing(j joint, left []int) map[int]bool {
 	})
 	s.seatWaiting(b)
 	for _, i := range left {
-		for _, machine := range j.deals[i].machines {
+		for _, machine := range j.comes[i].machines {
 			b.add(machine.name, machine)
 		}
 	}
