@@ -3,6 +3,7 @@ package consolidation
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/joiner-sh/joiner/capacity"
@@ -77,13 +78,14 @@ func (s *scene) joint(moves []Move) joint {
 
 // failing are those of the moves that are left of which a pod finds no place when all of them are made at once.
 func (s *scene) failing(j joint, left []int) map[int]bool {
-	goes, takesPart := map[string]bool{}, map[string]bool{}
+	goes, takesPart, pods := map[string]bool{}, map[string]bool{}, 0
 	least := capacity.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for _, i := range left {
 		takesPart[strconv.Itoa(i)] = true
 		for _, name := range j.moves[i].Nodes {
 			goes[name] = true
 		}
+		pods += len(j.comes[i].pods)
 		for _, a := range j.comes[i].pods {
 			least.CPU, least.Memory = min(least.CPU, a.pod.Requests.CPU), min(least.Memory, a.pod.Requests.Memory)
 		}
@@ -98,7 +100,12 @@ func (s *scene) failing(j joint, left []int) map[int]bool {
 			b.add(machine.name, machine)
 		}
 	}
-	lost := b.lost(j.lines, func(group string) bool { return takesPart[group] })
+	lines := j.lines
+	if b.orders(pods) < len(lines) { // so few are left that they may come in any order
+		few := slices.DeleteFunc(slices.Clone(lines[0]), func(a arrival) bool { return !takesPart[a.group] })
+		lines = b.lines(few)
+	}
+	lost := b.lost(lines, func(group string) bool { return takesPart[group] })
 	out := map[int]bool{}
 	for _, i := range left {
 		if _, fails := lost[strconv.Itoa(i)]; fails {
