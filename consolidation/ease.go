@@ -12,6 +12,10 @@ import (
 const (
 	leastGroup   = 8  // nodes that are tried together at least
 	mostRegroups = 32 // plans that are made
+
+	// Where less than little of the price is left to save, large groups are moved only for what is worth at least patience.
+	little   = 0.035
+	patience = 3 * Usual
 )
 
 // eases are tried in this order: the more is left free, the less is saved.
@@ -32,6 +36,9 @@ func (s *scene) last(order []int) []Move {
 		return nil
 	}
 	s.arriving = usual
+	if s.left < little {
+		s.bar = max(s.bar, patience)
+	}
 	most := s.made + mostRegroups
 	for size := largeGroup; size >= leastGroup; size /= 2 {
 		for left := order; len(left) > 0 && s.made < most; {

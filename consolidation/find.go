@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -34,8 +33,9 @@ func Find(in Input) Result {
 	fresh := s.plan(all)
 	target := max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
 	order, wasteful := s.order(fresh.plan)
+	s.left = s.share(s.price - target)
 	var out Result
-	for _, s.bar = range s.bars(target) {
+	for _, s.bar = range s.bars() {
 		if out = s.beyond(fresh, order, wasteful); len(out.Moves) > 0 {
 			break
 		}
@@ -46,8 +46,8 @@ func Find(in Input) Result {
 
 // bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
 // worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
-func (s *scene) bars(target catalog.Price) []float64 {
-	if high := ambition * s.share(s.price-target); high > Usual {
+func (s *scene) bars() []float64 {
+	if high := ambition * s.left; high > Usual {
 		return []float64{high, Usual}
 	}
 	return []float64{Usual}
