@@ -32,10 +32,11 @@
 // allows. So at last all nodes that are left are planned for at once, the pods of each as one (bundle, fill): what has room for all of
 // them has room for each of them in any order, and the best of these moves fill what room the pools have left.
 //
-// Where nothing is found in all that, and nobody is on the way to another place, large groups of nodes are planned for with some room to
-// spare (last, ease), and their pods may come in about the order in which they are let go: large ones first (usual). In the worst order,
-// small ones first, no node could be filled beyond what leaves its largest pod out, and a fleet would rest far above what its pods cost.
-// That moves many pods for little, which is worth it only as long as the fleet costs much more than it might (little, patience).
+// Until then those that may go are out of the way of the pods of others, as they may go themselves. Where nothing is found in all that, and
+// nobody is on the way to another place, none of them goes, and single nodes are tried for which their room is enough, or nearly so (opened, shrink).
+// At last large groups of nodes are planned for with some room to spare (last, ease). In both, pods may come in about the order in which they
+// are let go: large ones first (usual). In the worst order, small ones first, no node could be filled beyond what leaves its largest pod out,
+// and a fleet would rest far above what its pods cost.
 //
 // A trial lets nodes go together and may buy, for their pods, a machine that is like one of them. Such a node stays, and the pods of that
 // machine come to it: the best trial is made once more without these nodes (replanned), and of moves that came later, what is left when

@@ -12,10 +12,6 @@ import (
 const (
 	leastGroup   = 8  // nodes that are tried together at least
 	mostRegroups = 32 // plans that are made
-
-	// Where less than little of the price is left to save, large groups are moved only for what is worth at least patience.
-	little   = 0.035
-	patience = 3 * Usual
 )
 
 // eases are tried in this order: the more is left free, the less is saved.
@@ -29,16 +25,9 @@ type ease struct {
 }
 
 // last returns moves where there are no others: of large groups of nodes, with plans that leave some room free, for pods that come in
-// the usual order. While pods are on their way somewhere, too much is uncertain for that. As many nodes
-// as may go at once are tried, then the next, then fewer.
+// the usual order. As many nodes as may go at once are tried, then the next, then fewer.
 func (s *scene) last(order []int) []Move {
-	if len(s.alone.Placements)+len(s.alone.Machines) > 0 || slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving }) {
-		return nil
-	}
 	s.arriving = usual
-	if s.left < little {
-		s.bar = max(s.bar, patience)
-	}
 	most := s.made + mostRegroups
 	for size := largeGroup; size >= leastGroup; size /= 2 {
 		for left := order; len(left) > 0 && s.made < most; {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -33,9 +34,8 @@ func Find(in Input) Result {
 	fresh := s.plan(all)
 	target := max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
 	order, wasteful := s.order(fresh.plan)
-	s.left = s.share(s.price - target)
 	var out Result
-	for _, s.bar = range s.bars() {
+	for _, s.bar = range s.bars(target) {
 		if out = s.beyond(fresh, order, wasteful); len(out.Moves) > 0 {
 			break
 		}
@@ -46,8 +46,8 @@ func Find(in Input) Result {
 
 // bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
 // worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
-func (s *scene) bars() []float64 {
-	if high := ambition * s.left; high > Usual {
+func (s *scene) bars(target catalog.Price) []float64 {
+	if high := ambition * s.share(s.price-target); high > Usual {
 		return []float64{high, Usual}
 	}
 	return []float64{Usual}
@@ -58,7 +58,7 @@ func (s *scene) isLow() bool { return s.bar <= Usual }
 
 // beyond looks for moves that are worth as much as the bar asks for; fresh is the trial in which all go.
 func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
-	s.begun = s.made
+	s.begun, s.arriving = s.made, worst
 	best := trial{gone: make([]bool, len(s.candidates))}
 	may := s.within(order)
 	if len(may) == len(order) {

@@ -39,7 +39,10 @@ func (s *scene) more(best trial, order []int) []Move {
 	}
 	f.fill(order)
 	f.confirm(best.moves)
-	if out := f.together(); len(out)+len(best.moves) > 0 || !s.isLow() {
+	if out := f.together(); len(out)+len(best.moves) > 0 || !s.isCalm() {
+		return out
+	}
+	if out := s.opened(order); len(out) > 0 || !s.isLow() {
 		return out
 	}
 	return s.last(order)

@@ -27,7 +27,6 @@ type scene struct {
 	made  int          // plans
 	begun int          // of these, before the bar was what it is
 	bar   float64      // what a move must be worth at least: see bars
-	left  float64      // how much of the price all moves together would save; all of it where nobody has asked
 
 	begins map[int]trial // by how many of the order go: see search
 
@@ -54,7 +53,7 @@ type resident struct {
 }
 
 func newScene(in Input) *scene {
-	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, declined: map[string]Move{}, begins: map[int]trial{}, left: 1}
+	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, declined: map[string]Move{}, begins: map[int]trial{}}
 	for i := range in.Snapshot.Pools {
 		s.pools[in.Snapshot.Pools[i].Name] = i
 	}

@@ -1,0 +1,77 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/cluster"
+)
+
+// How far opened looks.
+const (
+	mostShrinks = 12  // plans that are made
+	mostOver    = 0.3 // how much of a node's pods may need a machine
+)
+
+// opened returns moves where there are no others: of single nodes, whose pods go onto any of the others. Until then those that may go themselves
+// are out of the way, with the room that they have; but now none of them goes. Nobody is on the way to another place, so that pods may be thought
+// to come in the usual order.
+func (s *scene) opened(order []int) []Move {
+	s.arriving = usual
+	f := s.furtherTo(trial{}, nil)
+	f.spill(order)
+	f.shrink(order)
+	f.confirm(nil)
+	return f.together()
+}
+
+// isCalm reports whether nobody is on the way to another place.
+func (s *scene) isCalm() bool {
+	return len(s.alone.Placements)+len(s.alone.Machines) == 0 && !slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving })
+}
+
+// shrink adds moves of single nodes of which most pods find places on others, and the rest needs machines that are small.
+func (f *further) shrink(order []int) {
+	tries, deals := 0, 0
+	for _, c := range order {
+		n := f.candidates[c].node
+		if tries == mostShrinks || deals > mostDeals {
+			return
+		}
+		if f.stays(c) || f.room(n.Pool) < 1 || f.share(f.candidates[c].Price) < f.bar*f.effort(f.candidates[c].Cost) || slices.ContainsFunc(n.Pods, isBound) {
+			continue
+		}
+		deals += len(n.Pods) * len(f.board.seats)
+		f.board.shut(n.Name, true)
+		over := f.board.overflow(n.Pods)
+		f.board.shut(n.Name, false)
+		if over <= mostOver {
+			f.try([]int{c}, ease{})
+			tries++
+		}
+	}
+}
+
+// overflow is how much of what the pods ask for is of such that find no place, when the large ones come first. The board is as it was afterwards.
+func (b *board) overflow(pods []cluster.Pod) float64 {
+	arrivals := make([]arrival, len(pods))
+	for i := range pods {
+		arrivals[i].pod = &pods[i]
+	}
+	mix(arrivals, 0)
+	var seated []arrival
+	all, over := 0.0, 0.0
+	for i := range arrivals {
+		bulk := arrivals[i].pod.Requests.Bulk()
+		all += bulk
+		if b.sit(&arrivals[i], nil) {
+			seated = append(seated, arrivals[i])
+		} else {
+			over += bulk
+		}
+	}
+	b.leave(seated)
+	if all == 0 {
+		return 0
+	}
+	return over / all
+}
