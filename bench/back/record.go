@@ -13,6 +13,7 @@ import (
 type record struct {
 	seconds []float64 // of processor time or real time, whichever was less: other work on the machine counts for nobody
 	before  uint64    // bytes of live memory before the first look: what the fleet itself takes
+	limit   int64     // bytes that the collector is told of
 	peak    uint64    // bytes of live memory and what was not collected yet, at its fullest, beyond that
 }
 
@@ -20,9 +21,9 @@ type record struct {
 func (r *record) watch(f func()) time.Duration {
 	runtime.GC()
 	if r.before == 0 {
-		r.before = inUse()
+		r.before, r.limit = inUse(), taken()+mostBytes/10*9
 	}
-	defer bounded(mostBytes / 10 * 9)()
+	defer limited(r.limit)()
 	stop, peak := make(chan struct{}), make(chan uint64)
 	go follow(stop, peak)
 	from := work()
@@ -36,12 +37,17 @@ func (r *record) watch(f func()) time.Duration {
 	return time.Duration(took * float64(time.Second))
 }
 
-// bounded tells the collector of that many bytes beyond what is in use, as the controller tells it of its memory limit, until what it
-// returns is called. If more is needed it is had.
-func bounded(bytes uint64) func() {
+// taken is how many bytes the program has of the machine.
+func taken() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	before := debug.SetMemoryLimit(int64(m.Sys - m.HeapIdle + bytes))
+	return int64(m.Sys - m.HeapIdle)
+}
+
+// limited tells the collector of that many bytes, as the controller tells it of its memory limit, until what it returns is called. If more is
+// needed it is had. It is the same for all looks: a controller's limit does not grow with what it keeps.
+func limited(bytes int64) func() {
+	before := debug.SetMemoryLimit(bytes)
 	return func() { debug.SetMemoryLimit(before) }
 }
 
