@@ -24,9 +24,11 @@ func (s *scene) opened(order []int) []Move {
 	return f.together()
 }
 
-// isCalm reports whether nobody is on the way to another place.
+// isCalm reports whether nobody is on the way to another place. A node that is on its way out keeps nobody waiting once its pods have left.
 func (s *scene) isCalm() bool {
-	return len(s.alone.Placements)+len(s.alone.Machines) == 0 && !slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving })
+	return len(s.alone.Placements)+len(s.alone.Machines) == 0 && !slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool {
+		return n.Leaving && len(n.Pods) > 0
+	})
 }
 
 // shrink adds moves of single nodes of which most pods find places on others, and the rest needs machines that are small.

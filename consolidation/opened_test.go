@@ -27,7 +27,10 @@ func TestRoomOfThoseWhoMayGo(t *testing.T) {
 		"most of them need a machine":         {nodes: []row{node(4, 3000), node(2, 900, 850)}},
 		"there is not enough room":            {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
 		"nobody may go":                       {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.Rooms["general"] = 0 }},
-		"another is on its way out": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, change: func(in *consolidation.Input) {
+		"another is on its way out, and its pods have left": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true, change: func(in *consolidation.Input) {
+			in.Snapshot.Nodes[2].Leaving = true
+		}},
+		"another is on its way out, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, change: func(in *consolidation.Input) {
 			in.Snapshot.Nodes[2].Leaving = true
 		}},
 	} {
