@@ -10,8 +10,10 @@ import (
 
 // How far last looks.
 const (
-	leastGroup   = 8  // nodes that are tried together at least
-	mostRegroups = 32 // plans that are made
+	leastGroup   = 8      // nodes that are tried together at least
+	mostRegroups = 32     // plans that are made
+	fewRegroups  = 16     // and where there are many nodes, as each plan takes longer then
+	regroupNodes = 48_000 // nodes, counted once for each plan, between the two
 )
 
 // eases are tried in this order: the more is left free, the less is saved.
@@ -28,7 +30,7 @@ type ease struct {
 // the usual order. As many nodes as may go at once are tried, then the next, then fewer.
 func (s *scene) last(order []int) []Move {
 	s.arriving = usual
-	most := s.made + mostRegroups
+	most := s.made + min(max(regroupNodes/len(s.candidates), fewRegroups), mostRegroups)
 	for size := largeGroup; size >= leastGroup; size /= 2 {
 		for left := order; len(left) > 0 && s.made < most; {
 			may := s.within(left)
