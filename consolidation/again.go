@@ -23,5 +23,5 @@ func Again(in Input, nodes []string) Result {
 			left = append(left, c)
 		}
 	}
-	return s.result(t, s.more(t, left))
+	return s.result(t.moves, s.more(t, left))
 }

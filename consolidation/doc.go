@@ -38,6 +38,9 @@
 // are let go: large ones first (usual). In the worst order, small ones first, no node could be filled beyond what leaves its largest pod out,
 // and a fleet would rest far above what its pods cost.
 //
+// What was found and then not made has kept other nodes from going, to which its pods were to come. Where nothing is left in the end, nodes
+// whose pods fit onto one cheaper machine are looked for once more by themselves (filled).
+//
 // A trial lets nodes go together and may buy, for their pods, a machine that is like one of them. Such a node stays, and the pods of that
 // machine come to it: the best trial is made once more without these nodes (replanned), and of moves that came later, what is left when
 // they stay is the move (spared).

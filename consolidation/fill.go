@@ -9,6 +9,33 @@ import (
 // fill adds moves as long as more nodes may go: nodes whose pods fit, all together, onto a cheaper machine or a node that stays. All nodes
 // are planned for at once, so that the best can be chosen, and none is held up by others. The pods of several may share a machine.
 func (f *further) fill(order []int) {
+	t := f.tied
+	if t == nil || slices.Contains(f.gone, true) {
+		if t = f.tie(order); t == nil {
+			return
+		}
+	}
+	if !slices.Contains(f.gone, true) {
+		f.tied = t // it is the same, whatever the bar
+	}
+	f.pick(*t)
+}
+
+// pick adds the best moves of the trial, as many as may go.
+func (f *further) pick(t trial) {
+	stuck := f.stuck(t.plan)
+	moves := f.fallApart(t)
+	slices.SortFunc(moves, byWorth)
+	for i := range moves {
+		m := &moves[i]
+		if _, ok := f.weigh(m, stuck); ok && f.mayGo(m.Nodes) && f.closeAndSeat(m) {
+			f.keep(m)
+		}
+	}
+}
+
+// tie plans for all nodes that may go, the pods of each as one; nil if there are none.
+func (f *further) tie(order []int) *trial {
 	tied := newBundles(f.scene)
 	t := trial{gone: make([]bool, len(f.candidates))}
 	var pods []cluster.Pod
@@ -22,22 +49,14 @@ func (f *further) fill(order []int) {
 		}
 	}
 	if len(pods) == 0 {
-		return
+		return nil
 	}
 	slices.SortFunc(pods, byID)
 	snapshot := f.with(t.gone)
 	snapshot.Pods = pods
 	t.plan = f.solve(snapshot)
 	tied.untie(&t.plan, f.candidates)
-	stuck := f.stuck(t.plan)
-	moves := f.fallApart(t)
-	slices.SortFunc(moves, byWorth)
-	for i := range moves {
-		m := &moves[i]
-		if _, ok := f.weigh(m, stuck); ok && f.mayGo(m.Nodes) && f.closeAndSeat(m) {
-			f.keep(m)
-		}
-	}
+	return &t
 }
 
 // stays reports whether the candidate may not go any more: it goes already, or pods come to it.

@@ -111,3 +111,30 @@ func TestAgainHoldsUp(t *testing.T) {
 		}
 	})
 }
+
+// TestNobodyIsOverlooked: each of the nodes can be had for a third less. What is found first is not made in the end, as its pods would not find
+// their places when all others are there to take pods, too; the nodes to which they were to go may go all the same.
+func TestNobodyIsOverlooked(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	node := func(cores int64, pods ...int64) row {
+		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
+	}
+	for name, nodes := range map[string][]row{
+		"three of a size":    {node(4, 100, 300, 600, 400, 1500), node(4, 1000, 1500), node(4, 100, 800, 1300)},
+		"three small ones":   {node(2, 800, 600, 200), node(2, 500, 500, 100, 400), node(2, 500, 400)},
+		"one is larger":      {node(2, 300, 100, 700, 300), node(2, 600, 400, 200, 700), node(2, 200, 600), node(4, 1600, 100, 700, 1300)},
+		"all but one larger": {node(2, 700, 500, 600), node(4, 800, 1200, 1400), node(4, 100, 300, 700, 500, 1000, 200)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 2, 4, 8), nodes...)
+			in.Rooms = map[string]int{"general": 1}
+			out := consolidation.Find(in)
+			judge(t, in, out)
+			if len(out.Moves) == 0 {
+				t.Errorf("nobody goes")
+			}
+		})
+	}
+}

@@ -40,6 +40,11 @@ func Find(in Input) Result {
 			break
 		}
 	}
+	if len(out.Moves) == 0 {
+		if moves := s.filled(order); len(moves) > 0 {
+			out = s.result(nil, moves)
+		}
+	}
 	out.Target = target
 	return out
 }
@@ -69,12 +74,12 @@ func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
 	}
 	best = s.search(best, may, min(wasteful, len(may)))
 	best = s.settle(s.replanned(best))
-	return s.result(best, s.more(best, order))
+	return s.result(best.moves, s.more(best, order))
 }
 
 // result is the moves of the best trial, and more.
-func (s *scene) result(best trial, more []Move) Result {
-	moves := s.spared(slices.Concat(best.moves, more))
+func (s *scene) result(best, more []Move) Result {
+	moves := s.spared(slices.Concat(best, more))
 	slices.SortFunc(moves, byWorth)
 	out := Result{Moves: s.jointly(moves), Price: s.price, Trials: s.made}
 	number(out.Moves)

@@ -48,6 +48,25 @@ func (s *scene) more(best trial, order []int) []Move {
 	return s.last(order)
 }
 
+// mostAlone is how many nodes filled looks at one by one.
+const mostAlone = 8
+
+// filled returns moves where there are no others, of nodes whose pods all fit onto one cheaper machine. What was found before, and then was not
+// made, had kept those nodes from going to which its pods were to come. If all of them would share machines with more nodes than may go, they
+// are planned for one by one.
+func (s *scene) filled(order []int) []Move {
+	s.arriving = worst
+	f := s.furtherTo(trial{}, s.within(order))
+	f.fill(order)
+	for i := 0; i < min(len(order), mostAlone) && len(f.moves) == 0; i++ {
+		if t := f.tie(order[i : i+1]); t != nil {
+			f.pick(*t)
+		}
+	}
+	f.confirm(nil)
+	return f.together()
+}
+
 // confirm keeps the moves of which kube-scheduler finds all places when those who may go and do not are there to take pods, too: until
 // now they were out of the way. A move that only seems to come to its end would be begun and undone for ever.
 func (f *further) confirm(before []Move) {

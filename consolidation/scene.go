@@ -29,6 +29,7 @@ type scene struct {
 	bar   float64      // what a move must be worth at least: see bars
 
 	begins map[int]trial // by how many of the order go: see search
+	tied   *trial        // see fill
 
 	declined map[string]Move // by first node: what saves too little, see decline
 	arriving arriving        // in which order pods are thought to come
