@@ -23,5 +23,13 @@ func Again(in Input, nodes []string) Result {
 			left = append(left, c)
 		}
 	}
-	return s.result(t.moves, s.more(t, left))
+	s.aim()
+	out := s.result(t.moves, s.more(t, left))
+	if len(out.Moves) == 0 {
+		out = s.result(nil, s.filled(left))
+	}
+	if scarce := s.bargains(left); scarce.Saving > out.Saving {
+		return scarce
+	}
+	return out
 }

@@ -38,6 +38,10 @@
 // are let go: large ones first (usual). In the worst order, small ones first, no node could be filled beyond what leaves its largest pod out,
 // and a fleet would rest far above what its pods cost.
 //
+// Where more could be saved by buying otherwise than there is room on nodes, all of them will be replaced, and room is scarce (isScarce). It is
+// given away before all else, to the single nodes that save most by it for what moving them takes (bargains), and not below its worth; nothing
+// else is done while pods are on the way to it (isOnTheWay).
+//
 // What was found and then not made has kept other nodes from going, to which its pods were to come. Where nothing is left in the end, nodes
 // whose pods fit onto one cheaper machine are looked for once more by themselves (filled).
 //

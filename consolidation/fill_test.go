@@ -133,7 +133,12 @@ func TestNobodyIsOverlooked(t *testing.T) {
 			out := consolidation.Find(in)
 			judge(t, in, out)
 			if len(out.Moves) == 0 {
-				t.Errorf("nobody goes")
+				t.Fatal("nobody goes")
+			}
+			again := consolidation.Again(in, out.Moves[0].Nodes)
+			judge(t, in, again)
+			if again.Saving != out.Moves[0].Saving {
+				t.Errorf("looked at again it saves %s, before %s", again.Saving, out.Moves[0].Saving)
 			}
 		})
 	}

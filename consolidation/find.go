@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -18,8 +17,12 @@ const (
 	settles = 4 // times that what is left of a trial is planned anew
 )
 
-// ambition is how many times as much a move must be worth at first as all moves together that lead to the target.
-const ambition = 3
+const (
+	// ambition is how many times as much a move must be worth at first as all moves together that lead to the target.
+	ambition = 3
+	// apart is how far above the last bar the first must be: else it is not worth looking twice.
+	apart = 1.2
+)
 
 // Find returns the moves that save money. The same input gives the same moves.
 func Find(in Input) Result {
@@ -27,32 +30,40 @@ func Find(in Input) Result {
 	if len(s.candidates) == 0 || s.price == 0 {
 		return Result{Price: s.price, Trials: s.made}
 	}
+	fresh := s.aim()
+	if s.thrifty && s.isOnTheWay() {
+		return Result{Price: s.price, Target: s.target, Waits: true, Trials: s.made}
+	}
+	order, wasteful := s.order(fresh.plan)
+	out := s.bargains(order)
+	for _, s.bar = range s.bars() {
+		if len(out.Moves) == 0 {
+			out = s.beyond(fresh, order, wasteful)
+		}
+	}
+	if len(out.Moves) == 0 {
+		out = s.result(nil, s.filled(order))
+	}
+	out.Target = s.target
+	return out
+}
+
+// aim plans for all candidates at once, and says what that would cost, and whether room is scarce.
+func (s *scene) aim() trial {
 	all := make([]bool, len(s.candidates))
 	for i := range all {
 		all[i] = true
 	}
 	fresh := s.plan(all)
-	target := max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
-	order, wasteful := s.order(fresh.plan)
-	var out Result
-	for _, s.bar = range s.bars(target) {
-		if out = s.beyond(fresh, order, wasteful); len(out.Moves) > 0 {
-			break
-		}
-	}
-	if len(out.Moves) == 0 {
-		if moves := s.filled(order); len(moves) > 0 {
-			out = s.result(nil, moves)
-		}
-	}
-	out.Target = target
-	return out
+	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
+	s.thrifty = s.isScarce()
+	return fresh
 }
 
 // bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
 // worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
-func (s *scene) bars(target catalog.Price) []float64 {
-	if high := ambition * s.share(s.price-target); high > Usual {
+func (s *scene) bars() []float64 {
+	if high := ambition * s.share(s.price-s.target); high > apart*Usual {
 		return []float64{high, Usual}
 	}
 	return []float64{Usual}

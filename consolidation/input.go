@@ -20,6 +20,8 @@ type Input struct {
 	// Rooms are how many nodes of a pool may go now, by the pool's name: as many as its budgets leave. Of a pool that is not
 	// there all may. A move never takes more, so that there is always one that can be begun.
 	Rooms map[string]int
+	// Stale are nodes that are leaving and have been for long, by name: nobody waits until their pods have left.
+	Stale map[string]bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
 }
@@ -36,12 +38,15 @@ type Rule struct {
 	LeastSaving catalog.Price // per hour
 	LeastShare  float64       // of the price of the nodes that go: 0.1 for ten percent
 	// LeastWorth is how large the move's share of the price of all candidates must be, beside its share of what moving all
-	// their pods would take. Less than Usual is Usual; Karpenter's policy Balanced asks for 0.5.
+	// their pods would take. Less than Usual, or Exchange, is that; Karpenter's policy Balanced asks for 0.5.
 	LeastWorth float64
 }
 
-// Usual is what a move must be worth where its pool does not say: moving a tenth of the pods must save more than 0.5 % of the price.
-const Usual = 0.05
+// What a move must be worth where its pool does not say.
+const (
+	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
+	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
+)
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or
 // only some of them. Pods that are to lie evenly over zones, or near others, are the exception: all moves together keep those
@@ -83,6 +88,9 @@ type Result struct {
 	// Declined are moves that would save money, and less than a rule of a pool of theirs asks for, without machines and placements; the
 	// greatest worth first. A node is in one of them at most, and then in none of Moves.
 	Declined []Move
+
+	// Waits: nothing was looked for, as pods are on the way to nodes that are there, and room is scarce.
+	Waits bool
 
 	Trials int // plans that were made
 }

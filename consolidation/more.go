@@ -2,6 +2,7 @@ package consolidation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -33,7 +34,9 @@ func (s *scene) more(best trial, order []int) []Move {
 	if f == nil {
 		return nil
 	}
-	f.spill(order)
+	if !s.thrifty {
+		f.spill(order)
+	}
 	if s.isLow() {
 		f.sift(order)
 	}
@@ -217,6 +220,15 @@ func (f *further) try(group []int, e ease) int {
 		f.keep(&t.moves[i])
 	}
 	return len(group) - len(stay)
+}
+
+// clone is as f is now, to go on with if what is tried next comes to nothing.
+func (f *further) clone() further {
+	out, r := *f, *f.relay
+	r.now.Nodes, r.now.Pools, r.nodes = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools), maps.Clone(r.nodes)
+	out.relay, out.board, out.moves = &r, f.board.save(), slices.Clone(f.moves)
+	out.gone, out.taken, out.used = slices.Clone(f.gone), maps.Clone(f.taken), maps.Clone(f.used)
+	return out
 }
 
 // keep adds the move to those that are made.

@@ -16,6 +16,9 @@ const (
 // are out of the way, with the room that they have; but now none of them goes. Nobody is on the way to another place, so that pods may be thought
 // to come in the usual order.
 func (s *scene) opened(order []int) []Move {
+	if s.thrifty {
+		return nil // see bargains
+	}
 	s.arriving = usual
 	f := s.furtherTo(trial{}, nil)
 	f.spill(order)
@@ -27,7 +30,7 @@ func (s *scene) opened(order []int) []Move {
 // isCalm reports whether nobody is on the way to another place. A node that is on its way out keeps nobody waiting once its pods have left.
 func (s *scene) isCalm() bool {
 	return len(s.alone.Placements)+len(s.alone.Machines) == 0 && !slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool {
-		return n.Leaving && len(n.Pods) > 0
+		return n.Leaving && len(n.Pods) > 0 && !s.in.Stale[n.Name]
 	})
 }
 

@@ -33,6 +33,9 @@ func TestRoomOfThoseWhoMayGo(t *testing.T) {
 		"another is on its way out, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, change: func(in *consolidation.Input) {
 			in.Snapshot.Nodes[2].Leaving = true
 		}},
+		"another is on its way out for long, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, goes: true, change: func(in *consolidation.Input) {
+			in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

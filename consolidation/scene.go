@@ -23,6 +23,10 @@ type scene struct {
 
 	price catalog.Price // of all candidates
 	cost  float64
+
+	target  catalog.Price // of the machines that would be bought if all candidates went
+	thrifty bool          // room is scarce: see isScarce
+
 	alone packing.Plan // for the pods that wait, if nobody goes
 	made  int          // plans
 	begun int          // of these, before the bar was what it is

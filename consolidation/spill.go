@@ -28,7 +28,7 @@ func (f *further) spill(order []int) {
 		f.board.shut(n.Name, true)
 		if f.board.hasRoom(n.Pods) {
 			deals += len(n.Pods) * len(f.board.seats)
-			m.Placements = f.board.deal(n.Pods)
+			m.Placements = f.deal(&m, n.Pods)
 		}
 		if len(m.Placements) < len(n.Pods) || len(n.Pods) == 0 {
 			f.board.shut(n.Name, false)
@@ -44,8 +44,28 @@ func (f *further) spill(order []int) {
 // isBound reports whether it is not for the board to say where the pod goes.
 func isBound(p cluster.Pod) bool { return isTied(&p) || p.Unplannable != "" }
 
-// deal gives the pods places on nodes that are there already, sorted by pod; none if one of them would go elsewhere.
-func (b *board) deal(pods []cluster.Pod) []packing.Placement {
+// deal gives the move's pods places on nodes that are there already, sorted by pod; none if one of them would go elsewhere, or if room is
+// scarce and what they take of it is worth more than the move saves.
+func (f *further) deal(m *Move, pods []cluster.Pod) []packing.Placement {
+	room := f.worthOfRoom()
+	arrivals := f.board.deal(pods)
+	if arrivals == nil {
+		return nil
+	}
+	if room-f.worthOfRoom() > m.Saving {
+		f.board.leave(arrivals)
+		return nil
+	}
+	out := make([]packing.Placement, len(arrivals))
+	for i := range arrivals {
+		out[i] = packing.Placement{Pod: arrivals[i].pod.ID(), Node: f.board.seats[arrivals[i].got].name}
+	}
+	slices.SortFunc(out, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
+	return out
+}
+
+// deal puts the pods on nodes that are there already, and returns where they are; nil, and nobody is there, if one of them would go elsewhere.
+func (b *board) deal(pods []cluster.Pod) []arrival {
 	arrivals := make([]arrival, len(pods))
 	for i := range pods {
 		arrivals[i].pod = &pods[i]
@@ -53,10 +73,5 @@ func (b *board) deal(pods []cluster.Pod) []packing.Placement {
 	if b.takeIf(arrivals, func(s *seat) bool { return !s.bought }) != nil {
 		return nil
 	}
-	out := make([]packing.Placement, len(arrivals))
-	for i := range arrivals {
-		out[i] = packing.Placement{Pod: arrivals[i].pod.ID(), Node: b.seats[arrivals[i].got].name}
-	}
-	slices.SortFunc(out, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
-	return out
+	return arrivals
 }

@@ -220,3 +220,28 @@ func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
 	}
 	return out
 }
+
+// staleAfter is how long nodes may have been leaving until nobody waits for their pods any more: a PodDisruptionBudget may hold them for days.
+const staleAfter = 10 * time.Minute
+
+// stale are the nodes that have been leaving for so long, by name.
+func (s *scenery) stale() map[string]bool {
+	since := map[string]time.Time{} // by claim
+	for _, f := range s.flights {
+		for _, c := range f.leaving {
+			since[c.Name] = f.mark.Begun
+		}
+	}
+	out := map[string]bool{}
+	for i := range s.in.Snapshot.Nodes {
+		n := &s.in.Snapshot.Nodes[i]
+		at, is := since[n.Claim]
+		if c := s.claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!is || c.DeletionTimestamp.Time.Before(at)) {
+			at, is = c.DeletionTimestamp.Time, true
+		}
+		if n.Leaving && is && s.in.Now.Sub(at) > staleAfter {
+			out[n.Name] = true
+		}
+	}
+	return out
+}

@@ -337,3 +337,11 @@ func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
 	}
 	return out
 }
+
+// holdStuck leaves a node alone for a while whose pods find no place.
+func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
+	if claim != nil {
+		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)
+		m.Gate.forget(claim.UID)
+	}
+}

@@ -212,6 +212,9 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.search.next = now.Add(max(searchEvery, searchShare*took))
 	m.search.last, m.search.full = mark, now
 	countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
+	if found.Waits {
+		return nil // why nodes stay is as it was
+	}
 	countWeighed(m.Metrics, s.in, found)
 	m.tellStays(stays, nodes, found.Moves)
 	m.Staying.Note(stayWorth, worthTheirPrice(nodes, found.Moves)...)
@@ -304,7 +307,7 @@ func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) 
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
-		SpotToSpot: m.SpotToSpot,
+		SpotToSpot: m.SpotToSpot, Stale: s.stale(),
 	}
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
@@ -389,11 +392,3 @@ func (s *scenery) fingerprint(nodes []string) uint64 {
 
 // fingerprintSeed is one for all fingerprints of this process.
 var fingerprintSeed = maphash.MakeSeed()
-
-// holdStuck leaves a node alone for a while whose pods find no place.
-func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
-	if claim != nil {
-		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)
-		m.Gate.forget(claim.UID)
-	}
-}
