@@ -12,8 +12,8 @@ import (
 const (
 	leastGroup   = 8      // nodes that are tried together at least
 	mostRegroups = 32     // plans that are made
-	fewRegroups  = 16     // and where there are many nodes, as each plan takes longer then
-	regroupNodes = 48_000 // nodes, counted once for each plan, between the two
+	fewRegroups  = 12     // and where there are many nodes, as each plan takes longer then
+	regroupNodes = 24_000 // nodes, counted once for each plan, between the two
 )
 
 // eases are tried in this order: the more is left free, the less is saved.

@@ -51,17 +51,18 @@ func (s *scene) more(best trial, order []int) []Move {
 	return s.last(order)
 }
 
-// mostAlone is how many nodes filled looks at one by one.
+// mostAlone is how many nodes filled looks at one by one, where no more may go.
 const mostAlone = 8
 
 // filled returns moves where there are no others, of nodes whose pods all fit onto one cheaper machine. What was found before, and then was not
-// made, had kept those nodes from going to which its pods were to come. If all of them would share machines with more nodes than may go, they
-// are planned for one by one.
+// made, had kept those nodes from going to which its pods were to come. Where few may go, and would share machines with more, they are planned for
+// one by one.
 func (s *scene) filled(order []int) []Move {
 	s.arriving = worst
-	f := s.furtherTo(trial{}, s.within(order))
+	may := s.within(order)
+	f := s.furtherTo(trial{}, may)
 	f.fill(order)
-	for i := 0; i < min(len(order), mostAlone) && len(f.moves) == 0; i++ {
+	for i := 0; i < len(order) && i < mostAlone && len(may) <= mostAlone && len(f.moves) == 0; i++ {
 		if t := f.tie(order[i : i+1]); t != nil {
 			f.pick(*t)
 		}
