@@ -109,30 +109,44 @@ func (f *further) bargain(order []int) {
 		}
 		for _, c := range group {
 			deals += len(f.candidates[c].node.Pods) * len(f.board.seats)
-			if over := f.overflow(c); over < mostNeeds && f.share(f.candidates[c].Price)*(1-over) > f.bar*f.effort(f.candidates[c].Cost) {
-				left = append(left, partly{c, f.dear(c) * (1 - over)})
-			}
 		}
+		left = append(left, f.partlies(group)...)
 		slices.SortStableFunc(left, func(a, b partly) int { return cmp.Compare(b.most, a.most) })
 		for len(left) > 0 && left[0].most > most && f.made < until {
-			c := left[0].candidate
-			left = left[1:]
-			was := f.clone()
-			if f.halve(c) && f.moves[0].perCost() > most {
-				best, most = c, f.moves[0].perCost()
+			if saves := f.wouldSave(left[0].candidate); saves > most {
+				best, most = left[0].candidate, saves
 			}
-			*f = was
+			left = left[1:]
 		}
 	}
 	if best < 0 {
 		return
 	}
 	f.halve(best)
-	for _, b := range left {
-		if b.most >= alsoGood*most && f.made < until {
-			f.halve(b.candidate)
+	for i := 0; i < len(left) && left[i].most >= alsoGood*most && f.made < until; i++ {
+		f.halve(left[i].candidate)
+	}
+}
+
+// partlies are those of the candidates of which so many pods find places on other nodes that it may be worth it.
+func (f *further) partlies(group []int) []partly {
+	var out []partly
+	for _, c := range group {
+		if over := f.overflow(c); over < mostNeeds && f.share(f.candidates[c].Price)*(1-over) > f.bar*f.effort(f.candidates[c].Cost) {
+			out = append(out, partly{c, f.dear(c) * (1 - over)})
 		}
 	}
+	return out
+}
+
+// wouldSave is what it would save for its cost if the candidate went by halve; 0 if that is not worth it.
+func (f *further) wouldSave(c int) float64 {
+	was, saves := f.clone(), 0.0
+	if f.halve(c) {
+		saves = f.moves[0].perCost()
+	}
+	*f = was
+	return saves
 }
 
 // shut keeps pods off the candidates, or lets them come again to those that do not go.
