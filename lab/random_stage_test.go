@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -288,15 +289,20 @@ func (s *stage) daemonsRun() {
 	})
 }
 
-// tried returns why kube-scheduler found no node for the pod, empty if it did not look or found one.
+// tried returns why kube-scheduler found no node for the pod, empty if it did not look or found one. That it
+// knows nothing of a volume is no verdict: each world has its volumes before its pods, only the
+// scheduler's watch is behind at times, and it looks again once it has heard of the volume.
 func tried(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !volumeUnheardOf.MatchString(c.Message) {
 			return c.Message
 		}
 	}
 	return ""
 }
+
+// volumeUnheardOf is what kube-scheduler says of a volume, or of the claim to it, where it knows of none.
+var volumeUnheardOf = regexp.MustCompile(`persistentvolume(claim)? "[^"]*" not found`)
 
 // outcome is what kube-scheduler did with a pod: its node, or why it has none.
 type outcome struct{ node, why string }
