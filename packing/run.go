@@ -164,6 +164,7 @@ func (r *run) machine(l lot, classes []int, cost, ratio float64) machine {
 			s = r.shelve(r.accepting(l.Offer, classes))
 			r.shelves[l.Mark] = s
 		}
+		r.q.welcome(&m) // before anybody is put onto a copy of it
 		empty := m.clone()
 		r.fill(&m, s)
 		if r.careful && m.worth > 0 && cost/m.worth*promising < ratio {
