@@ -36,9 +36,11 @@ func bound(f *fleet.Fleet) catalog.Price {
 // nobody. It is looked at as often as the sides look, so what it sums up to is a sample.
 func leastOf(f *fleet.Fleet, lasts time.Duration) []fleet.Step {
 	var out []fleet.Step
+	changes := -1
 	for at := time.Duration(0); at < lasts; at += looking {
-		f.Advance(fleet.Start.Add(at))
-		out = append(out, fleet.Step{From: at, Price: bound(f)})
+		if f.Advance(fleet.Start.Add(at)); f.Changes() != changes {
+			out, changes = append(out, fleet.Step{From: at, Price: bound(f)}), f.Changes()
+		}
 	}
 	return out
 }

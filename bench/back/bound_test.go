@@ -17,28 +17,34 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 )
 
-// TestLevel: where pods come and go, price and bound are means over the time that a side was watched, and the report says of what the gap
-// is made.
-func TestLevel(t *testing.T) {
+// TestMeanwhile: the report says how far above the bound a fleet was while its pods came and went, for as long as a side was watched then, and of
+// what that is made.
+func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	row := Row{
 		Waste: workload.Waste{Name: "some", Lasts: time.Hour},
 		Least: []fleet.Step{{From: 0, Price: 100 * cent}, {From: 30 * time.Minute, Price: 300 * cent}},
 		Ours: Outcome{
-			Ran: time.Hour, Price: 999 * cent, Bound: cent, // at the last moment, which says nothing
-			Bill: []fleet.Step{{From: 0, Price: 150 * cent, Joining: 40 * cent}, {From: 30 * time.Minute, Price: 350 * cent, Leaving: 20 * cent}},
+			Ran: 2 * time.Hour, Price: 105 * cent, Bound: 100 * cent, // of the pods that stayed
+			Bill: []fleet.Step{
+				{From: 0, Price: 150 * cent, Joining: 40 * cent}, {From: 30 * time.Minute, Price: 350 * cent, Leaving: 20 * cent},
+				{From: time.Hour, Price: 105 * cent, Leaving: 70 * cent},
+			},
 		},
 		Theirs: Outcome{Ran: 30 * time.Minute, Bill: []fleet.Step{{From: 0, Price: 150 * cent}}},
 	}
-	if got, want := fmt.Sprintf("%.3f %.3f", row.gap(&row.Ours), row.gap(&row.Theirs)), "25.000 50.000"; got != want {
-		t.Errorf("the gaps are %s, want %s", got, want)
-	}
 	var b strings.Builder
 	row.explain(&b)
-	const want = "\n* `some`, joiner: of the 25.0 % above the bound, 10.0 are machines that had not joined yet, 5.0 such that were given up, and 10.0 all others.\n"
+	const want = "\n* `some`, joiner: in the 1h0m0s in which pods came and went 25.0 % above the bound; of these, 10.0 are machines that had not joined yet, " +
+		"5.0 such that were given up, and 10.0 all others.\n" +
+		"* `some`, upstream: in the 30m0s in which pods came and went 50.0 % above the bound; of these, 0.0 are machines that had not joined yet, " +
+		"0.0 such that were given up, and 50.0 all others.\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+	if got := fmt.Sprintf("%.3f", row.Ours.gap()); got != "5.000" {
+		t.Errorf("in the end it is %s %% above the bound, want 5.000", got)
 	}
 }
 
@@ -65,8 +71,9 @@ func TestPace(t *testing.T) {
 		if row.Ours, err = (Patience{Horizon: time.Hour, Real: 10 * time.Minute}).ours(w, f); err != nil {
 			t.Fatal(err)
 		}
-		joining, leaving := fleet.Idle(row.Ours.Bill, row.Ours.Ran)
-		idle[stay], gap[stay] = 100*(joining+leaving)/fleet.Spent(row.Least, row.Ours.Ran), row.gap(&row.Ours)
+		joining, leaving := fleet.Idle(row.Ours.Bill, lasts)
+		least := fleet.Spent(row.Least, lasts)
+		idle[stay], gap[stay] = 100*(joining+leaving)/least, 100*(fleet.Spent(row.Ours.Bill, lasts)/least-1)
 		t.Logf("pods stay %s: %.1f %% above the bound, %.1f %% for machines that take none", stay, gap[stay], idle[stay])
 	}
 	if idle[calm] <= 0 || idle[calm] > 0.8*idle[hurried] || gap[calm] <= idle[calm] || gap[calm] > gap[hurried] {

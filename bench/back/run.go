@@ -13,7 +13,7 @@ import (
 
 // Patience is how long things go on.
 type Patience struct {
-	Horizon time.Duration // in the cluster's time
+	Horizon time.Duration // in the cluster's time, from when pods come and go no more
 	Real    time.Duration // for one side of one row
 
 	Only Side // the other is not asked; empty: both are
@@ -40,7 +40,7 @@ type Row struct {
 
 	Nodes, Pods  int
 	Price        catalog.Price // when it began
-	Least        []fleet.Step  // where pods come and go: below which no plan for those of the time is
+	Least        []fleet.Step  // where pods come and go, and while they do: below which no plan for those of the time is
 	Ours, Theirs Outcome
 }
 
@@ -186,10 +186,8 @@ func newTurn(p Patience, w workload.Waste, f *fleet.Fleet) *turn {
 func (t *turn) goes() bool {
 	switch {
 	case t.over:
-	case t.waste.Lasts > 0 && t.fleet.Since() >= t.waste.Lasts:
-		t.over = true
-	case t.fleet.Since() >= max(t.patience.Horizon, t.waste.Lasts):
-		t.over, t.stopped = true, "after "+t.patience.Horizon.String()
+	case t.fleet.Since() >= t.waste.Lasts+t.patience.Horizon:
+		t.over, t.stopped = true, "after "+(t.waste.Lasts+t.patience.Horizon).String()
 	case time.Since(t.began) >= t.patience.Real:
 		t.over, t.stopped = true, fmt.Sprintf("after %s of real time", t.patience.Real)
 	}
@@ -201,7 +199,7 @@ func (t *turn) saw(busy bool) {
 	if busy || t.fleet.Changes() != t.changes {
 		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()
 	}
-	t.over = t.over || t.waste.Lasts == 0 && t.fleet.Since()-t.still >= quiet
+	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= quiet
 }
 
 func (t *turn) outcome() Outcome {

@@ -11,7 +11,7 @@ import (
 
 // What is asked of our side.
 const (
-	mostGap     = 5.0 // percent above the bound, where pods do not come and go
+	mostGap     = 5.0 // percent above the bound of the pods that run, in the end
 	mostSeconds = 5.0 // of a pass
 	mostBytes   = 500 << 20
 )
@@ -30,8 +30,8 @@ cluster's time passes too: processor time or real time, whichever is less.
 
 * **rest** is when the price changed for the last time; a side that was stopped before it came to rest says so.
 * **bound**: no plan for the pods that ran in the end can cost less. **gap**: how far above it the price then is.
-* Where pods come and go, price and bound are means over the time that the side was watched: what there is at one moment was bought for the
-  pods of another. That bound is looked at every ten seconds, for all pods that are there, those included that wait.
+* Where pods come and go, those that are there when they have ceased to stay, until nothing more is worth doing. How far above the bound the price
+  was meanwhile is said below: that bound is looked at every ten seconds, for all pods that are there, those included that wait.
 * **paid** is the price over time, for as long as both were watched.
 * Upstream thinks for about as long as the cluster's time passes, and not every fleet could be watched until it came to rest. What it might
   have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
@@ -80,30 +80,19 @@ func (r *Row) line(b *strings.Builder, o *Outcome) {
 	if o.Peak > 0 {
 		memory = fmt.Sprintf("%d MiB", o.Peak>>20)
 	}
-	price, bound := r.level(o)
-	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(price), dollars(bound),
-		r.gap(o), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
+	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()), dollars(o.Bound.Dollars()),
+		o.gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
 }
 
-// level is the price that the side came to, and the bound. Where pods come and go both are means over the time that it was watched: what
-// there is at one moment was bought for the pods of another.
-func (r *Row) level(o *Outcome) (price, bound float64) {
-	if hours := o.Ran.Hours(); len(r.Least) > 0 && hours > 0 {
-		return fleet.Spent(o.Bill, o.Ran) / hours, fleet.Spent(r.Least, o.Ran) / hours
-	}
-	return o.Price.Dollars(), o.Bound.Dollars()
-}
-
-// gap is how many percent above the bound the price is.
-func (r *Row) gap(o *Outcome) float64 {
-	price, bound := r.level(o)
-	if bound == 0 {
+// gap is how many percent above the bound the price is that the side came to.
+func (o *Outcome) gap() float64 {
+	if o.Bound == 0 {
 		return 0
 	}
-	return 100 * (price/bound - 1)
+	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
 }
 
-// explain says what the gap of a fleet whose pods come and go is made of.
+// explain says how far above the bound a fleet was while its pods came and went, and for what.
 func (r *Row) explain(b *strings.Builder) {
 	if len(r.Least) == 0 {
 		return
@@ -114,11 +103,16 @@ func (r *Row) explain(b *strings.Builder) {
 		outcome *Outcome
 	}{{Joiner, &r.Ours}, {Upstream, &r.Theirs}} {
 		o := side.outcome
-		least := fleet.Spent(r.Least, o.Ran)
-		if joining, leaving := fleet.Idle(o.Bill, o.Ran); least > 0 && joining+leaving > 0 {
-			fmt.Fprintf(b, "* `%s`, %s: of the %.1f %% above the bound, %.1f are machines that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
-				r.Waste.Name, side.name, r.gap(o), 100*joining/least, 100*leaving/least, r.gap(o)-100*(joining+leaving)/least)
+		meanwhile := min(o.Ran, r.Waste.Lasts)
+		least := fleet.Spent(r.Least, meanwhile)
+		if least == 0 {
+			continue
 		}
+		joining, leaving := fleet.Idle(o.Bill, meanwhile)
+		share := func(dollars float64) float64 { return 100 * dollars / least }
+		over := share(fleet.Spent(o.Bill, meanwhile) - least)
+		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are machines that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
+			r.Waste.Name, side.name, meanwhile.Round(time.Minute), over, share(joining), share(leaving), over-share(joining+leaving))
 	}
 }
 
@@ -147,9 +141,7 @@ func (r *Row) judge(b *strings.Builder) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, m)
 	}
 	o, t := &r.Ours, &r.Theirs
-	if r.Waste.Lasts == 0 {
-		add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", r.gap(o)), sure(r.gap(o) <= mostGap))
-	}
+	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), sure(o.gap() <= mostGap))
 	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
 		sure(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
 	if t.Ran == 0 {
@@ -161,8 +153,8 @@ func (r *Row) judge(b *strings.Builder) {
 	}
 	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
 	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)), dollars(mine), t.beside(mine <= theirs))
-	if r.Waste.Lasts > 0 {
-		return // how far pods had come when they were watched last is not the same
+	if t.Ran < r.Waste.Lasts {
+		return // it was stopped while other pods ran
 	}
 	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped), dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
 	rest := sure(o.Stopped == "" && o.Rest <= t.Rest)
@@ -239,6 +231,6 @@ func Line(r *Row) string {
 		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)
 	}
 	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Waste.Name,
-		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.gap(&r.Ours), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
-		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.gap(&r.Theirs), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
+		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.gap(), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
+		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.Theirs.gap(), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
 }

@@ -32,7 +32,8 @@ func TestJudge(t *testing.T) {
 		"upstream was stopped later":  {ours, came(19*time.Minute, 20*time.Minute, 110*cent, 60, "x"), 0, []mark{reached, reached, soFar, soFar, reached, reached, reached}},
 		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0, []mark{reached, reached, worse, soFar, unknown, unknown, notYet}},
 		"ours was stopped":            {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"), came(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
-		"pods come and go":            {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), time.Hour, []mark{reached, reached}},
+		"pods came and went":          {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute, []mark{reached, reached, reached, reached, reached, reached}},
+		"stopped while pods went":     {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute, []mark{reached, reached, worse}},
 		"upstream was not asked":      {ours, Outcome{}, 0, []mark{reached, reached}},
 	} {
 		t.Run(name, func(t *testing.T) {

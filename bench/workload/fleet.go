@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
@@ -24,7 +23,7 @@ type Waste struct {
 	Build func() (*fleet.Fleet, error)
 
 	SpotToSpot bool          // spot instances may be replaced by others
-	Lasts      time.Duration // how long pods come and go; 0: none do
+	Lasts      time.Duration // how long pods come and go; those that are there then stay. 0: none come, and none go
 }
 
 // Wastes returns the rows. Traces are looked for in the folder.
@@ -41,7 +40,7 @@ func Wastes(traces string) []Waste {
 		)
 	}
 	return append(out, Waste{
-		Name: "openb-all", About: "the trace's pods as they came and went, 300 times as fast", Lasts: replayFor,
+		Name: "openb-all", About: "the last two hours of the trace's last 30 days at once, at their own pace", Lasts: replayFor,
 		Build: func() (*fleet.Fleet, error) { return replay(traces) },
 	})
 }
@@ -182,42 +181,4 @@ func OrderOf(market catalog.Market, m packing.Machine) (fleet.Order, error) {
 		}
 	}
 	return fleet.Order{}, fmt.Errorf("buy %s in %s: it is not sold", c.InstanceType, c.Zone)
-}
-
-// The replay: how much faster than it was, and how long it takes.
-const (
-	replaySpeed = 300
-	replayFor   = 150 * time.Minute
-)
-
-// replay is an empty cluster to which the trace's pods come, and from which they go.
-func replay(traces string) (*fleet.Fleet, error) {
-	lives, err := openbLives(traces)
-	if err != nil {
-		return nil, err
-	}
-	market, err := realMarket()
-	if err != nil {
-		return nil, err
-	}
-	p := pool(poolName, intel(), onDemand())
-	p.Spec.Disruption = fleetPool(onDemand()).Spec.Disruption
-	f := fleet.New([]*karpv1.NodePool{p}, market)
-	end := lives[len(lives)-1].from
-	for _, l := range lives {
-		end = max(end, l.until)
-	}
-	for _, l := range lives {
-		from := max(replayFor-(end-l.from)/replaySpeed, 0)
-		until := replayFor - (end-l.until)/replaySpeed
-		if until <= from {
-			continue // it ended before the replay begins, or at once
-		}
-		l.pod.CreationTimestamp = metav1.NewTime(fleet.Start.Add(from))
-		f.At(fleet.Start.Add(from), func() { f.Add(l.pod) })
-		if l.until < end {
-			f.At(fleet.Start.Add(until), func() { f.Delete(l.pod.Name) })
-		}
-	}
-	return f, nil
 }

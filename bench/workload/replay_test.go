@@ -1,0 +1,62 @@
+package workload_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/bench/workload"
+)
+
+// TestReplay replays a trace of three days, of each of which the last two hours come together.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	const day, end = 24 * 3600, 3 * 24 * 3600
+	rows := "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+	for _, l := range []struct {
+		name        string
+		from, until int
+	}{
+		{"always", 0, end},
+		{"late", end - 3600, end},
+		{"yesterday", end - day - 1800, end - day - 600},
+		{"overnight", end - day - 1800, end - day + 3600},
+		{"noon", end - 12*3600, end - 11*3600},
+		{"never", end - 60, end - 60},
+	} {
+		rows += fmt.Sprintf("%s,4000,15360,0,0,,LS,Running,%d,%d,0\n", l.name, l.from, l.until)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "openb_pod_list_default.csv"), []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wastes := workload.Wastes(folder)
+	w := wastes[slices.IndexFunc(wastes, func(w workload.Waste) bool { return w.Name == "openb-all" })]
+	f, err := w.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Lasts != 2*time.Hour {
+		t.Fatalf("it lasts %s, want 2h", w.Lasts)
+	}
+	for _, c := range []struct {
+		at   time.Duration
+		want int
+	}{
+		{0, 3},                         // always, on three days
+		{time.Hour, 4},                 // and late
+		{90 * time.Minute, 6},          // yesterday and overnight
+		{110*time.Minute - 1, 6},       // just before yesterday is over
+		{110 * time.Minute, 5},         // overnight stays, as it ran when its day ended
+		{w.Lasts, 5}, {w.Lasts * 2, 5}, // and so does all that runs at the end
+	} {
+		f.Advance(fleet.Start.Add(c.at))
+		if got := f.Waiting(); got != c.want {
+			t.Errorf("after %s there are %d pods, want %d", c.at, got, c.want)
+		}
+	}
+}
