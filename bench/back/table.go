@@ -2,6 +2,7 @@ package back
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,13 +62,24 @@ cluster's time passes too: processor time or real time, whichever is less.
 	return b.String()
 }
 
-// write writes the row's two lines.
+// party is a side and what it came to.
+type party struct {
+	name    Side
+	outcome *Outcome
+}
+
+// sides are those that were asked.
+func (r *Row) sides() []party {
+	return slices.DeleteFunc([]party{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p party) bool { return p.outcome.Ran == 0 })
+}
+
+// write writes a line for each side.
 func (r *Row) write(b *strings.Builder) {
-	fmt.Fprintf(b, "| `%s` %s | %d | %s | joiner |", r.Waste.Name, r.Waste.About, r.Pods, dollars(r.Price.Dollars()))
-	r.line(b, &r.Ours)
-	if r.Theirs.Ran > 0 {
-		b.WriteString("|  |  |  | upstream |")
-		r.line(b, &r.Theirs)
+	head := fmt.Sprintf("| `%s` %s | %d | %s |", r.Waste.Name, r.Waste.About, r.Pods, dollars(r.Price.Dollars()))
+	for _, side := range r.sides() {
+		fmt.Fprintf(b, "%s %s |", head, side.name)
+		r.line(b, side.outcome)
+		head = "|  |  |  |"
 	}
 }
 
@@ -98,16 +110,10 @@ func (r *Row) explain(b *strings.Builder) {
 		return
 	}
 	b.WriteString("\n")
-	for _, side := range []struct {
-		name    Side
-		outcome *Outcome
-	}{{Joiner, &r.Ours}, {Upstream, &r.Theirs}} {
+	for _, side := range r.sides() {
 		o := side.outcome
 		meanwhile := min(o.Ran, r.Waste.Lasts)
 		least := fleet.Spent(r.Least, meanwhile)
-		if least == 0 {
-			continue
-		}
 		joining, leaving := fleet.Idle(o.Bill, meanwhile)
 		share := func(dollars float64) float64 { return 100 * dollars / least }
 		over := share(fleet.Spent(o.Bill, meanwhile) - least)
@@ -141,6 +147,9 @@ func (r *Row) judge(b *strings.Builder) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, m)
 	}
 	o, t := &r.Ours, &r.Theirs
+	if o.Ran == 0 {
+		return // it was not asked
+	}
 	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), sure(o.gap() <= mostGap))
 	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
 		sure(o.Seconds <= mostSeconds && o.Peak <= mostBytes))

@@ -35,6 +35,7 @@ func TestJudge(t *testing.T) {
 		"pods came and went":          {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute, []mark{reached, reached, reached, reached, reached, reached}},
 		"stopped while pods went":     {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute, []mark{reached, reached, worse}},
 		"upstream was not asked":      {ours, Outcome{}, 0, []mark{reached, reached}},
+		"ours was not asked":          {Outcome{}, ours, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
