@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
 
@@ -59,12 +60,13 @@ type Drift struct {
 	fresh map[string]map[string]drift.Failure // by pool and target: failures that the cache may not show yet
 }
 
-// How often the loop looks, how often EC2 is asked what machines have, and how long a node is fit for pods before it proves
-// that others made from the same will be.
+// How often the loop looks, how often EC2 is asked what machines have, how long a node is fit for pods before it proves
+// that others made from the same will be, and how old a node is at most that may still do so.
 const (
 	driftEvery  = 5 * time.Second
 	driftListed = time.Minute
 	driftSoak   = time.Minute
+	youngFor    = 2*lifecycle.RegistrationTimeout + driftSoak
 )
 
 // Start runs the loop until ctx ends.

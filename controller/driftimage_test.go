@@ -244,6 +244,11 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		if r.most != 1 {
 			t.Errorf("%d moves at once before the canary was fit, want one", r.most)
 		}
+		_ = r.Drift.pass(t.Context(), time.Now())
+		r.begin()
+		if r.begun != 2 || len(r.moves) > 0 {
+			t.Errorf("%d moves begun, %d under way, while what the canary was replaced by was not fit for pods for a minute yet, want two, none", r.begun, len(r.moves))
+		}
 		r.minutes(nodes/budget + 3)
 		if got := r.images(); got[good] != nodes {
 			t.Errorf("the nodes run %v, want %d with %s; %d were undone\n%s", got, nodes, good, r.undone, r.log)

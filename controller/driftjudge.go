@@ -39,6 +39,7 @@ type nodeDrift struct {
 	unknown  bool   // EC2 has not told what its machine has
 	target   string // what one in its place would be made from
 	fit      bool   // for pods, for a while
+	young    bool   // it may still become fit
 }
 
 // driftWish is what a pool's policy says of drift.
@@ -171,6 +172,7 @@ func (d *Drift) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.N
 	image, _ := ami.For(imagesOf(class), claim.Labels)
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
 	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
+	out.young = claim.DeletionTimestamp == nil && n.Age < youngFor
 	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= driftSoak && seen.ready[claim.Status.ProviderID]
 	return out
 }

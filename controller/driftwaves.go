@@ -30,7 +30,11 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 			in.Moving = append(in.Moving, n.target)
 			continue
 		}
-		if _, drifts := drift.First(n.verdicts); !drifts || p.wish.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {
+		_, drifts := drift.First(n.verdicts)
+		if len(n.verdicts) == 0 && n.young && !n.fit {
+			in.Trying = append(in.Trying, n.target)
+		}
+		if !drifts || p.wish.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {
 			continue
 		}
 		d := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}

@@ -31,6 +31,9 @@ type WavesInput struct {
 	Drifted []Drifted
 	// Moving are the targets of the nodes that are being replaced for drift now, once for each of them.
 	Moving []string
+	// Trying are the targets of young nodes that are made from them and not yet fit for pods, once for each: of those that the moving ones
+	// wait for, and of those whose move is over.
+	Trying []string
 	// Proven are the targets that a node of the pool was made from that is fit for pods.
 	Proven map[string]bool
 	// Failed are the targets that nodes failed with, none of which is fit for pods.
@@ -55,9 +58,14 @@ func Target(pool, class Stamp, image string, groups []string) string {
 // node made from it is fit for pods; a target whose nodes failed takes no more. Each drifted node is in one of the two results.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
-	moving := map[string]int{}
+	moving, trying := map[string]int{}, map[string]int{}
 	for _, target := range in.Moving {
 		moving[target]++
+	}
+	for _, target := range in.Trying {
+		if trying[target]++; trying[target] > moving[target] {
+			moving[target] = trying[target]
+		}
 	}
 	all, canary := len(in.Moving), max(in.Canary, 1)
 	wave, bounded := waveOf(in.Wave, in.Total)
