@@ -55,7 +55,7 @@ func (b *bouncer) order() string {
 }
 
 // leavingNode leads a claim with a grace period (nil for none) to a ready node, with the pod "web" on it, and has it deleted.
-func leavingNode(t *testing.T, grace *metav1.Duration, others ...*corev1.Pod) (*rig, *bouncer, string) {
+func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*rig, *bouncer, string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	name := r.servingNodes(t, "web")[0].Name
@@ -153,7 +153,7 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	brief.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "1m"}
 	started := metav1.NewTime(time.Now())
 	brief.Status.StartTime = &started
-	r, b, name := leavingNode(t, &metav1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)
+	r, b, name := leavingNode(t, &karpv1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)
 	b.guards["web"] = true
 	r.visits(t, name, 4*60)
 	if got := b.order(); got != "odd brief" {
@@ -173,14 +173,14 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 func TestVolumesAreDetachedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		grace    *metav1.Duration
+		grace    *karpv1.Duration
 		detach   bool
 		wantEnds bool
 	}{
 		"attached":                {nil, false, false},
 		"detached":                {nil, true, true},
-		"attached, time is over":  {&metav1.Duration{Duration: 30 * time.Second}, false, true},
-		"attached, time is ahead": {&metav1.Duration{Duration: time.Hour}, false, false},
+		"attached, time is over":  {&karpv1.Duration{Duration: 30 * time.Second}, false, true},
+		"attached, time is ahead": {&karpv1.Duration{Duration: time.Hour}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -19,7 +18,7 @@ func TestNonsenseKeepsNodesAndIsNamed(t *testing.T) {
 		field  string
 	}{
 		"a budget of 200%":     {karpv1.Budget{Nodes: "200%"}, `spec.disruption.budgets[0].nodes: "200%" is more than 100%`},
-		"a schedule of nobody": {karpv1.Budget{Nodes: "2", Schedule: ptr.To("61 25 * * *"), Duration: &metav1.Duration{Duration: 1}}, "spec.disruption.budgets[0].schedule"},
+		"a schedule of nobody": {karpv1.Budget{Nodes: "2", Schedule: ptr.To("61 25 * * *"), Duration: &karpv1.Duration{Duration: 1}}, "spec.disruption.budgets[0].schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

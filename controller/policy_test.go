@@ -54,7 +54,7 @@ func TestPolicyIsRead(t *testing.T) {
 func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 	t.Parallel()
 	budget := func(nodes, line string, open time.Duration) []karpv1.Budget {
-		return []karpv1.Budget{{Nodes: "100%"}, {Nodes: nodes, Schedule: ptr.To(line), Duration: &metav1.Duration{Duration: open}}}
+		return []karpv1.Budget{{Nodes: "100%"}, {Nodes: nodes, Schedule: ptr.To(line), Duration: &karpv1.Duration{Duration: open}}}
 	}
 	note := func(key, value string) map[string]string { return map[string]string{key: value} }
 	const drifted, empty, under = "Drifted", "Empty", "Underutilized"
@@ -70,7 +70,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 		"a schedule of nobody": {budgets: budget("0", "every day", time.Hour), want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
 		"31 February":          {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
 		"no duration":          {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration", wantHeld: []string{drifted, empty, under}},
-		"no schedule":          {budgets: []karpv1.Budget{{Nodes: "1", Duration: &metav1.Duration{Duration: time.Hour}}}, want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
+		"no schedule":          {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}}, want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
 		"a duration below 0":   {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
 		"a saving of abc":      {annotations: note(karpv1.AnnotationMinimumSaving, "abc"), want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
 		"a saving of 101%":     {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "no percentage", wantHeld: []string{under}},

@@ -263,7 +263,7 @@ func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	old := r.servingNodes(t, "web")[0].Name
 	claim := r.claim(t, old)
-	claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 8 * time.Minute}
+	claim.Spec.TerminationGracePeriod = &karpv1.Duration{Duration: 8 * time.Minute}
 	if err := r.api.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, f 
 }
 
 func generalPool() *karpv1.NodePool {
-	grace := metav1.Duration{Duration: time.Hour}
+	grace := karpv1.Duration{Duration: time.Hour}
 	return &karpv1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "p1", Annotations: map[string]string{
 			karpv1.AnnotationNodePoolHash: "123", karpv1.AnnotationNodePoolHashVersion: "v3", "other": "x",

@@ -137,6 +137,9 @@ func fill(v reflect.Value, dice *rand.Rand) {
 	case metav1.Duration:
 		v.Set(reflect.ValueOf(metav1.Duration{Duration: time.Duration(1+dice.IntN(1000)) * time.Second}))
 		return
+	case karpv1.Duration:
+		v.Set(reflect.ValueOf(karpv1.Duration{Duration: time.Duration(1+dice.IntN(1000)) * time.Second}))
+		return
 	case karpv1.NillableDuration:
 		v.Set(reflect.ValueOf(karpv1.After(time.Duration(dice.IntN(1000)) * time.Minute)))
 		return

@@ -4,11 +4,54 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"time"
 )
 
 // Never is how a duration without end is written.
 const Never = "Never"
+
+// Longest is what a duration counts as that is longer than can be counted. Manifests may have such, 9999999h for instance: the schema
+// of the API lets them pass, and an object that could not be read would keep all others of its kind from being read.
+const Longest = 100 * 365 * 24 * time.Hour
+
+// passes is what the schema of the API lets pass as a duration.
+var passes = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
+
+// parse reads a duration in Go's notation.
+func parse(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil && passes.MatchString(text) {
+		return Longest, nil
+	}
+	return d, err
+}
+
+// Duration is a duration that ends.
+//
+// +kubebuilder:validation:Type=string
+type Duration struct {
+	time.Duration
+}
+
+// UnmarshalJSON reads a duration in Go's notation.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	err := json.Unmarshal(data, &text)
+	if err == nil {
+		d.Duration, err = parse(text)
+	}
+	if err != nil {
+		return fmt.Errorf("read duration: want a text such as \"30m\": %w", err)
+	}
+	return nil
+}
+
+// MarshalJSON writes Go's notation.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// ToUnstructured tells the converter to unstructured objects what MarshalJSON would write.
+func (d Duration) ToUnstructured() any { return d.String() }
 
 // NillableDuration is a duration that can be "Never".
 //
@@ -65,7 +108,7 @@ func (d *NillableDuration) UnmarshalJSON(data []byte) error {
 		*d = NillableDuration{}
 		return nil
 	}
-	parsed, err := time.ParseDuration(text)
+	parsed, err := parse(text)
 	if err != nil {
 		return fmt.Errorf("read duration: want a text such as \"30m\" or %q: %w", Never, err)
 	}

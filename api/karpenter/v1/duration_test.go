@@ -16,15 +16,18 @@ func TestNillableDuration(t *testing.T) {
 		wantText  string
 		wantError bool
 	}{
-		"hours keep their text":     {json: `"72h"`, want: After(72 * time.Hour), wantText: "72h"},
-		"units add up":              {json: `"1h30m"`, want: After(90 * time.Minute), wantText: "1h30m"},
-		"zero is not never":         {json: `"0s"`, want: After(0), wantText: "0s"},
-		"never":                     {json: `"Never"`, want: NillableDuration{}, wantText: "Never"},
-		"nothing is never":          {json: `null`, want: NillableDuration{}, wantText: "Never"},
-		"a word":                    {json: `"soon"`, wantError: true},
-		"never is written one way":  {json: `"never"`, wantError: true},
-		"a number":                  {json: `30`, wantError: true},
-		"days are not Go's to read": {json: `"1d"`, wantError: true},
+		"hours keep their text":      {json: `"72h"`, want: After(72 * time.Hour), wantText: "72h"},
+		"units add up":               {json: `"1h30m"`, want: After(90 * time.Minute), wantText: "1h30m"},
+		"zero is not never":          {json: `"0s"`, want: After(0), wantText: "0s"},
+		"never":                      {json: `"Never"`, want: NillableDuration{}, wantText: "Never"},
+		"nothing is never":           {json: `null`, want: NillableDuration{}, wantText: "Never"},
+		"longer than can be counted": {json: `"9999999h"`, want: After(Longest), wantText: "9999999h"},
+		"more than a number holds":   {json: `"99999999999999999999h"`, want: After(Longest), wantText: "99999999999999999999h"},
+		"too long below nothing":     {json: `"-9999999h"`, wantError: true},
+		"a word":                     {json: `"soon"`, wantError: true},
+		"never is written one way":   {json: `"never"`, wantError: true},
+		"a number":                   {json: `30`, wantError: true},
+		"days are not Go's to read":  {json: `"1d"`, wantError: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,5 +84,39 @@ func TestNillableDurationToUnstructured(t *testing.T) {
 	}
 	if object["expireAfter"] != "72h" {
 		t.Errorf("expireAfter is %#v, want 72h", object["expireAfter"])
+	}
+}
+
+// TestDurationsThatAreTooLong: what the schema lets pass can be read, wherever it stands: an object that cannot would keep all others of its
+// kind from being read.
+func TestDurationsThatAreTooLong(t *testing.T) {
+	t.Parallel()
+	const text = `{"spec":{"disruption":{"consolidateAfter":"99999999999999999999h","budgets":[{"nodes":"1","schedule":"@daily","duration":"999999999999h"}]},
+		"template":{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"9999999h"}}}}`
+	var pool NodePool
+	if err := json.Unmarshal([]byte(text), &pool); err != nil {
+		t.Fatal(err)
+	}
+	spec := pool.Spec.Template.Spec
+	for what, got := range map[string]*time.Duration{
+		"consolidateAfter": pool.Spec.Disruption.ConsolidateAfter.Duration, "expireAfter": spec.ExpireAfter.Duration,
+		"terminationGracePeriod": &spec.TerminationGracePeriod.Duration, "duration": &pool.Spec.Disruption.Budgets[0].Duration.Duration,
+	} {
+		if got == nil || *got != Longest {
+			t.Errorf("%s is %v, want %s", what, got, Longest)
+		}
+	}
+	var claim NodeClaim
+	if err := json.Unmarshal([]byte(`{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"1h"}}`), &claim); err != nil || claim.Spec.TerminationGracePeriod.Duration != time.Hour {
+		t.Errorf("a claim is %+v, %v", claim.Spec, err)
+	}
+	for _, wrong := range []string{`"soon"`, `30`, `"-1x"`} {
+		var d Duration
+		if err := json.Unmarshal([]byte(wrong), &d); err == nil {
+			t.Errorf("%s is read as %s", wrong, d)
+		}
+	}
+	if back, err := json.Marshal(Duration{90 * time.Minute}); err != nil || string(back) != `"1h30m0s"` {
+		t.Errorf("an hour and a half is written as %s, %v", back, err)
 	}
 }

@@ -60,7 +60,7 @@ type NodeClaimSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +optional
-	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`
 	// ExpireAfter is the age at which the node is replaced.
 	// +kubebuilder:default="720h"
 	// +optional

@@ -103,7 +103,7 @@ type NodeClaimTemplateSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +optional
-	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`
 	// ExpireAfter is the age at which a node is replaced.
 	// +kubebuilder:default="720h"
 	// +optional
@@ -164,7 +164,7 @@ type Budget struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`
 	// +optional
-	Duration *metav1.Duration `json:"duration,omitempty" hash:"ignore"`
+	Duration *Duration `json:"duration,omitempty" hash:"ignore"`
 }
 
 // DisruptionReason is why a node is taken away by choice.
