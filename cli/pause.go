@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 // pauseFlags are those of joiner pause and joiner resume.
 type pauseFlags struct {
 	namespace string
-	span      time.Duration // 0: without an end
+	span      time.Duration
+	bounded   bool // it ends after span
 	cluster   clusterFlags
 }
 
@@ -39,6 +41,7 @@ any the ConfigMap joiner in the controller's namespace, which is for all. With
   joiner pause --for 2h
   joiner pause batch web --for 30m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			p.bounded = cmd.Flags().Changed("for")
 			value, err := p.value(time.Now())
 			if err != nil {
 				return err
@@ -76,9 +79,9 @@ func (p *pauseFlags) flags(cmd *cobra.Command) {
 // value is what a pause that begins now is written as.
 func (p *pauseFlags) value(now time.Time) (string, error) {
 	switch {
-	case p.span < 0:
+	case p.bounded && p.span <= 0:
 		return "", fmt.Errorf("--for %s: want a duration above 0", p.span)
-	case p.span == 0:
+	case !p.bounded:
 		return "true", nil
 	}
 	return now.Add(p.span).UTC().Format(time.RFC3339), nil
@@ -90,10 +93,13 @@ func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, val
 	if err != nil {
 		return err
 	}
-	if len(pools) > 0 {
-		return setPools(ctx, out, api, pools, value)
+	if len(pools) == 0 {
+		return p.setAll(ctx, out, api, value)
 	}
-	return p.setAll(ctx, out, api, value)
+	if err := setPools(ctx, out, api, pools, value); err != nil || value != "" {
+		return err
+	}
+	return p.sayOfAll(ctx, out, api)
 }
 
 // setPools writes the annotation on each of the pools.
@@ -148,7 +154,10 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 			return hinted(err)
 		}
 	}
-	if err := say(out, "all NodePools, by "+lever.String(), value, before != wanted); err != nil || value != "" {
+	if err := say(out, "all NodePools, by "+lever.String(), value, before != wanted); err != nil {
+		return err
+	}
+	if err := p.doubt(ctx, out, api); err != nil || value != "" {
 		return err
 	}
 	var pools karpv1.NodePoolList
@@ -161,6 +170,42 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 				return fmt.Errorf("write the answer: %w", err)
 			}
 		}
+	}
+	return nil
+}
+
+// doubt says if no controller is known that looks for the switch in the namespace that the user named.
+func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader) error {
+	if p.namespace == "" {
+		return nil
+	}
+	found, err := kube.PauseNamespaces(ctx, api)
+	if err != nil || slices.Contains(found, p.namespace) {
+		return nil // who may not list Deployments is not told that there are none
+	}
+	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
+	if len(found) > 0 {
+		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out", found[0], kube.PauseName)
+	}
+	if _, err := fmt.Fprintln(out, "note: "+note); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// sayOfAll says if all NodePools are paused, as far as that can be seen.
+func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
+	namespace, err := p.find(ctx, api)
+	if err != nil {
+		return nil // where the controller is does not matter to a pause of some pools
+	}
+	lever := kube.PauseSwitch{Live: api, Namespace: namespace}
+	value, err := lever.Read(ctx)
+	if until, wrong := time.Parse(time.RFC3339, value); err != nil || value == "false" || wrong == nil && !until.After(time.Now()) {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "all NodePools are still paused, by %s: joiner resume\n", lever); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
 }

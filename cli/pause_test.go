@@ -123,11 +123,65 @@ func TestPauseOfPools(t *testing.T) {
 	}
 }
 
+// TestPauseOfNobody: a switch in a namespace where no controller looks is said to be that.
+func TestPauseOfNobody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		namespace string
+		objects   []client.Object
+		want      string
+	}{
+		"where it is":     {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
+		"where it is not": {namespace: "b", objects: []client.Object{installed("a", "joiner")}, want: "note: the controller reads ConfigMap a/joiner, not this one: say --namespace a, or leave it out\n"},
+		"nobody knows":    {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
+		"nobody asked":    {objects: []client.Object{installed("a", "joiner")}},
+	} {
+		for _, value := range []string{"true", ""} {
+			var out bytes.Buffer
+			p := pauseFlags{namespace: c.namespace}
+			if err := p.setAll(t.Context(), &out, pauseCluster(t, c.objects...), value); err != nil {
+				t.Fatal(err)
+			}
+			if _, note, _ := strings.Cut(out.String(), "\n"); note != c.want {
+				t.Errorf("%s, %q: it adds %q, want %q", name, value, note, c.want)
+			}
+		}
+	}
+}
+
+// TestResumeOfAPausedFleet: whoever resumes one pool is told that all are paused.
+func TestResumeOfAPausedFleet(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for value, want := range map[string]string{
+		"true":                                   "all NodePools are still paused, by ConfigMap a/joiner: joiner resume\n",
+		now.Add(time.Hour).Format(time.RFC3339):  "all NodePools are still paused, by ConfigMap a/joiner: joiner resume\n",
+		now.Add(-time.Hour).Format(time.RFC3339): "",
+		"false":                                  "",
+	} {
+		api := pauseCluster(t, installed("a", "joiner"))
+		if err := (kube.PauseSwitch{Live: api, Writer: api, Namespace: "a"}).Write(t.Context(), value); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := new(pauseFlags).sayOfAll(t.Context(), &out, api); err != nil || out.String() != want {
+			t.Errorf("%q: it says %q, %v; want %q", value, out.String(), err, want)
+		}
+	}
+	var out bytes.Buffer
+	if err := new(pauseFlags).sayOfAll(t.Context(), &out, pauseCluster(t)); err != nil || out.Len() > 0 {
+		t.Errorf("without a controller it says %q, %v", out.String(), err)
+	}
+}
+
 func TestPauseValue(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
-	for span, want := range map[time.Duration]string{0: "true", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: ""} {
-		p := pauseFlags{span: span}
+	if got, err := new(pauseFlags).value(now); got != "true" || err != nil {
+		t.Errorf("without --for: %q, %v", got, err)
+	}
+	for span, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: ""} {
+		p := pauseFlags{span: span, bounded: true}
 		if got, err := p.value(now); got != want || (err == nil) != (want != "") {
 			t.Errorf("for %s: %q, %v; want %q", span, got, err, want)
 		}
