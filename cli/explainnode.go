@@ -39,7 +39,10 @@ so for half a minute; which pods hold a node is looked up as it is now.`,
   joiner explain node --all
   joiner explain node --all -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.all == (len(args) > 0) {
+			switch {
+			case e.all && len(args) > 0:
+				return errors.New("name nodes or say --all, not both")
+			case !e.all && len(args) == 0:
 				return errors.New("name nodes, or say --all")
 			}
 			return e.run(cmd.Context(), cmd.OutOrStdout(), args)

@@ -141,8 +141,8 @@ func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 	if each <= most {
 		return Stay{}
 	}
-	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: %d of its %d pods were moved within the last hour, and %d more would be above %d for each",
-		workload, moved, all, n, limit)}
+	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: its pods were moved %s within the last hour (it has %d now), and %d more would be above %d for each",
+		workload, times(moved), all, n, limit)}
 	for _, trip := range b.recent[workload] {
 		if each -= trip.each(all); each <= most {
 			out.Until = trip.At.Add(tripsHour)
@@ -150,6 +150,14 @@ func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 		}
 	}
 	return out
+}
+
+// times is how often something was done.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // each is how often the trip moved each pod of its workload, which has that many now. What moved when there were more of them is held

@@ -95,6 +95,19 @@ func TestTripsHoldNodes(t *testing.T) {
 	}
 }
 
+// TestMovedOftenIsSaid: more pods may have been moved than there are now.
+func TestMovedOftenIsSaid(t *testing.T) {
+	t.Parallel()
+	in := Traffic{
+		Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: 1}}},
+		Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now,
+	}
+	got := trips(t, Drifted, "50x8/10 5x8/10").Stays(in)
+	if want := web + ": its pods were moved 16 times within the last hour (it has 4 now), and 1 more would be above 1 for each"; len(got) != 1 || got[0].Detail != want {
+		t.Errorf("it says %+v, want %q", got, want)
+	}
+}
+
 // TestTripsCountTogether: nodes that go at once count for each other, and one that cannot go is no reason for the next to stay.
 func TestTripsCountTogether(t *testing.T) {
 	t.Parallel()
