@@ -97,7 +97,11 @@ func chosen() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// contradictions are what two of the pool's wishes together make impossible.
+// soonest is the least age at which it makes sense that nodes expire: machines of some types take minutes to become one, and those that
+// have expired by then are thrown away and bought again, for ever.
+const soonest = 5 * time.Minute
+
+// contradictions are what two of the pool's wishes together, or one beside what machines are able to, make impossible.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
 	var out []disruption.Problem
 	expires := pool.Spec.Template.Spec.ExpireAfter.Duration
@@ -105,6 +109,12 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 		out = append(out, disruption.Problem{
 			Field: karpv1.AnnotationMinimumLifetime, Reasons: []disruption.Reason{disruption.Drifted, disruption.Underutilized},
 			Text: fmt.Sprintf("%s is longer than expireAfter, %s: no node gets as old", p.LeastLife, *expires),
+		})
+	}
+	if expires != nil && *expires < soonest {
+		out = append(out, disruption.Problem{
+			Field: "spec.template.spec.expireAfter",
+			Text:  fmt.Sprintf("%s is less than some machines take to become nodes: they would be thrown away before they join, and others bought, again and again", *expires),
 		})
 	}
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)

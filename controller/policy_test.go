@@ -114,6 +114,22 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 	}
 }
 
+// TestExpiresBeforeItJoins: a pool whose machines are thrown away before they can join is told so; nothing stays for it.
+func TestExpiresBeforeItJoins(t *testing.T) {
+	t.Parallel()
+	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than", 2 * time.Second: "again and again", soonest: ""} {
+		pool := policyPool(nil)
+		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(life)
+		p := policyOf(pool, policyTime)
+		if got := policyProblem(p); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("after %s: it is told as %q, want %q in it", life, got, want)
+		}
+		if _, held := p.Forbidden(disruption.Empty); held {
+			t.Errorf("after %s: nodes stay", life)
+		}
+	}
+}
+
 func TestConditionsOfPolicies(t *testing.T) {
 	t.Parallel()
 	pool := policyPool(map[string]string{karpv1.AnnotationMaximumMoves: "x", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
