@@ -101,10 +101,9 @@ func chosen() []disruption.Reason {
 // have expired by then are thrown away and bought again, for ever.
 const soonest = 5 * time.Minute
 
-// contradictions are what two of the pool's wishes together, or one beside what machines are able to, make impossible.
-func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
-	var out []disruption.Problem
-	expires := pool.Spec.Template.Spec.ExpireAfter.Duration
+// shortLives are the problems of nodes that expire too soon.
+func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
+	expires := after.Duration
 	if expires != nil && p.LeastLife > *expires {
 		out = append(out, disruption.Problem{
 			Field: karpv1.AnnotationMinimumLifetime, Reasons: []disruption.Reason{disruption.Drifted, disruption.Underutilized},
@@ -117,6 +116,12 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 			Text:  fmt.Sprintf("%s is less than some machines take to become nodes: they would be thrown away before they join, and others bought, again and again", *expires),
 		})
 	}
+	return out
+}
+
+// contradictions are what two of the pool's wishes together, or one beside what machines are able to, make impossible.
+func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
+	out := shortLives(pool.Spec.Template.Spec.ExpireAfter, p)
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)
 	for i, b := range p.Budgets {
 		if b.Unreadable != "" || b.Schedule != nil || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, disruption.Drifted) {
