@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -61,6 +62,7 @@ func TestNonsense(t *testing.T) {
 	}
 	refusesBudget(t, l, fine)
 	for _, pool := range pools {
+		halveEach(t, l, pool)
 		scaleAll(t, l, pool, replicasEach)
 	}
 	within(t, l, 3*time.Minute, "one of the two nodes of the pool that makes sense to go", func(context.Context) (bool, error) {
@@ -84,6 +86,26 @@ func TestNonsense(t *testing.T) {
 		}
 	}
 	mendSchedule(t, l)
+}
+
+// halveEach has half of the pods on each node of the namespace go first when there are to be fewer: left to itself, a ReplicaSet may take all
+// pods of the node that came last, and a node without pods leaves whatever a PodDisruptionBudget says.
+func halveEach(t *testing.T, l *lab.Lab, namespace string) {
+	t.Helper()
+	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := map[string]int{}
+	for _, p := range pods.Items {
+		if on[p.Spec.NodeName]++; on[p.Spec.NodeName]%2 == 0 {
+			continue
+		}
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1"}}}`))
+		if err := l.Client.Patch(t.Context(), &p, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // halfFull is a pool with a namespace of its own, and pods for two nodes, of which one will do when half of them are gone.
