@@ -43,7 +43,8 @@ packing:             fork keys bound topology pending offers terrain bitmap capa
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
-consolidation:       capacity catalog cluster constraint packing packing/verify
+estimate:            pending offers capacity catalog cluster constraint
+consolidation:       capacity catalog cluster constraint packing packing/verify estimate
 disruption:          schedule capacity catalog cluster constraint packing
 drift:               constraint
 drain:               cluster constraint
