@@ -57,6 +57,9 @@ func (s *scene) aim() trial {
 	fresh := s.plan(all)
 	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
 	s.thrifty = s.isScarce()
+	for i := range fresh.plan.Machines {
+		s.bestTypes = append(s.bestTypes, fresh.plan.Machines[i].Offerings[0].InstanceType)
+	}
 	return fresh
 }
 

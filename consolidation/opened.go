@@ -23,6 +23,7 @@ func (s *scene) opened(order []int) []Move {
 	f := s.furtherTo(trial{}, nil)
 	f.spill(order)
 	f.shrink(order)
+	f.handfuls(order)
 	f.confirm(nil)
 	return f.together()
 }

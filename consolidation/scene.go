@@ -27,6 +27,8 @@ type scene struct {
 	target  catalog.Price // of the machines that would be bought if all candidates went
 	thrifty bool          // room is scarce: see isScarce
 
+	bestTypes []string // instance types of these machines
+
 	alone packing.Plan // for the pods that wait, if nobody goes
 	made  int          // plans
 	begun int          // of these, before the bar was what it is
