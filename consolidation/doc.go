@@ -34,7 +34,8 @@
 //
 // Until then those that may go are out of the way of the pods of others, as they may go themselves. Where nothing is found in all that, and
 // nobody is on the way to another place, none of them goes, and single nodes are tried for which their room is enough, or nearly so (opened, shrink).
-// Nodes of few large pods then are looked at in all pairs, and some threes: package estimate says for which of these other machines would do (handfuls).
+// Nodes of few large pods are looked at in all pairs, and some threes, once nobody has come or gone for a while (Steady): package estimate says for which
+// of these other machines would do (handfuls).
 // At last large groups of nodes are planned for with some room to spare (last, ease). In both, pods may come in about the order in which they
 // are let go: large ones first (usual). In the worst order, small ones first, no node could be filled beyond what leaves its largest pod out,
 // and a fleet would rest far above what its pods cost.

@@ -14,6 +14,7 @@ import (
 
 // How far handfuls looks.
 const (
+	mostNodes     = 3          // of a handful
 	fewPods       = 12         // of a node that has few
 	mostEach      = 256        // nodes of which each is looked at with each
 	mostThirds    = 100        // pairs that are looked at with each
@@ -28,7 +29,9 @@ type handful struct {
 	pods  []estimate.Group // by node
 	price catalog.Price    // of the nodes
 	cost  float64
-	worth float64 // about what is saved, for what it takes to move the pods
+
+	saving catalog.Price // about
+	worth  float64       // that, for what it takes to move the pods
 }
 
 // handfuls adds moves of up to three nodes that have few pods. These are as many large pieces, and what is left free beside them depends on which of
@@ -36,7 +39,19 @@ type handful struct {
 // it, of far too many for plans: what each may come to is estimated, and of those that may be worth it, the best first, it is looked whether
 // kube-scheduler would find places for the pods on the machines of the estimate. Hardly one in a hundred is left, and planned for.
 func (f *further) handfuls(order []int) {
-	all, e := f.estimated(f.fewPods(order))
+	nodes := f.fewPods(order)
+	if len(nodes) == 0 {
+		return
+	}
+	l := f.newLens(nodes)
+	all, pairs := l.pairs()
+	if f.wager(l, all) == 0 {
+		f.wager(l, l.threes(pairs))
+	}
+}
+
+// wager tries the handfuls, the best first, keeps those that are worth it, and returns how many that were.
+func (f *further) wager(l *lens, all []handful) (kept int) {
 	slices.SortStableFunc(all, byHandful)
 	var failed []*handful
 	plans := 0
@@ -46,14 +61,17 @@ func (f *further) handfuls(order []int) {
 			continue
 		}
 		deals += f.podsOf(h.nodes) * len(f.board.seats)
-		if !f.wouldFit(h.nodes, e.Machines(h.pods)) {
+		if !f.wouldFit(h.nodes, l.Machines(h.pods)) {
 			continue
 		}
 		plans++
 		if f.try(h.nodes, ease{}) == 0 && f.try(h.nodes, ease{pods: roomier}) == 0 {
 			failed = append(failed, h)
+		} else {
+			kept++
 		}
 	}
+	return kept
 }
 
 func byHandful(a, b handful) int { return cmp.Compare(b.worth, a.worth) }
@@ -61,6 +79,11 @@ func byHandful(a, b handful) int { return cmp.Compare(b.worth, a.worth) }
 // isLike reports whether both have the same pods at the same price: where one comes to nothing, so does the other.
 func (h *handful) isLike(other *handful) bool {
 	return h.price == other.price && estimate.Alike(h.pods, other.pods)
+}
+
+// isHandful reports whether the move is of a handful.
+func (s *scene) isHandful(m *Move) bool {
+	return len(m.Nodes) <= mostNodes && !slices.ContainsFunc(m.Nodes, func(name string) bool { return len(s.candidates[s.byNode[name]].node.Pods) > fewPods })
 }
 
 // fewPods returns the first of the order that have few pods, and may go.
@@ -75,67 +98,96 @@ func (f *further) fewPods(order []int) []int {
 	return out
 }
 
-// estimated returns the handfuls of the nodes that may be worth it: each node, each with each, and of those pairs that save most each with each
-// once more. Where an estimate takes long, only the first of the nodes are looked at.
-func (f *further) estimated(nodes []int) ([]handful, *estimate.Estimator) {
-	if len(nodes) == 0 {
-		return nil, nil
-	}
-	e := f.estimator(nodes)
-	most := mostEstimated / e.Size()
-	nodes = nodes[:min(len(nodes), int(math.Sqrt(float64(2*most))))]
-	groups := make(map[int]estimate.Group, len(nodes))
-	for _, c := range nodes {
-		groups[c] = e.Group(f.candidates[c].node.Pods)
-	}
-	var out, pairs []handful
-	var its [3]estimate.Group
-	look := func(group ...int) {
-		h := handful{pods: its[:len(group)]}
-		for i, c := range group {
-			its[i] = groups[c]
-			h.price, h.cost = h.price+f.candidates[c].Price, h.cost+f.candidates[c].Cost
-		}
-		price, ok := e.Price(h.pods)
-		if !ok || price >= h.price {
-			return
-		}
-		h.nodes, h.pods, h.worth = slices.Clone(group), slices.Clone(h.pods), (h.price-price).Dollars()/(h.cost+1)
-		if len(group) == 2 {
-			pairs = append(pairs, h)
-		}
-		if f.share(h.price-price) >= f.bar*f.effort(h.cost) {
-			out = append(out, h)
-		}
-	}
-	for i, c := range nodes {
-		look(c)
-		for _, with := range nodes[:i] {
-			look(with, c)
-		}
-	}
-	slices.SortStableFunc(pairs, byHandful)
-	for _, pair := range pairs[:min(len(pairs), mostThirds, most/max(len(nodes), 1))] {
-		for _, c := range nodes {
-			if !slices.Contains(pair.nodes, c) {
-				look(pair.nodes[0], pair.nodes[1], c)
-			}
-		}
-	}
-	return out, e
+// lens is what handfuls are estimated with.
+type lens struct {
+	*scene
+	*estimate.Estimator
+	nodes []int
+	pods  map[int]estimate.Group // by node
+	most  int                    // estimates
 }
 
-// estimator knows the pods of the nodes, and lets them share machines of the types that these are, or that would be bought if all nodes went.
-func (f *further) estimator(nodes []int) *estimate.Estimator {
-	types, gone := map[string]bool{}, make([]bool, len(f.candidates))
-	for _, name := range f.bestTypes {
+// newLens knows the pods of the nodes, and lets them share machines of the types that these are, or that would be bought if all nodes went. Where an
+// estimate takes long, only the first of the nodes are looked at.
+func (s *scene) newLens(nodes []int) *lens {
+	types, gone := map[string]bool{}, make([]bool, len(s.candidates))
+	for _, name := range s.bestTypes {
 		types[name] = true
 	}
 	for _, c := range nodes {
-		types[f.candidates[c].node.Labels[catalog.LabelInstanceType]] = true
+		types[s.candidates[c].node.Labels[catalog.LabelInstanceType]] = true
 		gone[c] = true
 	}
-	return estimate.New(f.without(gone), f.in.Market, types)
+	l := &lens{scene: s, Estimator: estimate.New(s.without(gone), s.in.Market, types), pods: map[int]estimate.Group{}}
+	l.most = mostEstimated / l.Size()
+	l.nodes = nodes[:min(len(nodes), int(math.Sqrt(float64(2*l.most))))]
+	for _, c := range l.nodes {
+		l.pods[c] = l.Group(s.candidates[c].node.Pods)
+	}
+	return l
+}
+
+// pairs returns each node, and each with each, as far as it may be worth it; and all pairs that save anything.
+func (l *lens) pairs() (worth, saving []handful) {
+	for i, c := range l.nodes {
+		if h, ok := l.look(c); ok && l.isWager(&h) {
+			worth = append(worth, h)
+		}
+		for _, with := range l.nodes[:i] {
+			if h, ok := l.look(with, c); ok {
+				saving = append(saving, h)
+			}
+		}
+	}
+	for i := range saving {
+		if l.isWager(&saving[i]) {
+			worth = append(worth, saving[i])
+		}
+	}
+	return worth, saving
+}
+
+// threes returns those of the pairs that save most, each with each other node, as far as it may be worth it.
+func (l *lens) threes(pairs []handful) []handful {
+	slices.SortStableFunc(pairs, byHandful)
+	var out []handful
+	for _, pair := range pairs[:min(len(pairs), mostThirds, l.most/max(len(l.nodes), 1))] {
+		for _, c := range l.nodes {
+			if slices.Contains(pair.nodes, c) {
+				continue
+			}
+			if h, ok := l.look(pair.nodes[0], pair.nodes[1], c); ok && l.isWager(&h) {
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// look estimates what the nodes may come to together, and reports whether that saves anything.
+func (l *lens) look(nodes ...int) (handful, bool) {
+	h := handful{}
+	var its [mostNodes]estimate.Group
+	for i, c := range nodes {
+		its[i] = l.pods[c]
+		h.price, h.cost = h.price+l.candidates[c].Price, h.cost+l.candidates[c].Cost
+	}
+	price, ok := l.Price(its[:len(nodes)])
+	if !ok || price >= h.price {
+		return h, false
+	}
+	h.saving, h.worth = h.price-price, (h.price-price).Dollars()/(h.cost+1)
+	h.nodes, h.pods = slices.Clone(nodes), slices.Clone(its[:len(nodes)])
+	return h, true
+}
+
+// isWager reports whether the handful may be worth as much as the bar asks for.
+func (l *lens) isWager(h *handful) bool {
+	bar := l.bar
+	if l.isLow() {
+		bar = Exchange
+	}
+	return l.share(h.saving) >= bar*l.effort(h.cost)
 }
 
 // wouldFit reports whether kube-scheduler would find places for the pods of the nodes on those machines, and on what other nodes have left.

@@ -28,7 +28,7 @@ func TestFewLargePods(t *testing.T) {
 		d := seed
 		in := fleet(t, []cluster.Pool{{Name: "general", NodeClass: "default"}}, largePods(300, &d), market)
 		scaleDown(&in, 30, &d)
-		in.Rooms = map[string]int{"general": 3}
+		in.Rooms, in.Steady = map[string]int{"general": 3}, true
 		price, bound := atRest(t, in)
 		t.Logf("fleet %d rests %.1f %% above the bound", seed, 100*(price.Dollars()/bound.Dollars()-1))
 		gap += 100 * (price.Dollars()/bound.Dollars() - 1) / fleets
@@ -61,6 +61,13 @@ func atRest(t *testing.T, in consolidation.Input) (price, bound catalog.Price) {
 			break
 		}
 		judge(t, in, out)
+		var nodes []string
+		for _, m := range out.Moves {
+			nodes = append(nodes, m.Nodes...)
+		}
+		if again := consolidation.Again(in, nodes); again.Saving < out.Saving*9/10 {
+			t.Errorf("round %d: of %s, %s is left when the nodes are looked at again", round, out.Saving, again.Saving)
+		}
 		if round == 60 {
 			t.Fatal("no rest after sixty looks")
 		}

@@ -22,6 +22,8 @@ type Input struct {
 	Rooms map[string]int
 	// Stale are nodes that are leaving and have been for long, by name: nobody waits until their pods have left.
 	Stale map[string]bool
+	// Steady: nobody has come or gone for a while (see Steady), so that what is found by a closer look will last.
+	Steady bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
 }
@@ -44,8 +46,10 @@ type Rule struct {
 
 // What a move must be worth where its pool does not say.
 const (
-	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
-	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
+	Usual = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
+	// Exchange is for one node that is replaced by one machine with all of its pods: it takes nobody's room, and is not taken back; and for
+	// handfuls of nodes with few pods, which are only looked at where nobody comes or goes.
+	Exchange = 0.04
 )
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or

@@ -23,7 +23,9 @@ func (s *scene) opened(order []int) []Move {
 	f := s.furtherTo(trial{}, nil)
 	f.spill(order)
 	f.shrink(order)
-	f.handfuls(order)
+	if s.in.Steady {
+		f.handfuls(order)
+	}
 	f.confirm(nil)
 	return f.together()
 }

@@ -26,6 +26,8 @@ type searching struct {
 	full time.Time // when it found nothing
 	told string    // what was said of the nodes that stay
 
+	steady consolidation.Steady
+
 	blockers time.Time // when deadlocks were counted last
 }
 
@@ -37,6 +39,7 @@ type scenery struct {
 	claims  map[string]*karpv1.NodeClaim // by name
 	flights []*flight
 	pods    map[string][]*corev1.Pod // by the name of their Node; made where it is asked for
+	steady  bool                     // nobody has come or gone for a while
 }
 
 // look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
@@ -200,6 +203,8 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
 	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))
 	m.countDeadlocks(s.objects, now)
+	m.search.steady.Look(s.in.Snapshot, now)
+	s.steady = m.search.steady.Is(now)
 	mark := s.fingerprint(nodes)
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
 		countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
@@ -233,6 +238,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 	if err != nil || s == nil {
 		return err
 	}
+	s.steady = m.search.steady.Is(now)
 	nodes, granted := m.grantMoves(s, moves, now)
 	var confirmed []consolidation.Move
 	if len(granted) > 0 {
@@ -307,7 +313,7 @@ func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) 
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
-		SpotToSpot: m.SpotToSpot, Stale: s.stale(),
+		SpotToSpot: m.SpotToSpot, Stale: s.stale(), Steady: s.steady,
 	}
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
@@ -358,7 +364,7 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 	return nil
 }
 
-// fingerprint changes when a look could find something else: other candidates, other pods on them, or other prices.
+// fingerprint changes when a look could find something else: other candidates, other pods on them, or other prices, or when it is worth looking closer.
 func (s *scenery) fingerprint(nodes []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(fingerprintSeed)
@@ -369,6 +375,7 @@ func (s *scenery) fingerprint(nodes []string) uint64 {
 		}
 	}
 	text(nodes...)
+	text(strconv.FormatBool(s.steady))
 	for i := range s.in.Snapshot.Nodes {
 		n := &s.in.Snapshot.Nodes[i]
 		text(n.Name, strconv.FormatBool(n.Leaving), strconv.FormatBool(n.Initialized))

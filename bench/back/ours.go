@@ -23,6 +23,9 @@ type ours struct {
 	moves []*underway
 	seen  int // Changes of the fleet when it was looked at last
 
+	steady consolidation.Steady
+	closer bool // whether it was then
+
 	record record
 }
 
@@ -38,7 +41,7 @@ const blockedFor = 30 * time.Second
 
 // pass looks at the cluster once, and does what is to be done. It returns whether anything was, or is under way.
 func (o *ours) pass() (bool, error) {
-	if o.fleet.Changes() == o.seen {
+	if closer := o.steady.Is(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
 		return len(o.moves) > 0, nil
 	}
 	o.seen = o.fleet.Changes()
@@ -66,6 +69,8 @@ func (o *ours) decide() (decision, error) {
 	if err != nil {
 		return decision{}, err
 	}
+	o.steady.Look(snapshot, o.fleet.Now())
+	o.closer = o.steady.Is(o.fleet.Now())
 	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
 	d := decision{buy: plan.Machines}
 	in := disruption.Input{
@@ -103,7 +108,7 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 // input is what the moves rest on: nodes that run pods, which nobody waits to go to.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
-		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms,
+		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms, Steady: o.closer,
 	}
 	for _, n := range snapshot.Nodes {
 		if m := o.fleet.Machine(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
