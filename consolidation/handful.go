@@ -20,6 +20,8 @@ const (
 	mostThirds    = 100        // pairs that are looked at with each
 	mostEstimated = 40_000_000 // numbers for pairs, and as many for threes: some tenths of a second
 	mostWagers    = 48         // plans that are made
+	fewWagers     = 4          // and where there are many nodes, as each plan takes longer then
+	wagerNodes    = 10_000     // nodes, counted once for each plan, between the two
 	roomier       = 4          // percent that pods are taken for larger where they find no places otherwise
 )
 
@@ -54,8 +56,8 @@ func (f *further) handfuls(order []int) {
 func (f *further) wager(l *lens, all []handful) (kept int) {
 	slices.SortStableFunc(all, byHandful)
 	var failed []*handful
-	plans := 0
-	for i, deals := 0, 0; i < len(all) && plans < mostWagers && deals < mostDeals; i++ {
+	left := min(max(wagerNodes/len(f.candidates), fewWagers), mostWagers)
+	for i, deals := 0, 0; i < len(all) && left > 0 && deals < mostDeals; i++ {
 		h := &all[i]
 		if slices.ContainsFunc(failed, h.isLike) || !f.mayGo(f.names(h.nodes)) {
 			continue
@@ -64,7 +66,7 @@ func (f *further) wager(l *lens, all []handful) (kept int) {
 		if !f.wouldFit(h.nodes, l.Machines(h.pods)) {
 			continue
 		}
-		plans++
+		left--
 		if f.try(h.nodes, ease{}) == 0 && f.try(h.nodes, ease{pods: roomier}) == 0 {
 			failed = append(failed, h)
 		} else {
