@@ -40,16 +40,15 @@ type Rule struct {
 	LeastSaving catalog.Price // per hour
 	LeastShare  float64       // of the price of the nodes that go: 0.1 for ten percent
 	// LeastWorth is how large the move's share of the price of all candidates must be, beside its share of what moving all
-	// their pods would take. Less than Usual, or Exchange, is that; Karpenter's policy Balanced asks for 0.5.
+	// their pods would take. Less than Usual, Exchange or Handful, is that; Karpenter's policy Balanced asks for 0.5.
 	LeastWorth float64
 }
 
 // What a move must be worth where its pool does not say.
 const (
-	Usual = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
-	// Exchange is for one node that is replaced by one machine with all of its pods: it takes nobody's room, and is not taken back; and for
-	// handfuls of nodes with few pods, which are only looked at where nobody comes or goes.
-	Exchange = 0.04
+	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
+	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
+	Handful  = 0.03 // of up to three nodes of few pods, where nobody comes or goes (Input.Steady): it lasts
 )
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or

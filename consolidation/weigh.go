@@ -40,7 +40,10 @@ func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 
 // least is what the move must be worth, whatever its pool asks for.
 func (s *scene) least(m *Move) float64 {
-	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 || s.in.Steady && s.isHandful(m) {
+	switch {
+	case s.in.Steady && s.isHandful(m):
+		return Handful
+	case len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0:
 		return Exchange
 	}
 	return Usual
