@@ -97,17 +97,19 @@ func seatOf(m *packing.Machine, market catalog.Market, pods capacity.Amounts) (s
 		if t.Name != first.InstanceType {
 			continue
 		}
-		labels := make(constraint.Labels, len(t.Labels)+len(m.Labels)+2)
-		for _, all := range []constraint.Labels{t.Labels, m.Labels} {
-			for key, value := range all {
-				labels[key] = value
-			}
-		}
-		labels[catalog.LabelZone], labels[catalog.LabelCapacityType] = first.Zone, first.CapacityType
 		daemons := m.Requests.Sub(pods).Floor()
-		return seat{name: m.Name, bought: true, labels: labels, taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
+		return seat{name: m.Name, bought: true, labels: labelsOf(&t, m.Labels, first.Zone, first.CapacityType), taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
 	}
 	return seat{}, false
+}
+
+// labelsOf are those of a machine of the type, with those of its pool.
+func labelsOf(t *catalog.Type, pool constraint.Labels, zone, capacityType string) constraint.Labels {
+	out := make(constraint.Labels, len(t.Labels)+len(pool)+2)
+	maps.Copy(out, t.Labels)
+	maps.Copy(out, pool)
+	out[catalog.LabelZone], out[catalog.LabelCapacityType] = zone, capacityType
+	return out
 }
 
 // isUsed reports whether pods have come to the node.

@@ -30,7 +30,7 @@ type ease struct {
 // the usual order. As many nodes as may go at once are tried, then the next, then fewer.
 func (s *scene) last(order []int) []Move {
 	s.arriving = usual
-	most := s.made + min(max(regroupNodes/len(s.candidates), fewRegroups), mostRegroups)
+	most := s.made + s.perNode(regroupNodes, fewRegroups, mostRegroups)
 	for size := largeGroup; size >= leastGroup; size /= 2 {
 		for left := order; len(left) > 0 && s.made < most; {
 			may := s.within(left)

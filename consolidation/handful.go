@@ -3,12 +3,10 @@ package consolidation
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/estimate"
 )
 
@@ -56,7 +54,7 @@ func (f *further) handfuls(order []int) {
 func (f *further) wager(l *lens, all []handful) (kept int) {
 	slices.SortStableFunc(all, byHandful)
 	var failed []*handful
-	left := min(max(wagerNodes/len(f.candidates), fewWagers), mostWagers)
+	left := f.perNode(wagerNodes, fewWagers, mostWagers)
 	for i, deals := 0, 0; i < len(all) && left > 0 && deals < mostDeals; i++ {
 		h := &all[i]
 		if slices.ContainsFunc(failed, h.isLike) || !f.mayGo(f.names(h.nodes)) {
@@ -216,11 +214,7 @@ func (f *further) wouldFit(nodes []int, machines []estimate.Machine) bool {
 }
 
 func seatLike(m *estimate.Machine) seat {
-	labels := constraint.Labels{}
-	maps.Copy(labels, m.Type.Labels)
-	maps.Copy(labels, m.Labels)
-	labels[catalog.LabelZone], labels[catalog.LabelCapacityType] = m.Offering.Zone, m.Offering.CapacityType
-	return seat{bought: true, labels: labels, taints: m.Taints, all: m.Type.Allocatable, free: m.Room}
+	return seat{bought: true, labels: labelsOf(m.Type, m.Labels, m.Offering.Zone, m.Offering.CapacityType), taints: m.Taints, all: m.Type.Allocatable, free: m.Room}
 }
 
 func (s *scene) podsOf(candidates []int) int {

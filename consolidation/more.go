@@ -106,7 +106,12 @@ func (f *further) sift(order []int) {
 }
 
 // trials is how many plans are made for a bar until sift ends.
-func (s *scene) trials() int { return min(max(trialNodes/len(s.candidates), fewTrials), mostTrials) }
+func (s *scene) trials() int { return s.perNode(trialNodes, fewTrials, mostTrials) }
+
+// perNode is how many plans are made where that many nodes may be looked at in all, between few and most.
+func (s *scene) perNode(nodes, few, most int) int {
+	return min(max(nodes/len(s.candidates), few), most)
+}
 
 // together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
 // what came before it; but machines that may come up in any zone can be where others count on nobody.
