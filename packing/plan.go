@@ -10,7 +10,7 @@ import (
 // node that is there, or nowhere and why. It is complete enough to print,
 // store, compare and replay.
 type Plan struct {
-	Machines   []Machine   // the cheapest first
+	Machines   []Machine   // in the order in which to buy them: those whose pods ask for devices last, of equals the cheapest first
 	Placements []Placement // sorted by pod
 	Refusals   []Refusal   // sorted by pod
 

@@ -123,7 +123,8 @@ func (w *work) listings() []*listing {
 	return out
 }
 
-// ordered returns the machines with their choices, the cheapest first.
+// ordered returns the machines with their choices, in the order in which they are to be bought: those with devices last, as they would
+// be filled with pods that need none while there is nothing else, and of equals the cheapest first.
 func (w *work) ordered() []listed {
 	fork.Each(len(w.machines), func(i int) {
 		slices.SortFunc(w.machines[i].takes, func(a, b take) int { return a.class - b.class })
@@ -134,6 +135,7 @@ func (w *work) ordered() []listed {
 	}
 	slices.SortStableFunc(out, func(a, b listed) int {
 		return cmp.Or(
+			cmp.Compare(w.devices(&a.machine), w.devices(&b.machine)),
 			cmp.Compare(w.st.Offers[a.choices[0]].Price, w.st.Offers[b.choices[0]].Price),
 			cmp.Compare(a.choices[0], b.choices[0]),
 			slices.CompareFunc(a.takes, b.takes, func(x, y take) int {
@@ -142,6 +144,16 @@ func (w *work) ordered() []listed {
 		)
 	})
 	return out
+}
+
+// devices is 1 for a machine with pods that ask for what only some nodes have, 0 for others.
+func (w *work) devices(m *machine) int {
+	for _, t := range m.takes {
+		if len(w.q.classes[t.class].Amounts.Extended) > 0 {
+			return 1
+		}
+	}
+	return 0
 }
 
 // deal hands out the pods to the machines, as one deals cards: neighbours by
