@@ -48,7 +48,7 @@ type Rule struct {
 const (
 	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
 	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
-	Handful  = 0.03 // of up to three nodes of few pods, where nobody comes or goes (Input.Steady): it lasts
+	Handful  = 0.04 // of up to three nodes of few pods, where nobody comes or goes (Input.Steady): it lasts
 )
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or

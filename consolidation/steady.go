@@ -11,7 +11,7 @@ import (
 
 // steadyFor is how long nobody must have come or gone until a closer look is worth it: who comes next takes the room, and who goes leaves some, for
 // which the pods of such moves would be moved once more.
-const steadyFor = 2 * time.Minute
+const steadyFor = 5 * time.Minute
 
 // Steady knows since when as many pods run that ask for the same. The zero value has seen nothing.
 type Steady struct {

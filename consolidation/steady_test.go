@@ -44,13 +44,13 @@ func TestSteady(t *testing.T) {
 			if s.Is(now.Add(time.Minute)) {
 				t.Error("it is steady after a minute")
 			}
-			s.Look(c.then, now.Add(2*time.Minute))
-			if got := s.Is(now.Add(2 * time.Minute)); got != c.want {
-				t.Errorf("after two minutes it is steady: %v, want %v", got, c.want)
+			s.Look(c.then, now.Add(5*time.Minute))
+			if got := s.Is(now.Add(5 * time.Minute)); got != c.want {
+				t.Errorf("after five minutes it is steady: %v, want %v", got, c.want)
 			}
-			s.Look(c.then, now.Add(3*time.Minute))
-			if !s.Is(now.Add(3 * time.Minute)) {
-				t.Error("it is not steady two minutes after what has happened")
+			s.Look(c.then, now.Add(6*time.Minute))
+			if !s.Is(now.Add(6 * time.Minute)) {
+				t.Error("it is not steady five minutes after what has happened")
 			}
 		})
 	}
