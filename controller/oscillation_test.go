@@ -110,8 +110,10 @@ const drainLag = 5 * time.Minute
 // judge looks at all that was moved.
 func (f *tide) judge(t *testing.T, minutes int) {
 	t.Helper()
-	if moved, all := f.evictions(), f.changes(); moved > 2*all || all < minutes/10 {
-		t.Errorf("%d pods were moved where %d came or went", moved, all)
+	// A move takes along the handful of pods that a node has. Of thirteen lives the one with most had 2.2 pods moved, and half a move, for
+	// each that came or went; one that goes round in circles has no such limit.
+	if moved, all := f.evictions(), f.changes(); moved > 3*all || len(f.trades) > all || all < minutes/10 {
+		t.Errorf("%d moves of %d pods were made where %d came or went", len(f.trades), moved, all)
 	}
 	for _, a := range f.apps {
 		most := (a.base + a.swing + a.swing/2) * disruption.DefaultMovesPerHour
