@@ -25,6 +25,9 @@ func Again(in Input, nodes []string) Result {
 	}
 	s.aim()
 	out := s.result(t.moves, s.more(t, left))
+	if len(out.Moves) == 0 && s.isCalm() {
+		out = s.atRest(left)
+	}
 	if len(out.Moves) == 0 {
 		out = s.result(nil, s.filled(left))
 	}

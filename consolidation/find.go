@@ -40,6 +40,9 @@ func Find(in Input) Result {
 		if len(out.Moves) == 0 {
 			out = s.beyond(fresh, order, wasteful)
 		}
+		if len(out.Moves) == 0 && s.isCalm() {
+			out = s.atRest(order)
+		}
 	}
 	if len(out.Moves) == 0 {
 		out = s.result(nil, s.filled(order))
@@ -91,11 +94,24 @@ func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
 	return s.result(best.moves, s.more(best, order))
 }
 
+// atRest looks for moves where there are no others, or those that there are would not come to their end, and nobody is on the way.
+func (s *scene) atRest(order []int) Result {
+	out := s.result(nil, s.opened(order))
+	if len(out.Moves) == 0 && s.isLow() {
+		out = s.result(nil, s.last(order))
+	}
+	return out
+}
+
 // result is the moves of the best trial, and more.
 func (s *scene) result(best, more []Move) Result {
 	moves := s.spared(slices.Concat(best, more))
 	slices.SortFunc(moves, byWorth)
-	out := Result{Moves: s.jointly(moves), Price: s.price, Trials: s.made}
+	kept := s.jointly(moves)
+	if len(kept) < len(moves) { // those that spread evenly with the others may not without
+		kept = s.proven(trial{gone: make([]bool, len(s.candidates)), plan: s.alone}, kept)
+	}
+	out := Result{Moves: kept, Price: s.price, Trials: s.made}
 	number(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving

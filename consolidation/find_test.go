@@ -46,6 +46,7 @@ func TestHeldUpOnce(t *testing.T) {
 		"a machine that may come up in the zone that another move has left":                   empty,
 		"nodes of a group stay, and others of it were placed beside pods that stay with them": wornFleet(t, market, 0xaffb, 72, 9, 15),
 		"of many pods few are left, and those may come in any order":                          wornFleet(t, market, 0x56, 26, 11, 29),
+		"moves that are left out had made the zones of the others even":                       wornFleet(t, market, 0x8a1223c82d, 111, 6, 28),
 	} {
 		t.Run(name, func(t *testing.T) { holdsUp(t, in) })
 	}

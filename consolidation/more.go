@@ -42,13 +42,7 @@ func (s *scene) more(best trial, order []int) []Move {
 	}
 	f.fill(order)
 	f.confirm(best.moves)
-	if out := f.together(); len(out)+len(best.moves) > 0 || !s.isCalm() {
-		return out
-	}
-	if out := s.opened(order); len(out) > 0 || !s.isLow() {
-		return out
-	}
-	return s.last(order)
+	return f.together()
 }
 
 // mostAlone is how many nodes filled looks at one by one, where no more may go.
@@ -115,13 +109,16 @@ func (s *scene) perNode(nodes, few, most int) int {
 
 // together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
 // what came before it; but machines that may come up in any zone can be where others count on nobody.
-func (f *further) together() []Move {
-	for moves := f.moves; len(moves) > 0; moves = moves[:len(moves)/2] {
-		gone, plan := slices.Clone(f.base.gone), f.base.plan
+func (f *further) together() []Move { return f.proven(f.base, f.moves) }
+
+// proven returns the moves, or as many of the first as the checker accepts when all of them are made beside the trial.
+func (s *scene) proven(base trial, moves []Move) []Move {
+	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
+		gone, plan := slices.Clone(base.gone), base.plan
 		plan.Machines, plan.Placements = slices.Clone(plan.Machines), slices.Clone(plan.Placements)
 		for i := range moves {
 			for _, name := range moves[i].Nodes {
-				gone[f.byNode[name]] = true
+				gone[s.byNode[name]] = true
 			}
 			plan.Placements = append(plan.Placements, moves[i].Placements...)
 			plan.Machines = append(plan.Machines, moves[i].Machines...)
@@ -130,7 +127,7 @@ func (f *further) together() []Move {
 		for i := range plan.Machines { // each group's plan has counted from one
 			plan.Machines[i].Name = fmt.Sprint("~", i)
 		}
-		if len(verify.Check(f.without(gone), f.in.Market, plan)) == 0 {
+		if len(verify.Check(s.without(gone), s.in.Market, plan)) == 0 {
 			return moves
 		}
 	}
