@@ -32,8 +32,8 @@
 // allows. So at last all nodes that are left are planned for at once, the pods of each as one (bundle, fill): what has room for all of
 // them has room for each of them in any order, and the best of these moves fill what room the pools have left.
 //
-// Until then those that may go are out of the way of the pods of others, as they may go themselves. Where nothing is found in all that, and
-// nobody is on the way to another place, none of them goes, and single nodes are tried for which their room is enough, or nearly so (opened, shrink).
+// Until then those that may go are out of the way of the pods of others, as they may go themselves. Where nothing is found in all that, or nothing
+// of it would come to its end, and nobody is on the way to another place, none of them goes, and single nodes are tried for which their room is enough, or nearly so (opened, shrink).
 // Nodes of few large pods are looked at in all pairs, and some threes, once nobody has come or gone for a while (Steady): package estimate says for which
 // of these other machines would do (handfuls).
 // At last large groups of nodes are planned for with some room to spare (last, ease). In both, pods may come in about the order in which they
