@@ -1,6 +1,7 @@
 package consolidation_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,46 @@ func TestSteady(t *testing.T) {
 			s.Look(c.then, now.Add(6*time.Minute))
 			if !s.Is(now.Add(6 * time.Minute)) {
 				t.Error("it is not steady five minutes after what has happened")
+			}
+		})
+	}
+}
+
+// TestSteadyForLongerThanUsual: where somebody comes or goes now and then, nobody has for a while only when that was long for such a place.
+func TestSteadyForLongerThanUsual(t *testing.T) {
+	t.Parallel()
+	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	seconds := func(n int) []time.Duration { return slices.Repeat([]time.Duration{time.Second}, n) }
+	for name, c := range map[string]struct {
+		gaps []time.Duration // between those who came
+		want time.Duration
+	}{
+		"nobody has come":                   {want: 5 * time.Minute},
+		"the first":                         {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
+		"every few seconds":                 {gaps: seconds(30), want: 5 * time.Minute},
+		"every six minutes":                 {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
+		"every day":                         {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
+		"many at once, and then a night":    {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
+		"often, and then hardly ever":       {gaps: append(seconds(30), slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
+		"hardly ever, and then very often":  {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
+		"by twos, some quarters of an hour": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute, time.Second, 15 * time.Minute}, want: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s consolidation.Steady
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			var pods []int64
+			look := func() { s.Look(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+			look()
+			for _, gap := range c.gaps {
+				now, pods = now.Add(gap), append(pods, 1)
+				look()
+			}
+			if s.Is(now.Add(c.want - time.Second)) {
+				t.Errorf("it is steady before %s", c.want)
+			}
+			if !s.Is(now.Add(c.want)) {
+				t.Errorf("it is not steady after %s", c.want)
 			}
 		})
 	}

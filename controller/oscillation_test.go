@@ -110,9 +110,9 @@ const drainLag = 5 * time.Minute
 // judge looks at all that was moved.
 func (f *tide) judge(t *testing.T, minutes int) {
 	t.Helper()
-	// A move takes along the handful of pods that a node has. Of thirteen lives the one with most had 2.2 pods moved, and half a move, for
-	// each that came or went; one that goes round in circles has no such limit.
-	if moved, all := f.evictions(), f.changes(); moved > 3*all || len(f.trades) > all || all < minutes/10 {
+	// A move takes along the handful of pods that a node has. Of forty lives the mean was 1.5 pods moved, and 0.35 moves, for each that came or
+	// went, with a deviation of 0.3, and the one with most had 2.1; one that goes round in circles has no such limit.
+	if moved, all := f.evictions(), f.changes(); 2*moved > 5*all || len(f.trades) > all || all < minutes/10 {
 		t.Errorf("%d moves of %d pods were made where %d came or went", len(f.trades), moved, all)
 	}
 	for _, a := range f.apps {
