@@ -39,10 +39,10 @@ type underway struct {
 // blockedFor is how long pods without a place hold up a move before it is undone.
 const blockedFor = 30 * time.Second
 
-// pass looks at the cluster once, and does what is to be done. It returns whether anything was, or is under way.
+// pass looks at the cluster once, and does what is to be done. It returns whether anything was, or is under way, or it is yet to be looked closer.
 func (o *ours) pass() (bool, error) {
 	if closer := o.steady.Is(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
-		return len(o.moves) > 0, nil
+		return len(o.moves) > 0 || !closer, nil
 	}
 	o.seen = o.fleet.Changes()
 	var d decision
@@ -53,7 +53,7 @@ func (o *ours) pass() (bool, error) {
 	}
 	o.fleet.Advance(o.fleet.Now().Add(took))
 	err = o.act(d)
-	return len(d.buy)+len(d.empty)+len(d.moves)+len(o.moves) > 0, err
+	return len(d.buy)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.closer, err
 }
 
 // decision is what one look comes to.
