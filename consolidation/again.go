@@ -25,8 +25,12 @@ func Again(in Input, nodes []string) Result {
 	}
 	s.aim()
 	out := s.result(t.moves, s.more(t, left))
-	if len(out.Moves) == 0 && s.isCalm() {
-		out = s.atRest(left)
+	if s.isCalm() { // what was found at rest, perhaps among others, and may be more than what is found of these nodes alone
+		for _, find := range []func([]int) Result{s.atRest, s.eased} {
+			if rest := find(left); rest.Saving > out.Saving {
+				out = rest
+			}
+		}
 	}
 	if len(out.Moves) == 0 {
 		out = s.result(nil, s.filled(left))

@@ -49,6 +49,15 @@ func (s *scene) last(order []int) []Move {
 	return nil
 }
 
+// eased returns moves of these nodes as one group, as last may have found them in a larger one.
+func (s *scene) eased(order []int) Result {
+	s.arriving = usual
+	f := s.furtherTo(trial{}, order)
+	f.regroup(order, len(order))
+	f.confirm(nil)
+	return s.result(nil, f.together())
+}
+
 // regroup tries groups of that many nodes, in their order, as long as that comes to something.
 func (f *further) regroup(order []int, size int) {
 	for went := 1; went > 0; {
