@@ -13,6 +13,9 @@ type Step struct {
 	// Force are the pods that are out of time, to be deleted whatever protects them.
 	Force []Forced
 
+	// Held: it is the turn of others first (InTurn).
+	Held bool
+
 	// Waiting is how many pods must still leave, those of Evict and Force included. 0: the node is empty.
 	Waiting int
 	// Protected are the pods that are waited for and may not be evicted because of their annotation.

@@ -1,0 +1,69 @@
+package drain
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestInTurn: of pods that leave one after the other only one is asked, when the ones before have their places; nobody waits for ever, and who is out of
+// time does not wait at all.
+func TestInTurn(t *testing.T) {
+	t.Parallel()
+	order := []string{"ns/a", "ns/b", "ns/c"}
+	for name, c := range map[string]struct {
+		pods     string // of this node, each with what pod takes after a colon
+		there    string // on all nodes
+		placed   bool
+		since    time.Duration
+		deadline time.Time
+		evict    string
+		force    string
+		held     bool
+	}{
+		"the first":                               {pods: "c a", there: "a b c", placed: true, evict: "a", held: true},
+		"the first is on another node":            {pods: "c b", there: "a b c", placed: true, held: true},
+		"the second, on this node":                {pods: "c b", there: "b c", placed: true, evict: "b", held: true},
+		"the successor of the first has no place": {pods: "c b", there: "b c", held: true},
+		"one that leaves already":                 {pods: "a:leaving c b", there: "b c", placed: true, evict: "b", held: true},
+		"all have left, but for one that is new":  {pods: "new", there: "", placed: true, evict: "new"},
+		"one that is new waits for the others":    {pods: "new", there: "c", placed: true, held: true},
+		"it takes too long":                       {pods: "c b", there: "b c", since: TurnMost, evict: "b c"},
+		"it takes long, and not too long":         {pods: "c b", there: "b c", since: TurnMost - 1, held: true},
+		"out of time":                             {pods: "c b", there: "a b c", deadline: now.Add(10 * time.Second), force: "b c"},
+		"what it is protected from is not asked":  {pods: "a:kept b", there: "a b", placed: true, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var pods []Pod
+			for _, word := range strings.Fields(c.pods) {
+				name, words, _ := strings.Cut(word, ":")
+				pods = append(pods, pod(name, words))
+			}
+			turn := Turn{Order: order, There: map[string]bool{}, Placed: c.placed, Since: now.Add(-c.since)}
+			for _, name := range strings.Fields(c.there) {
+				turn.There["ns/"+name] = true
+			}
+			step := Next(pods, c.deadline, now).InTurn(turn, now)
+			var evict, force []string
+			for _, p := range step.Evict {
+				evict = append(evict, p.Name)
+			}
+			for _, f := range step.Force {
+				force = append(force, f.Pod.Name)
+			}
+			if got := strings.Join(evict, " "); got != c.evict {
+				t.Errorf("evicts %q, want %q", got, c.evict)
+			}
+			if got := strings.Join(force, " "); got != c.force {
+				t.Errorf("forces %q, want %q", got, c.force)
+			}
+			if step.Held != c.held {
+				t.Errorf("held: %v, want %v", step.Held, c.held)
+			}
+		})
+	}
+	if step := Next([]Pod{pod("a", ""), pod("b", "")}, time.Time{}, now).InTurn(Turn{}, now); len(step.Evict) != 2 || step.Held {
+		t.Errorf("without an order %d of 2 pods leave, held: %v", len(step.Evict), step.Held)
+	}
+}
