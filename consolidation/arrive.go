@@ -19,12 +19,17 @@ const (
 	// usual is about the order in which package drain lets them go, large ones first, and replicas of a StatefulSet last, which are made anew
 	// only when the old ones have ended. Nobody knows it exactly, so all must find their places in several such orders. Few come in any order.
 	usual
+	// inTurn is in an order that is looked for, one after the other, each when the one before has its place.
+	inTurn
 )
 
 const (
 	orders  = 3   // that are usual
 	jitter  = 0.2 // how much larger than it is a pod may be taken for: by a fifth
 	mostFew = 8
+
+	mostTurns = 24  // orders that are tried
+	anyJitter = 2.0 // how much larger a pod may be taken for in these
 )
 
 // arrival is a pod that comes, and where it is planned.
@@ -39,6 +44,9 @@ type arrival struct {
 
 // takeIf is take if all places that the pods get are right. Pods that have only one place come first.
 func (b *board) takeIf(arrivals []arrival, right func(*seat) bool) *cluster.Pod {
+	if b.arriving == inTurn {
+		return b.takeInTurn(arrivals, right)
+	}
 	for n := range b.orders(len(arrivals)) {
 		if n > 0 {
 			b.leave(arrivals)
@@ -49,6 +57,29 @@ func (b *board) takeIf(arrivals []arrival, right func(*seat) bool) *cluster.Pod 
 		}
 	}
 	return nil
+}
+
+// takeInTurn is takeIf with the first order that does, in which the pods are then.
+func (b *board) takeInTurn(arrivals []arrival, right func(*seat) bool) (lost *cluster.Pod) {
+	for n := range mostTurns {
+		for i := range arrivals {
+			a := &arrivals[i]
+			a.turn = a.pod.Requests.Bulk() * (1 + anyJitter*chance(a.pod.ID(), n))
+		}
+		slices.SortFunc(arrivals, soonest)
+		if lost = b.seatAll(arrivals, right); lost == nil {
+			break
+		}
+	}
+	return lost
+}
+
+// tries is in how many orders pods may be dealt out until it is known that they find no places.
+func (b *board) tries() int {
+	if b.arriving == inTurn {
+		return mostTurns
+	}
+	return 1
 }
 
 // orders is in how many orders so many pods may come.

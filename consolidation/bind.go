@@ -10,8 +10,9 @@ import (
 
 // Unbound returns the pods of the nodes that would be left without a place if they were evicted now and kube-scheduler put them where
 // it does by default, in the order in which they leave together, as "namespace/name": one for each node at most, in the order of the
-// nodes. Pods that have rules about others go where the plan says, which is one for the snapshot. Nodes that are leaving, or not fit for pods yet, take none.
-func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
+// nodes. Pods that are in turns leave in that order, after all others. Pods that have rules about others go where the plan says, which is one for the
+// snapshot. Nodes that are leaving, or not fit for pods yet, take none.
+func Unbound(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
 	planned := make(map[string]string, len(plan.Placements))
 	for _, p := range plan.Placements {
 		planned[p.Pod] = p.Node
@@ -33,7 +34,11 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes []string) []string {
 			all = append(all, arrival{pod: &n.Pods[i], from: name, group: name, plan: planned[n.Pods[i].ID()]})
 		}
 	}
-	left := b.lost(b.lines(all), func(string) bool { return true })
+	lines, at := b.lines(all), numbered(turns)
+	for _, line := range lines {
+		slices.SortStableFunc(line, func(x, y arrival) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+	}
+	left := b.lost(lines, func(string) bool { return true })
 	var out []string
 	for _, name := range nodes {
 		if id, ok := left[name]; ok {
@@ -129,13 +134,22 @@ func (s *scene) seatWaiting(b *board) {
 	}
 }
 
-// seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was.
+// seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was. On a board to which pods
+// come in turn it says in which, unless the move does.
 func (s *scene) seat(b *board, m *Move) bool {
 	before, all := len(b.seats), s.arrivals(m, func(k int) string { return m.Machines[k].Name })
 	for _, machine := range all.machines {
 		b.add(machine.name, machine)
 	}
-	if b.take(all.pods) == nil {
+	if len(m.Turns) > 0 {
+		all.sort(m.Turns)
+		if b.seatAll(all.pods, nil) == nil {
+			return true
+		}
+	} else if b.take(all.pods) == nil {
+		if b.arriving == inTurn {
+			m.Turns = all.ids()
+		}
 		return true
 	}
 	b.cut(before)
@@ -176,6 +190,30 @@ func (s *scene) arrivals(m *Move, name func(machine int) string) arrivals {
 		if one, ok := seatOf(&machine, s.in.Market, theirs); ok {
 			out.machines = append(out.machines, one)
 		}
+	}
+	return out
+}
+
+// sort puts the pods into that order.
+func (a *arrivals) sort(turns []string) {
+	at := numbered(turns)
+	slices.SortFunc(a.pods, func(x, y arrival) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+}
+
+// ids are the pods in the order in which they are.
+func (a *arrivals) ids() []string {
+	out := make([]string, len(a.pods))
+	for i := range a.pods {
+		out[i] = a.pods[i].pod.ID()
+	}
+	return out
+}
+
+// numbered are the turns' numbers, from one.
+func numbered(turns []string) map[string]int {
+	out := make(map[string]int, len(turns))
+	for i, id := range turns {
+		out[id] = i + 1
 	}
 	return out
 }

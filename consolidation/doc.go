@@ -36,9 +36,10 @@
 // of it would come to its end, and nobody is on the way to another place, none of them goes, and single nodes are tried for which their room is enough, or nearly so (opened, shrink).
 // Nodes of few large pods are looked at in all pairs, and some threes, once nobody has come or gone for a while (Steady): package estimate says for which
 // of these other machines would do (handfuls).
-// At last large groups of nodes are planned for with some room to spare (last, ease). In both, pods may come in about the order in which they
+// Large groups of nodes are planned for with some room to spare (last, ease). In both, pods may come in about the order in which they
 // are let go: large ones first (usual). In the worst order, small ones first, no node could be filled beyond what leaves its largest pod out,
 // and a fleet would rest far above what its pods cost.
+// At last a handful may go whose pods find their places only one by one, in an order that is looked for (oneByOne): the move says in which (Turns).
 //
 // Where more could be saved by buying otherwise than there is room on nodes, all of them will be replaced, and room is scarce (isScarce). It is
 // given away before all else, to the single nodes that save most by it for what moving them takes (bargains), and not below its worth; nothing

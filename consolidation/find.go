@@ -100,6 +100,9 @@ func (s *scene) atRest(order []int) Result {
 	if len(out.Moves) == 0 && s.isLow() {
 		out = s.result(nil, s.last(order))
 	}
+	if len(out.Moves) == 0 && s.isLow() {
+		out = s.result(nil, s.oneByOne(order))
+	}
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -185,7 +186,7 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 			}
 		}
 	}
-	lost := consolidation.Unbound(s, plan, goes)
+	lost := consolidation.Unbound(s, plan, goes, nil)
 	saved := catalog.Price(0)
 	for _, m := range moves {
 		isLost := slices.ContainsFunc(nodeIn(&in, m.Nodes[0]).Pods, func(p cluster.Pod) bool { return slices.Contains(lost, p.ID()) })
@@ -259,6 +260,13 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 			}
 		}
 	}
+	for _, m := range moves {
+		for _, id := range m.Turns {
+			target[id] = roomiest(tb, nodes, pods[id])
+			n := nodes[target[id]]
+			n.Requested = n.Requested.Add(pods[id].Requests)
+		}
+	}
 	for id, p := range pods {
 		n := nodes[target[id]]
 		n.Pods = append(slices.Clip(n.Pods), p)
@@ -273,6 +281,28 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 		out.Snapshot.Nodes = append(out.Snapshot.Nodes, *n)
 	}
 	return out
+}
+
+// roomiest is the node onto which kube-scheduler would put a pod that goes anywhere: it prefers those with most room, and such of which processors
+// and memory are used evenly. Of equals it is the first.
+func roomiest(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string {
+	tb.Helper()
+	best, most := "", 0.0
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
+		if !p.Requests.Fits(n.Allocatable.Sub(n.Requested)) {
+			continue
+		}
+		cpu := float64(n.Requested.CPU+p.Requests.CPU) / float64(n.Allocatable.CPU)
+		memory := float64(n.Requested.Memory+p.Requests.Memory) / float64(n.Allocatable.Memory)
+		if room := (1-cpu+1-memory)/2 + 1 - math.Abs(cpu-memory)/2; room > most+1e-9 {
+			best, most = name, room
+		}
+	}
+	if best == "" {
+		tb.Fatalf("pod %s, which asks for %s, finds no place in its turn", p.Name, p.Requests)
+	}
+	return best
 }
 
 func nodeIn(in *consolidation.Input, name string) *cluster.Node {

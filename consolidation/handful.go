@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/estimate"
 )
 
@@ -60,7 +61,7 @@ func (f *further) wager(l *lens, all []handful) (kept int) {
 		if slices.ContainsFunc(failed, h.isLike) || !f.mayGo(f.names(h.nodes)) {
 			continue
 		}
-		deals += f.podsOf(h.nodes) * len(f.board.seats)
+		deals += f.podsOf(h.nodes) * len(f.board.seats) * f.board.tries()
 		if !f.wouldFit(h.nodes, l.Machines(h.pods)) {
 			continue
 		}
@@ -68,7 +69,9 @@ func (f *further) wager(l *lens, all []handful) (kept int) {
 		if f.try(h.nodes, ease{}) == 0 && f.try(h.nodes, ease{pods: roomier}) == 0 {
 			failed = append(failed, h)
 		} else {
-			kept++
+			if kept++; f.board.arriving == inTurn {
+				break
+			}
 		}
 	}
 	return kept
@@ -81,21 +84,21 @@ func (h *handful) isLike(other *handful) bool {
 	return h.price == other.price && estimate.Alike(h.pods, other.pods)
 }
 
-// isHandful reports whether the move is of a handful.
-func (s *scene) isHandful(m *Move) bool {
-	return len(m.Nodes) <= mostNodes && !slices.ContainsFunc(m.Nodes, func(name string) bool { return len(s.candidates[s.byNode[name]].node.Pods) > fewPods })
-}
-
 // fewPods returns the first of the order that have few pods, and may go.
 func (f *further) fewPods(order []int) []int {
 	var out []int
 	for _, c := range order {
 		n := f.candidates[c].node
-		if len(n.Pods) > 0 && len(n.Pods) <= fewPods && len(out) < mostEach && !f.stays(c) && f.room(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, isBound) {
+		if len(n.Pods) > 0 && len(n.Pods) <= fewPods && len(out) < mostEach && !f.stays(c) && f.room(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, f.isOut) {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// isOut reports whether nodes with such a pod are not looked at. The successor of one that comes late would be waited for.
+func (f *further) isOut(p cluster.Pod) bool {
+	return isBound(p) || f.board.arriving == inTurn && late(&p) > 0
 }
 
 // lens is what handfuls are estimated with.
@@ -114,8 +117,12 @@ func (s *scene) newLens(nodes []int) *lens {
 	for _, name := range s.bestTypes {
 		types[name] = true
 	}
+	for i := range s.candidates {
+		if n := s.candidates[i].node; len(n.Pods) <= fewPods {
+			types[n.Labels[catalog.LabelInstanceType]] = true
+		}
+	}
 	for _, c := range nodes {
-		types[s.candidates[c].node.Labels[catalog.LabelInstanceType]] = true
 		gone[c] = true
 	}
 	l := &lens{scene: s, Estimator: estimate.New(s.without(gone), s.in.Market, types), pods: map[int]estimate.Group{}}
@@ -185,7 +192,7 @@ func (l *lens) look(nodes ...int) (handful, bool) {
 func (l *lens) isWager(h *handful) bool {
 	bar := l.bar
 	if l.isLow() {
-		bar = Handful
+		bar = Usual
 	}
 	return l.share(h.saving) >= bar*l.effort(h.cost)
 }

@@ -22,6 +22,8 @@ type Input struct {
 	Rooms map[string]int
 	// Stale are nodes that are leaving and have been for long, by name: nobody waits until their pods have left.
 	Stale map[string]bool
+	// InTurn: pods of a move that says in which order (Move.Turns) leave one after the other, each when the one before has its place.
+	InTurn bool
 	// Steady: nobody has come or gone for a while (see Steady), so that what is found by a closer look will last.
 	Steady bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
@@ -40,7 +42,7 @@ type Rule struct {
 	LeastSaving catalog.Price // per hour
 	LeastShare  float64       // of the price of the nodes that go: 0.1 for ten percent
 	// LeastWorth is how large the move's share of the price of all candidates must be, beside its share of what moving all
-	// their pods would take. Less than Usual, Exchange or Handful, is that; Karpenter's policy Balanced asks for 0.5.
+	// their pods would take. Less than Usual or Exchange is that; Karpenter's policy Balanced asks for 0.5.
 	LeastWorth float64
 }
 
@@ -48,7 +50,6 @@ type Rule struct {
 const (
 	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
 	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
-	Handful  = 0.04 // of up to three nodes of few pods, where nobody comes or goes (Input.Steady): it lasts
 )
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or
@@ -59,6 +60,9 @@ type Move struct {
 	// Machines are bought first, each for less than it saves. They are as in packing.Plan, with other names: "<pool>-1".
 	Machines   []packing.Machine
 	Placements []packing.Placement // of pods of Nodes onto nodes that stay, sorted by pod
+	// Turns are the pods, as "namespace/name", in the order in which kube-scheduler finds places for all of them, if each has its place before
+	// the next one leaves. None: they may leave together. Such a move is by itself in a result.
+	Turns []string
 
 	Pods   int           // that move
 	Cost   float64       // of moving them, as in Candidate

@@ -26,6 +26,9 @@ type joint struct {
 // were bought for nothing: what the others save must be worth that. They are the room that makes the others fit, too, so that it is
 // tried with and without them.
 func (s *scene) jointly(moves []Move) []Move {
+	if len(moves) == 1 && len(moves[0].Turns) > 0 {
+		return moves // nobody else comes, and these in an order that is known
+	}
 	j := s.joint(moves)
 	left := make([]int, len(moves)) // by number
 	for i := range left {

@@ -30,6 +30,20 @@ func (s *scene) opened(order []int) []Move {
 	return f.together()
 }
 
+// oneByOne returns a move where there are no others: of a handful whose pods find their places only if they leave in the right order, each when the one
+// before has its place. It is made by itself: whoever came in between would take their places.
+func (s *scene) oneByOne(order []int) []Move {
+	if s.thrifty || !s.in.Steady || !s.in.InTurn {
+		return nil
+	}
+	s.arriving = inTurn
+	f := s.furtherTo(trial{}, nil)
+	f.handfuls(order)
+	f.moves = f.moves[:min(len(f.moves), 1)]
+	f.confirm(nil)
+	return f.together()
+}
+
 // isCalm reports whether nobody is on the way to another place. A node that is on its way out keeps nobody waiting once its pods have left.
 func (s *scene) isCalm() bool {
 	return len(s.alone.Placements)+len(s.alone.Machines) == 0 && !slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool {

@@ -125,6 +125,7 @@ func (s *scene) spare(m *Move) (Move, bool) {
 		return *m, false
 	}
 	slices.SortFunc(out.Placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
+	out.Turns = nil // the pods of the nodes that stay are among them
 	out.Saving = out.Price - priceOf(out.Machines)
 	_, ok := s.weigh(&out, nil)
 	return out, ok

@@ -32,18 +32,15 @@ func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	}
 	bar := s.bar
 	if s.isLow() {
-		bar = min(bar, s.least(m))
+		bar = min(bar, m.least())
 	}
 	worth = s.share(m.Saving) - bar*s.effort(m.Cost)
 	return worth, worth >= 0 && s.keepCheaper(m)
 }
 
 // least is what the move must be worth, whatever its pool asks for.
-func (s *scene) least(m *Move) float64 {
-	switch {
-	case s.in.Steady && s.isHandful(m):
-		return Handful
-	case len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0:
+func (m *Move) least() float64 {
+	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
 		return Exchange
 	}
 	return Usual
@@ -64,7 +61,7 @@ func (s *scene) effort(cost float64) float64 {
 func (s *scene) isWorth(m *Move) bool {
 	for _, name := range m.Nodes {
 		rule := s.in.Rules[s.candidates[s.byNode[name]].node.Pool]
-		least := max(rule.LeastWorth, s.least(m))
+		least := max(rule.LeastWorth, m.least())
 		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || s.share(m.Saving) < least*s.effort(m.Cost) {
 			return false
 		}

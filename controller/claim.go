@@ -85,6 +85,7 @@ type Claims struct {
 	newest   newest
 	absences absences
 	leaving  absences // since when the Node of a claim is being deleted
+	turns    sequences
 	failures Backoff
 }
 
@@ -140,6 +141,9 @@ func (c *Claims) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Tim
 			claim = next
 		}
 		if err != nil || step.Action == lifecycle.Wait || !step.Until.IsZero() || next == nil {
+			if v.drain.Held && err == nil {
+				return now.Add(turnPoll), nil
+			}
 			return step.Until, err
 		}
 	}

@@ -221,6 +221,16 @@ func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
 	return out
 }
 
+// isInTurn reports whether the pods of the move leave one after the other, or are about to. One that takes for ever is not waited for.
+func (f *flight) isInTurn(now time.Time) bool {
+	if len(f.mark.Turns) == 0 || now.Sub(f.mark.Begun) > staleAfter {
+		return false
+	}
+	return slices.ContainsFunc(f.leaving, func(c *karpv1.NodeClaim) bool {
+		return c.DeletionTimestamp == nil || slices.ContainsFunc(f.pods[c.Status.NodeName], func(p *corev1.Pod) bool { return slices.Contains(f.mark.Turns, podID(p)) })
+	})
+}
+
 // staleAfter is how long nodes may have been leaving until nobody waits for their pods any more: a PodDisruptionBudget may hold them for days.
 const staleAfter = 10 * time.Minute
 

@@ -34,6 +34,8 @@ type moveMark struct {
 	Saving float64           `json:"savingPerHour,omitempty"` // that was promised, in dollars
 	// PaysBack is after how many seconds it has saved what being paid twice costs, as was promised; 0: at once.
 	PaysBack int64 `json:"paysBackSeconds,omitempty"`
+	// Turns are the pods in the order in which they leave, one after the other; none: they leave together. See consolidation.Move.
+	Turns []string `json:"turns,omitempty"`
 	// Committed: the node goes, whatever comes.
 	Committed bool `json:"committed,omitempty"`
 }

@@ -201,11 +201,12 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 
 // unboundOf are the pods of nodes that could go now for which kube-scheduler, which does not know the plan, would find no place.
 func unboundOf(flights []*flight, seen []move.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
-	var nodes []string
+	var nodes, turns []string
 	for i, f := range flights {
 		if !f.isReady(seen[i]) {
 			continue
 		}
+		turns = append(turns, f.mark.Turns...)
 		for _, c := range f.leaving {
 			if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil {
 				nodes = append(nodes, n.Name)
@@ -213,7 +214,7 @@ func unboundOf(flights []*flight, seen []move.Seen, s cluster.Snapshot, plan pac
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unbound(s, plan, nodes) {
+	for _, id := range consolidation.Unbound(s, plan, nodes, turns) {
 		out[id] = true
 	}
 	return out

@@ -206,6 +206,9 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.search.steady.Look(s.in.Snapshot, now)
 	s.steady = m.search.steady.Is(now)
 	mark := s.fingerprint(nodes)
+	if slices.ContainsFunc(s.flights, func(f *flight) bool { return f.isInTurn(now) }) {
+		return nil // whoever closes nodes now takes away places that were counted on; why nodes stay is as it was
+	}
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
 		countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
 		return nil
@@ -313,7 +316,7 @@ func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) 
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
-		SpotToSpot: m.SpotToSpot, Stale: s.stale(), Steady: s.steady,
+		SpotToSpot: m.SpotToSpot, Stale: s.stale(), Steady: s.steady, InTurn: true,
 	}
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
@@ -354,7 +357,7 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 			}
 		}
 		mark := moveMark{
-			ID: moveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods,
+			ID: moveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods, Turns: move.Turns,
 		}
 		if reason == disruption.Underutilized {
 			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaysBack(usual).Seconds()))

@@ -309,6 +309,13 @@ func (c *Claims) seePods(ctx context.Context, v *view, now time.Time) error {
 		leaving = append(leaving, drainPod(pod))
 	}
 	v.drain = drain.Next(leaving, v.seen.Claim.Deadline, now)
+	if len(v.drain.Evict) > 0 {
+		turn, err := c.turns.see(ctx, c.Cache, v.claim, now)
+		if err != nil {
+			return err
+		}
+		v.drain = v.drain.InTurn(turn, now)
+	}
 	v.seen.Node.Pods = v.drain.Waiting
 	if v.drain.Waiting > 0 {
 		return nil

@@ -32,6 +32,7 @@ type ours struct {
 // underway is a move that waits for its machines.
 type underway struct {
 	nodes []string
+	turns []string // see consolidation.Move
 	comes []string
 	since time.Time // since when its pods have no place; zero if they have
 }
@@ -96,8 +97,19 @@ func (o *ours) decide() (decision, error) {
 	for _, r := range proposal.Rooms {
 		rooms[r.Pool] = max(r.Nodes-going[r.Pool], 0)
 	}
+	if o.isInTurn(snapshot) {
+		return d, nil // who closes nodes now takes places away
+	}
 	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, rooms)).Moves
 	return d, nil
+}
+
+// isInTurn reports whether pods leave one after the other, or are about to.
+func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
+	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) || slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
+		m := o.fleet.Machine(n.Name)
+		return m != nil && m.Phase == fleet.Going && len(n.Pods) > 0
+	})
 }
 
 // snapshot is the cluster as the controller's informers have told of it.
@@ -108,7 +120,7 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 // input is what the moves rest on: nodes that run pods, which nobody waits to go to.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
-		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms, Steady: o.closer,
+		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms, Steady: o.closer, InTurn: true,
 	}
 	for _, n := range snapshot.Nodes {
 		if m := o.fleet.Machine(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
@@ -136,7 +148,7 @@ func (o *ours) act(d decision) error {
 		}) {
 			continue
 		}
-		u := &underway{nodes: m.Nodes}
+		u := &underway{nodes: m.Nodes, turns: m.Turns}
 		for _, machine := range m.Machines {
 			name, err := o.launch(machine)
 			if err != nil {
@@ -167,11 +179,11 @@ func (o *ours) finish() error {
 	if len(ready) == 0 {
 		return nil
 	}
-	var nodes []string
+	var nodes, turns []string
 	for _, u := range ready {
-		nodes = append(nodes, u.nodes...)
+		nodes, turns = append(nodes, u.nodes...), append(turns, u.turns...)
 	}
-	nowhere, err := o.nowhere(nodes)
+	nowhere, err := o.nowhere(nodes, turns)
 	if err != nil {
 		return err
 	}
@@ -180,6 +192,9 @@ func (o *ours) finish() error {
 	for _, u := range ready {
 		blocked := slices.ContainsFunc(u.nodes, func(name string) bool { return nowhere[name] })
 		switch {
+		case !blocked && len(u.turns) > 0:
+			o.fleet.RemoveInTurn(u.turns, u.nodes...)
+			over[u] = true
 		case !blocked:
 			gone, over[u] = append(gone, u.nodes...), true
 		case u.since.IsZero():
@@ -201,7 +216,7 @@ func (o *ours) isReady(u *underway) bool {
 }
 
 // nowhere are those of the nodes of which a pod would find no place.
-func (o *ours) nowhere(nodes []string) (map[string]bool, error) {
+func (o *ours) nowhere(nodes, turns []string) (map[string]bool, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
 		return nil, err
@@ -215,7 +230,7 @@ func (o *ours) nowhere(nodes []string) (map[string]bool, error) {
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unbound(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes) {
+	for _, id := range consolidation.Unbound(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes, turns) {
 		out[on[id]] = true
 	}
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ const (
 	Launching = 2 * time.Second  // from a launch until EC2 has an instance
 	Joining   = 45 * time.Second // from a launch until its node is fit for pods
 	Draining  = 30 * time.Second // from a node's end until it is not paid for any more
+	Turning   = time.Second      // from a pod's eviction until its successor has its place, where the next one waits for that
 )
 
 // Fleet is the cluster.
@@ -214,6 +216,35 @@ func (f *Fleet) Close(name string, closed bool) {
 // Remove gives machines up. Their pods are evicted, and their successors are bound where there is room.
 func (f *Fleet) Remove(names ...string) {
 	var leaving []turn
+	for _, m := range f.leave(names, 0) {
+		leaving = append(leaving, f.turns(m)...)
+	}
+	slices.SortStableFunc(leaving, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
+	for _, t := range leaving {
+		f.evict(t.pod)
+	}
+	f.schedule()
+	f.charge()
+}
+
+// RemoveInTurn gives machines up whose pods, as "namespace/name", are evicted one after the other.
+func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
+	for i, id := range pods {
+		_, name, _ := strings.Cut(id, "/")
+		f.after(time.Duration(i)*Turning, func() {
+			if p := f.pods[name]; p != nil && p.on != nil && p.on.Phase == Going {
+				f.evict(p)
+				f.schedule()
+			}
+		})
+	}
+	f.leave(names, time.Duration(len(pods))*Turning)
+	f.charge()
+}
+
+// leave closes the machines for ever, lets them end some time after that, and returns those that had not been leaving yet, sorted by name.
+func (f *Fleet) leave(names []string, in time.Duration) []*Machine {
+	var out []*Machine
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		m := f.machines[name]
 		if m == nil || m.Phase == Going {
@@ -222,8 +253,8 @@ func (f *Fleet) Remove(names ...string) {
 		m.Phase, m.Closed = Going, true
 		f.ready = slices.DeleteFunc(f.ready, func(r *Machine) bool { return r == m })
 		f.tell(m)
-		leaving = append(leaving, f.turns(m)...)
-		f.after(Draining, func() {
+		out = append(out, m)
+		f.after(in+Draining, func() {
 			delete(f.machines, name)
 			f.changes++
 			if f.Watch != nil {
@@ -232,12 +263,7 @@ func (f *Fleet) Remove(names ...string) {
 			f.charge()
 		})
 	}
-	slices.SortStableFunc(leaving, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
-	for _, t := range leaving {
-		f.evict(t.pod)
-	}
-	f.schedule()
-	f.charge()
+	return out
 }
 
 // turn is when a pod leaves its node.

@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/disruption"
+)
+
+// sequenceRig has two nodes that leave with a move whose pods go one after the other: "api" and "second" on one, "web", "first" and "third" on the other.
+type sequenceRig struct {
+	*rig
+	*bouncer
+	names []string
+}
+
+func newSequenceRig(t *testing.T) sequenceRig {
+	t.Helper()
+	r := newRig(t, "t3.medium")
+	claims := r.servingNodes(t, "api", "web")
+	out := sequenceRig{r, &bouncer{evictor: r.Claims.Evictor, guards: map[string]bool{}}, nil}
+	r.Claims.Evictor = out.bouncer
+	of := map[string]string{} // the node of each pod
+	var pods corev1.PodList
+	if err := r.api.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		of[p.Name] = p.Spec.NodeName
+	}
+	for name, with := range map[string]string{"first": "web", "second": "api", "third": "web"} {
+		out.place(t, name, of[with])
+	}
+	mark := moveMark{
+		ID: "m", Reason: disruption.Underutilized, Begun: r.now(), Nodes: 2, Pods: 5, Committed: true,
+		Turns: []string{"ns/first", "ns/second", "ns/web", "ns/third", "ns/api"},
+	}
+	for i := range claims {
+		c := r.claim(t, claims[i].Name)
+		mark.put(c, r.now())
+		if err := r.api.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.api.Delete(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		out.names = append(out.names, c.Name)
+	}
+	return out
+}
+
+// place adds a pod of the one ReplicaSet to a node.
+func (r sequenceRig) place(t *testing.T, name, node string) {
+	t.Helper()
+	pod := resident(name, "ReplicaSet", "")
+	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
+	r.create(t, pod)
+}
+
+// seconds lets so many pass, looking at both claims four times in each.
+func (r sequenceRig) seconds(t *testing.T, n int) {
+	t.Helper()
+	for range n * int(time.Second/turnPoll) {
+		for _, name := range r.names {
+			r.visit(t, name)
+		}
+		r.ahead += turnPoll
+	}
+}
+
+// TestPodsLeaveInTurn: from both nodes, each when the successor of the one before has a place.
+func TestPodsLeaveInTurn(t *testing.T) {
+	t.Parallel()
+	r := newSequenceRig(t)
+	for _, step := range []struct{ successor, want string }{
+		{"", "first"},
+		{"a", "first second"},
+		{"b", "first second web third"}, // "web" belongs to nobody, who would make another
+		{"c", "first second web third api"},
+	} {
+		if step.successor != "" {
+			r.place(t, step.successor, "elsewhere")
+		}
+		r.seconds(t, 3)
+		if got := r.order(); got != step.want {
+			t.Fatalf("with successor %q these have left: %q, want %q\n%s", step.successor, got, step.want, r.log)
+		}
+	}
+	r.seconds(t, 30)
+	if len(r.claims(t)) > 0 {
+		t.Errorf("%d claims are left\n%s", len(r.claims(t)), r.log)
+	}
+}
+
+// TestTurnsHoldNobodyUp: a successor that does not come, and a pod that may not be evicted, are waited for for ten seconds, also where the process began anew
+// in between.
+func TestTurnsHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	for name, guard := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSequenceRig(t)
+			r.guards[guard] = true
+			r.seconds(t, 3)
+			if got, want := r.order(), map[string]string{"": "first"}[guard]; got != want {
+				t.Fatalf("these have left: %q, want %q\n%s", got, want, r.log)
+			}
+			evictor := r.Claims.Evictor
+			r.start(t)
+			r.Claims.Evictor = evictor
+			r.seconds(t, 15)
+			if got := len(r.order()); got < len("second web third api") {
+				t.Errorf("these have left: %q\n%s", r.order(), r.log)
+			}
+		})
+	}
+}
+
+// TestNothingElseWhilePodsLeaveInTurn: whoever closed nodes meanwhile would take places away.
+func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first"}}
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "agent"}}
+	for name, c := range map[string]struct {
+		turns   []string
+		begun   time.Duration
+		deleted bool
+		pods    []*corev1.Pod
+		want    bool
+	}{
+		"its machines are on the way": {turns: []string{"ns/first"}, pods: []*corev1.Pod{pod}, want: true},
+		"pods leave":                  {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod, other}, want: true},
+		"all have left":               {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{other}},
+		"it takes for ever":           {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod}, begun: staleAfter + 1},
+		"they leave together":         {deleted: true, pods: []*corev1.Pod{pod}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim := &karpv1.NodeClaim{Status: karpv1.NodeClaimStatus{NodeName: "node"}}
+			if c.deleted {
+				claim.DeletionTimestamp = &metav1.Time{Time: now}
+			}
+			f := &flight{
+				mark: moveMark{Turns: c.turns, Begun: now.Add(-c.begun)}, leaving: []*karpv1.NodeClaim{claim}, pods: map[string][]*corev1.Pod{"node": c.pods},
+			}
+			if got := f.isInTurn(now); got != c.want {
+				t.Errorf("they leave one after the other: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
