@@ -18,7 +18,7 @@ import (
 )
 
 // turnPoll is how often it is looked whether it is the turn of the next.
-const turnPoll = 250 * time.Millisecond
+const turnPoll = 500 * time.Millisecond
 
 // sequences knows how far the moves are whose pods leave one after the other (moveMark.Turns), from all of their nodes. What it remembers is lost when
 // the process ends: then the next one waits no longer for a successor that is missing. The zero value knows none. Its methods may be called at the same time.
