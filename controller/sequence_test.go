@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
 )
 
@@ -152,5 +155,39 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 				t.Errorf("they leave one after the other: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestMoveSaysWhoseTurnItIs: the order of a move is on its claims for whoever leads when they drain, and until all have left nothing else is begun that
+// would have been.
+func TestMoveSaysWhoseTurnItIs(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	s, err := f.Moves.scenery(t.Context(), f.now())
+	f.check(t, err)
+	goes, turns := &s.in.Snapshot.Nodes[0], []string(nil)
+	for i := range goes.Pods {
+		turns = append(turns, goes.Pods[i].ID())
+	}
+	if len(turns) == 0 {
+		t.Fatalf("node %s has no pods", goes.Name)
+	}
+	f.check(t, f.Moves.beginAll(t.Context(), s, disruption.Underutilized, []consolidation.Move{{
+		Nodes: []string{goes.Name}, Pods: len(turns), Turns: turns, Saving: catalog.Dollar / 100,
+	}}, f.now()))
+	mark, err := moveOf(f.claim(t, goes.Claim))
+	f.check(t, err)
+	if mark == nil || !slices.Equal(mark.Turns, turns) {
+		t.Fatalf("the mark is %+v, want turns %v", mark, turns)
+	}
+	f.check(t, f.Moves.save(t.Context(), f.now()))
+	for _, c := range f.claims(t) {
+		if other, _ := moveOf(&c); other != nil && other.ID != mark.ID {
+			t.Errorf("%s was begun, too: %+v", c.Name, other)
+		}
+	}
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Errorf("left in the end: %s\n%s", got, f.log)
 	}
 }
