@@ -137,8 +137,8 @@ func TestNobodyIsOverlooked(t *testing.T) {
 			}
 			again := consolidation.Again(in, out.Moves[0].Nodes)
 			judge(t, in, again)
-			if again.Saving != out.Moves[0].Saving {
-				t.Errorf("looked at again it saves %s, before %s", again.Saving, out.Moves[0].Saving)
+			if again.Saving < out.Moves[0].Saving {
+				t.Errorf("looked at again it saves only %s, before %s", again.Saving, out.Moves[0].Saving)
 			}
 		})
 	}

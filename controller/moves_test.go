@@ -1,11 +1,14 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/move"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -215,4 +218,30 @@ func moved(t *testing.T, crashAfter int) int {
 		t.Errorf("%d instances were bought in all, want 3, or 4 where a move was undone\n%s", n, f.log)
 	}
 	return writes
+}
+
+// TestWhatDoesNotHoldIsLeftAlone: a move that is found in each look, and not when it is to be made, does not keep all others from being found for ever.
+func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // nobody has room for another
+	s, err := f.Moves.scenery(t.Context(), f.now())
+	f.check(t, err)
+	name, other := s.in.Snapshot.Nodes[0].Name, s.in.Snapshot.Nodes[1].Name
+	f.check(t, f.Moves.choose(t.Context(), []consolidation.Move{{Nodes: []string{name}, Pods: 1}, {Nodes: []string{other}, Pods: 1}}))
+	if why := f.isWhole(t); why != "" {
+		t.Fatal(why)
+	}
+	may := func() []string {
+		s, err := f.Moves.scenery(t.Context(), f.now())
+		f.check(t, err)
+		nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+		return nodes
+	}
+	if got := may(); len(got) != 2 || slices.Contains(got, name) {
+		t.Errorf("looked at next are %v, and %s should be left alone", got, name)
+	}
+	f.ahead += holdFirst
+	if got := may(); len(got) != 3 {
+		t.Errorf("after a while %v are looked at, want all three", got)
+	}
 }

@@ -249,7 +249,27 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 	}
 	countInvalid(m.Metrics, moves, setOf(nodes), granted, confirmed)
 	m.release(s, granted, confirmed)
+	if len(confirmed) == 0 {
+		m.holdBest(s, moves, setOf(granted), now)
+	}
 	return m.beginAll(ctx, s, disruption.Underutilized, confirmed, now)
+}
+
+// holdBest leaves the nodes of the best move alone for a while that were granted, where none was confirmed: the same would be found in each look, and nothing
+// else.
+func (m *Moves) holdBest(s *scenery, moves []consolidation.Move, granted map[string]bool, now time.Time) {
+	by := nodesByName(s.in.Snapshot)
+	for i := range moves {
+		if slices.ContainsFunc(moves[i].Nodes, func(name string) bool { return !granted[name] }) {
+			continue
+		}
+		var claims []*karpv1.NodeClaim
+		for _, name := range moves[i].Nodes {
+			claims = append(claims, s.claims[by[name].Claim])
+		}
+		m.hold(&flight{leaving: claims}, "what was found for it was not found when it was looked at again", now)
+		return
+	}
 }
 
 // grantMoves returns the nodes that may go, and those of the moves' that the budgets allow; nobody else gets their place.
