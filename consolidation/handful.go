@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/estimate"
 )
 
@@ -96,10 +98,23 @@ func (f *further) fewPods(order []int) []int {
 	return out
 }
 
-// isOut reports whether nodes with such a pod are not looked at. The successor of one that comes late would be waited for.
+// isOut reports whether nodes with such a pod are not looked at.
 func (f *further) isOut(p cluster.Pod) bool {
-	return isBound(p) || f.board.arriving == inTurn && late(&p) > 0
+	return isBound(p) || f.board.arriving == inTurn && !takesTurns(&p)
 }
+
+// systemCritical is the least priority of what a cluster cannot do without: users' classes have at most half of it.
+const systemCritical = 2_000_000_000
+
+// takesTurns reports whether the pod leaves when it is told to, and its successor comes at once under another name, as those of a ReplicaSet do: others
+// make theirs only when the old one has ended. Pods that are critical leave after all others of their node, those that tolerate that it leaves never.
+func takesTurns(p *cluster.Pod) bool {
+	leaving := constraint.Taint{Key: karpenterDisrupted, Effect: constraint.NoSchedule}
+	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical && !constraint.Tolerated(leaving, p.Tolerations)
+}
+
+// karpenterDisrupted is the taint of nodes that leave.
+const karpenterDisrupted = "karpenter.sh/disrupted"
 
 // lens is what handfuls are estimated with.
 type lens struct {

@@ -39,7 +39,13 @@ func (s *scene) oneByOne(order []int) []Move {
 	s.arriving = inTurn
 	f := s.furtherTo(trial{}, nil)
 	f.handfuls(order)
-	f.moves = f.moves[:min(len(f.moves), 1)]
+	if len(f.moves) > 1 { // a handful that falls apart: the nodes of the others stay, and take pods
+		f.moves = f.moves[:1]
+		f.gone = make([]bool, len(s.candidates))
+		for _, name := range f.moves[0].Nodes {
+			f.gone[s.byNode[name]] = true
+		}
+	}
 	f.confirm(nil)
 	return f.together()
 }

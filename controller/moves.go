@@ -289,6 +289,9 @@ func (m *Moves) hold(f *flight, why string, now time.Time) {
 	}
 	for _, c := range f.leaving {
 		h := m.held[c.UID]
+		if now.Sub(h.until) > holdMost { // that is long over
+			h.times = 0
+		}
 		h.times++
 		h.cause = why
 		h.until = now.Add(min(holdFirst<<min(h.times-1, 10), holdMost))

@@ -31,14 +31,15 @@ type sequences struct {
 type sequence struct {
 	next  string // whose turn it is
 	since time.Time
+	late  bool              // somebody was waited for for too long: all leave, from all nodes
 	had   map[types.UID]int // how many pods with a place there were when it began, by owner
 }
 
-// see returns whose turn it is on the way out of the claim; a zero Turn where there are none. pods reads from the informers.
+// see returns whose turn it is on the way out of the claim; a zero Turn where there are none, or none any more. pods reads from the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := moveOf(claim)
-	if mark == nil || err != nil || len(mark.Turns) == 0 {
-		return drain.Turn{}, nil // what cannot be read is told elsewhere, and in no order
+	if mark == nil || err != nil || len(mark.Turns) == 0 || !mark.Committed || claim.Annotations[annotationInterrupted] != "" {
+		return drain.Turn{}, nil // it leaves alone, or in a hurry; what cannot be read is told elsewhere
 	}
 	all, err := placedPods(ctx, pods, mark.Turns)
 	if err != nil {
@@ -64,6 +65,9 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	}
 	if s.next != next {
 		s.next, s.since = next, now
+	}
+	if s.late = s.late || now.Sub(s.since) >= drain.TurnMost; s.late {
+		return drain.Turn{}, nil
 	}
 	turn.Since = s.since
 	return turn, nil

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/interruption"
 )
 
 // sequenceRig has two nodes that leave with a move whose pods go one after the other: "api" and "second" on one, "web", "first" and "third" on the other.
@@ -96,6 +98,38 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	r.seconds(t, 30)
 	if len(r.claims(t)) > 0 {
 		t.Errorf("%d claims are left\n%s", len(r.claims(t)), r.log)
+	}
+}
+
+// TestInAHurryThereAreNoTurns: a node whose machine will be taken from us waits for nobody, nor does one that somebody deletes before its move is to be made.
+func TestInAHurryThereAreNoTurns(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*karpv1.NodeClaim, *moveMark){
+		"interrupted":   func(c *karpv1.NodeClaim, _ *moveMark) { mark(c, interruption.SpotInterrupted, time.Now()) },
+		"not committed": func(_ *karpv1.NodeClaim, m *moveMark) { m.Committed = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSequenceRig(t)
+			for _, name := range r.names {
+				c := r.claim(t, name)
+				m, err := moveOf(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				change(c, m)
+				m.put(c, r.now())
+				if err := r.api.Update(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.start(t)
+			r.Claims.Evictor = r.bouncer
+			r.seconds(t, 2)
+			if got := r.order(); len(strings.Fields(got)) != 5 {
+				t.Errorf("these have left: %q, want all five\n%s", got, r.log)
+			}
+		})
 	}
 }
 
