@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -180,17 +179,7 @@ type observer struct {
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
 	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, begun: map[string]time.Time{}, movedOf: map[string]int{}, since: time.Now()}
-	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(name))
-	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(object any, isFirst bool) { o.pod(object, isFirst, false) },
-		UpdateFunc: func(_, object any) { o.pod(object, false, false) },
-		DeleteFunc: func(object any) { o.pod(object, false, true) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
+	watchPods(t, l, name, o.pod)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -125,18 +125,24 @@ type guardian struct {
 func guard(t *testing.T, l *lab.Lab, namespace string) *guardian {
 	t.Helper()
 	g := &guardian{serving: map[string]map[string]bool{}, whole: map[string]bool{}}
+	watchPods(t, l, namespace, func(o any, _, isGone bool) { g.see(o, isGone) })
+	return g
+}
+
+// watchPods tells of each change of a pod of the namespace, in the order in which they happened, until the test ends: of those that are there first.
+func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFirst, isGone bool)) {
+	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
-	informer := factory.Core().V1().Pods().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { g.see(o, false) },
-		UpdateFunc: func(_, o any) { g.see(o, false) },
-		DeleteFunc: func(o any) { g.see(o, true) },
+	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(o any, isFirst bool) { see(o, isFirst, false) },
+		UpdateFunc: func(_, o any) { see(o, false, false) },
+		DeleteFunc: func(o any) { see(o, false, true) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	factory.Start(t.Context().Done())
-	return g
+	factory.WaitForCacheSync(t.Context().Done())
 }
 
 // see takes note of a pod, and of an app that has lost more replicas than it may.

@@ -12,8 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -143,7 +141,7 @@ func (s *steps) note(step string) {
 func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *steps {
 	t.Helper()
 	s := &steps{}
-	see := func(o any) {
+	watchPods(t, l, namespace, func(o any, _, _ bool) {
 		p, ok := o.(*corev1.Pod)
 		if !ok {
 			return
@@ -155,13 +153,6 @@ func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *ste
 		case !isOld && p.DeletionTimestamp == nil && p.Spec.NodeName != "":
 			s.note(app + " comes")
 		}
-	}
-	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
-	informer := factory.Core().V1().Pods().Informer()
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }, DeleteFunc: see}); err != nil {
-		t.Fatal(err)
-	}
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
+	})
 	return s
 }
