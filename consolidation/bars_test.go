@@ -43,3 +43,40 @@ func TestMuchFirst(t *testing.T) {
 		})
 	}
 }
+
+// TestMoreWhereItDoesNotLast: where pods come and go all the time, what is moved must be worth three times as much.
+func TestMoreWhereItDoesNotLast(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
+	full := row{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
+	for name, c := range map[string]struct {
+		alone bool // it has one pod, not as many as the others
+		price catalog.Price
+		want  [2]int // moves where nobody comes or goes, and where pods do all the time
+	}{
+		"a third of its price for few pods":      {alone: true, price: 6 * cent, want: [2]int{1, 1}},
+		"a third of its price for many":          {price: 12 * cent, want: [2]int{1, 1}},
+		"a twelfth, which is gone with the next": {price: 9*cent - cent/4, want: [2]int{1, 0}},
+		"nearly nothing":                         {price: 8*cent + cent/10, want: [2]int{0, 0}},
+	} {
+		dear := row{8, catalog.OnDemand, c.price, full.pods}
+		if c.alone {
+			dear.pods = []int64{3900}
+		}
+		in := rows(shop(onDemand, 4, 8), full, full, dear)
+		for i, want := range c.want {
+			in.Restless = i == 1
+			out := consolidation.Find(in)
+			if len(out.Moves) != want {
+				t.Errorf("%s, restless %v: %d moves, want %d: %+v", name, in.Restless, len(out.Moves), want, out.Moves)
+			}
+			if len(out.Moves) == 0 {
+				continue
+			}
+			if again := consolidation.Again(in, out.Moves[0].Nodes); len(again.Moves) != want {
+				t.Errorf("%s, restless %v: %d moves when it is looked at again, want %d", name, in.Restless, len(again.Moves), want)
+			}
+		}
+	}
+}

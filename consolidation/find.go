@@ -69,14 +69,25 @@ func (s *scene) aim() trial {
 // bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
 // worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
 func (s *scene) bars() []float64 {
-	if high := ambition * s.share(s.price-s.target); high > apart*Usual {
-		return []float64{high, Usual}
+	if high := ambition * s.share(s.price-s.target); high > apart*s.usual() {
+		return []float64{high, s.usual()}
 	}
-	return []float64{Usual}
+	return []float64{s.usual()}
+}
+
+// usual is the last bar.
+func (s *scene) usual() float64 { return Usual * s.unrest() }
+
+// unrest is how many times as much as elsewhere each move must be worth.
+func (s *scene) unrest() float64 {
+	if s.in.Restless {
+		return Unrest
+	}
+	return 1
 }
 
 // isLow reports whether the bar is the last one: then it is looked for moves with more patience.
-func (s *scene) isLow() bool { return s.bar <= Usual }
+func (s *scene) isLow() bool { return s.bar <= s.usual() }
 
 // beyond looks for moves that are worth as much as the bar asks for; fresh is the trial in which all go.
 func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {

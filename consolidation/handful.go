@@ -207,7 +207,7 @@ func (l *lens) look(nodes ...int) (handful, bool) {
 func (l *lens) isWager(h *handful) bool {
 	bar := l.bar
 	if l.isLow() {
-		bar = Usual
+		bar = l.usual()
 	}
 	return l.share(h.saving) >= bar*l.effort(h.cost)
 }

@@ -26,6 +26,8 @@ type Input struct {
 	InTurn bool
 	// Steady: nobody has come or gone for a while (see Steady), so that what is found by a closer look will last.
 	Steady bool
+	// Restless: pods come and go all the time (see Steady), so that what is saved does not last: moves must be worth Unrest times as much.
+	Restless bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
 }
@@ -42,7 +44,7 @@ type Rule struct {
 	LeastSaving catalog.Price // per hour
 	LeastShare  float64       // of the price of the nodes that go: 0.1 for ten percent
 	// LeastWorth is how large the move's share of the price of all candidates must be, beside its share of what moving all
-	// their pods would take. Less than Usual or Exchange is that; Karpenter's policy Balanced asks for 0.5.
+	// their pods would take. Less than Usual or Exchange (or, where it is Restless, Unrest times that) is that; Karpenter's policy Balanced asks for 0.5.
 	LeastWorth float64
 }
 
@@ -50,6 +52,8 @@ type Rule struct {
 const (
 	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
 	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
+
+	Unrest = 3 // times as much, where pods come and go all the time: who comes next takes the room, and who goes leaves some (decision 0022)
 )
 
 // Move is nodes to remove together. Moves of one result need nothing of each other: they may be made in any order, at once, or

@@ -15,7 +15,7 @@ const (
 	steadyFor  = 5 * time.Minute // at least
 	steadyMost = time.Hour       // and at most
 	patience   = 4               // times as long as half of the last times between two who came or went; as they come by chance, one in sixteen is longer
-	mostGaps   = 8               // that are known
+	mostGaps   = 8               // that are known, and until then who comes and goes may be a few who do so once
 )
 
 // Steady knows since when as many pods run that ask for the same, and how long that usually lasts. The zero value has seen nothing.
@@ -50,6 +50,9 @@ func (s *Steady) Look(of cluster.Snapshot, now time.Time) {
 // Is reports whether nobody has come or gone for a while: for five minutes, and where some do now and then, for longer than they usually leave between
 // them, up to an hour.
 func (s *Steady) Is(now time.Time) bool { return !s.since.IsZero() && now.Sub(s.since) >= s.lasts() }
+
+// Restless reports whether pods come and go all the time: as many as are remembered have, and it is not steady again.
+func (s *Steady) Restless(now time.Time) bool { return len(s.gaps) == mostGaps && !s.Is(now) }
 
 // lasts is how long nobody must have come or gone.
 func (s *Steady) lasts() time.Duration {

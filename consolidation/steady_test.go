@@ -96,3 +96,30 @@ func TestSteadyForLongerThanUsual(t *testing.T) {
 		})
 	}
 }
+
+// TestRestless: where as many have come or gone as are remembered, more will. It is restless until nobody has for a while, and not before: those few that
+// come and go when somebody changes something do so once.
+func TestRestless(t *testing.T) {
+	t.Parallel()
+	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	for come, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {
+		var s consolidation.Steady
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		var pods []int64
+		look := func() { s.Look(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+		look()
+		for range come {
+			now, pods = now.Add(time.Second), append(pods, 1)
+			look()
+		}
+		if got := s.Restless(now); got != want {
+			t.Errorf("%d have come: restless is %v, want %v", come, got, want)
+		}
+		if now = now.Add(5*time.Minute - time.Second); s.Restless(now) != want {
+			t.Errorf("%d have come: restless is %v before five minutes, want %v", come, !want, want)
+		}
+		if now = now.Add(time.Second); s.Restless(now) {
+			t.Errorf("%d have come, the last five minutes ago, and it is restless", come)
+		}
+	}
+}

@@ -32,18 +32,18 @@ func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	}
 	bar := s.bar
 	if s.isLow() {
-		bar = min(bar, m.least())
+		bar = min(bar, s.least(m))
 	}
 	worth = s.share(m.Saving) - bar*s.effort(m.Cost)
 	return worth, worth >= 0 && s.keepCheaper(m)
 }
 
 // least is what the move must be worth, whatever its pool asks for.
-func (m *Move) least() float64 {
+func (s *scene) least(m *Move) float64 {
 	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
-		return Exchange
+		return Exchange * s.unrest()
 	}
-	return Usual
+	return s.usual()
 }
 
 // share is the amount's share of the price of all candidates.
@@ -61,7 +61,7 @@ func (s *scene) effort(cost float64) float64 {
 func (s *scene) isWorth(m *Move) bool {
 	for _, name := range m.Nodes {
 		rule := s.in.Rules[s.candidates[s.byNode[name]].node.Pool]
-		least := max(rule.LeastWorth, m.least())
+		least := max(rule.LeastWorth, s.least(m))
 		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || s.share(m.Saving) < least*s.effort(m.Cost) {
 			return false
 		}

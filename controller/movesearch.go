@@ -39,7 +39,8 @@ type scenery struct {
 	claims  map[string]*karpv1.NodeClaim // by name
 	flights []*flight
 	pods    map[string][]*corev1.Pod // by the name of their Node; made where it is asked for
-	steady  bool                     // nobody has come or gone for a while
+	// steady: nobody has come or gone for a while; restless: pods do all the time. See consolidation.Steady.
+	steady, restless bool
 }
 
 // look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
@@ -204,7 +205,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))
 	m.countDeadlocks(s.objects, now)
 	m.search.steady.Look(s.in.Snapshot, now)
-	s.steady = m.search.steady.Is(now)
+	s.steady, s.restless = m.search.steady.Is(now), m.search.steady.Restless(now)
 	mark := s.fingerprint(nodes)
 	if slices.ContainsFunc(s.flights, func(f *flight) bool { return f.isInTurn(now) }) {
 		return nil // whoever closes nodes now takes away places that were counted on; why nodes stay is as it was
@@ -241,7 +242,7 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 	if err != nil || s == nil {
 		return err
 	}
-	s.steady = m.search.steady.Is(now)
+	s.steady, s.restless = m.search.steady.Is(now), m.search.steady.Restless(now)
 	nodes, granted := m.grantMoves(s, moves, now)
 	var confirmed []consolidation.Move
 	if len(granted) > 0 {
@@ -336,7 +337,7 @@ func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) 
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
-		SpotToSpot: m.SpotToSpot, Stale: s.stale(), Steady: s.steady, InTurn: true,
+		SpotToSpot: m.SpotToSpot, Stale: s.stale(), Steady: s.steady, Restless: s.restless, InTurn: true,
 	}
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
@@ -398,7 +399,7 @@ func (s *scenery) fingerprint(nodes []string) uint64 {
 		}
 	}
 	text(nodes...)
-	text(strconv.FormatBool(s.steady))
+	text(strconv.FormatBool(s.steady), strconv.FormatBool(s.restless))
 	for i := range s.in.Snapshot.Nodes {
 		n := &s.in.Snapshot.Nodes[i]
 		text(n.Name, strconv.FormatBool(n.Leaving), strconv.FormatBool(n.Initialized))

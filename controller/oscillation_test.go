@@ -110,9 +110,9 @@ const drainLag = 5 * time.Minute
 // judge looks at all that was moved.
 func (f *tide) judge(t *testing.T, minutes int) {
 	t.Helper()
-	// A move takes along the handful of pods that a node has. Of forty lives the mean was 1.5 pods moved, and 0.35 moves, for each that came or
-	// went, with a deviation of 0.3, and the one with most had 2.1; one that goes round in circles has no such limit.
-	if moved, all := f.evictions(), f.changes(); 2*moved > 5*all || len(f.trades) > all || all < minutes/10 {
+	// A move takes along the handful of pods that a node has. In five lives 0.75 to 1.05 pods were moved, in 0.25 to 0.3 moves, for each that came
+	// or went; with a bar as where nobody comes or goes, 1.1 to 2.1. One that goes round in circles has no such limit.
+	if moved, all := f.evictions(), f.changes(); 2*moved > 3*all || 2*len(f.trades) > all || all < minutes/10 {
 		t.Errorf("%d moves of %d pods were made where %d came or went", len(f.trades), moved, all)
 	}
 	for _, a := range f.apps {

@@ -120,7 +120,8 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 // input is what the moves rest on: nodes that run pods, which nobody waits to go to.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
-		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms, Steady: o.closer, InTurn: true,
+		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms,
+		Steady: o.closer, Restless: o.steady.Restless(o.fleet.Now()), InTurn: true,
 	}
 	for _, n := range snapshot.Nodes {
 		if m := o.fleet.Machine(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
