@@ -50,21 +50,18 @@ func TestMoreWhereItDoesNotLast(t *testing.T) {
 	const cent = catalog.Dollar / 100
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
 	full := row{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
+	roomy := row{8, catalog.OnDemand, 8 * cent, []int64{5000}}
 	for name, c := range map[string]struct {
-		alone bool // it has one pod, not as many as the others
-		price catalog.Price
-		want  [2]int // moves where nobody comes or goes, and where pods do all the time
+		rows []row  // beside two that are full, and cost what they are worth
+		want [2]int // moves where nobody comes or goes, and where pods do all the time
 	}{
-		"a third of its price for few pods":      {alone: true, price: 6 * cent, want: [2]int{1, 1}},
-		"a third of its price for many":          {price: 12 * cent, want: [2]int{1, 1}},
-		"a twelfth, which is gone with the next": {price: 9*cent - cent/4, want: [2]int{1, 0}},
-		"nearly nothing":                         {price: 8*cent + cent/10, want: [2]int{0, 0}},
+		"a third of its price for one pod":        {rows: []row{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
+		"a third of its price for many":           {rows: []row{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
+		"a twelfth, which is gone with the next":  {rows: []row{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
+		"nearly nothing":                          {rows: []row{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
+		"a small node, for room that others need": {rows: []row{roomy, {4, catalog.OnDemand, cent, slices.Repeat([]int64{20}, 29)}}, want: [2]int{1, 0}},
 	} {
-		dear := row{8, catalog.OnDemand, c.price, full.pods}
-		if c.alone {
-			dear.pods = []int64{3900}
-		}
-		in := rows(shop(onDemand, 4, 8), full, full, dear)
+		in := rows(shop(onDemand, 4, 8), append([]row{full, full}, c.rows...)...)
 		for i, want := range c.want {
 			in.Restless = i == 1
 			out := consolidation.Find(in)

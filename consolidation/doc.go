@@ -39,8 +39,9 @@
 // Large groups of nodes are planned for with some room to spare (last, ease). In both, pods may come in about the order in which they
 // are let go: large ones first (usual). In the worst order, small ones first, no node could be filled beyond what leaves its largest pod out,
 // and a fleet would rest far above what its pods cost.
-// Where pods come and go all the time (Restless), only what is worth more than elsewhere is done.
 // At last a handful may go whose pods find their places only one by one, in an order that is looked for (oneByOne): the move says in which (Turns).
+//
+// Where pods come and go all the time (Restless), all moves must be worth more, as what they save does not last.
 //
 // Where more could be saved by buying otherwise than there is room on nodes, all of them will be replaced, and room is scarce (isScarce). It is
 // given away before all else, to the single nodes that save most by it for what moving them takes (bargains), and not below its worth; nothing
