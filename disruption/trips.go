@@ -24,7 +24,7 @@ type Trip struct {
 // Trips are the moves of pods that are remembered, the oldest first. Nil is none.
 type Trips []Trip
 
-// For how long moves are remembered, how many of them at most, and how the pauses of loops grow: so long after the first, and twice as
+// For how long moves are remembered, how many of them at most beside those of the last hour, which bound what may be moved now, and how the pauses of loops grow: so long after the first, and twice as
 // long after each further round.
 const (
 	tripsLife  = 24 * time.Hour
@@ -41,13 +41,17 @@ func Shape(pool, instanceType, zone, capacityType string) string {
 	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
 }
 
-// Add returns the trips with more of them, and without those that are too old at now, or too many. It may change t.
+// Add returns the trips with more of them, and without those that are too old at now, or too many and older than an hour. It may change t.
 func (t Trips) Add(now time.Time, more ...Trip) Trips {
 	t = append(t, more...)
 	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
 	old := now.Add(-tripsLife)
 	t = slices.DeleteFunc(t, func(trip Trip) bool { return !trip.At.After(old) })
-	return t[max(len(t)-tripsMost, 0):]
+	hour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripsHour)) })
+	if hour < 0 {
+		hour = len(t)
+	}
+	return t[min(max(len(t)-tripsMost, 0), hour):]
 }
 
 // Load is a node that may go, with the pods that would move.

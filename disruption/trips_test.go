@@ -169,9 +169,24 @@ func TestTripsAreKept(t *testing.T) {
 	if got, unread := DecodeTrips(want.Encode() + "nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
 		t.Errorf("%d trips are read and %d lines not, want 2 and 5", len(got), unread)
 	}
-	many := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, 1, shape, Drifted}}, tripsMost+5)
+	many := slices.Repeat([]Trip{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, tripsMost+5)
 	many[0].At = now.Add(-tripsLife)
 	if got := Trips(nil).Add(now, many...); len(got) != tripsMost {
 		t.Errorf("%d trips are kept, want %d", len(got), tripsMost)
+	}
+}
+
+// TestTripsOfTheHourAreKept: what bounds the moves of an hour is not forgotten for there being much of it.
+func TestTripsOfTheHourAreKept(t *testing.T) {
+	t.Parallel()
+	api := Trip{now.Add(-30 * time.Minute), "Deployment a/api", 2, 1, shape, Underutilized}
+	others := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, 1, shape, Underutilized}}, tripsMost+5)
+	all := Trips(nil).Add(now, Trip{now.Add(-2 * time.Hour), web, 1, 1, shape, Underutilized}, api).Add(now, others...)
+	if len(all) != len(others)+1 {
+		t.Errorf("%d trips are kept, want the %d of the last hour", len(all), len(others)+1)
+	}
+	stays := all.Stays(Traffic{Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}}, Pods: map[string]int{api.Workload: 1}, Now: now})
+	if len(stays) != 1 || stays[0].Cause != MovedOften {
+		t.Errorf("it is moved a third time within the hour: %v", stays)
 	}
 }
