@@ -27,30 +27,19 @@ type books struct {
 // readBooks reads them at now. Whoever paused all pools, if somebody did, paused each.
 func readBooks(o kube.Objects, watch *PodWatch, paused standstill, now time.Time) books {
 	b := books{
-		policies: map[string]disruption.Policy{}, claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
-		ready: map[string]bool{}, keep: map[string]string{}, nodes: map[string]bool{}, costs: map[string]float64{},
+		policies: policiesOf(o, paused, now), claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
+		ready: map[string]bool{}, keep: keptOf(o), nodes: map[string]bool{}, costs: map[string]float64{},
 		holds: o.Holds(now),
-	}
-	for _, pool := range o.Pools {
-		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
-			b.policies[pool.Name] = paused.over(policyOf(pool, now))
-		}
 	}
 	for _, claim := range o.Claims {
 		if !isServed(claim.Spec.NodeClassRef) {
 			continue // another controller's
 		}
 		b.claims[claim.Name] = claim
-		if claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" && claim.Status.NodeName != "" {
-			b.keep[claim.Status.NodeName] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the NodeClaim"
-		}
 		b.quiet[claim.Name] = quietSince(claim, watch.Touched(claim.Status.NodeName))
 	}
 	for _, node := range o.Nodes {
 		b.nodes[node.Name], b.ready[node.Name] = true, isReady(node)
-		if node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" {
-			b.keep[node.Name] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the Node"
-		}
 	}
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName != "" {
@@ -58,6 +47,33 @@ func readBooks(o kube.Objects, watch *PodWatch, paused standstill, now time.Time
 		}
 	}
 	return b
+}
+
+// policiesOf are the policies of the pools that are served, by name. Whoever paused all pools, if somebody did, paused each.
+func policiesOf(o kube.Objects, paused standstill, now time.Time) map[string]disruption.Policy {
+	out := map[string]disruption.Policy{}
+	for _, pool := range o.Pools {
+		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
+			out[pool.Name] = paused.over(policyOf(pool, now))
+		}
+	}
+	return out
+}
+
+// keptOf says of Nodes, by name, who asked to keep them.
+func keptOf(o kube.Objects) map[string]string {
+	out := map[string]string{}
+	for _, claim := range o.Claims {
+		if isServed(claim.Spec.NodeClassRef) && claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" && claim.Status.NodeName != "" {
+			out[claim.Status.NodeName] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the NodeClaim"
+		}
+	}
+	for _, node := range o.Nodes {
+		if node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" {
+			out[node.Name] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the Node"
+		}
+	}
+	return out
 }
 
 // records are what is known of each node of ours in the snapshot that a claim stands behind.

@@ -9,8 +9,9 @@ import (
 )
 
 // Waves says which drifted nodes of a pool may be replaced now, by name of the Node, the first to go first, and in one sentence
-// for each of the others why it may not. Candidates are the Nodes that nothing else keeps; nil: all. Moving are those whose
-// replacement has begun, as the caller knows it. Nothing may be replaced before there was a pass. Budgets are the caller's business.
+// for each of the others why it may not. Candidates are the Nodes that nothing else keeps; nil: all. Moving are those of the pool whose
+// replacement has begun, as the caller knows it, until their claims are gone. Nothing may be replaced before there was a pass. Budgets are the
+// caller's business.
 func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []string, stays map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]
@@ -23,6 +24,11 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 	}
 	if p.isHeld {
 		_, in.Held = p.held()
+	}
+	for _, node := range moving {
+		if !slices.ContainsFunc(p.nodes, func(n nodeDrift) bool { return n.claim.Status.NodeName == node }) {
+			in.Moving = append(in.Moving, "") // it is being emptied: what replaces it is there, and waits for its pods
+		}
 	}
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
@@ -44,6 +50,21 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 		in.Drifted = append(in.Drifted, d)
 	}
 	return drift.Waves(in)
+}
+
+// held says why no drifted node of the pool is replaced until the user says so; empty if nothing is held, or nothing is known of it.
+func (d *Drift) held(pool string) string {
+	if d == nil {
+		return ""
+	}
+	d.mu.Lock()
+	p := d.last[pool]
+	d.mu.Unlock()
+	if !p.isHeld {
+		return ""
+	}
+	_, why := p.held()
+	return why
 }
 
 // isMoving reports whether the claim says that it is being replaced because it drifts.

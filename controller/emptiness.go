@@ -159,7 +159,7 @@ func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (dis
 			if !before[node] || claim == nil {
 				continue
 			}
-			e.Gate.note(claim.UID, in.Now)
+			e.Gate.reserve(claim.UID)
 			out = append(out, leaver{node: node, claim: claim, move: move})
 		}
 	}
@@ -168,10 +168,15 @@ func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (dis
 
 // remove deletes the claims of nodes.
 func (e *Emptiness) remove(ctx context.Context, leaving []leaver, now time.Time) error {
+	begun := time.Now()
 	var group errgroup.Group
 	group.SetLimit(parallelClaims)
 	for _, l := range leaving {
-		group.Go(func() error { return e.removeOne(ctx, l, now) })
+		group.Go(func() error {
+			err := e.removeOne(ctx, l, now)
+			e.Gate.note(l.claim.UID, now.Add(time.Since(begun))) // others may have gone for a while before this one
+			return err
+		})
 	}
 	return group.Wait()
 }

@@ -13,8 +13,9 @@ import (
 type Gate struct {
 	turn sync.Mutex
 
-	mu    sync.Mutex
-	begun map[types.UID]time.Time // claims
+	mu      sync.Mutex
+	granted map[types.UID]bool      // claims whose nodes were chosen, and have not begun to go
+	begun   map[types.UID]time.Time // claims
 }
 
 // gateMemory is how far the cache may be behind.
@@ -25,7 +26,18 @@ func (g *Gate) enter() { g.turn.Lock() }
 
 func (g *Gate) leave() { g.turn.Unlock() }
 
-// note remembers that the claim's node begins to go.
+// reserve remembers that the claim's node was chosen, for as long as it takes until note or forget: of many that were chosen together the
+// last may have to wait for its turn.
+func (g *Gate) reserve(claim types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.granted == nil {
+		g.granted = map[types.UID]bool{}
+	}
+	g.granted[claim] = true
+}
+
+// note remembers that the claim's node began to go at now, when that was written on it.
 func (g *Gate) note(claim types.UID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -33,6 +45,7 @@ func (g *Gate) note(claim types.UID, now time.Time) {
 		g.begun = map[types.UID]time.Time{}
 	}
 	g.begun[claim] = now
+	delete(g.granted, claim)
 }
 
 // forget says that the claim's node stays after all.
@@ -40,16 +53,17 @@ func (g *Gate) forget(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.begun, claim)
+	delete(g.granted, claim)
 }
 
-// going reports whether the claim's node began to go a moment before now, or since.
+// going reports whether the claim's node was chosen, or began to go a moment before now, or since.
 func (g *Gate) going(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, ok := g.begun[claim]
 	if ok && now.Sub(at) > gateMemory {
 		delete(g.begun, claim)
-		return false
+		ok = false
 	}
-	return ok
+	return ok || g.granted[claim]
 }

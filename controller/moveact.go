@@ -17,10 +17,11 @@ import (
 // begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
 // the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
 func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
+	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.put(c, now) })
 	for _, c := range leaving {
-		m.Gate.note(c.UID, now)
+		m.Gate.note(c.UID, m.Now.now()) // others may have begun for a while before this one
 	}
-	if err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.put(c, now) }); err != nil {
+	if err != nil {
 		return err
 	}
 	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()

@@ -59,7 +59,7 @@ func (m *Moves) grantDrifted(s *scenery, now time.Time) (granted []string, other
 	countRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Drifted, granted, true)
 	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
-	m.reserve(s, granted, now)
+	m.reserve(s, granted)
 	return granted, slices.Concat(waiting, tired)
 }
 
@@ -98,11 +98,11 @@ func (m *Moves) inWaves(s *scenery, nodes []string) (allowed []string, later []d
 	if m.Drift == nil {
 		return nodes, nil
 	}
-	var moving []string
+	moving := map[string][]string{}
 	for _, f := range s.flights {
 		for _, c := range f.leaving {
-			if f.mark.Reason == disruption.Drifted {
-				moving = append(moving, c.Status.NodeName)
+			if pool := c.Labels[karpv1.LabelNodePool]; f.mark.Reason == disruption.Drifted {
+				moving[pool] = append(moving[pool], c.Status.NodeName)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (m *Moves) inWaves(s *scenery, nodes []string) (allowed []string, later []d
 		ofPool[by[name].Pool] = append(ofPool[by[name].Pool], name)
 	}
 	for _, pool := range slices.Sorted(maps.Keys(ofPool)) {
-		first, stays := m.Drift.Waves(pool, ofPool[pool], moving)
+		first, stays := m.Drift.Waves(pool, ofPool[pool], moving[pool])
 		allowed = append(allowed, first...)
 		for _, name := range slices.Sorted(maps.Keys(stays)) {
 			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves, Detail: stays[name]})

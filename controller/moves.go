@@ -58,9 +58,10 @@ type Moves struct {
 	SpotToSpot bool
 
 	newest  newest
-	held    map[types.UID]holding // claims of moves that were undone
-	blocked map[string]blockage   // by ID of the move
-	told    map[string]string     // what each move waits for, by its ID
+	held    map[types.UID]holding   // claims of moves that were undone
+	blocked map[string]blockage     // by ID of the move
+	told    map[string]string       // what each move waits for, by its ID
+	strays  map[types.UID]time.Time // Nodes that are closed for no reason that is known, and since when
 	search  searching
 }
 
@@ -127,14 +128,14 @@ func (m *Moves) advance(ctx context.Context) error {
 	flights := m.flights(objects)
 	m.Metrics.Active.Set(float64(len(flights)))
 	m.forget(objects, flights)
+	errs := []error{m.clear(ctx, objects, now)}
 	if len(flights) == 0 {
-		return nil
+		return errors.Join(errs...)
 	}
 	seen, err := m.see(ctx, flights, objects, now)
 	if err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
-	var errs []error
 	for i, f := range flights {
 		// 2. decide
 		step := move.Next(seen[i], now)
@@ -166,34 +167,39 @@ func (m *Moves) flights(o kube.Objects) []*flight {
 func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]move.Seen, error) {
 	seen := make([]move.Seen, len(flights))
 	isDue := false
+	w := wishes{policies: policiesOf(o, m.Pauses.Current(ctx, now), now), kept: keptOf(o)}
 	for i, f := range flights {
 		seen[i] = f.seen(m.Late)
 		if slices.ContainsFunc(seen[i].Coming, func(c move.Comer) bool { return !c.Joined.IsZero() }) {
 			seen[i].FitWithin = fitWithin(o.Claims, f.coming)
 		}
-		isDue = isDue || f.isReady(seen[i])
+		if seen[i].Off == "" {
+			seen[i].Off = m.off(f, w)
+		}
+		isDue = isDue || seen[i].Revocable() && f.isReady(seen[i])
 	}
 	if !isDue {
 		return seen, nil
 	}
 	market := m.Market.Market(now)
+	if market == nil { // soon after the start, or as long as EC2 does not answer: whether the pods have places cannot be said
+		for i := range flights {
+			seen[i].Blocked, seen[i].BlockedSince = "it is not known yet what can be bought", now
+		}
+		return seen, nil
+	}
 	s, err := m.Cluster.Snapshot(ctx, now, market)
-	if err != nil || market == nil {
+	if err != nil {
 		return seen, err
 	}
 	var plan packing.Plan
 	if len(s.Pods) > 0 {
 		plan = m.Solve(s, market)
 	}
-	policies := readBooks(o, m.Pods, m.Pauses.Current(ctx, now), now).policies
 	unbound := unboundOf(flights, seen, s, plan)
 	for i, f := range flights {
-		if !f.isReady(seen[i]) {
-			continue
-		}
-		seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, unbound, now), now)
-		if seen[i].Off == "" {
-			seen[i].Off = m.off(f, policies)
+		if f.isReady(seen[i]) {
+			seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, unbound, now), now)
 		}
 	}
 	return seen, nil
@@ -238,12 +244,36 @@ func (m *Moves) block(f *flight, cause string, now time.Time) (string, time.Time
 	return b.cause, b.since
 }
 
-// off says why nobody wants the move any more; empty if it is wanted.
-func (m *Moves) off(f *flight, policies map[string]disruption.Policy) string {
+// wishes are what users say of moves while these are on their way.
+type wishes struct {
+	policies map[string]disruption.Policy // by pool
+	kept     map[string]string            // by Node: who asked to keep it
+}
+
+// off says why nobody wants the move any more; empty if it is wanted. Users may change their mind for as long as it takes a machine to come.
+func (m *Moves) off(f *flight, w wishes) string {
 	for _, c := range f.leaving {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
 		pool := c.Labels[karpv1.LabelNodePool]
-		if p, ok := policies[pool]; ok && p.Paused != "" {
+		p, known := w.policies[pool]
+		wrong, isForbidden := p.Forbidden(f.mark.Reason)
+		switch kept := w.kept[c.Status.NodeName]; {
+		case p.Paused != "":
 			return "NodePool " + pool + " was paused: " + p.Paused
+		case kept != "":
+			return "node " + c.Status.NodeName + " is kept by " + kept
+		case isForbidden:
+			return "NodePool " + pool + " does not allow it any more: " + wrong.String()
+		case f.mark.Reason == disruption.Underutilized && known && (p.After == nil || !p.Method.Allows(disruption.Underutilized)):
+			return "NodePool " + pool + " wants no node taken away to save money any more"
+		case f.mark.Reason == disruption.Drifted && p.ObserveDrift:
+			return "NodePool " + pool + " only observes drift now"
+		case f.mark.Reason == disruption.Drifted && m.Drift.held(pool) != "":
+			return m.Drift.held(pool)
+		case f.mark.Reason == disruption.Drifted && !c.StatusConditions().IsTrue(karpv1.ConditionDrifted):
+			return "node " + c.Status.NodeName + " does not drift any more"
 		}
 	}
 	if saving, known := f.saving(m.Types); f.mark.Reason == disruption.Underutilized && known && saving <= 0 {

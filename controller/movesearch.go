@@ -293,7 +293,7 @@ func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time
 	countRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
 	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
-	m.reserve(s, granted, now)
+	m.reserve(s, granted)
 	return nodes, granted
 }
 
@@ -315,10 +315,10 @@ func setOf(names []string) map[string]bool {
 }
 
 // reserve keeps others from choosing the nodes, or from using up what the budgets have granted to them. Only who has entered the gate may.
-func (m *Moves) reserve(s *scenery, nodes []string, now time.Time) {
+func (m *Moves) reserve(s *scenery, nodes []string) {
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
-		m.Gate.note(s.claims[by[name].Claim].UID, now)
+		m.Gate.reserve(s.claims[by[name].Claim].UID)
 	}
 }
 

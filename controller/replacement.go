@@ -152,7 +152,7 @@ func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
 		}
 		out.all++
 		switch {
-		case c.DeletionTimestamp != nil || !replacingSince(c).IsZero():
+		case c.DeletionTimestamp != nil || isOnItsWayOut(c):
 		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
 			out.ready++
 		default:
@@ -307,11 +307,16 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 			continue
 		}
 		total++
-		if c.DeletionTimestamp != nil || !ready[c.Status.ProviderID] || !replacingSince(c).IsZero() || r.granted[c.UID] {
+		if c.DeletionTimestamp != nil || !ready[c.Status.ProviderID] || isOnItsWayOut(c) || r.granted[c.UID] {
 			out++
 		}
 	}
 	return total, out, nil
+}
+
+// isOnItsWayOut reports whether the claim's node goes when what replaces it is there: it has expired, or is moved off.
+func isOnItsWayOut(c *karpv1.NodeClaim) bool {
+	return !replacingSince(c).IsZero() || c.Annotations[annotationMove] != ""
 }
 
 // hurry asks for a plan, once in a while.

@@ -145,7 +145,7 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 			continue
 		}
 		all++
-		if c.DeletionTimestamp == nil && replacingSince(c).IsZero() && c.Annotations[annotationMove] == "" {
+		if c.DeletionTimestamp == nil && !isOnItsWayOut(c) {
 			active = append(active, c)
 		}
 	}

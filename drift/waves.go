@@ -29,7 +29,8 @@ type Failure struct {
 // WavesInput is what is known of one pool.
 type WavesInput struct {
 	Drifted []Drifted
-	// Moving are the targets of the nodes that are being replaced for drift now, once for each of them.
+	// Moving are the targets of the nodes that are being replaced for drift now, once for each of them; empty for those that are being
+	// emptied, what replaces them being there.
 	Moving []string
 	// Trying are the targets of young nodes that are made from them and not yet fit for pods, once for each: of those that the moving ones
 	// wait for, and of those whose move is over.

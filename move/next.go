@@ -2,6 +2,7 @@ package move
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,17 +105,10 @@ const (
 
 // Next says what to do. It is total: whatever was seen, there is exactly one answer, and to do it twice does no harm.
 func Next(s Seen, now time.Time) Step {
-	here, isSworn := 0, false
-	for _, l := range s.Leaving {
-		if l.Is != Taken {
-			here++
-		}
-		isSworn = isSworn || l.Is == Committed || l.Is == Deleted
-	}
 	switch {
-	case here == 0:
+	case s.isOver():
 		return Step{Action: Over}
-	case isSworn:
+	case !s.Revocable():
 		return onward(s)
 	}
 	if why := s.failed(now); why != "" {
@@ -130,6 +124,16 @@ func Next(s Seen, now time.Time) Step {
 		return Step{Action: Wait, Reason: s.Blocked, Until: s.BlockedSince.Add(BlockedFor)}
 	}
 	return Step{Action: Commit}
+}
+
+// isOver reports whether all nodes that were to go are gone, or go for another reason.
+func (s Seen) isOver() bool {
+	return !slices.ContainsFunc(s.Leaving, func(l Leaver) bool { return l.Is != Taken })
+}
+
+// Revocable reports whether the move could still be undone, and has something to undo: none of its nodes goes whatever comes.
+func (s Seen) Revocable() bool {
+	return !s.isOver() && !s.any(Committed) && !s.any(Deleted)
 }
 
 // onward takes a move that cannot be undone any more to its end.
