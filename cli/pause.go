@@ -79,8 +79,8 @@ func (p *pauseFlags) flags(cmd *cobra.Command) {
 // value is what a pause that begins now is written as.
 func (p *pauseFlags) value(now time.Time) (string, error) {
 	switch {
-	case p.bounded && p.span <= 0:
-		return "", fmt.Errorf("--for %s: want a duration above 0", p.span)
+	case p.bounded && p.span < time.Second:
+		return "", fmt.Errorf("--for %s: want a second or more", p.span)
 	case !p.bounded:
 		return "true", nil
 	}
@@ -116,22 +116,30 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 	var wrong []error
 	for _, pool := range pools {
 		if !there[pool] {
-			wrong = append(wrong, fmt.Errorf("there is no NodePool %s%s", pool, spelling.Hint(pool, names)))
+			wrong = append(wrong, fmt.Errorf("there is no NodePool %s%s", quoteEmpty(pool), spelling.Hint(pool, names)))
 		}
 	}
 	if len(wrong) > 0 {
 		return errors.Join(wrong...) // before anything is written
 	}
 	for _, pool := range pools {
-		changed, err := kube.SetPoolPause(ctx, api, pool, value)
+		was, changed, err := kube.SetPoolPause(ctx, api, pool, value)
 		if err != nil {
 			return hinted(err)
 		}
-		if err := say(out, "NodePool "+pool, value, changed); err != nil {
+		if err := say(out, "NodePool "+pool, value, was, changed); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// quoteEmpty shows a name that a shell has made of a variable that is not set.
+func quoteEmpty(name string) string {
+	if name == "" {
+		return `""`
+	}
+	return name
 }
 
 // setAll writes the switch for all pools, and says which of them have a pause of their own.
@@ -154,7 +162,7 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 			return hinted(err)
 		}
 	}
-	if err := say(out, "all NodePools, by "+lever.String(), value, before != wanted); err != nil {
+	if err := say(out, "all NodePools, by "+lever.String(), value, before, before != wanted); err != nil {
 		return err
 	}
 	if err := p.doubt(ctx, out, api); err != nil || value != "" {
@@ -227,8 +235,8 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	return found[0], nil
 }
 
-// say prints what was done.
-func say(out io.Writer, what, value string, changed bool) error {
+// say prints what was done. Was is what stood there before: two people may pause at the same time, and the last one's word counts.
+func say(out io.Writer, what, value, was string, changed bool) error {
 	text := "resumed"
 	switch {
 	case value == "" && !changed:
@@ -237,6 +245,11 @@ func say(out io.Writer, what, value string, changed bool) error {
 		text = "paused, until joiner resume"
 	case value != "":
 		text = "paused until " + value
+	}
+	if until, err := time.Parse(time.RFC3339, was); changed && value != "" && err == nil && until.After(time.Now()) {
+		text += " (before: until " + was + ")"
+	} else if changed && value != "" && was == "true" {
+		text += " (before: until joiner resume)"
 	}
 	if _, err := fmt.Fprintf(out, "%s: %s\n", what, text); err != nil {
 		return fmt.Errorf("write the answer: %w", err)

@@ -45,7 +45,7 @@ func TestPauseAndResumeAll(t *testing.T) {
 	var p pauseFlags
 	for _, step := range []struct{ value, want, wantSwitch string }{
 		{"true", "all NodePools, by ConfigMap autoscaling/joiner: paused, until joiner resume\n", "true"},
-		{"2026-03-01T14:00:00Z", "all NodePools, by ConfigMap autoscaling/joiner: paused until 2026-03-01T14:00:00Z\n", "2026-03-01T14:00:00Z"},
+		{"2026-03-01T14:00:00Z", "all NodePools, by ConfigMap autoscaling/joiner: paused until 2026-03-01T14:00:00Z (before: until joiner resume)\n", "2026-03-01T14:00:00Z"},
 		{"", "all NodePools, by ConfigMap autoscaling/joiner: resumed\nNodePool web has a pause of its own (joiner.sh/paused: \"true\"): joiner resume web\n", "false"},
 		{"", "is not paused", "false"},
 	} {
@@ -118,7 +118,7 @@ func TestPauseOfPools(t *testing.T) {
 	if got, ok := noteOf("web"); ok {
 		t.Errorf("web is still paused with %q", got)
 	}
-	if want := "NodePool web: paused until 2026-03-01T14:00:00Z\nNodePool batch: paused until 2026-03-01T14:00:00Z\nNodePool web: resumed\n"; out.String() != want {
+	if want := "NodePool web: paused until 2026-03-01T14:00:00Z\nNodePool batch: paused until 2026-03-01T14:00:00Z (before: until joiner resume)\nNodePool web: resumed\n"; out.String() != want {
 		t.Errorf("it says %q, want %q", out.String(), want)
 	}
 }
@@ -174,13 +174,34 @@ func TestResumeOfAPausedFleet(t *testing.T) {
 	}
 }
 
+// TestPauseOverAPause: who shortens somebody else's pause is told what it was.
+func TestPauseOverAPause(t *testing.T) {
+	t.Parallel()
+	long, over := time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	for was, want := range map[string]string{
+		"": "", "false": "", over: "", "true": " (before: until joiner resume)", long: " (before: until " + long + ")", "2999-01-01T00:00:00Z": "",
+	} {
+		var out bytes.Buffer
+		if err := setPools(t.Context(), &out, pauseCluster(t, pausedPool("web", was)), []string{"web"}, "2999-01-01T00:00:00Z"); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); got != "NodePool web: paused until 2999-01-01T00:00:00Z"+want+"\n" {
+			t.Errorf("over %q it says %q", was, got)
+		}
+	}
+	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")
+	if err == nil || err.Error() != `there is no NodePool ""` {
+		t.Errorf("an empty name is told as %v", err)
+	}
+}
+
 func TestPauseValue(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	if got, err := new(pauseFlags).value(now); got != "true" || err != nil {
 		t.Errorf("without --for: %q, %v", got, err)
 	}
-	for span, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: ""} {
+	for span, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
 		p := pauseFlags{span: span, bounded: true}
 		if got, err := p.value(now); got != want || (err == nil) != (want != "") {
 			t.Errorf("for %s: %q, %v; want %q", span, got, err, want)

@@ -109,7 +109,7 @@ func helpful(root *cobra.Command) {
 func flagProblem(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
-		if want := valueOf(wrong.GetFlag()); want != "" {
+		if want := valueOf(wrong.GetFlag(), wrong.GetValue()); want != "" {
 			return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
 		}
 		return err
@@ -123,11 +123,16 @@ func flagProblem(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, spelling.Hint(missing.GetSpecifiedName(), names))
 }
 
-// valueOf says what a flag takes whose own words for it are those of Go; empty for any other.
-func valueOf(flag *pflag.Flag) string {
+// isLong matches durations that are written as they should be, and so are longer than a time.Duration can be.
+var isLong = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
+// valueOf says what a flag takes that was given a value which it does not; empty for one whose own words for it are not those of Go.
+func valueOf(flag *pflag.Flag, value string) string {
 	switch name, _ := pflag.UnquoteUsage(flag); {
 	case flag.Value.Type() == "bool":
 		return "true or false"
+	case flag.Value.Type() == "duration" && isLong.MatchString(value):
+		return "a duration of at most 2562047h"
 	case flag.Value.Type() == "duration":
 		return "a duration with its unit, for instance 30s"
 	case flag.Value.Type() == "stringToInt":

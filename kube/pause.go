@@ -107,15 +107,17 @@ func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) 
 	return slices.Sorted(maps.Keys(ours)), nil
 }
 
-// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It reports whether anything had to be written.
-func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (bool, error) {
+// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It returns what the annotation was before, and whether anything
+// had to be written.
+func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (was string, changed bool, err error) {
 	found := &karpv1.NodePool{}
 	if err := api.Get(ctx, client.ObjectKey{Name: pool}, found); err != nil {
-		return false, fmt.Errorf("read nodepool %s: %w", pool, err)
+		return "", false, fmt.Errorf("read nodepool %s: %w", pool, err)
 	}
 	before := found.DeepCopy()
-	if now, ok := found.Annotations[karpv1.AnnotationPaused]; ok == (value != "") && now == value {
-		return false, nil
+	was, ok := found.Annotations[karpv1.AnnotationPaused]
+	if ok == (value != "") && was == value {
+		return was, false, nil
 	}
 	if value == "" {
 		delete(found.Annotations, karpv1.AnnotationPaused)
@@ -126,7 +128,7 @@ func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (b
 		found.Annotations[karpv1.AnnotationPaused] = value
 	}
 	if err := api.Patch(ctx, found, client.MergeFrom(before)); err != nil {
-		return false, fmt.Errorf("write nodepool %s: %w", pool, err)
+		return was, false, fmt.Errorf("write nodepool %s: %w", pool, err)
 	}
-	return true, nil
+	return was, true, nil
 }
