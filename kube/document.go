@@ -20,6 +20,7 @@ type document struct {
 	json []byte
 
 	isJSON bool // text is JSON, not YAML
+	lists  int  // that it lies in, one within the other
 }
 
 // documents cuts a file into its documents. The problems of those that cannot

@@ -11,10 +11,19 @@ func (d *decoder) items(s source, doc document, items []json.RawMessage) {
 	if !doc.isJSON {
 		inner = doc.yamlItems
 	}
+	if doc.lists == listsMost {
+		d.fail(doc.file, doc.line, "lists lie within lists, more than %d of them; give the objects themselves", listsMost)
+		return
+	}
 	for _, item := range inner(items) {
+		item.lists = doc.lists + 1
 		d.document(s, item)
 	}
 }
+
+// listsMost is how many lists may lie one within the other. Each is read as a whole once more, so that a small file of many takes minutes; kubectl
+// writes one.
+const listsMost = 10
 
 // jsonItems are the items of a document that is written as JSON, each with its place and its text.
 func (doc document) jsonItems(items []json.RawMessage) []document {

@@ -36,3 +36,20 @@ func TestLongLists(t *testing.T) {
 		}
 	}
 }
+
+// TestListsWithinLists: a few are read as one would; a small file of thousands, which would take minutes and gigabytes, is refused.
+func TestListsWithinLists(t *testing.T) {
+	t.Parallel()
+	nested := func(lists int) string {
+		pod := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web"}]}}`
+		return strings.Repeat(`{"apiVersion": "v1", "kind": "List", "items": [`, lists) + pod + strings.Repeat("]}", lists)
+	}
+	if m, err := read([]byte(nested(listsMost))); err != nil || len(m.Pods) != 1 {
+		t.Errorf("%d lists: %v, %d pods", listsMost, err, len(m.Pods))
+	}
+	for _, lists := range []int{listsMost + 1, 3_000} {
+		if _, err := read([]byte(nested(lists))); err == nil || err.Error() != "<stdin>:1: lists lie within lists, more than 10 of them; give the objects themselves" {
+			t.Errorf("%d lists: %v", lists, err)
+		}
+	}
+}

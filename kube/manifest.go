@@ -103,10 +103,11 @@ func (d *decoder) path(path string) {
 		d.file(path, true)
 		return
 	}
-	found := 0
+	found, unread := 0, false
 	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
+			unread = true
 			d.fail(file, 0, "cannot be read: %v", plain(err))
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
@@ -127,7 +128,7 @@ func (d *decoder) path(path string) {
 	if err != nil {
 		d.fail(path, 0, "cannot be read: %v", plain(err))
 	}
-	if found == 0 && err == nil {
+	if found == 0 && err == nil && !unread {
 		d.fail(path, 0, "holds no *.yaml, *.yml or *.json file; name the files, or another folder")
 	}
 }
