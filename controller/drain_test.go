@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -10,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -23,12 +26,16 @@ type bouncer struct {
 	mu     sync.Mutex
 	left   []string
 	guards map[string]bool // pods that a budget holds
+	broken string          // the pod that a webhook lets nobody evict
 }
 
 func (b *bouncer) Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, error) {
 	b.mu.Lock()
-	held := b.guards[pod.Name]
+	held, isBroken := b.guards[pod.Name], b.broken == pod.Name
 	b.mu.Unlock()
+	if isBroken {
+		return kube.Eviction{}, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("denied by a webhook"))
+	}
 	if held {
 		return kube.Eviction{Result: kube.Blocked, Message: "the budget needs 1 healthy pod"}, nil
 	}
@@ -92,6 +99,29 @@ func resident(name, kind, class string) *corev1.Pod {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "uid-owner", Controller: &yes}}
 	}
 	return pod
+}
+
+// TestPodThatCannotBeAskedHoldsUpNoOther: while a webhook lets nobody evict one pod, the others are asked as often as ever, and it is told.
+func TestPodThatCannotBeAskedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	r, b, name := leavingNode(t, nil, resident("denied", "ReplicaSet", ""), resident("held", "ReplicaSet", ""))
+	b.broken, b.guards["held"] = "denied", true
+	for range 6 {
+		r.ahead += r.visit(t, name)
+	}
+	if got := b.order(); got != "web" {
+		t.Fatalf("there left %s, want web\n%s", got, r.log)
+	}
+	b.mu.Lock()
+	b.guards["held"] = false
+	b.mu.Unlock()
+	wait := r.visit(t, name)
+	if got := b.order(); got != "web held" || wait > 5*time.Second {
+		t.Errorf("there left %s, looked at again in %s\n%s", got, wait, r.log)
+	}
+	if r.events.has("Node/FailedDraining", "ns/denied cannot be evicted", "denied by a webhook") == "" {
+		t.Errorf("nobody said so: %v", r.events.told)
+	}
 }
 
 // TestPodsLeaveInOrder: applications, their daemons, what the cluster cannot do without, its daemons; and no node without its

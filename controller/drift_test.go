@@ -14,6 +14,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -453,5 +454,33 @@ func TestGroupsOfAMachine(t *testing.T) {
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 {
 		t.Errorf("%v may be replaced, want the one node", allowed)
+	}
+}
+
+// TestDriftThatNobodyCanJudgeStays: as long as AWS has not said since the start what can be bought, a node that drifted by its type still does, and what
+// is about to replace it is not given back; when it is known, it counts again what is.
+func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.servingNodes(t, "web")[0]
+	claim.StatusConditions().Set(r.now(), metav1.Condition{
+		Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(drift.TypeNotFound), Message: "the node is t3.medium, which cannot be bought any more"})
+	if err := r.api.Status().Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	drifts := func() bool {
+		if err := r.Drift.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+		return r.claim(t, claim.Name).StatusConditions().IsTrue(karpv1.ConditionDrifted)
+	}
+	known := r.Market.offered
+	r.Market.offered = ec2.Market{}
+	if !drifts() {
+		t.Error("it does not drift any more, and nobody knows what can be bought")
+	}
+	r.Market.offered = known
+	if drifts() {
+		t.Error("it still drifts, and its type can be bought")
 	}
 }

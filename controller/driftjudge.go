@@ -36,10 +36,11 @@ type poolDrift struct {
 type nodeDrift struct {
 	claim    *karpv1.NodeClaim
 	verdicts []drift.Verdict
-	unknown  bool   // EC2 has not told what its machine has
-	target   string // what one in its place would be made from
-	fit      bool   // for pods, for a while
-	young    bool   // it may still become fit
+	unknown  bool           // EC2 has not told what its machine has
+	untold   []drift.Reason // for which nobody can say now whether it drifts
+	target   string         // what one in its place would be made from
+	fit      bool           // for pods, for a while
+	young    bool           // it may still become fit
 }
 
 // driftWish is what a pool's policy says of drift.
@@ -151,7 +152,7 @@ func isUntold(p poolDrift) bool {
 	}
 	return slices.ContainsFunc(p.nodes, func(n nodeDrift) bool {
 		c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
-		return ok && n.unknown && isOfMachine(drift.Reason(c.Reason))
+		return ok && slices.Contains(n.untold, drift.Reason(c.Reason))
 	})
 }
 
@@ -167,7 +168,7 @@ func (d *Drift) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.N
 		n.Reservation = instance.Reservation.ID
 	}
 	w := d.wishFor(seen, pool, claim)
-	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known}
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, untold: drift.Untold(n, w)}
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	image, _ := ami.For(imagesOf(class), claim.Labels)
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))

@@ -113,11 +113,11 @@ func (d *Drift) writePool(ctx context.Context, p poolDrift, now time.Time) error
 // failureLife is how long a pool remembers a failure with what is no longer asked for: it may be asked for again.
 const failureLife = 24 * time.Hour
 
-// writeClaim keeps the condition Drifted of a claim true. What EC2 has not told does not take it away.
+// writeClaim keeps the condition Drifted of a claim true. What AWS has not told does not take it away: moves that have begun for it would be undone.
 func (d *Drift) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
 	v, drifts := drift.First(n.verdicts)
 	before, had := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
-	if !drifts && had && n.unknown && isOfMachine(drift.Reason(before.Reason)) {
+	if !drifts && had && slices.Contains(n.untold, drift.Reason(before.Reason)) {
 		return nil
 	}
 	if isWritten(n.claim, p.wish.ObserveDrift, v, drifts) {
@@ -161,11 +161,6 @@ func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bo
 		told = observed
 	}
 	return !drifts || told.Reason == string(v.Reason) && told.Message == v.Message && told.ObservedGeneration == claim.Generation
-}
-
-// isOfMachine reports whether a reason rests on what EC2 says of the machine.
-func isOfMachine(r drift.Reason) bool {
-	return slices.Contains([]drift.Reason{drift.GroupDrift, drift.SubnetDrift, drift.ReservationDrift}, r)
 }
 
 // measure counts what drifts.

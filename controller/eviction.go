@@ -59,7 +59,30 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 		e.tell.Tell(drained(pod), kube.ReasonInvalidDoNotDisrupt, fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
 			karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
-	return errors.Join(errs...)
+	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
+}
+
+// failed tells of pods that could not be asked, because of a webhook that refuses it for instance. Only if none could be is it an error, after which one
+// waits for longer and longer: the others are not to wait for a few.
+func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) error {
+	isSome := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
+	if !isSome {
+		return errors.Join(errs...)
+	}
+	for i, err := range errs {
+		if err != nil {
+			e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
+		}
+	}
+	return nil
+}
+
+func forcedPods(forced []drain.Forced) []drain.Pod {
+	var out []drain.Pod
+	for _, f := range forced {
+		out = append(out, f.Pod)
+	}
+	return out
 }
 
 func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, reason string) error {

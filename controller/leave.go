@@ -77,6 +77,20 @@ func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, er
 	return claim, nil
 }
 
+// deadlineOf is when the pods of the claim will be deleted by force, as is noted on it; zero if nothing is. What cannot be read is as good as
+// nothing, and is written anew; and so is what was long over when the claim was deleted: a repair noted it that never came to the deletion, as the
+// node recovered in between, and pods that leave it for another reason have the time that they ask for.
+func deadlineOf(claim *karpv1.NodeClaim) time.Time {
+	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
+	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
+		return time.Time{}
+	}
+	return at
+}
+
+// deadlineStale is how long before the deletion of a claim its deadline may be over: who notes it writes both within seconds.
+const deadlineStale = 5 * time.Minute
+
 func setDeadline(claim *karpv1.NodeClaim, at time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}

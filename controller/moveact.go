@@ -172,11 +172,14 @@ func (f *flight) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	})
 }
 
-// closed are the Nodes of the move that take no new pods because of it.
+// closed are the Nodes of the move that take no new pods because of it, and for no other reason.
 func (f *flight) closed() []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range f.leaving {
-		if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil && n.DeletionTimestamp == nil && !isOpen(n) {
+		if c.DeletionTimestamp != nil || c.Annotations[annotationInterrupted] != "" || !replacingSince(c).IsZero() {
+			continue
+		}
+		if n := f.nodes[c.Name]; n != nil && n.DeletionTimestamp == nil && !isOpen(n) {
 			out = append(out, n)
 		}
 	}

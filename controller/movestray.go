@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,11 +47,15 @@ func (m *Moves) clear(ctx context.Context, o kube.Objects, now time.Time) error 
 	if len(nodes) == 0 {
 		return nil
 	}
-	m.Log.Info("opened Nodes that were closed to be emptied, and that nobody empties", "Nodes", nodeNames(nodes))
-	if err := m.onNodes(ctx, nodes, openNode); err != nil {
+	err := errors.Join(m.onNodes(ctx, nodes, openNode), m.onAll(ctx, marked, dropReason))
+	if err != nil {
+		for _, n := range nodes {
+			strays[n.UID] = now // what is refused is not tried again at once
+		}
 		return err
 	}
-	return m.onAll(ctx, marked, dropReason)
+	m.Log.Info("opened Nodes that were closed to be emptied, and that nobody empties", "Nodes", nodeNames(nodes))
+	return nil
 }
 
 // isStray reports whether Node or claim say that the node is to go, and nothing says who takes it.

@@ -62,6 +62,7 @@ func classMatters() predicate.Predicate {
 func crewMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-			e.ObjectOld.GetAnnotations()[annotationReplacing] != e.ObjectNew.GetAnnotations()[annotationReplacing]
+			e.ObjectOld.GetAnnotations()[annotationReplacing] != e.ObjectNew.GetAnnotations()[annotationReplacing] ||
+			e.ObjectOld.GetAnnotations()[annotationMove] != e.ObjectNew.GetAnnotations()[annotationMove]
 	}}
 }

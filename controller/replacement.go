@@ -145,14 +145,18 @@ func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return out, fmt.Errorf("list nodeclaims: %w", err)
 	}
+	claims := make([]*karpv1.NodeClaim, 0, len(list.Items))
 	for i := range list.Items {
-		c := &list.Items[i]
+		claims = append(claims, &list.Items[i])
+	}
+	made := madeFor(claims)
+	for _, c := range claims {
 		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
 		}
 		out.all++
 		switch {
-		case c.DeletionTimestamp != nil || isOnItsWayOut(c):
+		case c.DeletionTimestamp != nil || isReplaced(c, made):
 		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
 			out.ready++
 		default:
@@ -199,7 +203,7 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 		c := &list.Items[i]
 		known[c.UID] = true
 		switch {
-		case !isFor(c, pods) || c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !isFor(c, pods):
 		case isBroken(c):
 			r.Departures.lose(c)
 		default:
@@ -317,6 +321,24 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 // isOnItsWayOut reports whether the claim's node goes when what replaces it is there: it has expired, or is moved off.
 func isOnItsWayOut(c *karpv1.NodeClaim) bool {
 	return !replacingSince(c).IsZero() || c.Annotations[annotationMove] != ""
+}
+
+// madeFor are the moves, by ID, for which one of the claims has come or is on its way.
+func madeFor(claims []*karpv1.NodeClaim) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range claims {
+		if id := c.Annotations[annotationReplaces]; id != "" && c.DeletionTimestamp == nil {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// isReplaced reports whether the claim's node is to stay no longer, as there is or will be another in its place: it has expired, or it is moved off. A
+// move whose new node is lost is about to be undone, unless it is committed; until then its old node counts as before.
+func isReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
+	mark, _ := moveOf(c)
+	return !replacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])
 }
 
 // hurry asks for a plan, once in a while.

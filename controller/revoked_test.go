@@ -8,6 +8,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/kube"
 )
 
 // come lets what was bought become nodes, and nobody decide anything.
@@ -176,6 +177,29 @@ func TestWhoGoesIsNotOpened(t *testing.T) {
 	}
 }
 
+// TestUndoneMoveLeavesTheInterruptedClosed: a node that is about to be taken from us does not get pods again because a move of it is undone.
+func TestUndoneMoveLeavesTheInterruptedClosed(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	come := f.comer(t)
+	for _, c := range f.claims(t) {
+		if c.Name != come.Name {
+			annotate(&c, annotationInterrupted, "SpotInterruption "+f.now().UTC().Format(time.RFC3339))
+			f.check(t, f.api.Update(t.Context(), &c))
+		}
+	}
+	f.check(t, f.api.Delete(t.Context(), &come))
+	f.check(t, f.Moves.advance(t.Context()))
+	for _, c := range f.claims(t) {
+		if c.Annotations[annotationMove] != "" {
+			t.Errorf("%s still bears the mark\n%s", c.Name, f.tail())
+		}
+	}
+	if node := f.nodes(t)[0]; isOpen(&node) {
+		t.Errorf("it takes pods again\n%s", f.tail())
+	}
+}
+
 // TestWavesCountWhoIsEmptied: a node whose pods take long to leave is one of those that are replaced at once.
 func TestWavesCountWhoIsEmptied(t *testing.T) {
 	t.Parallel()
@@ -272,7 +296,16 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 			r.create(t, pod)
 		}
 		mark(r, t, claims[0].Name)
-		r.keep(t) // one more, in place of the one that moves
+		if r.keep(t); len(r.claims(t)) != 2 {
+			t.Fatalf("%d claims: one is bought in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
+		}
+		_, err := r.Claims.Objects.(*kube.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{annotationReplaces: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.keep(t); len(r.claims(t)) != 3 {
+			t.Fatalf("%d claims, want 3\n%s", len(r.claims(t)), r.log)
+		}
 		r.work(t)
 		r.join(t)
 		r.work(t)

@@ -116,10 +116,7 @@ func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	if claim.Spec.TerminationGracePeriod != nil {
 		out.Grace = &claim.Spec.TerminationGracePeriod.Duration
 	}
-	// A note that cannot be read is as good as none, and is written anew.
-	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); err == nil {
-		out.Deadline = at
-	}
+	out.Deadline = deadlineOf(claim)
 	if since := replacingSince(claim); !since.IsZero() {
 		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}
 	}

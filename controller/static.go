@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -122,7 +123,7 @@ func nodeLimit(pool *karpv1.NodePool) *int {
 	return &n
 }
 
-// crew returns the claims of a pool that are to stay, and how many it has in all. One that has expired and waits for its
+// crew returns the claims of a pool that are to stay, and how many it has in all. One that has expired, or is moved off, and waits for its
 // replacement is not to stay: it is replaced by one more node.
 func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
 	var list karpv1.NodeClaimList
@@ -140,12 +141,13 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 			claims = append(claims, c)
 		}
 	}
+	made := madeFor(claims)
 	for _, c := range claims {
 		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
 		}
 		all++
-		if c.DeletionTimestamp == nil && !isOnItsWayOut(c) {
+		if c.DeletionTimestamp == nil && !isReplaced(c, made) {
 			active = append(active, c)
 		}
 	}
@@ -153,11 +155,14 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 }
 
 // members are the claims as far as it matters who goes first.
-func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) ([]disruption.Member, error) {
-	out := make([]disruption.Member, 0, len(claims))
+func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
+	out = make([]disruption.Member, 0, len(claims))
 	for _, c := range claims {
 		m := disruption.Member{Name: c.Name, Bought: c.Status.ProviderID != "", Joined: c.Status.NodeName != "", Left: lifeLeft(c, now)}
 		if c.Status.NodeName != "" {
+			if m.Kept, err = s.isKept(ctx, c); err != nil {
+				return nil, err
+			}
 			pods, err := s.Cluster.PodsOn(ctx, c.Status.NodeName)
 			if err != nil {
 				return nil, err
@@ -173,6 +178,15 @@ func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now t
 		out = append(out, m)
 	}
 	return out, nil
+}
+
+// isKept reports whether somebody asks to keep the claim's node.
+func (s *Statics) isKept(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+	var node corev1.Node
+	if err := s.Cache.Get(ctx, client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read node %s: %w", c.Status.NodeName, err)
+	}
+	return c.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" || node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true", nil
 }
 
 // lifeLeft is the share of a claim's life that is left to it.

@@ -10,7 +10,7 @@ type Member struct {
 	Name   string // of the claim
 	Bought bool   // there is a machine
 	Joined bool   // and its Node has joined
-	Kept   bool   // a pod on it asks not to be disrupted
+	Kept   bool   // somebody asks not to disrupt it, or a pod on it
 	Pods   int    // that would need another place
 	// Left is the share of its life that is left to it, 1 for one that never expires.
 	Left float64

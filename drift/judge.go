@@ -89,6 +89,21 @@ func Judge(n Node, w Wish) []Verdict {
 	return out
 }
 
+// Untold are the reasons for which nobody can say now whether the node has what it is asked for: that it drifts by one of them is neither true nor
+// untrue.
+func Untold(n Node, w Wish) []Reason {
+	var out []Reason
+	for reason, known := range map[Reason]bool{
+		TypeNotFound: w.Offered != nil, ImageDrift: w.Image != "", GroupDrift: n.Known && len(w.Groups) > 0, SubnetDrift: n.Known && len(w.Subnets) > 0,
+		ReservationDrift: n.Known, PlacementDrift: w.Placement != nil,
+	} {
+		if !known {
+			out = append(out, reason)
+		}
+	}
+	return out
+}
+
 // First returns the verdict that counts: the first that the user minds.
 func First(all []Verdict) (Verdict, bool) {
 	for _, v := range all {

@@ -1,0 +1,39 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// TestDeadlineOfARepairThatNeverWas: a repair that noted when pods are deleted by force, and did not come to the deletion, says nothing of a
+// deletion that comes days later for another reason.
+func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		note    string
+		deleted time.Time
+		want    time.Time
+	}{
+		"nothing is noted":                  {"", now, time.Time{}},
+		"it cannot be read":                 {"soon", now, time.Time{}},
+		"it is to come":                     {"2026-03-01T13:00:00Z", now, now.Add(time.Hour)},
+		"it is deleted with the note":       {"2026-03-01T11:59:50Z", now, now.Add(-10 * time.Second)},
+		"it was noted days before":          {"2026-02-26T12:00:00Z", now, time.Time{}},
+		"it is over since, while it leaves": {"2026-03-01T12:00:00Z", now.Add(-72 * time.Hour), now},
+		"it is not deleted":                 {"2026-02-26T12:00:00Z", time.Time{}, now.Add(-72 * time.Hour)},
+	} {
+		claim := &karpv1.NodeClaim{}
+		annotate(claim, karpv1.AnnotationTerminationTimestamp, c.note)
+		if !c.deleted.IsZero() {
+			claim.DeletionTimestamp = &metav1.Time{Time: c.deleted}
+		}
+		if got := claimSeen(claim).Deadline; !got.Equal(c.want) {
+			t.Errorf("%s: the deadline is %s, want %s", name, got, c.want)
+		}
+	}
+}
