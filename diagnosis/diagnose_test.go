@@ -49,7 +49,16 @@ func TestHealthy(t *testing.T) {
 			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
 			s.e.Instances.Value, s.e.Claims.Value, s.e.Nodes.Value = nil, nil, nil
 		},
-		"controllers change": func(s *situation) { s.killed(time.Minute) },
+		"controllers change": func(s *situation) {
+			s.killed(time.Minute)
+			s.e.Claims.Value[0].Created = noon.Add(-10 * time.Second) // the next one acts already
+		},
+		"stopped a moment ago, and nothing to do": func(s *situation) {
+			s.killed(time.Minute)
+			s.e.Lease.Value.Holder = ""
+			s.idle()
+			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], nil
+		},
 		"acting without a lease, which an earlier one has left": func(s *situation) {
 			s.killed(time.Hour)
 			s.e.Claims.Value[0].Created = noon.Add(-2 * time.Hour)

@@ -20,8 +20,8 @@ type Lease struct {
 // End is when nobody held the lease any more, if nobody has renewed it since.
 func (l Lease) End() time.Time { return l.Renewed.Add(time.Duration(l.Seconds) * time.Second) }
 
-// isAlone reports whether the controller acts without a lease.
-func (c Controller) isAlone() bool {
+// IsAlone reports whether the controller acts without a lease.
+func (c Controller) IsAlone() bool {
 	is, err := strconv.ParseBool(c.Settings["DISABLE_LEADER_ELECTION"])
 	return err == nil && is
 }
@@ -34,8 +34,25 @@ func leaderChecks() []Check {
 	return []Check{{ID: "RUN-1", Title: "a controller acts", Layer: LayerController, judge: judgeLeader}}
 }
 
-// judgeLeader: a controller that was killed, or that nobody started again, leaves its lease behind, and work that nobody does.
+// judgeLeader: a controller that was killed, or that nobody started again, leaves its lease behind, and work that nobody does. What is
+// found is no finding yet for as long as another controller may be on its way.
 func judgeLeader(d *desk) []Finding {
+	found := d.leaderless()
+	l := d.Lease.Value
+	ago := d.At.Sub(l.End())
+	if len(found) == 0 || !d.Lease.Known() || ago >= takeover {
+		return found
+	}
+	ended := fmt.Sprintf("ended %d s ago", int(ago.Seconds()))
+	if l.Holder == "" {
+		ended = fmt.Sprintf("was let go %d s ago", int(d.At.Sub(l.Renewed).Seconds()))
+	}
+	return []Finding{{Verdict: Unknown, Certainty: Certain, Subject: found[0].Subject, Evidence: found[0].Evidence,
+		Cause: "the lease of the controller " + ended + "; another may be about to take over"}}
+}
+
+// leaderless is what is wrong where the lease has ended, however short a while ago.
+func (d *desk) leaderless() []Finding {
 	if d.Lease.Is(Missing) {
 		return d.neverActed()
 	}
@@ -44,7 +61,7 @@ func judgeLeader(d *desk) []Finding {
 	}
 	l, c := d.Lease.Value, d.Controller.Value
 	ready := slices.IndexFunc(c.Pods, func(p ControllerPod) bool { return p.Ready })
-	if !d.isLeft(l) || ready >= 0 && c.isAlone() {
+	if !d.hasEnded(l) || ready >= 0 && c.IsAlone() {
 		return nil
 	}
 	work := d.undone()
@@ -69,10 +86,21 @@ func judgeLeader(d *desk) []Finding {
 	return nil // it was stopped, and nothing waits for it
 }
 
-// isLeft reports whether the lease ended long ago, there is something that a controller is for, and none has acted since.
-func (d *desk) isLeft(l Lease) bool {
+// hasEnded reports whether the lease has ended, there is something that a controller is for, and none has acted since.
+func (d *desk) hasEnded(l Lease) bool {
 	isServed := len(d.Pools.Value)+len(d.Claims.Value) > 0
-	return isServed && !l.Renewed.IsZero() && d.At.Sub(l.End()) >= takeover && !d.lastActed().After(l.End())
+	return isServed && !l.Renewed.IsZero() && !d.At.Before(l.End()) && !d.lastActed().After(l.End())
+}
+
+// Leaderless is since when no controller acts, for its lease has ended. It is zero where one acts, or that cannot be told: a controller that
+// acts without a lease has none that could end, and of one whose installation could not be read, it is not known which lease is its.
+func (e Evidence) Leaderless() time.Time {
+	d := newDesk(e)
+	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(Missing))
+	if !isKnown || e.Controller.Value.IsAlone() || !d.hasEnded(e.Lease.Value) {
+		return time.Time{}
+	}
+	return e.Lease.Value.End()
 }
 
 // neverActed: there are NodePools, pods wait, and no controller has left a trace in the cluster.
