@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/evidence"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"
@@ -34,7 +35,8 @@ NodePool's policy, a budget, a pod, a pause, or that moving its pods would save
 too little. A name is that of a Node or of a NodeClaim.
 
 What it says stands on the NodeClaims, where the controller writes what has been
-so for half a minute; which pods hold a node is looked up as it is now.`,
+so for half a minute; which pods hold a node is looked up as it is now. Where the
+controller's lease has ended, a note says since when none acts.`,
 		Example: `  joiner explain node ip-10-0-1-17.eu-west-1.compute.internal
   joiner explain node --all
   joiner explain node --all -o json`,
@@ -45,7 +47,7 @@ so for half a minute; which pods hold a node is looked up as it is now.`,
 			case !e.all && len(args) == 0:
 				return errors.New("name nodes, or say --all")
 			}
-			return e.run(cmd.Context(), cmd.OutOrStdout(), args)
+			return e.run(cmd.Context(), Streams{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}, args)
 		},
 	}
 	cmd.Flags().BoolVar(&e.all, "all", false, "all nodes of NodePools")
@@ -54,7 +56,7 @@ so for half a minute; which pods hold a node is looked up as it is now.`,
 	return cmd
 }
 
-func (e *explainNodeFlags) run(ctx context.Context, out io.Writer, names []string) error {
+func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) error {
 	objects, err := e.cluster.read(ctx)
 	if err != nil {
 		return err
@@ -63,7 +65,36 @@ func (e *explainNodeFlags) run(ctx context.Context, out io.Writer, names []strin
 	if err != nil {
 		return err
 	}
-	return e.out.write(out, func() string { return view.NodeStays(rows) }, func() any { return rows })
+	return e.tell(s, rows, e.leaderless(ctx))
+}
+
+// leaderless is since when no controller acts; zero where one does, or that cannot be seen: what is said of nodes is worth telling all the same.
+func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
+	cfg, err := e.cluster.config()
+	if err != nil {
+		return time.Time{}
+	}
+	w, err := kube.NewWitness(cfg)
+	if err != nil {
+		return time.Time{}
+	}
+	return evidence.Leader(ctx, w).Leaderless()
+}
+
+// tell writes the rows and, where no controller acts since then, a note. No row then says that the controller will look again.
+func (e *explainNodeFlags) tell(s Streams, rows []view.NodeStay, since time.Time) error {
+	for i := range rows {
+		if !since.IsZero() {
+			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, looksAgain)
+		}
+	}
+	if err := e.out.write(s.Out, func() string { return view.NodeStays(rows) }, func() any { return rows }); err != nil {
+		return err
+	}
+	if !since.IsZero() {
+		fmt.Fprintf(s.Err, "note: no controller acts since %s (its lease has ended): what is said of nodes is as it was then\n", since.UTC().Format("2006-01-02 15:04:05Z"))
+	}
+	return nil
 }
 
 // nodeStays says of each claim with one of the names, of all without names, what keeps its node. Sorted by Node.
@@ -97,6 +128,9 @@ func nodeStays(o kube.Objects, names []string, now time.Time) ([]view.NodeStay, 
 	return rows, errors.Join(wrong...)
 }
 
+// looksAgain is what becomes of a node that nothing is known to keep.
+const looksAgain = "; the controller looks at it again within seconds"
+
 // nodeStay says what keeps the claim's node, or what else there is to say of it.
 func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) view.NodeStay {
 	out := view.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
@@ -104,6 +138,7 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) view.NodeStay
 	reason, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)
 	stay, stays := conditions.Find(karpv1.ConditionDisruptable)
 	hold, isHeld := holds[claim.Status.NodeName]
+	const blocked = "Blocked" // by a pod
 	switch {
 	case claim.DeletionTimestamp != nil && isGoing:
 		out.Cause, out.Why = "Leaving", "it is being taken away: "+reason.Reason
@@ -113,14 +148,16 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) view.NodeStay
 		out.Cause, out.Why = "Leaving", "its pods are about to be moved: "+reason.Reason
 	case !conditions.IsTrue(karpv1.ConditionInitialized):
 		out.Cause, out.Why = "NotInitialized", "it is not ready for pods yet"
-	case stays:
+	case stays && stay.Reason != blocked:
 		out.Cause, out.Why = stay.Reason, stay.Message
-	case isHeld:
-		out.Cause, out.Why = "Blocked", hold.String()
+	case isHeld: // by what is there now, which need not be what was written
+		out.Cause, out.Why = blocked, hold.String()
+	case stays:
+		out.Cause, out.Why = "None", "what held it is gone ("+stay.Message+")"+looksAgain
 	default:
-		out.Cause, out.Why = "None", "nothing is known to keep it; the controller looks at it again within seconds"
+		out.Cause, out.Why = "None", "nothing is known to keep it"+looksAgain
 	}
-	if isHeld && stays && stay.Reason != "Blocked" && out.Cause == stay.Reason {
+	if isHeld && stays && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()
 	}
 	return out

@@ -44,8 +44,10 @@ func TestNodesAreExplained(t *testing.T) {
 			claim("n4", nil), claim("n5", nil),
 			claim("n6", func(c *karpv1.NodeClaim) { c.Status.Conditions = nil }),
 			claim("n7", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Never", "consolidateAfter is Never")),
+			claim("n8", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked", "pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
+			claim("n9", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked", "pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
 		},
-		Pods: []*corev1.Pod{holder("n5"), holder("n7")},
+		Pods: []*corev1.Pod{holder("n5"), holder("n7"), holder("n9")},
 	}
 	rows, err := nodeStays(o, nil, now)
 	if err != nil {
@@ -59,6 +61,8 @@ n4    web       None            nothing is known to keep it; the controller look
 n5    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
 n6    web       NotInitialized  it is not ready for pods yet
 n7    web       Never           consolidateAfter is Never; also, pod a/x has the annotation karpenter.sh/do-not-disrupt
+n8    web       None            what held it is gone (pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)); the controller looks at it again within seconds
+n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
 `
 	if got := view.NodeStays(rows); got != want {
 		t.Errorf("it says\n%s\nwant\n%s", got, want)

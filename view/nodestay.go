@@ -1,5 +1,7 @@
 package view
 
+import "time"
+
 // NodeStay is what keeps a node from being taken away by choice.
 type NodeStay struct {
 	Node  string `json:"node,omitempty"` // empty as long as it has not joined
@@ -7,6 +9,8 @@ type NodeStay struct {
 	Pool  string `json:"nodePool"`
 	Cause string `json:"cause"` // a disruption.Cause, or Leaving, NotInitialized, None
 	Why   string `json:"why"`   // a sentence without its full stop
+	// NoControllerSince is since when no controller acts, so that the rest may be of then; zero: one does, or it is not known.
+	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 
 // NodeStays writes a row for each.
