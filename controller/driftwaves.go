@@ -25,11 +25,7 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 	if p.isHeld {
 		_, in.Held = p.held()
 	}
-	for _, node := range moving {
-		if !slices.ContainsFunc(p.nodes, func(n nodeDrift) bool { return n.claim.Status.NodeName == node }) {
-			in.Moving = append(in.Moving, "") // it is being emptied: what replaces it is there, and waits for its pods
-		}
-	}
+	in.Moving = make([]string, p.emptied(moving)) // what replaces these is there, and waits for their pods
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -50,6 +46,17 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 		in.Drifted = append(in.Drifted, d)
 	}
 	return drift.Waves(in)
+}
+
+// emptied counts those of the moving nodes that a pass does not look at any more, as their claims are being deleted.
+func (p poolDrift) emptied(moving []string) int {
+	n := 0
+	for _, node := range moving {
+		if !slices.ContainsFunc(p.nodes, func(n nodeDrift) bool { return n.claim.Status.NodeName == node }) {
+			n++
+		}
+	}
+	return n
 }
 
 // held says why no drifted node of the pool is replaced until the user says so; empty if nothing is held, or nothing is known of it.

@@ -244,44 +244,6 @@ func (m *Moves) block(f *flight, cause string, now time.Time) (string, time.Time
 	return b.cause, b.since
 }
 
-// wishes are what users say of moves while these are on their way.
-type wishes struct {
-	policies map[string]disruption.Policy // by pool
-	kept     map[string]string            // by Node: who asked to keep it
-}
-
-// off says why nobody wants the move any more; empty if it is wanted. Users may change their mind for as long as it takes a machine to come.
-func (m *Moves) off(f *flight, w wishes) string {
-	for _, c := range f.leaving {
-		if c.DeletionTimestamp != nil {
-			continue
-		}
-		pool := c.Labels[karpv1.LabelNodePool]
-		p, known := w.policies[pool]
-		wrong, isForbidden := p.Forbidden(f.mark.Reason)
-		switch kept := w.kept[c.Status.NodeName]; {
-		case p.Paused != "":
-			return "NodePool " + pool + " was paused: " + p.Paused
-		case kept != "":
-			return "node " + c.Status.NodeName + " is kept by " + kept
-		case isForbidden:
-			return "NodePool " + pool + " does not allow it any more: " + wrong.String()
-		case f.mark.Reason == disruption.Underutilized && known && (p.After == nil || !p.Method.Allows(disruption.Underutilized)):
-			return "NodePool " + pool + " wants no node taken away to save money any more"
-		case f.mark.Reason == disruption.Drifted && p.ObserveDrift:
-			return "NodePool " + pool + " only observes drift now"
-		case f.mark.Reason == disruption.Drifted && m.Drift.held(pool) != "":
-			return m.Drift.held(pool)
-		case f.mark.Reason == disruption.Drifted && !c.StatusConditions().IsTrue(karpv1.ConditionDrifted):
-			return "node " + c.Status.NodeName + " does not drift any more"
-		}
-	}
-	if saving, known := f.saving(m.Types); f.mark.Reason == disruption.Underutilized && known && saving <= 0 {
-		return "it would save nothing any more: prices have changed"
-	}
-	return ""
-}
-
 // forget drops what is remembered of what is gone.
 func (m *Moves) forget(o kube.Objects, flights []*flight) {
 	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
