@@ -16,7 +16,7 @@ help: ## this list
 
 .PHONY: demo
 demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
-	@bin/lab demo --joiner bin/joiner $(if $(KEEP),--keep)
+	@bin/lab demo --joiner bin/joiner $(if $(filter-out 0 no false,$(KEEP)),--keep)
 
 .PHONY: bin/joiner bin/lab bin/bench bin/helm
 bin/joiner:

@@ -23,8 +23,11 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
 	cfg.AdvertisePeerUrls = []url.URL{anywhere}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.EnableGRPCGateway = false
-	cfg.LogLevel = "error"
-	cfg.LogOutputs = []string{filepath.Join(dir, "logs", "etcd.log")}
+	log, err := etcdLog(filepath.Join(dir, "logs", "etcd.log"))
+	if err != nil {
+		return nil, "", err
+	}
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	// No tick of the cluster of one can be late, so it may elect itself at once.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 	e, err := embed.StartEtcd(cfg)

@@ -29,7 +29,9 @@ type Options struct {
 	Live   bool   // Out is a terminal
 	Color  bool   // use colours
 	Joiner string // path of the joiner program; empty: it is built
-	Keep   bool   // leave the lab up until ctx ends
+
+	// Keep has the lab afterwards, with the controller that runs in it and its program, until it returns; nil: the lab ends with the demo.
+	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
 // patience is how long any part of the demo may take.
@@ -38,17 +40,21 @@ const patience = 3 * time.Minute
 // show is a running demo.
 type show struct {
 	Options
-	screen *screen
-	lab    *lab.Lab
-	story  *story
-	joiner string
-	plans  []string // manifests of both parts, for the bound
+	screen     *screen
+	lab        *lab.Lab
+	controller *lab.Controller
+	story      *story
+	joiner     string
+	plans      []string // manifests of both parts, for the bound
 }
 
 // Run shows the demo. The error says which part did not come about, with evidence.
 func Run(ctx context.Context, o Options) error {
 	d := &show{Options: o, screen: &screen{out: o.Out, live: o.Live, color: o.Color, since: time.Now()}}
 	d.screen.title("Joiner's lab: a real Kubernetes control plane beside an emulated AWS")
+	if err := d.screen.failed(); err != nil {
+		return err
+	}
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -63,19 +69,11 @@ func Run(ctx context.Context, o Options) error {
 		return d.explain(ctx, err)
 	}
 	d.summary(ctx, full)
-	if !o.Keep {
-		return nil
+	if o.Keep != nil && d.screen.failed() == nil {
+		d.screen.title("The lab stays up. In another terminal:")
+		return o.Keep(ctx, d.lab, d.controller, d.joiner)
 	}
-	d.screen.print("\nThe lab stays up until Ctrl-C. In another terminal:\n\n")
-	for _, variable := range d.lab.Environment() {
-		d.screen.print("  export " + variable + "\n")
-	}
-	select {
-	case err := <-d.lab.Failed():
-		return err
-	case <-ctx.Done():
-		return nil
-	}
+	return d.screen.failed()
 }
 
 // start starts lab and controller.
@@ -94,7 +92,7 @@ func (d *show) start(ctx context.Context) error {
 		d.joiner, err = lab.BuildJoiner(ctx, d.lab.Home)
 	}
 	if err == nil {
-		_, err = d.lab.RunController(ctx, d.joiner)
+		d.controller, err = d.lab.RunController(ctx, d.joiner)
 	}
 	if err == nil {
 		d.story, err = follow(ctx, d.lab, d.screen)
@@ -192,20 +190,28 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 			return nil
 		}
 		d.screen.tell(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d on their way · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
+		if err := d.screen.failed(); err != nil {
+			return err
+		}
 		select {
 		case <-tick.C:
 		case err := <-d.lab.Failed():
 			return err
+		case <-d.controller.Done():
+			return d.controller.Err()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// explain adds to an error what the lab knows. A person's Ctrl-C needs no explanation.
+// explain adds to an error what the lab knows. A person's Ctrl-C needs no explanation, nor does a demo that cannot be printed.
 func (d *show) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if lost := d.screen.failed(); lost != nil {
+		return lost
 	}
 	return fmt.Errorf("%w\n%s", err, d.lab.Evidence(context.WithoutCancel(ctx)))
 }

@@ -18,6 +18,7 @@ type screen struct {
 	mu     sync.Mutex
 	since  time.Time
 	status string
+	err    error // of the first write that failed
 }
 
 // The colours of the stages, of a terminal's basic eight.
@@ -70,12 +71,23 @@ func (s *screen) print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status != "" {
-		fmt.Fprint(s.out, "\r\x1b[K")
+		text = "\r\x1b[K" + text + s.status
 	}
-	fmt.Fprint(s.out, text)
-	if s.status != "" {
-		fmt.Fprint(s.out, s.status)
+	s.write(text)
+}
+
+// write writes text, and notes when that fails. The caller holds mu.
+func (s *screen) write(text string) {
+	if _, err := io.WriteString(s.out, text); err != nil && s.err == nil {
+		s.err = fmt.Errorf("print the demo: %w", err)
 	}
+}
+
+// failed says why nobody reads all of the story; nil: somebody does.
+func (s *screen) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // tell replaces the line that tells how things stand. Without a terminal there is none.
@@ -85,7 +97,7 @@ func (s *screen) tell(text string) {
 	if !s.live || text == s.status {
 		return
 	}
-	fmt.Fprint(s.out, "\r\x1b[K"+text)
+	s.write("\r\x1b[K" + text)
 	s.status = text
 }
 

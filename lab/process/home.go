@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,6 +31,9 @@ func NewHome() (*Home, error) {
 	}
 	defer door.Close()
 	sweep(base)
+	if err := hasRoom(os.TempDir()); err != nil { // once what others left is gone
+		return nil, err
+	}
 	path, err := os.MkdirTemp(base, "lab-")
 	if err != nil {
 		return nil, fmt.Errorf("make the lab's folder: %w", err)
@@ -80,8 +84,12 @@ func Homes() ([]string, error) {
 // homes is one folder per user: two users of a machine must not trip over each
 // other's permissions.
 func homes() (string, error) {
-	base := filepath.Join(os.TempDir(), "joiner-lab-"+strconv.Itoa(os.Getuid()))
-	if err := os.MkdirAll(base, 0o700); err != nil {
+	dir, err := temporary()
+	if err != nil {
+		return "", err
+	}
+	base := filepath.Join(dir, "joiner-lab-"+strconv.Itoa(os.Getuid()))
+	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder of labs: %w", err)
 	}
 	info, err := os.Lstat(base)

@@ -61,7 +61,7 @@ func diagnosisReport() *cobra.Command {
 	var only []string
 	p := trouble.Plan{Labs: 2, Pairs: 12, Seed: 1}
 	cmd := &cobra.Command{
-		Use: "diagnosis-report", Short: "play all faults in labs of their own, and write what joiner doctor found", Args: cobra.NoArgs,
+		Use: "diagnosis-report", Short: "play all faults in labs of their own, and write what joiner doctor found", Args: withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if err := trouble.Tools(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/component"
 	"github.com/joiner-sh/joiner/lab/demo"
 )
@@ -78,17 +79,24 @@ func kubeconfig() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), kubeconfigOf(home))
-			return nil
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), kubeconfigOf(home))
+			return err
 		},
 	}
 }
 
 func showDemo() *cobra.Command {
 	o := demo.Options{}
+	keep := false
 	cmd := &cobra.Command{
-		Use: "demo", Short: "show the main job: pods go from Pending to Running on bought nodes, and nodes leave", Args: cobra.NoArgs,
+		Use: "demo", Short: "show the main job: pods go from Pending to Running on bought nodes, and nodes leave", Args: withJoiner(&o.Joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep {
+				o.Keep = func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error {
+					k := kept{lab: l, controller: controller, joiner: joiner, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
+					return k.stay(ctx)
+				}
+			}
 			o.Out = cmd.OutOrStdout()
 			o.Live = term.IsTerminal(int(os.Stdout.Fd()))
 			o.Color = o.Live && os.Getenv("NO_COLOR") == ""
@@ -96,6 +104,6 @@ func showDemo() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
-	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave the lab up afterwards, until Ctrl-C")
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab up afterwards, until Ctrl-C")
 	return cmd
 }

@@ -25,7 +25,7 @@ func measureSizes() *cobra.Command {
 	var nodes []int
 	p := sizing.Plan{}
 	cmd := &cobra.Command{
-		Use: "sizing", Short: "measure what the controller needs in clusters of several sizes", Args: cobra.NoArgs,
+		Use: "sizing", Short: "measure what the controller needs in clusters of several sizes", Args: withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range nodes {
 				if n < 1 || n > 5000 {

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/trouble"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -72,12 +68,7 @@ func (f *upFlags) check() error {
 	if _, err := table.Region(f.Region); err != nil {
 		return fmt.Errorf("--region: %w", err)
 	}
-	if f.joiner != "" {
-		if _, err := exec.LookPath(f.joiner); err != nil {
-			return fmt.Errorf("--joiner: %w; build one with: go build -o joiner ./cmd/joiner", err)
-		}
-	}
-	return nil
+	return checkJoiner(f.joiner)
 }
 
 func keepUp(cmd *cobra.Command, f upFlags) error {
@@ -87,38 +78,15 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 		return err
 	}
 	defer l.Close()
-	if err := trouble.Serve(ctx, l); err != nil {
-		return err
-	}
-	var ended <-chan struct{} // nil: there is no controller that could end
 	var controller *lab.Controller
 	if f.joiner != "" {
 		// Nobody but this machine has any business with it.
 		if controller, err = l.RunController(ctx, f.joiner, "BIND_ADDRESS=127.0.0.1"); err != nil {
 			return err
 		}
-		ended = controller.Done()
 	}
-	// EKS's kubeconfig says the cluster's name, the lab's does not. What is tested must do without: fixes and guides say it themselves.
-	for _, variable := range append(l.Environment(), "CLUSTER_NAME="+l.Cluster) {
-		fmt.Fprintln(cmd.OutOrStdout(), "export "+quoted(variable))
-	}
-	if err := welcome(cmd.ErrOrStderr(), l, controller != nil); err != nil {
-		return err
-	}
-	for {
-		select {
-		case err := <-l.Failed():
-			return err
-		case <-ctx.Done():
-			return nil
-		case <-ended:
-			ended = nil
-			if !errors.Is(ctx.Err(), context.Canceled) { // Ctrl-C ends both
-				fmt.Fprintf(cmd.ErrOrStderr(), "The controller is gone; the lab stays up without it. %v\nTo start it again, with the variables above:\n  %s\n", controller.Err(), byHand(l.Cluster, f.joiner))
-			}
-		}
-	}
+	k := kept{lab: l, controller: controller, joiner: f.joiner, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
+	return k.stay(ctx)
 }
 
 // quoted writes NAME=value so that a shell reads it as it is.

@@ -27,7 +27,9 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 		fmt.Fprintf(w, "This cluster does not read aws-auth. To let the role in:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
 			l.Cluster, l.RoleARN(lab.NodeRole))
 	}
-	if !isControlled {
+	if isControlled { // without a Deployment, which says the namespace
+		fmt.Fprint(w, "The controller is in namespace kube-system. To pause it:\n  joiner pause --namespace kube-system\n")
+	} else {
 		fmt.Fprintf(w, "To run a controller, with the variables above:\n  %s\n", byHand(l.Cluster, "joiner"))
 	}
 	fmt.Fprintf(w, "To begin, with a node class, a NodePool and three pods:\n  kubectl apply -f %s\n", strings.TrimPrefix(quoted("="+path), "="))

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/trouble"
+)
+
+// kept is a lab that stays up until Ctrl-C.
+type kept struct {
+	lab        *lab.Lab
+	controller *lab.Controller // nil: there is none
+	joiner     string          // the controller's program
+	out, errs  io.Writer
+}
+
+// stay prints how to reach the lab, and what becomes of it, until the context ends or the lab cannot go on.
+func (k kept) stay(ctx context.Context) error {
+	if err := trouble.Serve(ctx, k.lab); err != nil {
+		return err
+	}
+	// EKS's kubeconfig says the cluster's name, the lab's does not. What is tested must do without: fixes and guides say it themselves.
+	var exports strings.Builder
+	for _, variable := range append(k.lab.Environment(), "CLUSTER_NAME="+k.lab.Cluster) {
+		exports.WriteString("export " + quoted(variable) + "\n")
+	}
+	if _, err := io.WriteString(k.out, exports.String()); err != nil {
+		return fmt.Errorf("print how to reach the lab: %w", err)
+	}
+	if err := welcome(k.errs, k.lab, k.controller != nil); err != nil {
+		return err
+	}
+	var ended <-chan struct{} // nil: there is no controller that could end
+	if k.controller != nil {
+		ended = k.controller.Done()
+	}
+	for {
+		select {
+		case err := <-k.lab.Failed():
+			return err
+		case <-ctx.Done():
+			return nil
+		case <-ended:
+			ended = nil
+			if ctx.Err() == nil { // Ctrl-C ends both
+				fmt.Fprintf(k.errs, "The controller is gone; the lab stays up without it. %v\nTo start it again, with the variables above:\n  %s\n", k.controller.Err(), byHand(k.lab.Cluster, k.joiner))
+			}
+		}
+	}
+}
+
+// withJoiner takes no arguments, and refuses a program that is not there before anything is started for it.
+func withJoiner(joiner *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := cobra.NoArgs(cmd, args); err != nil {
+			return err
+		}
+		return checkJoiner(*joiner)
+	}
+}
+
+// checkJoiner refuses what --joiner names when it is no program. Without a name there is nothing to refuse.
+func checkJoiner(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		return fmt.Errorf("--joiner: %w; build one with: go build -o joiner ./cmd/joiner", err)
+	}
+	return nil
+}

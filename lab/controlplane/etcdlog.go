@@ -1,0 +1,50 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// etcdLog makes the logger of etcd, which writes to a file. Of what etcd cannot go on with, a full disk above all, it tells the terminal
+// before this process ends: the file is gone with the lab.
+func etcdLog(path string) (*zap.Logger, error) {
+	c := zap.NewProductionConfig()
+	c.Level = zap.NewAtomicLevelAt(zap.ErrorLevel)
+	c.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
+	c.OutputPaths = []string{path}
+	c.ErrorOutputPaths = c.OutputPaths
+	log, err := c.Build(zap.WithFatalHook(lastWord{os.Stderr, os.Exit}))
+	if err != nil {
+		return nil, fmt.Errorf("open the log of etcd: %w", err)
+	}
+	return log, nil
+}
+
+// lastWord ends this process for etcd, which takes it for its own. The guard then ends the other programs and removes the lab's folder.
+type lastWord struct {
+	to   io.Writer
+	exit func(code int)
+}
+
+// OnWrite is called once an entry is in the log after which nothing may go on.
+func (l lastWord) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	// A demo's line of how things stand may be without an end.
+	fmt.Fprintf(l.to, "\nlab: etcd ended: %s\n", why(entry.Message, fields))
+	l.exit(1)
+}
+
+// why is the message of a log entry, with the errors among its fields.
+func why(message string, fields []zapcore.Field) string {
+	parts := []string{message}
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			parts = append(parts, err.Error())
+		}
+	}
+	return strings.Join(parts, ": ")
+}
