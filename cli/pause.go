@@ -31,8 +31,9 @@ func newPause() *cobra.Command {
 		Use:   "pause [NODEPOOL...]",
 		Short: "Let no node be taken away by choice, of some NodePools or of all",
 		Long: `While paused, the controller begins nothing by choice: no empty, underutilized or
-drifted node is taken away. What has to happen goes on: nodes are bought, expire,
-are repaired, and leave before they are interrupted.
+drifted node is taken away, and what was begun is undone where no pod was asked to
+leave yet. What has to happen goes on: nodes are bought, expire, are repaired, and
+leave before they are interrupted.
 
 With names it writes the annotation joiner.sh/paused on these NodePools, without
 any the ConfigMap joiner in the controller's namespace, which is for all. With

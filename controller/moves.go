@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
@@ -167,7 +168,8 @@ func (m *Moves) flights(o kube.Objects) []*flight {
 func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]move.Seen, error) {
 	seen := make([]move.Seen, len(flights))
 	isDue := false
-	w := wishes{policies: policiesOf(o, m.Pauses.Current(ctx, now), now), kept: keptOf(o)}
+	paused := m.Pauses.Current(ctx, now)
+	w := wishes{policies: policiesOf(o, paused.wanted(), now), kept: keptOf(o)}
 	for i, f := range flights {
 		seen[i] = f.seen(m.Late)
 		if slices.ContainsFunc(seen[i].Coming, func(c move.Comer) bool { return !c.Joined.IsZero() }) {
@@ -182,9 +184,9 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 		return seen, nil
 	}
 	market := m.Market.Market(now)
-	if market == nil { // soon after the start, or as long as EC2 does not answer: whether the pods have places cannot be said
+	if why := unsaid(paused, market); why != "" {
 		for i := range flights {
-			seen[i].Blocked, seen[i].BlockedSince = "it is not known yet what can be bought", now
+			seen[i].Blocked, seen[i].BlockedSince = why, now // it waits, and is not undone for it
 		}
 		return seen, nil
 	}
@@ -203,6 +205,17 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 		}
 	}
 	return seen, nil
+}
+
+// unsaid is what must be known before a move is carried out and is not, soon after the start or as long as nobody answers; empty if all is.
+func unsaid(paused standstill, market catalog.Market) string {
+	switch {
+	case market == nil:
+		return "it is not known yet what can be bought"
+	case paused.isUnread:
+		return "it cannot be read whether all NodePools are paused"
+	}
+	return ""
 }
 
 // unboundOf are the pods of nodes that could go now for which kube-scheduler, which does not know the plan, would find no place.

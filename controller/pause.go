@@ -36,8 +36,17 @@ const (
 
 // standstill is who paused all pools, and until when; the zero value is nobody.
 type standstill struct {
-	by    string
-	until time.Time // zero: somebody must end it
+	by       string
+	until    time.Time // zero: somebody must end it
+	isUnread bool      // nobody is known to have: it cannot be read
+}
+
+// wanted is the pause that somebody has asked for, if one is known.
+func (p standstill) wanted() standstill {
+	if p.isUnread {
+		return standstill{}
+	}
+	return p
 }
 
 // Current returns the pause at now. A switch that cannot be read pauses: a pause that is not seen is worse than one that was not
@@ -59,7 +68,7 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) standstill {
 		}
 	}
 	if p.read.IsZero() || now.Sub(p.read) >= pausesLast {
-		return standstill{by: p.Switch.String() + ", which cannot be read"}
+		return standstill{by: p.Switch.String() + ", which cannot be read", isUnread: true}
 	}
 	until, isPaused, wrong := pauseOf(p.value, now)
 	switch {
@@ -71,7 +80,7 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) standstill {
 		p.tell("no pause of all NodePools is in force")
 		return standstill{}
 	}
-	return standstill{p.Switch.String(), until}
+	return standstill{by: p.Switch.String(), until: until}
 }
 
 // endText writes when a pause ends by itself.

@@ -164,7 +164,7 @@ func TestLongerPauseCounts(t *testing.T) {
 		pool, all int // hours until the end; 0: without one
 		want      string
 	}{{1, 2, "all"}, {2, 1, "pool"}, {0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"}} {
-		got := standstill{"all", at(c.all)}.over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
+		got := standstill{by: "all", until: at(c.all)}.over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
 		if got.Paused != c.want {
 			t.Errorf("pool %d h, all %d h: paused by %s, want %s", c.pool, c.all, got.Paused, c.want)
 		}

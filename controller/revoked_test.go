@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,35 @@ func TestNothingGoesUnseen(t *testing.T) {
 		t.Fatalf("the move was undone\n%s", f.tail())
 	}
 	f.Market.offered = known
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Errorf("left: %s\n%s", got, f.tail())
+	}
+}
+
+// lostSwitch is a switch that cannot be read.
+type lostSwitch struct{}
+
+func (lostSwitch) String() string { return "ConfigMap a/joiner" }
+
+func (lostSwitch) Read(context.Context) (string, error) { return "", errors.New("timeout") }
+
+// TestUnreadableSwitchHoldsMoves: as long as it cannot be read whether all pools are paused, a move is neither carried out nor undone.
+func TestUnreadableSwitchHoldsMoves(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.comer(t)
+	f.come(t)
+	known := f.Moves.Pauses
+	f.Moves.Pauses = &Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
+	for range 5 {
+		f.ahead += 20 * time.Second
+		f.check(t, f.Moves.advance(t.Context()))
+	}
+	if left := f.leavers(t); len(left) > 0 || f.isReopened(t) == "" {
+		t.Fatalf("%v are deleted, or the move was undone\n%s", left, f.tail())
+	}
+	f.Moves.Pauses = known
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
 		t.Errorf("left: %s\n%s", got, f.tail())
