@@ -37,3 +37,22 @@ func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
 		}
 	}
 }
+
+// TestNoDeadlineIsWrittenAgainAndAgain: an expired claim with a short grace period, whose deletion came long after its replacement was asked for, leaves as any other.
+func TestNoDeadlineIsWrittenAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	minute := karpv1.Duration{Duration: time.Minute}
+	r, _, name := leavingNode(t, &minute)
+	claim := r.claim(t, name)
+	annotate(claim, annotationReplacing, claim.DeletionTimestamp.Add(-time.Hour).UTC().Format(time.RFC3339))
+	if err := r.api.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	r.visits(t, name, 2)
+	if node := r.nodes(t)[0]; node.DeletionTimestamp == nil {
+		t.Errorf("the node is not on its way out\n%s", r.log)
+	}
+	if at := deadlineOf(r.claim(t, name)); at.Before(claim.DeletionTimestamp.Time) {
+		t.Errorf("the deadline is %s, the claim was deleted at %s", at, claim.DeletionTimestamp)
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -62,19 +64,26 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
 }
 
-// failed tells of pods that could not be asked, because of a webhook that refuses it for instance. Only if none could be is it an error, after which one
-// waits for longer and longer: the others are not to wait for a few.
+// failed tells of pods that nobody may ask, because of a webhook that refuses it for instance. Only if none could be asked is that an error, after which
+// one waits for longer and longer: the others are not to wait for a few. Whatever else went wrong is one.
 func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) error {
 	isSome := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	if !isSome {
 		return errors.Join(errs...)
 	}
 	for i, err := range errs {
-		if err != nil {
+		if err != nil && isRefused(err) {
 			e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
+			errs[i] = nil
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// isRefused reports whether the error is about one pod, and not about the API server: it would be the same a moment later.
+func isRefused(err error) bool {
+	next := kube.WhatNext(err)
+	return next == kube.Tell || next == kube.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
 func forcedPods(forced []drain.Forced) []drain.Pod {

@@ -136,9 +136,19 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 		claims = append(claims, &list.Items[i])
 		known[string(list.Items[i].UID)] = true
 	}
+	begun := map[string]bool{} // moves, by ID
+	for _, c := range claims {
+		if mark, _ := moveOf(c); mark != nil {
+			begun[mark.ID] = true
+		}
+	}
 	for _, c := range s.Ledger.Claims() {
-		if !known[string(c.UID)] { // the cache does not show it yet
-			claims = append(claims, c)
+		switch id := c.Annotations[annotationReplaces]; {
+		case known[string(c.UID)]:
+		case id != "" && !begun[id] && c.Labels[karpv1.LabelNodePool] == pool:
+			all++ // the cache shows neither it nor that another goes for it: it is not one too many
+		default:
+			claims = append(claims, c) // the cache does not show it yet
 		}
 	}
 	made := madeFor(claims)

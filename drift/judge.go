@@ -90,15 +90,23 @@ func Judge(n Node, w Wish) []Verdict {
 }
 
 // Untold are the reasons for which nobody can say now whether the node has what it is asked for: that it drifts by one of them is neither true nor
-// untrue.
+// untrue. Those that the user does not mind are not among them.
 func Untold(n Node, w Wish) []Reason {
 	var out []Reason
-	for reason, known := range map[Reason]bool{
-		TypeNotFound: w.Offered != nil, ImageDrift: w.Image != "", GroupDrift: n.Known && len(w.Groups) > 0, SubnetDrift: n.Known && len(w.Subnets) > 0,
-		ReservationDrift: n.Known, PlacementDrift: w.Placement != nil,
+	for _, r := range []struct {
+		reason  Reason
+		field   string
+		isKnown bool
+	}{
+		{TypeNotFound, FieldType, w.Offered != nil},
+		{ImageDrift, FieldImages, w.Image != ""},
+		{GroupDrift, FieldGroups, n.Known && len(w.Groups) > 0},
+		{SubnetDrift, FieldSubnets, n.Known && len(w.Subnets) > 0},
+		{ReservationDrift, FieldReservations, n.Known},
+		{PlacementDrift, FieldPlacement, w.Placement != nil},
 	} {
-		if !known {
-			out = append(out, reason)
+		if !r.isKnown && !slices.Contains(w.Ignored, r.field) {
+			out = append(out, r.reason)
 		}
 	}
 	return out

@@ -181,3 +181,24 @@ func TestPartsText(t *testing.T) {
 		}
 	}
 }
+
+// TestUntold: what AWS has not said is neither drift nor none, unless the user does not mind.
+func TestUntold(t *testing.T) {
+	t.Parallel()
+	yes, group := true, ""
+	told := Wish{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
+	for name, c := range map[string]struct {
+		node Node
+		wish Wish
+		want []Reason
+	}{
+		"all is told":               {Node{Known: true}, told, nil},
+		"nothing is":                {Node{}, Wish{}, []Reason{TypeNotFound, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}},
+		"nothing of the machine is": {Node{}, told, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
+		"nobody minds":              {Node{Known: true}, Wish{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
+	} {
+		if got := Untold(c.node, c.wish); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 // controller has written is asked for last: it may have taken the lease since that was looked at. It takes five seconds longer where the lease
 // seems to have ended.
 func Leader(ctx context.Context, w *kube.Witness) diagnosis.Evidence {
-	c := &collector{Doors: Doors{Kube: w, Patience: usualPatience, Now: time.Now}}
+	c := &collector{Doors: Doors{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
 	c.e.Controller = c.controller(ctx)
 	if isSeen := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !isSeen || c.e.Controller.Value.IsAlone() {

@@ -46,7 +46,8 @@ func patience(c Claim) time.Duration {
 }
 
 // LastMoment is when the pods of a deleted claim are deleted by force; zero without a termination grace period. The
-// period begins when the claim is deleted, or when its replacement was asked for if that was before.
+// period begins when the claim is deleted, or when its replacement was asked for if that was before; at least half of it is left to the pods, however
+// long the deletion took to come.
 func (c Claim) LastMoment() time.Time {
 	if c.Grace == nil || c.Deleted.IsZero() {
 		return time.Time{}
@@ -55,5 +56,9 @@ func (c Claim) LastMoment() time.Time {
 	if since := c.Replacement.Since; c.Replacement.State == ReplacementAsked && !since.IsZero() && since.Before(begun) {
 		begun = since
 	}
-	return begun.Add(*c.Grace)
+	least := c.Deleted.Add(*c.Grace / 2)
+	if last := begun.Add(*c.Grace); last.After(least) {
+		return last
+	}
+	return least
 }

@@ -406,6 +406,7 @@ func TestLastMoment(t *testing.T) {
 		"not deleted":         {Claim{Grace: &hour}, time.Time{}},
 		"deleted by somebody": {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
 		"replaced first":      {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
+		"waited for too long": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{State: ReplacementAsked, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
 		"no time at all":      {Claim{Deleted: now, Grace: &none}, now},
 		"queued is not begun": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
 	} {
