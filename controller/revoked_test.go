@@ -35,32 +35,6 @@ func (f *park) leavers(t *testing.T) (out []string) {
 	return out
 }
 
-// TestNothingGoesUnseen: a process that has just started, and does not know yet what can be bought, commits no move: not of a node with a pod that
-// has come to ask for peace, nor any other. It undoes none for it either.
-func TestNothingGoesUnseen(t *testing.T) {
-	t.Parallel()
-	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
-	f.comer(t)
-	f.come(t)
-	known := f.Market.offered
-	f.Market.offered = ec2.Market{}
-	for range 5 {
-		f.ahead += 10 * time.Second
-		f.check(t, f.Moves.advance(t.Context()))
-	}
-	if left := f.leavers(t); len(left) > 0 {
-		t.Fatalf("%v are deleted, and nobody knows whether their pods have a place\n%s", left, f.tail())
-	}
-	if f.isReopened(t) == "" {
-		t.Fatalf("the move was undone\n%s", f.tail())
-	}
-	f.Market.offered = known
-	f.live(t)
-	if got := f.types(); got != "1 t3.medium" {
-		t.Errorf("left: %s\n%s", got, f.tail())
-	}
-}
-
 // lostSwitch is a switch that cannot be read.
 type lostSwitch struct{}
 
@@ -68,25 +42,41 @@ func (lostSwitch) String() string { return "ConfigMap a/joiner" }
 
 func (lostSwitch) Read(context.Context) (string, error) { return "", errors.New("timeout") }
 
-// TestUnreadableSwitchHoldsMoves: as long as it cannot be read whether all pools are paused, a move is neither carried out nor undone.
-func TestUnreadableSwitchHoldsMoves(t *testing.T) {
+// TestNothingGoesUnseen: as long as it is not known what can be bought, as by a process that has just started, or whether all pools are paused, no
+// move is committed, as nobody knows whether its pods have a place; and none is undone for it.
+func TestNothingGoesUnseen(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
-	f.comer(t)
-	f.come(t)
-	known := f.Moves.Pauses
-	f.Moves.Pauses = &Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
-	for range 5 {
-		f.ahead += 20 * time.Second
-		f.check(t, f.Moves.advance(t.Context()))
-	}
-	if left := f.leavers(t); len(left) > 0 || f.isReopened(t) == "" {
-		t.Fatalf("%v are deleted, or the move was undone\n%s", left, f.tail())
-	}
-	f.Moves.Pauses = known
-	f.live(t)
-	if got := f.types(); got != "1 t3.medium" {
-		t.Errorf("left: %s\n%s", got, f.tail())
+	for name, hide := range map[string]func(f *park) (show func()){
+		"what can be bought": func(f *park) func() {
+			known := f.Market.offered
+			f.Market.offered = ec2.Market{}
+			return func() { f.Market.offered = known }
+		},
+		"whether all is paused": func(f *park) func() {
+			known := f.Moves.Pauses
+			f.Moves.Pauses = &Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
+			return func() { f.Moves.Pauses = known }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+			f.comer(t)
+			f.come(t)
+			show := hide(f)
+			for range 5 {
+				f.ahead += 20 * time.Second
+				f.check(t, f.Moves.advance(t.Context()))
+			}
+			if left := f.leavers(t); len(left) > 0 || f.isReopened(t) == "" {
+				t.Fatalf("%v are deleted, or the move was undone\n%s", left, f.tail())
+			}
+			show()
+			f.live(t)
+			if got := f.types(); got != "1 t3.medium" {
+				t.Errorf("left: %s\n%s", got, f.tail())
+			}
+		})
 	}
 }
 
