@@ -5,6 +5,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 KUBERNETES := v1.36.3
+# Releases, tests and CI use one compiler, the toolchain line of go.mod, whatever Go is installed.
+export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)+auto
 LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
 # One test binary at a time in the lab: they share two cores with a control plane. (-p 1 holds for compiling too, so e2e builds bin/lab first.)
 LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 60m -p 1 -parallel 2
@@ -18,13 +20,15 @@ help: ## this list
 demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
 	@bin/lab demo --joiner bin/joiner $(if $(filter-out 0 no false,$(KEEP)),--keep)
 
-.PHONY: bin/joiner bin/lab bin/bench bin/helm
+.PHONY: bin/joiner bin/lab bin/bench bin/helm bin/release
 bin/joiner:
 	@mkdir -p bin && hack/build bin/joiner . ./cmd/joiner
 bin/bench:
 	@mkdir -p bin && hack/build bin/bench bench ./cmd/bench
 bin/helm:
 	@mkdir -p bin && hack/build bin/helm hack/helm helm.sh/helm/v4/cmd/helm
+bin/release:
+	@mkdir -p bin && hack/build bin/release hack/release .
 bin/lab:
 	@mkdir -p bin && hack/build bin/lab lab ./cmd/lab -ldflags '$(LAB_LDFLAGS)'
 
@@ -46,16 +50,17 @@ e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, 
 	@HELM_BINARY=$(CURDIR)/bin/helm JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: diagnosis-report
-diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (25 minutes; wants kubectl and aws)
-	@bin/lab diagnosis-report --joiner bin/joiner -o docs/diagnosis-report.md
+diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (30 minutes; wants kubectl and aws)
+	@bin/lab diagnosis-report --joiner bin/joiner --pairs 50 -o docs/diagnosis-report.md
 
 .PHONY: sizing
 sizing: bin/joiner bin/lab ## what the controller takes beside 100 to 5,000 nodes, to docs/sizes.md (20 minutes; wants a calm machine with 12 GB)
 	@hack/step 'sizing' bin/lab sizing --joiner bin/joiner -o docs/sizes.md
 
 .PHONY: soak
-soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, faults for as long as they last (45 minutes)
-	@LAB_DRAINS=500 LAB_NODES=1000 LAB_LOOSE=200 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' $(LAB_TEST) -run '^(TestDrains|TestThousandNodes|TestConsolidation)$$' -v .
+soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, 400 pods of a hostile tenant, faults for as long as they last (an hour)
+	@LAB_DRAINS=500 LAB_NODES=1000 LAB_LOOSE=200 LAB_HOSTILE=400 LAB_ORDINARY=20 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'soak' \
+		$(LAB_TEST) -timeout 90m -run '^(TestDrains|TestThousandNodes|TestConsolidation|TestHostileTenant)$$' -v .
 	@LAB_FULL=1 LAB_OUTAGE=1m JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'faults' $(LAB_TEST) -timeout 45m -run '^(TestFaultsOfAWS|TestAPIServerGone)$$' -v .
 
 .PHONY: race
@@ -94,6 +99,12 @@ ship: ## what is published beside the program: dashboard and alerts on real metr
 	@hack/step 'release' go -C hack/release test ./...
 	@hack/step 'dashboards' go -C hack/dashboards test ./...
 
+.PHONY: vuln
+vuln: bin/joiner bin/lab bin/release ## known vulnerabilities: fails when a vulnerable function is linked (SOURCE=1: with the calls, minutes; VULNDB=https://vuln.go.dev: live)
+	@hack/step 'vulnerabilities' go -C hack/vuln run . bin/joiner bin/lab bin/release
+	@[ -z "$(filter-out 0 no false,$(SOURCE))" ] || hack/step 'vulnerable calls' go -C hack/vuln run . -source . ./cmd/joiner
+	@hack/step 'its test' go -C hack/vuln test ./...
+
 .PHONY: image
 image: ## the container image for both architectures, to dist/image, made twice: both must have one digest (10 minutes the first time)
 	@hack/step 'image' go -C hack/release run . -o dist -only image -twice
@@ -119,3 +130,4 @@ check: ## what CI runs: generated files fresh, lint, conformance, all tests, rac
 	@$(MAKE) conformance
 	@$(MAKE) deploy
 	@$(MAKE) ship
+	@$(MAKE) vuln

@@ -68,6 +68,7 @@ func newTroubled(t *testing.T) controller {
 		m.Proven.WithLabelValues("authority").Set(0)
 		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix() - 5*86400))
 		m.Dropped.WithLabelValues("unreadable").Add(2)
+		m.LoopStalled.WithLabelValues("provisioner").Set(1)
 	})
 }
 
@@ -126,6 +127,14 @@ func work(m *metrics.Metrics, n float64) {
 	m.Evaluation.WithLabelValues("underutilized", "multi").Observe(0.3)
 	m.Weighed.WithLabelValues("approved", "general", "WhenEmptyOrUnderutilized").Add(0.1)
 	m.Invalid.WithLabelValues("multi").Add(0.01)
+	m.ByCapacityType.WithLabelValues("general", "spot").Set(4)
+	m.ByCapacityType.WithLabelValues("general", "on-demand").Set(6)
+	m.Drifted.WithLabelValues("general", "AMIDrift", "drifted").Set(2)
+	m.DriftHeld.WithLabelValues("general", "AMIDrift").Set(0)
+	m.Deadlocks.WithLabelValues("alone").Set(0)
+	m.JoinFailures.WithLabelValues("AUTH-2", "general").Add(0)
+	m.LoopStalled.WithLabelValues("provisioner").Set(0)
+	m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(0)
 }
 
 // after scrapes a controller that goes on minute by minute, as text, and keeps what was scraped.
@@ -256,4 +265,5 @@ func TestQueriesAnswerInTheLab(t *testing.T) {
 var rare = []string{
 	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures", "status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",
 	"joiner_sweep_breaker_open", "eviction_requests", "joiner_moves_", "joiner_nodes_staying", "consolidation_moves", "failed_validations",
+	"joiner_join_failures", "_timeout|", "joiner_drift", "joiner_disruption_deadlocks", "joiner_nodes{",
 }

@@ -31,6 +31,7 @@ type query struct {
 // dashboard is what is read of Grafana's model.
 type dashboard struct {
 	Title, UID string
+	Templating struct{ List []variable }
 	Panels     []struct {
 		ID      int
 		Type    string
@@ -39,6 +40,9 @@ type dashboard struct {
 		Targets []struct{ Expr, LegendFormat, RefID string }
 	}
 }
+
+// variable is one that whoever looks at the board chooses.
+type variable struct{ Name, Definition string }
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
@@ -86,7 +90,7 @@ func queries(t *testing.T) []query {
 	var out []query
 	for _, p := range readDashboard(t).Panels {
 		for _, target := range p.Targets {
-			text := strings.NewReplacer("$job", ".*", "$__rate_interval", "5m").Replace(target.Expr)
+			text := strings.NewReplacer("$job", ".*", "$cluster", ".*", "$__rate_interval", "5m").Replace(target.Expr)
 			out = append(out, query{where: p.Title, text: text, legend: target.LegendFormat})
 		}
 	}
@@ -102,7 +106,7 @@ func queries(t *testing.T) []query {
 }
 
 // ambient are labels that the scraping adds.
-var ambient = []string{"job", "instance", "namespace", "pod"}
+var ambient = []string{"cluster", "job", "instance", "namespace", "pod"}
 
 // TestQueriesNameWhatThereIs: every expression is PromQL, and every metric and label in it is one of package metrics, or of the client
 // library's.
@@ -244,6 +248,72 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 }
 
+// TestRunbook: each alert links to its own section of the runbook, which says what it means, what to look at and what to do; no section is
+// about an alert that is gone.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	const page, address = "../../docs/runbook.md", "https://github.com/joiner-sh/joiner/blob/main/docs/runbook.md#"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+		title, body, _ := strings.Cut(part, "\n")
+		sections[title] = body
+	}
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			if want := address + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+				t.Errorf("%s: runbook_url %q, want %s", r.Alert, r.Annotations["runbook_url"], want)
+			}
+			body, ok := sections[r.Alert]
+			delete(sections, r.Alert)
+			if !ok {
+				t.Errorf("%s has no section %s", page, r.Alert)
+				continue
+			}
+			for _, part := range []string{"**Meaning.**", "**Look at.**", "**Do.**"} {
+				if _, after, ok := strings.Cut(body, part); !ok || len(strings.TrimSpace(after)) < 20 {
+					t.Errorf("%s: the section %s lacks %s", page, r.Alert, part)
+				}
+			}
+		}
+	}
+	for title := range sections {
+		t.Errorf("%s has a section %s, and there is no such alert", page, title)
+	}
+}
+
+// TestDashboardCovers: the board shows what is asked first when something is wrong, and can be limited to one cluster.
+func TestDashboardCovers(t *testing.T) {
+	t.Parallel()
+	d := readDashboard(t)
+	var all strings.Builder
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all.WriteString(target.Expr + "\n")
+			for _, selector := range regexp.MustCompile(`\{[^{}]*=[^{}]*\}`).FindAllString(target.Expr, -1) {
+				if !strings.Contains(selector, `cluster=~"$cluster"`) || !strings.Contains(selector, `job=~"$job"`) {
+					t.Errorf("%s: %s is not limited to $cluster and $job", p.Title, selector)
+				}
+			}
+		}
+	}
+	for _, metric := range []string{
+		"joiner_join_failures_total", "joiner_drifted_nodeclaims", "joiner_drift_held", "joiner_disruption_deadlocks", `capacity_type="spot"`,
+	} {
+		if !strings.Contains(all.String(), metric) {
+			t.Errorf("no panel shows %s", metric)
+		}
+	}
+	for _, name := range []string{"datasource", "cluster", "job"} {
+		if !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == name }) {
+			t.Errorf("there is no variable %s", name)
+		}
+	}
+}
+
 // TestDashboardIsWhole: panels have titles, ids of their own, and places that do not overlap.
 func TestDashboardIsWhole(t *testing.T) {
 	t.Parallel()
@@ -266,7 +336,7 @@ func TestDashboardIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"Fleet", "Price", "Joins", "Shortages", "API budget"} {
+	for _, want := range []string{"Fleet", "Price", "Joins", "Drift and disruption", "Shortages", "API budget"} {
 		if !slices.ContainsFunc(d.Panels, func(p struct {
 			ID      int
 			Type    string

@@ -2,6 +2,8 @@ module github.com/joiner-sh/joiner/hack/helm
 
 go 1.26.0
 
+toolchain go1.27.3
+
 tool helm.sh/helm/v4/cmd/helm
 
 require (
@@ -98,7 +100,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

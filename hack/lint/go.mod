@@ -2,6 +2,8 @@ module github.com/joiner-sh/joiner/hack/lint
 
 go 1.26.0
 
+toolchain go1.27.3
+
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 require (

@@ -43,7 +43,13 @@ func (o *options) archives(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		data, err := pack([]entry{{name: "LICENSE", data: licence}, {name: "joiner", data: program, mode: 0o755}, {name: "sbom.cdx.json", data: bom}})
+		others, err := o.licensesOf(ctx, o.root, binary, p)
+		if err != nil {
+			return err
+		}
+		data, err := pack([]entry{
+			{name: "LICENSE", data: licence}, {name: licensesFile, data: others}, {name: "joiner", data: program, mode: 0o755}, {name: "sbom.cdx.json", data: bom},
+		})
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -26,14 +27,43 @@ func archivePlatforms() []platform {
 // machine is in it.
 func (o *options) build(ctx context.Context, root, folder string, p platform) (string, error) {
 	out := filepath.Join(folder, "joiner-"+p.os+"-"+p.arch)
+	env, err := buildEnv(root, p)
+	if err != nil {
+		return "", err
+	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -buildid= -X main.release="+o.release+" -X main.revision="+o.revision, "-o", out, "./cmd/joiner")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Dir, cmd.Env = root, env
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build for %s: %w\n%s", p, err, strings.TrimSpace(string(text)))
 	}
 	return out, nil
+}
+
+// buildEnv is the environment of every go command that makes a release: the compiler is that of the toolchain line in the checkout's
+// go.mod, whatever Go is installed and whatever GOTOOLCHAIN is set to.
+func buildEnv(root string, p platform) ([]string, error) {
+	toolchain, err := toolchainOf(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	return append(os.Environ(), "GOTOOLCHAIN="+toolchain, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off",
+		"GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0"), nil
+}
+
+var toolchainLine = regexp.MustCompile(`(?m)^toolchain (go\d+\.\d+\.\d+)$`)
+
+// toolchainOf is the toolchain line of a go.mod: "go1.27.3". A file without one is an error.
+func toolchainOf(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	m := toolchainLine.FindSubmatch(text)
+	if m == nil {
+		return "", fmt.Errorf("%s has no line toolchain goX.Y.Z", file)
+	}
+	return string(m[1]), nil
 }
 
 // copySources copies what the binary is built from to another folder: the module's Go files, what they embed, go.mod and go.sum.

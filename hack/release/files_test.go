@@ -1,10 +1,7 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,80 +71,5 @@ func TestKrewManifest(t *testing.T) {
 	}
 	if _, err := krew(filepath.Join("../..", krewTemplate), "v1.2.3", map[platform]string{{"linux", "amd64"}: "a"}); err == nil {
 		t.Error("a manifest without all of the archives is made")
-	}
-}
-
-// workflow is what GitHub reads of a workflow, as far as it is held to something here.
-type workflow struct {
-	Name        string            `json:"name"`
-	Permissions map[string]string `json:"permissions"`
-	Jobs        map[string]struct {
-		Permissions map[string]string `json:"permissions"`
-		RunsOn      string            `json:"runs-on"`
-		Timeout     int               `json:"timeout-minutes"`
-		Steps       []struct {
-			Name string            `json:"name"`
-			Uses string            `json:"uses"`
-			Run  string            `json:"run"`
-			With map[string]any    `json:"with"`
-			Env  map[string]string `json:"env"`
-		} `json:"steps"`
-	} `json:"jobs"`
-}
-
-// TestWorkflows: workflows may read and no more unless a job says so, end by themselves, use fixed versions, never build a command from
-// what a stranger wrote, and run what there is.
-func TestWorkflows(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../../.github/workflows/*.yml")
-	if err != nil || len(files) != 2 {
-		t.Fatalf("workflows %v, %v", files, err)
-	}
-	ours := regexp.MustCompile(`(?:^|\s)(\.ci/\S+|hack/[\w-]+|deploy/\S+)`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var w workflow
-		if err := yaml.Unmarshal(text, &w); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if w.Permissions["contents"] != "read" || len(w.Permissions) != 1 {
-			t.Errorf("%s: permissions %v, want contents: read", file, w.Permissions)
-		}
-		for name, job := range w.Jobs {
-			if job.Timeout == 0 || job.RunsOn == "" {
-				t.Errorf("%s: job %s has no timeout-minutes or runs-on", file, name)
-			}
-			for _, step := range job.Steps {
-				if step.Uses != "" && !regexp.MustCompile(`^[\w-]+/[\w-]+@(v\d+|[0-9a-f]{40})$`).MatchString(step.Uses) {
-					t.Errorf("%s: %s is not at a fixed version", file, step.Uses)
-				}
-				if strings.Contains(step.Run, "${{") {
-					t.Errorf("%s: %q is built from an expression: pass it by env", file, step.Run)
-				}
-				for _, m := range ours.FindAllStringSubmatch(step.Run, -1) {
-					if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-						t.Errorf("%s: %q names what is not there: %v", file, step.Run, err)
-					}
-				}
-			}
-		}
-	}
-}
-
-// TestWorkflowsUseOneGo: the version of Go is that of go.mod.
-func TestWorkflowsUseOneGo(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"ci.yml", "release.yml"} {
-		text, err := os.ReadFile(filepath.Join("../../.github/workflows", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(string(text), "\n")
-		if !slices.ContainsFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "go-version-file: go.mod" }) {
-			t.Errorf("%s does not take the version of Go from go.mod", name)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -56,8 +57,27 @@ func (o *options) image(ctx context.Context) error {
 		return err
 	}
 	say("image %s %s", o.release, digest)
-	if o.push == "" {
-		return nil
+	return nil
+}
+
+// pushImage sends the image in out/image to the repository, under the release as its tag. An image that is not the one in
+// out/image.digest is an error.
+func (o *options) pushImage(ctx context.Context) error {
+	want, err := os.ReadFile(filepath.Join(o.out, "image.digest"))
+	if err != nil {
+		return err
+	}
+	digest, err := v1.NewHash(strings.TrimSpace(string(want)))
+	if err != nil {
+		return fmt.Errorf("read image.digest: %w", err)
+	}
+	all, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
+	if err != nil {
+		return err
+	}
+	index, err := all.ImageIndex(digest)
+	if err != nil {
+		return fmt.Errorf("read the image %s: %w", digest, err)
 	}
 	ref, err := name.NewTag(o.push + ":" + o.release)
 	if err != nil {
@@ -111,7 +131,19 @@ func (o *options) index(ctx context.Context, root, folder, bills string) (v1.Ima
 		if err := os.WriteFile(filepath.Join(bills, "joiner-"+p.os+"-"+p.arch+".cdx.json"), bom, 0o644); err != nil {
 			return nil, err
 		}
-		img, err := o.imageOf(p, binary, bom)
+		licenses, err := o.licensesOf(ctx, root, binary, p)
+		if err != nil {
+			return nil, err
+		}
+		own, err := os.ReadFile(filepath.Join(root, "LICENSE"))
+		if err != nil {
+			return nil, err
+		}
+		img, err := o.imageOf(p, binary, []entry{
+			{name: "usr/share/joiner/LICENSE", data: own},
+			{name: "usr/share/joiner/" + licensesFile, data: licenses},
+			{name: "usr/share/joiner/sbom.cdx.json", data: bom},
+		})
 		if err != nil {
 			return nil, fmt.Errorf("make the image for %s: %w", p, err)
 		}
@@ -138,8 +170,9 @@ func (o *options) labels() map[string]string {
 	}
 }
 
-// imageOf is the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program in another.
-func (o *options) imageOf(p platform, binary string, bom []byte) (v1.Image, error) {
+// imageOf is the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program and its papers in
+// another.
+func (o *options) imageOf(p platform, binary string, papers []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -153,10 +186,7 @@ func (o *options) imageOf(p platform, binary string, bom []byte) (v1.Image, erro
 	if err != nil {
 		return nil, err
 	}
-	own, err := layerOf([]entry{
-		{name: "joiner", data: program, mode: 0o755},
-		{name: "usr/share/joiner/sbom.cdx.json", data: bom},
-	})
+	own, err := layerOf(append([]entry{{name: "joiner", data: program, mode: 0o755}}, papers...))
 	if err != nil {
 		return nil, err
 	}

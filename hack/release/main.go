@@ -3,7 +3,7 @@
 //
 //	go -C hack/release run . -o dist            all of it, for the checkout that it is run in
 //	go -C hack/release run . -o dist -only image -twice
-//	go -C hack/release run . -o dist -push ghcr.io/joiner-sh/joiner
+//	go -C hack/release run . -o dist -only push -push ghcr.io/joiner-sh/joiner   the image that is there already
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ type options struct {
 	out      string // folder; made anew
 	release  string // "v0.2.0"
 	revision string // the commit
-	only     string // "image", "archives", "chart", or "" for all
+	only     string // "image", "archives", "chart", "push", or "" for all that is made
 	twice    bool   // build from a copy of the sources, too, and compare
 	push     string // repository that the image is sent to; empty: nowhere
 }
@@ -45,17 +46,23 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.out, "o", "dist", "the `FOLDER` for what is made, below the checkout; it is made anew")
 	flags.StringVar(&o.release, "release", "", "the version; without it that of hack/version")
 	flags.StringVar(&o.revision, "revision", "", "the commit; without it that of hack/version")
-	flags.StringVar(&o.only, "only", "", "image, archives or chart")
+	flags.StringVar(&o.only, "only", "", "image, archives, chart, or push: send the image that is in the folder already")
 	flags.BoolVar(&o.twice, "twice", false, "make the image from a copy of the sources, too, and fail unless both are the same")
 	flags.StringVar(&o.push, "push", "", "send the image to this `REPOSITORY`, under the version as its tag")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || o.only != "" && o.only != "image" && o.only != "archives" && o.only != "chart" {
-		return errors.New("-only is image, archives or chart, and there are no other arguments")
+	if flags.NArg() > 0 || !slices.Contains([]string{"", "image", "archives", "chart", "push"}, o.only) {
+		return errors.New("-only is image, archives, chart or push, and there are no other arguments")
+	}
+	if o.only == "push" && o.push == "" {
+		return errors.New("-only push needs -push REPOSITORY")
 	}
 	if err := o.complete(ctx); err != nil {
 		return err
+	}
+	if o.only == "push" {
+		return o.pushImage(ctx)
 	}
 	if err := os.RemoveAll(o.out); err != nil {
 		return err
@@ -77,6 +84,9 @@ func run(ctx context.Context, args []string) error {
 		if err := part.make(); err != nil {
 			return err
 		}
+	}
+	if o.push != "" {
+		return o.pushImage(ctx)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func small(t *testing.T) options {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"go.mod":             "module example.com/small\n\ngo 1.26.0\n",
+		"go.mod":             "module example.com/small\n\ngo 1.26.0\n\ntoolchain " + toolchain(t) + "\n",
 		"cmd/joiner/main.go": "package main\n\nvar release, revision string\n\nfunc main() { println(release, revision) }\n",
 		"LICENSE":            "Apache-2.0\n",
 		krewTemplate:         string(manifest),
@@ -120,7 +120,9 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 		}
 		readTar(t, r, files, content)
 	}
-	for name, mode := range map[string]int64{"joiner": 0o755, "tmp/": 0o1777, "etc/passwd": 0o644, "etc/ssl/certs/": 0o755, "usr/share/joiner/sbom.cdx.json": 0o644} {
+	for name, mode := range map[string]int64{"joiner": 0o755, "tmp/": 0o1777, "etc/passwd": 0o644, "etc/ssl/certs/": 0o755, "usr/share/joiner/sbom.cdx.json": 0o644,
+		"usr/share/joiner/LICENSE": 0o644, "usr/share/joiner/THIRD_PARTY_LICENSES": 0o644,
+	} {
 		if h := files[name]; h == nil || h.Mode != mode || h.Uid != 0 || !h.ModTime.IsZero() && h.ModTime.Unix() != 0 {
 			t.Errorf("%s: %s is %+v, want mode %o of 1970", arch, name, h, mode)
 		}
@@ -210,7 +212,7 @@ func TestArchives(t *testing.T) {
 		}
 		files := map[string]*tar.Header{}
 		readTar(t, z, files, map[string][]byte{})
-		if files["joiner"] == nil || files["joiner"].Mode != 0o755 || files["LICENSE"] == nil || files["sbom.cdx.json"] == nil {
+		if files["joiner"] == nil || files["joiner"].Mode != 0o755 || files["LICENSE"] == nil || files[licensesFile] == nil || files["sbom.cdx.json"] == nil {
 			t.Errorf("%s: the archive holds %v", p, files)
 		}
 	}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// licensesFile has the licenses of everything that is linked into the program, in archives and in the image.
+const licensesFile = "THIRD_PARTY_LICENSES"
+
+var (
+	licenseName = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([-._].*)?$`)
+	noticeName  = regexp.MustCompile(`(?i)^(notice|patents|copyright)s?([-._].*)?$`)
+)
+
+// licenseText is a text and what it is the license of: "module version: file".
+type licenseText struct {
+	text string
+	of   []string
+}
+
+// linked is a module that is linked into a program, with the folders of its linked packages.
+type linked struct {
+	path, version, folder string
+	packages              []string
+}
+
+// licensesOf returns the licenses of the modules from which the binary of the checkout at root was made, of the parts of them that have
+// a license of their own, and of Go itself. A module without a license is an error. The same modules give the same bytes.
+func (o *options) licensesOf(ctx context.Context, root, binary string, p platform) ([]byte, error) {
+	modules, err := linkedModules(ctx, root, p)
+	if err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s was built from: %w", binary, err)
+	}
+	for _, m := range info.Deps {
+		if modules[m.Path] == nil {
+			return nil, fmt.Errorf("%s is linked into the program, and go list does not list it", m.Path)
+		}
+	}
+	goRoot, err := goOutput(ctx, root, p, "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	modules["Go"] = &linked{path: "Go", version: strings.TrimPrefix(info.GoVersion, "go"), folder: strings.TrimSpace(goRoot)}
+	texts := map[string]*licenseText{}
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		if err := modules[path].collect(texts); err != nil {
+			return nil, err
+		}
+	}
+	return writeLicenses(texts), nil
+}
+
+// linkedModules lists what go list says that the program needs, without the checkout's own module, by path.
+func linkedModules(ctx context.Context, root string, p platform) (map[string]*linked, error) {
+	const format = `{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}|{{end}}{{end}}{{.Dir}}{{end}}`
+	text, err := goOutput(ctx, root, p, "list", "-deps", "-f", format, "./cmd/joiner")
+	if err != nil {
+		return nil, err
+	}
+	modules := map[string]*linked{}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		fields := strings.Split(line, "|")
+		if len(fields) != 4 {
+			continue // the standard library, or the checkout's own package
+		}
+		m := modules[fields[0]]
+		if m == nil {
+			m = &linked{path: fields[0], version: fields[1], folder: fields[2]}
+			modules[m.path] = m
+		}
+		m.packages = append(m.packages, fields[3])
+	}
+	return modules, nil
+}
+
+// collect adds the module's license files to texts: those of its folder, and those between it and each linked package.
+func (m *linked) collect(texts map[string]*licenseText) error {
+	folders := map[string]bool{m.folder: true}
+	for _, folder := range m.packages {
+		for f := folder; len(f) > len(m.folder); f = filepath.Dir(f) {
+			folders[f] = true
+		}
+	}
+	hasLicense := false
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		files, err := os.ReadDir(folder)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			isLicense := licenseName.MatchString(f.Name())
+			if f.IsDir() || filepath.Ext(f.Name()) == ".go" || !isLicense && !noticeName.MatchString(f.Name()) {
+				continue
+			}
+			data, err := os.ReadFile(filepath.Join(folder, f.Name()))
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(m.folder, filepath.Join(folder, f.Name()))
+			if err != nil {
+				return err
+			}
+			hasLicense = hasLicense || isLicense && folder == m.folder && len(bytes.TrimSpace(data)) > 0
+			text := strings.TrimSpace(strings.ReplaceAll(string(data), "\r\n", "\n"))
+			if texts[text] == nil {
+				texts[text] = &licenseText{text: text}
+			}
+			texts[text].of = append(texts[text].of, m.path+" "+m.version+": "+filepath.ToSlash(name))
+		}
+	}
+	if !hasLicense {
+		return fmt.Errorf("%s %s is linked into the program, and has no license file", m.path, m.version)
+	}
+	return nil
+}
+
+// writeLicenses writes each text once, after the files that have it.
+func writeLicenses(texts map[string]*licenseText) []byte {
+	sorted := slices.SortedFunc(maps.Values(texts), func(a, b *licenseText) int { return cmp.Compare(a.of[0], b.of[0]) })
+	var out bytes.Buffer
+	out.WriteString("Joiner is licensed under the Apache License 2.0. The program contains the software below, under these licenses.\n")
+	for _, t := range sorted {
+		out.WriteString("\n" + strings.Repeat("=", 80) + "\n" + strings.Join(t.of, "\n") + "\n" + strings.Repeat("-", 80) + "\n\n" + t.text + "\n")
+	}
+	return out.Bytes()
+}
+
+// goOutput runs the go command for a platform as build does.
+func goOutput(ctx context.Context, root string, p platform, args ...string) (string, error) {
+	env, err := buildEnv(root, p)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = root, env
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, strings.TrimSpace(problems.String()))
+	}
+	return string(out), nil
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// databaseModule holds the entries of the Go vulnerability database, below data/osv.
+const databaseModule = "golang.org/x/vulndb"
+
+// entry is what the indexes say of one vulnerability. The entry itself is copied as it is.
+type entry struct {
+	ID       string    `json:"id"`
+	Modified time.Time `json:"modified"`
+	Aliases  []string  `json:"aliases,omitempty"`
+	Affected []struct {
+		Package struct {
+			Name string `json:"name"`
+		} `json:"package"`
+	} `json:"affected,omitempty"`
+}
+
+type moduleIndex struct {
+	Path  string        `json:"path"`
+	Vulns []moduleEntry `json:"vulns"`
+}
+
+// moduleEntry has no "fixed", which is optional: govulncheck reads the versions from the entry.
+type moduleEntry struct {
+	ID       string    `json:"id"`
+	Modified time.Time `json:"modified"`
+}
+
+type vulnIndex struct {
+	ID       string    `json:"id"`
+	Modified time.Time `json:"modified"`
+	Aliases  []string  `json:"aliases,omitempty"`
+}
+
+// pinnedDatabase is the folder of the database at the version in go.mod. A module that is not in the cache is downloaded, and checked
+// against go.sum.
+func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", databaseModule)
+	out, err := cmd.Output()
+	var m struct{ Dir, Version, Error string }
+	if jsonErr := json.Unmarshal(out, &m); err != nil || jsonErr != nil || m.Dir == "" {
+		return "", "", fmt.Errorf("download %s: %w %s", databaseModule, errors.Join(err, jsonErr), m.Error)
+	}
+	return m.Dir, m.Version, nil
+}
+
+// layOut writes the entries of a folder (ID.json) to another one, in the format of a Go vulnerability database:
+// index/db.json, index/modules.json, index/vulns.json and ID/*.json (https://go.dev/security/vuln/database#api).
+func layOut(from, to string) error {
+	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
+	if err != nil || len(entries) == 0 {
+		return fmt.Errorf("%s has no entries of a vulnerability database: %w", from, err)
+	}
+	for _, folder := range []string{"ID", "index"} {
+		if err := os.MkdirAll(filepath.Join(to, folder), 0o755); err != nil {
+			return err
+		}
+	}
+	modules := map[string]*moduleIndex{}
+	vulns := make([]vulnIndex, 0, len(entries))
+	var newest time.Time
+	for _, file := range entries {
+		e, err := copyEntry(file, filepath.Join(to, "ID"))
+		if err != nil {
+			return err
+		}
+		if e.Modified.After(newest) {
+			newest = e.Modified
+		}
+		vulns = append(vulns, vulnIndex{e.ID, e.Modified, e.Aliases})
+		for _, a := range e.Affected {
+			m := modules[a.Package.Name]
+			if m == nil {
+				m = &moduleIndex{Path: a.Package.Name}
+				modules[m.Path] = m
+			}
+			if !slices.ContainsFunc(m.Vulns, func(o moduleEntry) bool { return o.ID == e.ID }) {
+				m.Vulns = append(m.Vulns, moduleEntry{e.ID, e.Modified})
+			}
+		}
+	}
+	sorted := make([]*moduleIndex, 0, len(modules))
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		sorted = append(sorted, modules[path])
+	}
+	for name, value := range map[string]any{"db": map[string]time.Time{"modified": newest}, "modules": sorted, "vulns": vulns} {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, "index", name+".json"), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyEntry(file, to string) (entry, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return entry{}, err
+	}
+	var e entry
+	if err := json.Unmarshal(data, &e); err != nil {
+		return entry{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	if want := strings.TrimSuffix(filepath.Base(file), ".json"); e.ID != want {
+		return entry{}, fmt.Errorf("read %s: its id is %q", file, e.ID)
+	}
+	return e, os.WriteFile(filepath.Join(to, e.ID+".json"), data, 0o644)
+}
+
+// database is the address of the database that govulncheck reads: the pinned one, laid out below cache once for each version.
+func database(ctx context.Context, cache string) (string, error) {
+	module, version, err := pinnedDatabase(ctx)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, "vulndb-"+version)
+	if _, err := os.Stat(filepath.Join(folder, "index", "modules.json")); err == nil {
+		return "file://" + filepath.ToSlash(folder), nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	// A folder that was half written must not count: it gets its name when it is whole.
+	unfinished, err := os.MkdirTemp(cache, "vulndb-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(unfinished) }()
+	if err := layOut(filepath.Join(module, "data", "osv"), unfinished); err != nil {
+		return "", err
+	}
+	if err := os.Rename(unfinished, folder); err != nil {
+		return "", err
+	}
+	return "file://" + filepath.ToSlash(folder), nil
+}

@@ -1,0 +1,8 @@
+module example.com/vulnerable
+
+go 1.26.0
+
+toolchain go1.27.3
+
+// GO-2021-0113, GO-2022-1059: fixed in v0.3.8.
+require golang.org/x/text v0.3.6

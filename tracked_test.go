@@ -1,0 +1,99 @@
+package joiner_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// largestFile is the limit of a tracked file in bytes: what is larger stays in every clone for ever.
+const largestFile = 1 << 20
+
+// programs are the first bytes of programs, libraries and archives: none of them can be reviewed.
+var programs = map[string]string{
+	"\x7fELF": "an ELF binary", "MZ": "a Windows binary", "!<arch>\n": "an archive of objects", "\x00asm": "a WebAssembly module",
+	"\xfe\xed\xfa\xce": "a Mach-O binary", "\xfe\xed\xfa\xcf": "a Mach-O binary", "\xce\xfa\xed\xfe": "a Mach-O binary",
+	"\xcf\xfa\xed\xfe": "a Mach-O binary", "\xca\xfe\xba\xbe": "a universal binary or a Java class", "\xbe\xba\xfe\xca": "a universal binary",
+	"\x1f\x8b": "a gzip archive", "PK\x03\x04": "a zip archive", "\x28\xb5\x2f\xfd": "a zstd archive", "\xfd7zXZ\x00": "an xz archive", "BZh": "a bzip2 archive",
+}
+
+// refusedFile says why a file may not be tracked, from its first bytes and its size; empty: it may.
+func refusedFile(head []byte, size int64) string {
+	for magic, kind := range programs {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return "is " + kind
+		}
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return "has zero bytes, so it is no text"
+	}
+	if size > largestFile {
+		return "is larger than 1 MiB"
+	}
+	return ""
+}
+
+// TestNoBinaries: every tracked file is a text of at most 1 MiB.
+func TestNoBinaries(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("no git checkout: %v", err)
+	}
+	names := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if len(names) < 500 {
+		t.Fatalf("only %d files are tracked", len(names))
+	}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if os.IsNotExist(err) {
+			continue // deleted, and not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := io.ReadAll(io.LimitReader(f, 8000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		if why := refusedFile(head, info.Size()); why != "" {
+			t.Errorf("%s %s: build output belongs in bin/ or dist/, which git ignores", name, why)
+		}
+	}
+}
+
+// TestRefusedFiles: a program of any platform, an archive, other binary data and large files are refused; texts are not.
+func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	head, err := io.ReadAll(io.LimitReader(f, 8000))
+	if err != nil || refusedFile(head, 1) == "" {
+		t.Errorf("this test's own program may be tracked (%v)", err)
+	}
+	for text, size := range map[string]int64{"MZ\x90": 3, "\xcf\xfa\xed\xfe\x07": 5, "\x1f\x8b\x08": 3, "data\x00": 5, "text": largestFile + 1} {
+		if refusedFile([]byte(text), size) == "" {
+			t.Errorf("%q of %d bytes may be tracked", text, size)
+		}
+	}
+	for _, text := range []string{"", "package joiner\n", "Größe\n", "#!/usr/bin/env bash\n"} {
+		if why := refusedFile([]byte(text), int64(len(text))); why != "" {
+			t.Errorf("%q %s", text, why)
+		}
+	}
+}
