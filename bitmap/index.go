@@ -12,7 +12,15 @@ type Index struct {
 	size  int
 	visit func(key string, add func(from, to int, value string))
 	keys  map[string]*Column
+
+	names   func() map[string]bool // the labels that members may have; nil: not known
+	named   map[string]bool        // what names returned, once it was asked
+	none    *Column                // of labels that no member has
+	one, by Set                    // scratch
 }
+
+// manyKeys is how many labels are asked for before it pays to know which ones members have at all.
+const manyKeys = 64
 
 // Column is who has which value of one label.
 type Column struct {
@@ -24,13 +32,29 @@ type Column struct {
 // NewIndex returns an index of so many members. visit calls add for those that have the label, in any
 // order: a range of members from, from+1, …, to-1 and the value that they have.
 func NewIndex(size int, visit func(key string, add func(from, to int, value string))) *Index {
-	return &Index{size: size, visit: visit, keys: map[string]*Column{}}
+	x := &Index{size: size, visit: visit, keys: map[string]*Column{}, none: &Column{Absent: New(size)}}
+	x.none.Absent.AddRange(0, size)
+	return x
+}
+
+// Naming lets the index ask for the labels that members may have, once very many have been asked for. It returns x.
+func (x *Index) Naming(names func() map[string]bool) *Index {
+	x.names = names
+	return x
 }
 
 // Of returns who has which value of the label. It is not to be altered.
 func (x *Index) Of(key string) *Column {
 	if k, ok := x.keys[key]; ok {
 		return k
+	}
+	if x.names != nil && len(x.keys) >= manyKeys {
+		if x.named == nil {
+			x.named = x.names()
+		}
+		if !x.named[key] {
+			return x.none
+		}
 	}
 	sets := map[string]Set{}
 	k := &Column{Absent: New(x.size)}
@@ -57,34 +81,56 @@ func (x *Index) Of(key string) *Column {
 
 // Accepting returns the members whose label v accepts.
 func (x *Index) Accepting(key string, v constraint.Values) Set {
-	k, out := x.Of(key), New(x.size)
+	out := New(x.size)
+	accept(out, x.Of(key), v)
+	return out
+}
+
+// accept adds the members of the column that v accepts.
+func accept(out Set, k *Column, v constraint.Values) {
 	if v.Absent {
 		out.Or(k.Absent)
 	}
-	if !v.Complement {
+	if !v.Complement && len(v.Listed) < len(k.Values) {
 		for _, value := range v.Listed {
 			if i, ok := slices.BinarySearch(k.Values, value); ok {
 				out.Or(k.Sets[i])
 			}
 		}
-		return out
+		return
 	}
 	for i, value := range k.Values {
 		if v.Accepts(value) {
 			out.Or(k.Sets[i])
 		}
 	}
-	return out
 }
 
 // Satisfying returns the members that satisfy all of reqs.
 func (x *Index) Satisfying(reqs constraint.Requirements) Set {
 	out := New(x.size)
 	out.AddRange(0, x.size)
-	for key, v := range reqs {
-		out.And(x.Accepting(key, v))
-	}
+	x.narrow(out, reqs)
 	return out
+}
+
+// narrow leaves in the set the members that satisfy all of reqs.
+func (x *Index) narrow(set Set, reqs constraint.Requirements) {
+	if x.by == nil {
+		x.by = New(x.size)
+	}
+	for key, v := range reqs {
+		k := x.Of(key)
+		if len(k.Values) == 0 { // no member has the label
+			if !v.Absent {
+				clear(set)
+			}
+			continue
+		}
+		clear(x.by)
+		accept(x.by, k, v)
+		set.And(x.by)
+	}
 }
 
 // SatisfyingOne returns the members that satisfy at least one of the
@@ -94,8 +140,13 @@ func (x *Index) SatisfyingOne(alternatives []constraint.Requirements) Set {
 		return x.Satisfying(nil)
 	}
 	out := New(x.size)
+	if x.one == nil {
+		x.one = New(x.size)
+	}
 	for _, reqs := range alternatives {
-		out.Or(x.Satisfying(reqs))
+		x.one.AddRange(0, x.size)
+		x.narrow(x.one, reqs)
+		out.Or(x.one)
 	}
 	return out
 }

@@ -102,3 +102,18 @@ func TestTolerations(t *testing.T) {
 		t.Errorf("Untolerated = %v, %t; want the hard taint", got, ok)
 	}
 }
+
+// TestTransientTaints: a taint that a component removes when it is ready is known by its name, whoever's component that is.
+func TestTransientTaints(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]bool{
+		"node.cilium.io/agent-not-ready": true, "ebs.csi.aws.com/agent-not-ready": true, "efs.csi.aws.com/agent-not-ready": true,
+		"node.cloudprovider.kubernetes.io/uninitialized": true, "cni.istio.io/not-ready": true, "example.com/driver_not_ready": true,
+		"karpenter.sh/unregistered": true, "startup-taint.cluster-autoscaler.kubernetes.io/gpu": true, "example.com/driver.NotReady": true,
+		"nvidia.com/gpu": false, "dedicated": false, "team": false, "CriticalAddonsOnly": false, "example.com/ready": false,
+	} {
+		if got := (Taint{Key: key, Effect: NoSchedule}).IsTransient(); got != want {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
+	}
+}

@@ -71,7 +71,14 @@ func (r Requirements) And(s Requirements) Requirements {
 }
 
 // Keys returns the constrained keys, sorted.
-func (r Requirements) Keys() []string { return slices.Sorted(maps.Keys(r)) }
+func (r Requirements) Keys() []string {
+	out := make([]string, 0, len(r))
+	for k := range r {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
 
 // Conflict returns the first key, by name, for which r and s have nothing in
 // common, or "" if there is none. A key that only one of them has is no conflict.

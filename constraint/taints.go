@@ -1,6 +1,9 @@
 package constraint
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Effect is what a taint does to pods that do not tolerate it.
 type Effect string
@@ -24,6 +27,26 @@ func (t Taint) String() string {
 		return t.Key + ":" + string(t.Effect)
 	}
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
+}
+
+// IsTransient reports whether the taint looks like one that a component removes when the node is ready for pods:
+// node.cilium.io/agent-not-ready, ebs.csi.aws.com/agent-not-ready, node.cloudprovider.kubernetes.io/uninitialized. Such a taint belongs
+// among a NodePool's startupTaints.
+func (t Taint) IsTransient() bool {
+	domain, name, hasDomain := strings.Cut(t.Key, "/")
+	if !hasDomain {
+		domain, name = "", domain
+	}
+	if domain == "startup-taint.cluster-autoscaler.kubernetes.io" || domain == "ignore-taint.cluster-autoscaler.kubernetes.io" {
+		return true
+	}
+	letters := strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
+	for _, word := range []string{"notready", "unready", "uninitialized", "notinitialized", "unregistered", "notinstalled", "notrunning", "unavailable", "notconfigured", "initializing", "startuptaint"} {
+		if strings.Contains(letters, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // Toleration is a taint that a pod puts up with.

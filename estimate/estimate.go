@@ -68,7 +68,7 @@ type Group struct {
 // New prepares estimates for the pods of the snapshot that need a place. Pods share machines of the instance types in shared, by name, and of no others:
 // few of them are worth looking at, and the more there are the longer an estimate takes.
 func New(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *Estimator {
-	q := pending.New(s)
+	q := offers.Queue(s, market)
 	st := offers.New(s, market, func() *pending.Queue { return q })
 	accepts := st.Accept(q)
 	lots := accepts.Lots(accepts.Hard)

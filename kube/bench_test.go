@@ -47,7 +47,7 @@ func crowd(pending, nodes, perNode int) Objects {
 		size := corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
 		o.Claims = append(o.Claims, &karpv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("general-", i), UID: types.UID(fmt.Sprint("c", i))},
-			Status:     karpv1.NodeClaimStatus{ProviderID: id, Capacity: size, Allocatable: size},
+			Status:     karpv1.NodeClaimStatus{ProviderID: id, NodeName: fmt.Sprint("ip-", i), Capacity: size, Allocatable: size},
 		})
 		o.Nodes = append(o.Nodes, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ip-", i), Labels: map[string]string{

@@ -49,7 +49,8 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	found := blockers{guards: guardsOf(o.Budgets), matched: map[string]int{}, by: map[string]*Blocker{}}
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp == nil && !IsFinished(pod) {
-			for _, g := range found.guards.of(pod) {
+			matching, _ := found.guards.of(pod)
+			for _, g := range matching {
 				found.matched[g.name]++
 			}
 		}
@@ -92,7 +93,15 @@ func (f *blockers) look(pod *corev1.Pod, now time.Time) {
 	if !isEvicted(pod) {
 		return
 	}
-	matching := f.guards.of(pod)
+	matching, isCut := f.guards.of(pod)
+	if isCut && len(matching) < 2 {
+		f.add(pod.Namespace, pod, Blocker{
+			Kind: SeveralGuard,
+			Why:  "namespace " + pod.Namespace + " has more PodDisruptionBudgets, or more requirements in them, than are compared with a pod, and several may select it",
+			Fix:  "use fewer of them, each with few requirements",
+		})
+		return
+	}
 	var names []string
 	for _, g := range matching {
 		names = append(names, g.name)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
 )
@@ -19,7 +20,7 @@ type builder struct {
 	view    View
 	around  surroundings
 	kinds   *podKinds
-	budgets budgets
+	budgets guards
 	nodes   []*nodeView
 	pods    []cluster.Pod
 
@@ -158,24 +159,39 @@ func (n *nodeView) welcome(b *builder, coming []mover) (others []mover) {
 	return others
 }
 
-// total returns the node as the engine sees it, when all of its pods are counted:
-// with the DaemonSet pods that it has yet to get. The view stays as it is.
+// total returns the node as the engine sees it, when all of its pods are counted: with the DaemonSet pods that it has yet to get. A pod that
+// asks for more than the whole node has never gets there. The view stays as it is.
 func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	out := n.value
 	labels := out.Labels
 	if !out.Initialized {
 		labels = asInitialized(labels)
 	}
+	running := make(map[types.NamespacedName]bool, len(n.running))
+	for _, name := range n.running {
+		running[name] = true
+	}
+	var ports []cluster.HostPort
+	var residents []cluster.Resident
 	for i := range daemons {
 		d := &daemons[i]
-		if slices.Contains(n.running, types.NamespacedName{Namespace: d.Namespace, Name: d.Name}) || !goesOn(d, out.Taints, labels) {
+		if running[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] || !goesOn(d, out.Taints, labels) || isBeyond(d.Requests, out.Allocatable) {
 			continue
 		}
 		out.Requested = out.Requested.Add(d.Requests)
-		out.HostPorts = mergePorts(out.HostPorts, d.HostPorts)
-		out.Residents = append(slices.Clip(out.Residents), cluster.Resident{Kind: d.Kind, Count: 1})
+		ports = append(ports, d.HostPorts...)
+		residents = append(residents, cluster.Resident{Kind: d.Kind, Count: 1})
 	}
+	if len(ports) > 0 {
+		out.HostPorts = mergePorts(out.HostPorts, ports)
+	}
+	out.Residents = append(slices.Clip(out.Residents), residents...)
 	return out
+}
+
+// isBeyond reports whether a pod asks for more CPU or memory than a node has in all, as far as that is known.
+func isBeyond(asks, has capacity.Amounts) bool {
+	return has.CPU > 0 && asks.CPU > has.CPU || has.Memory > 0 && asks.Memory > has.Memory
 }
 
 // sort puts what the node has in the order that it always has, when all of its pods are counted.

@@ -281,11 +281,13 @@ func townNodes(o *Objects) {
 	ready.Annotations = map[string]string{AnnotationPods: "a/settled"}
 	ready.StatusConditions().SetTrue(noon, karpv1.ConditionInitialized)
 	second := claim("k5", o.Nodes[0].Spec.ProviderID)
+	second.Status.NodeName = "n0"
 	second.CreationTimestamp.Time = noon.Add(-time.Minute)
 	o.Claims = []*karpv1.NodeClaim{
 		claim("k0", o.Nodes[0].Spec.ProviderID), claim("k1", o.Nodes[1].Spec.ProviderID), unbought("k2"),
 		claim("k3", "aws:///us-east-1a/i-gone"), ready, second,
 	}
+	o.Claims[0].Status.NodeName, o.Claims[1].Status.NodeName = "n0", "n1"
 	o.Claims[2].Annotations = map[string]string{AnnotationPods: "a/awaited"}
 }
 

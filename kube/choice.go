@@ -48,6 +48,7 @@ func spreadProblems(path string, all []corev1.TopologySpreadConstraint) []proble
 		if c.MaxSkew < 1 {
 			out = append(out, problem{fmt.Sprintf("%s.maxSkew: %d is not at least 1", at, c.MaxSkew), "maxSkew", fmt.Sprint(c.MaxSkew)})
 		}
+		out = append(out, minDomainsProblems(at, c)...)
 		out = append(out, topologyProblem(at, c.TopologyKey)...)
 		out = append(out, selectorProblems(at+".labelSelector", c.LabelSelector)...)
 	}
@@ -74,8 +75,9 @@ func companyProblems(path string, affinity *corev1.Affinity) []problem {
 			out = append(out, podTermProblems(at, &required[i])...)
 		}
 		for i := range preferred {
-			at := fmt.Sprintf("%s.affinity.%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", path, name, i)
-			out = append(out, podTermProblems(at, &preferred[i].PodAffinityTerm)...)
+			at := fmt.Sprintf("%s.affinity.%s.preferredDuringSchedulingIgnoredDuringExecution[%d]", path, name, i)
+			out = append(out, weightProblem(at, preferred[i].Weight)...)
+			out = append(out, podTermProblems(at+".podAffinityTerm", &preferred[i].PodAffinityTerm)...)
 		}
 	}
 	if a := affinity.PodAffinity; a != nil {
@@ -116,7 +118,7 @@ func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 
 // containerProblems are those of what containers choose.
 func containerProblems(path string, spec *corev1.PodSpec) []problem {
-	var out []problem
+	out := podResourceProblems(path, spec)
 	for kind, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			at := fmt.Sprintf("%s.%s[%d]", path, []string{"initContainers", "containers"}[kind], i)
@@ -124,7 +126,9 @@ func containerProblems(path string, spec *corev1.PodSpec) []problem {
 				out = append(out, choiceProblem(at+".restartPolicy", *p, corev1.ContainerRestartPolicyAlways,
 					corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyNever)...)
 			}
+			out = append(out, resourceProblems(at, list[i].Resources)...)
 			for j, port := range list[i].Ports {
+				out = append(out, portProblems(fmt.Sprintf("%s.ports[%d]", at, j), port, spec.HostNetwork)...)
 				out = append(out, choiceProblem(fmt.Sprintf("%s.ports[%d].protocol", at, j), port.Protocol, "",
 					corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
 			}

@@ -31,7 +31,7 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around surroundings)
 	if like == nil {
 		like = podOf(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
-	if absurd(like) != "" {
+	if absurd(like) != "" || oversized(like) != "" || oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
 		return cluster.Daemon{}, false // no node takes it, and none would be bought for anybody if it had to
 	}
 	return cluster.Daemon{
@@ -67,19 +67,56 @@ func daemonTolerations(spec *corev1.PodSpec) []constraint.Toleration {
 	return out
 }
 
+// mostOfDaemons is how much the DaemonSets of one namespace may cost a plan: each counts for 1, for its node affinity and for its host ports. They
+// are held against every node and every instance type, in the plans of all; a node runs some hundred pods at most.
+const mostOfDaemons = 500
+
+// daemonCost is what a DaemonSet costs of that.
+func daemonCost(d *cluster.Daemon) int {
+	const portsAsOne = 8
+	cost := 1 + len(d.Tolerations)/portsAsOne + (len(d.HostPorts)+portsAsOne-1)/portsAsOne
+	for _, alternative := range d.Required {
+		cost += 1 + len(alternative)
+	}
+	if d.Kind != nil {
+		cost += len(d.Kind.Avoids)
+	}
+	return cost
+}
+
+// affordable returns the DaemonSets without those that are too many for their namespace: the newest of it. Those of kube-system all count.
+func affordable(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.Daemon) []cluster.Daemon {
+	oldest := slices.SortedFunc(slices.Values(sets), func(a, b *appsv1.DaemonSet) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var out []cluster.Daemon
+	spent := map[string]int{}
+	for _, set := range oldest {
+		d, ok := values[set]
+		if !ok {
+			continue
+		}
+		if spent[d.Namespace] += daemonCost(&d); spent[d.Namespace] <= mostOfDaemons || d.Namespace == metav1.NamespaceSystem {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // daemonsOf returns the DaemonSets as values, sorted by namespace and name, each
 // by its newest pod where there is one.
 func daemonsOf(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, around surroundings) []cluster.Daemon {
-	var out []cluster.Daemon
+	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))
 	for _, set := range sets {
 		var like *corev1.Pod
 		if set.UID != "" {
 			like = newest[set.UID]
 		}
 		if d, ok := daemonValue(set, like, around); ok {
-			out = append(out, d)
+			values[set] = d
 		}
 	}
+	out := affordable(sets, values)
 	slices.SortFunc(out, func(a, b cluster.Daemon) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

@@ -10,7 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -32,6 +34,7 @@ type decoder struct {
 	seen      map[string]string // "Kind namespace/name" → where it was read
 	read      map[string]bool   // files, by absolute path
 	workloads []workload
+	admission admission
 	bytes     int64 // read so far
 
 	// take is given all documents instead, of whatever kind; nil: they are decoded, for a plan.
@@ -97,23 +100,26 @@ func known() kinds {
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	storage, policy := storagev1.SchemeGroupVersion, policyv1.SchemeGroupVersion
 	return kinds{
-		core.WithKind("Pod"):                      func() client.Object { return &corev1.Pod{} },
-		core.WithKind("Node"):                     func() client.Object { return &corev1.Node{} },
-		core.WithKind("Namespace"):                func() client.Object { return &corev1.Namespace{} },
-		core.WithKind("PersistentVolumeClaim"):    func() client.Object { return &corev1.PersistentVolumeClaim{} },
-		core.WithKind("PersistentVolume"):         func() client.Object { return &corev1.PersistentVolume{} },
-		apps.WithKind("Deployment"):               func() client.Object { return &appsv1.Deployment{} },
-		apps.WithKind("ReplicaSet"):               func() client.Object { return &appsv1.ReplicaSet{} },
-		apps.WithKind("StatefulSet"):              func() client.Object { return &appsv1.StatefulSet{} },
-		apps.WithKind("DaemonSet"):                func() client.Object { return &appsv1.DaemonSet{} },
-		batch.WithKind("Job"):                     func() client.Object { return &batchv1.Job{} },
-		batch.WithKind("CronJob"):                 func() client.Object { return &batchv1.CronJob{} },
-		storage.WithKind("StorageClass"):          func() client.Object { return &storagev1.StorageClass{} },
-		storage.WithKind("CSINode"):               func() client.Object { return &storagev1.CSINode{} },
-		policy.WithKind("PodDisruptionBudget"):    func() client.Object { return &policyv1.PodDisruptionBudget{} },
-		karpv1.GroupVersion.WithKind("NodePool"):  func() client.Object { return &karpv1.NodePool{} },
-		karpv1.GroupVersion.WithKind("NodeClaim"): func() client.Object { return &karpv1.NodeClaim{} },
-		awsv1.GroupVersion.WithKind(awsv1.Kind):   func() client.Object { return &awsv1.EC2NodeClass{} },
+		core.WithKind("Pod"):                                      func() client.Object { return &corev1.Pod{} },
+		core.WithKind("Node"):                                     func() client.Object { return &corev1.Node{} },
+		core.WithKind("Namespace"):                                func() client.Object { return &corev1.Namespace{} },
+		core.WithKind("LimitRange"):                               func() client.Object { return &corev1.LimitRange{} },
+		core.WithKind("PersistentVolumeClaim"):                    func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		core.WithKind("PersistentVolume"):                         func() client.Object { return &corev1.PersistentVolume{} },
+		apps.WithKind("Deployment"):                               func() client.Object { return &appsv1.Deployment{} },
+		apps.WithKind("ReplicaSet"):                               func() client.Object { return &appsv1.ReplicaSet{} },
+		apps.WithKind("StatefulSet"):                              func() client.Object { return &appsv1.StatefulSet{} },
+		apps.WithKind("DaemonSet"):                                func() client.Object { return &appsv1.DaemonSet{} },
+		batch.WithKind("Job"):                                     func() client.Object { return &batchv1.Job{} },
+		batch.WithKind("CronJob"):                                 func() client.Object { return &batchv1.CronJob{} },
+		storage.WithKind("StorageClass"):                          func() client.Object { return &storagev1.StorageClass{} },
+		storage.WithKind("CSINode"):                               func() client.Object { return &storagev1.CSINode{} },
+		schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"): func() client.Object { return &schedulingv1.PriorityClass{} },
+		nodev1.SchemeGroupVersion.WithKind("RuntimeClass"):        func() client.Object { return &nodev1.RuntimeClass{} },
+		policy.WithKind("PodDisruptionBudget"):                    func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		karpv1.GroupVersion.WithKind("NodePool"):                  func() client.Object { return &karpv1.NodePool{} },
+		karpv1.GroupVersion.WithKind("NodeClaim"):                 func() client.Object { return &karpv1.NodeClaim{} },
+		awsv1.GroupVersion.WithKind(awsv1.Kind):                   func() client.Object { return &awsv1.EC2NodeClass{} },
 	}
 }
 
@@ -135,17 +141,27 @@ func (d *decoder) object(doc document, gvk schema.GroupVersionKind) {
 			"%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
-	if !d.admit(doc, gvk, tree) {
+	strict, err := k8sjson.UnmarshalStrict(doc.json, empty())
+	var typos []typo
+	for _, problem := range strict {
+		if t, ok := typoOf(problem, empty()); ok {
+			typos = append(typos, t)
+		}
+	}
+	if !d.admit(doc, gvk, tree, typos) {
 		return
 	}
-	strict, err := k8sjson.UnmarshalStrict(doc.json, empty())
 	object, decodeErr := decoded(tree, empty())
 	if err := cmp.Or(err, decodeErr); err != nil {
 		d.unreadable(doc, gvk.Kind+" "+name, err)
 		return
 	}
 	for _, problem := range strict {
-		d.note(doc.file, doc.line, "%s %s: %v, ignored", gvk.Kind, name, problem)
+		hint := ""
+		if t, ok := typoOf(problem, empty()); ok {
+			hint = t.hint()
+		}
+		d.note(doc.file, doc.line, "%s %s: %v, ignored%s", gvk.Kind, name, problem, hint)
 	}
 	d.add(doc, gvk.Kind, object)
 }
@@ -215,6 +231,12 @@ func (d *decoder) keep(object client.Object) {
 		o.Volumes = append(o.Volumes, v)
 	case *appsv1.DaemonSet:
 		o.DaemonSets = append(o.DaemonSets, v)
+	case *schedulingv1.PriorityClass:
+		d.admission.priorities[v.Name] = v
+	case *nodev1.RuntimeClass:
+		d.admission.runtimes[v.Name] = v
+	case *corev1.LimitRange:
+		d.admission.ranges[v.Namespace] = append(d.admission.ranges[v.Namespace], v)
 	case *storagev1.StorageClass:
 		o.StorageClasses = append(o.StorageClasses, v)
 	case *policyv1.PodDisruptionBudget:
@@ -234,7 +256,7 @@ func (d *decoder) keep(object client.Object) {
 func isNamespaced(object client.Object) bool {
 	switch object.(type) {
 	case *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode,
-		*karpv1.NodePool, *karpv1.NodeClaim, *awsv1.EC2NodeClass:
+		*schedulingv1.PriorityClass, *nodev1.RuntimeClass, *karpv1.NodePool, *karpv1.NodeClaim, *awsv1.EC2NodeClass:
 		return false
 	}
 	return true

@@ -84,8 +84,9 @@ func (d *definition) admit(object map[string]any) apifield.ErrorList {
 
 // admit fills in what the definition of the kind has for fields that are left
 // out, in place, and notes what an API server would refuse. It reports whether
-// there is nothing of the kind. Kinds without a definition are left as they are.
-func (d *decoder) admit(doc document, gvk schema.GroupVersionKind, tree map[string]any) bool {
+// there is nothing of the kind. Where there is, unknown fields come first: what is
+// missing beside them may only be misspelt. Kinds without a definition are left as they are.
+func (d *decoder) admit(doc document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
 	all, err := definitions()
 	if err != nil {
 		d.fail(doc.file, doc.line, "%s cannot be checked: %v", gvk.Kind, err)
@@ -103,10 +104,17 @@ func (d *decoder) admit(doc document, gvk schema.GroupVersionKind, tree map[stri
 	var told []string // an amount that is none is wrong as a number and as a text
 	errs := definition.admit(tree)
 	slices.SortStableFunc(errs, func(a, b *apifield.Error) int { // rules come in any order
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(isEmptyList(b), isEmptyList(a)), cmp.Compare(a.Detail, b.Detail))
 	})
+	var missing []string // but there under another name
+	if len(errs) > 0 {
+		for _, t := range typos {
+			d.fail(doc.file, doc.lineOf(lastKey(t.path)+":", ""), "%s %s: %s", gvk.Kind, nameIn(tree), t.sentence())
+			missing = append(missing, t.near)
+		}
+	}
 	for _, e := range errs {
-		if slices.Contains(told, e.Field) {
+		if slices.Contains(told, e.Field) || e.Type == apifield.ErrorTypeRequired && slices.Contains(missing, e.Field) {
 			continue
 		}
 		told = append(told, e.Field)
@@ -117,7 +125,15 @@ func (d *decoder) admit(doc document, gvk schema.GroupVersionKind, tree map[stri
 		}
 		d.fail(doc.file, line, "%s %s is invalid: %s; correct it", gvk.Kind, nameIn(tree), refusal(e, value))
 	}
-	return len(told) == 0
+	return len(errs) == 0
+}
+
+// isEmptyList is 1 for the rule that a list needs an element: an empty one breaks others too, which say less.
+func isEmptyList(e *apifield.Error) int {
+	if strings.HasPrefix(e.Detail, "give at least one") {
+		return 1
+	}
+	return 0
 }
 
 // refusal words an error of a definition: the field, its value where it is short, and why.
@@ -137,6 +153,12 @@ func refusal(e *apifield.Error, value string) string {
 	why := strings.TrimPrefix(e.Detail, e.Field+" in body ")
 	if _, rule, ok := strings.Cut(why, " evaluating rule: "); ok {
 		why = rule // what stands before is why the rule could not be worked out: the field it needs is not there
+	}
+	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
+		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))
+	}
+	if near := meantLabel(value); near != "" && strings.HasPrefix(why, "labels under ") {
+		why = "there is no such label (is " + near + " meant?)"
 	}
 	switch e.Type {
 	case apifield.ErrorTypeRequired:

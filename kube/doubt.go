@@ -10,10 +10,15 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
 // doubts are sentences about what an API server accepts of the object and what hardly anybody means.
 func doubts(object client.Object) []problem {
+	if pool, ok := object.(*karpv1.NodePool); ok {
+		return poolDoubts(pool)
+	}
 	spec := specOf(object)
 	if spec == nil {
 		return nil
@@ -27,17 +32,29 @@ func doubts(object client.Object) []problem {
 			if len(requests) == 0 { // else the requests say it already
 				out = append(out, byteDoubts(list[i].Name, "limits", given.Limits)...)
 			}
+			out = append(out, limitDoubts(list[i].Name, given)...)
 		}
 	}
 	return out
 }
 
-// byteDoubts are amounts of bytes that are not even one: who writes m for millions gets thousandths.
+// leastBytes is less than any container needs: an amount below it, written without a unit, lacks one.
+const leastBytes = 1 << 20
+
+// byteDoubts are amounts of bytes that are too few: m stands for thousandths, and a number alone for bytes.
 func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		q := list[name]
-		if name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage || q.Sign() <= 0 || q.CmpInt64(1) >= 0 {
+		if name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage || q.Sign() <= 0 || q.CmpInt64(leastBytes) >= 0 {
+			continue
+		}
+		if text := q.String(); q.CmpInt64(1) >= 0 {
+			if strings.Trim(text, "0123456789") == "" && name == corev1.ResourceMemory {
+				out = append(out, problem{
+					fmt.Sprintf("container %s: resources.%s.%s: %s without a unit is bytes; is %sMi meant?", container, field, name, text, text), string(name), text,
+				})
+			}
 			continue
 		}
 		text := fmt.Sprintf("container %s: resources.%s.%s: %s is under one byte", container, field, name, q.String())

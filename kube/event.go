@@ -3,8 +3,10 @@ package kube
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,6 +48,8 @@ const (
 	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // the Node joined without the taint that its bootstrap should set
 	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
 	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or gone, with the cause as far as it is known
+	ReasonNodeMismatch         Reason = "NodeMismatch"              // a Node has the provider ID of the instance but is not its Node; the message says what differs
+	ReasonTagsMissing          Reason = "InstanceTagsMissing"       // the instance lost its tags and is not terminated; the message has the commands
 
 	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what keeps the node from being taken away by choice
 	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what keeps the node from being given up to save money
@@ -87,7 +91,7 @@ const (
 func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
-		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
+		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonNodeMismatch, ReasonTagsMissing, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
 		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
@@ -144,6 +148,7 @@ const maxNote = 1024
 
 // Tell says about an object what happened. Nothing waits for it and it cannot fail.
 func (t *Teller) Tell(about client.Object, reason Reason, message string) {
+	message = cut(printable(message), maxNote) // it is remembered, too
 	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
 	if !t.isNews(what) {
 		return
@@ -152,7 +157,7 @@ func (t *Teller) Tell(about client.Object, reason Reason, message string) {
 	if reason.isWarning() {
 		kind = corev1.EventTypeWarning
 	}
-	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action()+t.variant(what), "%s", cut(message, maxNote))
+	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action()+t.variant(what), "%s", message)
 }
 
 // series is what the recorder takes for one: events about one object, of one reason.
@@ -254,4 +259,14 @@ func cut(text string, n int) string {
 		end--
 	}
 	return text[:end] + "…"
+}
+
+// printable replaces what a terminal acts on: messages repeat what tenants have written.
+func printable(message string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, message)
 }

@@ -54,3 +54,29 @@ func TestCut(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestEventsAreHarmless: an event repeats what a tenant has written, and acts on no terminal.
+func TestEventsAreHarmless(t *testing.T) {
+	t.Parallel()
+	var said notebook
+	teller := &Teller{Recorder: &said, Now: func() time.Time { return noon }}
+	teller.Tell(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}, ReasonNominated, "a\x1b[2Jb\u009bc\u202ed")
+	if want := "Normal Nominated Provisioning a\uFFFD[2Jb\uFFFDc\uFFFDd"; len(said) != 1 || said[0] != want {
+		t.Errorf("%q, want %q", said, want)
+	}
+}
+
+// TestMessagesThatAreRemembered: of a long message as much is remembered as an event has.
+func TestMessagesThatAreRemembered(t *testing.T) {
+	t.Parallel()
+	teller := &Teller{Recorder: &notebook{}}
+	teller.Tell(heldPod("web-1", "web"), ReasonFailedScheduling, strings.Repeat("x", 1<<20))
+	for what := range teller.told {
+		if len(what.message) > maxNote {
+			t.Errorf("%d bytes are remembered", len(what.message))
+		}
+	}
+	if len(teller.told) != 1 {
+		t.Errorf("%d messages are remembered", len(teller.told))
+	}
+}

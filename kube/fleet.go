@@ -29,7 +29,7 @@ type fleet struct {
 	listed []cluster.Node // those of the snapshot before
 
 	kinds   podKinds
-	rules   budgets
+	rules   guards
 	daemons []cluster.Daemon
 
 	// How often each was made another; what is made of it notes which it was.

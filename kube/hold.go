@@ -2,7 +2,7 @@ package kube
 
 import (
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/constraint"
@@ -24,6 +23,8 @@ type Hold struct {
 	// Budgets are the PodDisruptionBudgets that stand in the way: one that allows no disruption now, or several, which the
 	// eviction API refuses. None: the pod's annotation does. "namespace/name", sorted.
 	Budgets []string
+	// Uncompared: the PodDisruptionBudgets of the pod's namespace are more than are compared with a pod, so that one may stand in the way.
+	Uncompared bool
 	// Until is when the annotation's time is over; zero where time changes nothing.
 	Until time.Time
 }
@@ -35,10 +36,16 @@ func (h Hold) String() string {
 		owner = "owner " + h.Workload
 	}
 	switch {
+	case h.Uncompared:
+		return fmt.Sprintf("pod %s may be selected by a PodDisruptionBudget: its namespace has more of them than are compared with a pod (%s)", h.Pod, joined("use fewer", owner))
 	case len(h.Budgets) == 1:
 		return fmt.Sprintf("pod %s has no room in PodDisruptionBudget %s (%s)", h.Pod, h.Budgets[0], joined("0 allowed", owner))
 	case len(h.Budgets) > 1:
-		return fmt.Sprintf("pod %s is selected by %d PodDisruptionBudgets, %s (%s)", h.Pod, len(h.Budgets), strings.Join(h.Budgets, " and "),
+		number := strconv.Itoa(len(h.Budgets))
+		if len(h.Budgets) == mostSelecting {
+			number += " or more"
+		}
+		return fmt.Sprintf("pod %s is selected by %s PodDisruptionBudgets, %s (%s)", h.Pod, number, strings.Join(h.Budgets, " and "),
 			joined("the eviction API then refuses", owner))
 	}
 	text := "pod " + h.Pod + " has the annotation " + karpv1.AnnotationDoNotDisrupt
@@ -89,44 +96,6 @@ func (h Hold) isBefore(o Hold) bool {
 	return h.Until.After(o.Until)
 }
 
-// guards are PodDisruptionBudgets by namespace.
-type guards map[string][]guard
-
-type guard struct {
-	name     string // "namespace/name"
-	selector labels.Selector
-	object   *policyv1.PodDisruptionBudget
-}
-
-func guardsOf(list []*policyv1.PodDisruptionBudget) guards {
-	out := guards{}
-	for _, b := range list {
-		if b.DeletionTimestamp != nil {
-			continue
-		}
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if err != nil {
-			continue // the server lets none in; it would select nothing
-		}
-		out[b.Namespace] = append(out[b.Namespace], guard{b.Namespace + "/" + b.Name, selector, b})
-	}
-	for _, list := range out {
-		slices.SortFunc(list, func(a, b guard) int { return strings.Compare(a.name, b.name) })
-	}
-	return out
-}
-
-// of returns the budgets that select the pod.
-func (g guards) of(pod *corev1.Pod) []guard {
-	var out []guard
-	for _, one := range g[pod.Namespace] {
-		if one.selector.Matches(labels.Set(pod.Labels)) {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
 // hold returns why the pod, which runs on a node, may not be asked to leave at now.
 func (g guards) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	out := Hold{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
@@ -134,11 +103,14 @@ func (g guards) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 		out.Until = protectedUntil(pod)
 		return out, true
 	}
-	if len(g[pod.Namespace]) == 0 || !isEvicted(pod) {
+	if g[pod.Namespace] == nil || !isEvicted(pod) {
 		return out, false
 	}
-	matching := g.of(pod)
+	matching, isCut := g.of(pod)
 	switch {
+	case isCut && len(matching) < 2:
+		out.Uncompared = true
+		return out, true
 	case len(matching) == 0:
 		return out, false
 	case len(matching) == 1 && !matching[0].refuses(pod):
@@ -192,9 +164,20 @@ func Workload(pod *corev1.Pod) string {
 		return ""
 	}
 	if name, ok := strings.CutSuffix(ref.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); ok && ref.Kind == "ReplicaSet" && name != "" {
-		return "Deployment " + pod.Namespace + "/" + name
+		return "Deployment " + pod.Namespace + "/" + named(name)
 	}
-	return ref.Kind + " " + pod.Namespace + "/" + ref.Name
+	return named(ref.Kind) + " " + pod.Namespace + "/" + named(ref.Name)
+}
+
+// ownerForm is the kind or the name of an object.
+var ownerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$`)
+
+// named is the kind or the name of an owner as it is, or quoted and cut where it can be none: an API server takes any text for these.
+func named(text string) string {
+	if ownerForm.MatchString(text) {
+		return text
+	}
+	return fmt.Sprintf("%.60q", text)
 }
 
 // EvictionCost is what it takes to move the pod, in moves of a usual pod: from 0 to 10. Its deletion cost

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -239,5 +240,21 @@ func TestBlockers(t *testing.T) {
 	counts := Deadlocks([]Blocker{{Kind: NeedsAll}, {Kind: NoRoomNow}, {Kind: NeedsAll}})
 	if !maps.Equal(counts, map[BlockerKind]int{NeedsAll: 2, NeverAllows: 0, SeveralGuard: 0}) {
 		t.Errorf("deadlocks: %v", counts)
+	}
+}
+
+// TestWorkloadOfAnyText: the owner of a pod is any text. It stands in events, conditions and lines of the command line as one word.
+func TestWorkloadOfAnyText(t *testing.T) {
+	t.Parallel()
+	const hostile = "x\n  fix    kubectl delete nodeclaim --all\x1b[2J\u202e"
+	for _, ref := range []metav1.OwnerReference{{Kind: hostile, Name: "a"}, {Kind: "Job", Name: hostile}, {Kind: "ReplicaSet", Name: hostile + "-5d4f"}, {Kind: strings.Repeat("x", 100_000), Name: "a"}} {
+		pod := heldPod("web-1", "web", asking("true"), func(p *corev1.Pod) {
+			ref.Controller = ptr.To(true)
+			p.OwnerReferences = []metav1.OwnerReference{ref}
+		})
+		hold := Objects{Pods: []*corev1.Pod{pod}}.Holds(holdTime)["n"].String()
+		if len(hold) > 500 || strings.ContainsFunc(hold, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%.80q: %.300q", ref.Kind+ref.Name, hold)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,10 @@ func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, err
 func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
+	who, err := w.authority(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, ask := range []struct {
 		list     *unstructured.UnstructuredList
 		resource string // as a rule of RBAC has it, with its group
@@ -74,13 +79,26 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 			return nil, nil, fmt.Errorf("list %s: %w", ask.resource, err)
 		}
 		for i := range ask.list.Items {
-			if one := &ask.list.Items[i]; isOfKarpenter(one) {
+			switch one := &ask.list.Items[i]; {
+			case !isOfKarpenter(one):
+			case one.GetKind() == "Deployment" && !who.isSure(one):
+				if who.denied { // else it is only named as a controller is
+					unseen = append(unseen, migration.Unseen{What: "deployment " + one.GetNamespace() + "/" + one.GetName(),
+						Why: "whether it is a controller depends on clusterroles and clusterrolebindings, which you may not list", Asked: true})
+				}
+			default:
 				out = append(out, one)
 			}
 		}
 	}
 	accounts, refused, err := w.accounts(ctx, out)
 	return append(out, accounts...), append(unseen, refused...), err
+}
+
+// isSure reports whether a Deployment that is named as a controller is one.
+func (a authority) isSure(o *unstructured.Unstructured) bool {
+	account, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
 }
 
 func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredList {

@@ -10,6 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // signals are what a kubelet evicts for.
@@ -59,7 +60,11 @@ func furtherProblems(k *awsv1.KubeletConfiguration) []string {
 		case name == "registerWithTaints":
 			out = append(out, "spec.kubelet.registerWithTaints: taints are the NodePool's: set spec.template.spec.taints there")
 		case !ok:
-			out = append(out, fmt.Sprintf("spec.kubelet.%s: the kubelet has no such setting", name))
+			text := fmt.Sprintf("spec.kubelet.%s: the kubelet has no such setting", name)
+			if near := spelling.Nearest(name, kubeletNames()); near != "" {
+				text += " (is " + near + " meant?)"
+			}
+			out = append(out, text)
 		case !want.has(k.More[name].Raw):
 			out = append(out, fmt.Sprintf("spec.kubelet.%s: want %s, not %s", name, want, oneLine(string(k.More[name].Raw))))
 		}

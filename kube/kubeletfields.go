@@ -3,8 +3,11 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
 // shape is what a setting of the kubelet has to be.
@@ -73,6 +76,16 @@ func shapeOf(field string) (shape, bool) {
 		}
 	}
 	return "", false
+}
+
+// kubeletNames are all fields of spec.kubelet.
+func kubeletNames() []string {
+	var out []string
+	for _, names := range furtherFields {
+		out = append(out, strings.Fields(names)...)
+	}
+	visitFields(reflect.TypeFor[awsv1.KubeletConfiguration](), func(name string, _ reflect.Type) { out = append(out, name) })
+	return out
 }
 
 // has reports whether a value in JSON has the shape. null stands for nothing set.

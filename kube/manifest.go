@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // Manifests is what was read from files: the objects, and what was left out.
@@ -39,7 +40,9 @@ type Manifests struct {
 // To plan with the result: Snapshot(View{Now: now, Market: market}) with a market
 // made from Settings.
 func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
-	d := decoder{skipped: map[string]int{}, strange: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}}
+	d := decoder{
+		skipped: map[string]int{}, strange: map[string]int{}, seen: map[string]string{}, read: map[string]bool{}, admission: newAdmission(),
+	}
 	for _, path := range paths {
 		if path == "" {
 			d.fail("-f", 0, "the path is empty; name a file or a folder, or - for standard input")
@@ -51,6 +54,7 @@ func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 		}
 		d.path(path)
 	}
+	d.completeAll()
 	d.expand()
 	return Manifests{Objects: d.objects, Skipped: d.skipped, Strange: d.strange, Notes: d.notes}, errors.Join(d.errs...)
 }
@@ -215,11 +219,11 @@ func plain(err error) error {
 
 // fail notes that something is wrong at a line of a file; line 0: with the file as a whole.
 func (d *decoder) fail(file string, line int, format string, args ...any) {
-	d.errs = append(d.errs, errors.New(where(file, line)+": "+oneLine(fmt.Sprintf(format, args...))))
+	d.errs = append(d.errs, errors.New(where(file, line)+": "+spelling.Short(oneLine(fmt.Sprintf(format, args...)))))
 }
 
 func (d *decoder) note(file string, line int, format string, args ...any) {
-	d.notes = append(d.notes, where(file, line)+": "+oneLine(fmt.Sprintf(format, args...)))
+	d.notes = append(d.notes, where(file, line)+": "+spelling.Short(oneLine(fmt.Sprintf(format, args...))))
 }
 
 func where(file string, line int) string {

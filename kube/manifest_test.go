@@ -193,7 +193,7 @@ spec:
   blockDeviceMappings:
   - {deviceName: /dev/xvda, rootVolume: true, ebs: {volumeSize: 100Gi}}
   - {deviceName: /dev/xvdb, ebs: {snapshotID: snap-1}}
-  - {}
+  - {deviceName: /dev/xvdc, ebs: {snapshotID: snap-2}}
   networkInterfaces:
   - {networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}
   - {networkCardIndex: 1, deviceIndex: 1, interfaceType: efa-only}
@@ -215,11 +215,11 @@ spec:
 	want := map[string]catalog.Settings{
 		"not-given": {},
 		"full": {
-			Family: "Bottlerocket", MaxPods: &pods, PodsPerCore: 7,
+			Family: "Bottlerocket", PublishedImages: true, MaxPods: &pods, PodsPerCore: 7,
 			KubeReserved:         map[string]int64{"cpu": 200, "memory": 1 << 30},
 			SystemReserved:       map[string]int64{"ephemeral-storage": 2 << 30},
 			EvictionHard:         map[string]catalog.Threshold{"memory.available": {Percent: 5}, "nodefs.available": {Amount: 1 << 30}},
-			Volumes:              []catalog.Volume{{Device: "/dev/xvda", Root: true, Bytes: 100 << 30}, {Device: "/dev/xvdb"}, {}},
+			Volumes:              []catalog.Volume{{Device: "/dev/xvda", Root: true, Bytes: 100 << 30}, {Device: "/dev/xvdb"}, {Device: "/dev/xvdc"}},
 			InstanceStore:        "RAID0",
 			Interfaces:           []catalog.Interface{{}, {Card: 1, Device: 1, EFAOnly: true}},
 			NestedVirtualization: true,

@@ -16,14 +16,19 @@ type namespaces struct {
 	labels map[string]constraint.Labels // by name
 	found  map[string][]string          // by the selector's text
 	single map[string][]string          // a namespace by itself, made once
+	spent  map[string]int               // by the namespace of the pods: how many namespaces its selectors were held against
 }
+
+// mostSelections is how many namespaces the selectors of one namespace's pods are held against, each different selector once: 1,000 selectors where
+// there are 1,000 namespaces. Ordinary pods have the same few.
+const mostSelections = 1_000_000
 
 // namespacesOf returns the namespaces. Every one has the label that the API
 // server puts on it, its name. Manifests often come without the Namespaces they
 // are for: those that their pods live in are there nevertheless, with that label
 // and no other.
 func namespacesOf(o Objects, live bool) *namespaces {
-	out := &namespaces{labels: map[string]constraint.Labels{}, found: map[string][]string{}, single: map[string][]string{}}
+	out := &namespaces{labels: map[string]constraint.Labels{}, found: map[string][]string{}, single: map[string][]string{}, spent: map[string]int{}}
 	for _, n := range o.Namespaces {
 		labels := n.Labels
 		if labels[corev1.LabelMetadataName] != n.Name {
@@ -46,12 +51,17 @@ func namespacesOf(o Objects, live bool) *namespaces {
 	return out
 }
 
-// selected returns the names of the namespaces that the selector selects, sorted.
-func (n *namespaces) selected(selector cluster.Selector) []string {
+// selected returns the names of the namespaces that the selector of a pod in namespace of selects, sorted; always the same list. ok is false if the
+// pods there have more different selectors than are read.
+func (n *namespaces) selected(selector cluster.Selector, of string) (names []string, ok bool) {
 	text := selector.Labels.String()
 	if found, ok := n.found[text]; ok {
-		return found
+		return found, true
 	}
+	if n.spent[of]+len(n.labels) > mostSelections {
+		return nil, false
+	}
+	n.spent[of] += len(n.labels)
 	var found []string
 	for name, labels := range n.labels {
 		if selector.Matches(labels) {
@@ -60,7 +70,7 @@ func (n *namespaces) selected(selector cluster.Selector) []string {
 	}
 	slices.Sort(found)
 	n.found[text] = found
-	return found
+	return found, true
 }
 
 // alone returns the one namespace, always the same list.

@@ -41,30 +41,31 @@ type nodeView struct {
 type pair struct {
 	claim *karpv1.NodeClaim
 	node  *corev1.Node
+	// isUnaccepted: the Node names the instance of a claim that was not registered with it. No pod is planned onto it.
+	isUnaccepted bool
 }
 
-// pairsOf pairs claims with Nodes by the machine's provider id. What has no
+// pairsOf pairs claims with the Nodes that they were registered with. What has no
 // counterpart is a pair by itself. The result is in no particular order.
 func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
-	byProvider := make(map[string]*corev1.Node, len(nodes))
-	byName := map[string]*corev1.Node{}
+	byName := make(map[string]*corev1.Node, len(nodes))
 	for _, n := range nodes {
-		if n.Spec.ProviderID == "" {
-			byName[n.Name] = n // in manifests, and where a Node lost its provider id
-			continue
-		}
-		// Two Nodes of one machine are a mistake of somebody's; the first by name stands for it, always.
-		if old := byProvider[n.Spec.ProviderID]; old == nil || n.Name < old.Name {
-			byProvider[n.Spec.ProviderID] = n
+		byName[n.Name] = n
+	}
+	claimed := make(map[string]bool, len(claims)) // provider ids
+	for _, c := range claims {
+		if c.Status.ProviderID != "" {
+			claimed[c.Status.ProviderID] = true
 		}
 	}
 	nodeOf := func(c *karpv1.NodeClaim) *corev1.Node {
-		if n := byProvider[c.Status.ProviderID]; n != nil || c.Status.NodeName == "" {
-			return n
+		n := byName[c.Status.NodeName]
+		if n != nil && n.Spec.ProviderID == "" || IsNodeOf(c, n) {
+			return n // in manifests, and where a Node lost its provider id, it has none
 		}
-		return byName[c.Status.NodeName]
+		return nil
 	}
-	// And so are two claims with one Node; the oldest has it.
+	// Two claims with one Node are a mistake of a user's; the oldest has it.
 	claimOf := make(map[*corev1.Node]*karpv1.NodeClaim, len(claims))
 	for _, c := range claims {
 		n := nodeOf(c)
@@ -78,11 +79,11 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 		if claimOf[n] != c {
 			n = nil
 		}
-		out = append(out, pair{c, n})
+		out = append(out, pair{claim: c, node: n})
 	}
 	for _, n := range nodes {
 		if claimOf[n] == nil {
-			out = append(out, pair{nil, n})
+			out = append(out, pair{node: n, isUnaccepted: claimed[n.Spec.ProviderID]})
 		}
 	}
 	return out
@@ -92,9 +93,12 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 // Node, say how many volumes it takes.
 func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market) nodeView {
 	var v nodeView
-	if p.claim == nil {
+	switch {
+	case p.isUnaccepted:
+		v = unacceptedView(p.node)
+	case p.claim == nil:
 		v = foreignView(p.node)
-	} else {
+	default:
 		v = claimView(p.claim, p.node, market)
 	}
 	v.limitVolumes(drivers[v.value.Name], market)
@@ -120,6 +124,17 @@ func foreignView(n *corev1.Node) nodeView {
 		Created:     n.CreationTimestamp.Time,
 	}
 	v.mostCapacity = v.value.Capacity
+	return v
+}
+
+// unacceptedView is a Node that names a claim's instance without being known to be that instance's: it has just joined, or it never will
+// be. Its claim counts as it is, and no pod is planned onto the Node.
+func unacceptedView(n *corev1.Node) nodeView {
+	v := foreignView(n)
+	v.value.Pool, v.value.NodeClass = "", ""
+	if cordon := cluster.Cordon(); !slices.Contains(v.value.Taints, cordon) {
+		v.value.Taints = slices.Insert(slices.Clone(v.value.Taints), 0, cordon)
+	}
 	return v
 }
 

@@ -24,6 +24,7 @@ const (
 
 // Patch is a change of one object, as kubectl patch takes it.
 type Patch struct {
+	Group     string // "apps"; empty: any that has the kind
 	Kind      string // in lower case: "nodepool", "configmap"
 	Namespace string // empty for what is in none
 	Name      string
@@ -65,7 +66,7 @@ func NewPatcher(cfg *rest.Config) (*Patcher, error) {
 
 // Try has the API server judge the patch, and changes nothing. It fails as the change itself would, for a right that is missing too.
 func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
-	kind, err := p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: patch.Kind})
+	kind, err := p.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: patch.Group, Resource: patch.Kind})
 	if err != nil {
 		return Trial{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
 	}

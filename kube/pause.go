@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,18 +82,19 @@ func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
 }
 
 // PauseNamespaces returns the namespaces in which controllers of this cluster look for the switch, sorted: the one that their
-// LEADER_ELECTION_NAMESPACE names, or else their own. Where there is a Joiner, no Karpenter counts.
+// LEADER_ELECTION_NAMESPACE names, or else their own. Where there is a Joiner, no Karpenter counts. A Deployment that is only named as a
+// controller is, in a tenant's namespace, does not count.
 func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) {
-	var deployments appsv1.DeploymentList
-	if err := live.List(ctx, &deployments); err != nil {
+	who, err := readAuthority(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	all, err := who.installations(ctx, live)
+	if err != nil {
 		return nil, fmt.Errorf("list deployments: %w", err)
 	}
 	ours, theirs := map[string]bool{}, map[string]bool{}
-	for i := range deployments.Items {
-		d := &deployments.Items[i]
-		if !isController(&d.ObjectMeta) {
-			continue
-		}
+	for _, d := range all {
 		found := theirs
 		if d.Labels[appLabel] == "joiner" || d.Name == "joiner" {
 			found = ours

@@ -41,7 +41,7 @@ func TestPlannedRoomIsGone(t *testing.T) {
 			node.Labels = map[string]string{karpv1.LabelNodePool: "general", karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true"}
 			node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1930m"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("29")}
 			claim := unbought("c")
-			claim.Status.ProviderID = node.Spec.ProviderID
+			claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
 			claim.StatusConditions().SetTrue(noon, karpv1.ConditionInitialized)
 			claim.Annotations = map[string]string{AnnotationPods: podsText(ids(c.planned))}
 			o.Nodes, o.Claims = []*corev1.Node{node}, []*karpv1.NodeClaim{claim}

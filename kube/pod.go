@@ -125,7 +125,7 @@ func podValue(pod *corev1.Pod, around surroundings) cluster.Pod {
 		out.Required, out.Unplannable = around.volumes.places(pod, own)
 		out.Spread = beyondVolumes(out.Spread, own, out.Required)
 	}
-	out.Unplannable = sentence(cmp.Or(absurd(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
+	out.Unplannable = sentence(cmp.Or(oversized(pod), absurd(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
 	return out
 }
 

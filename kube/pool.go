@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // poolsOf returns the pools as values, sorted by name, with the capacity of
@@ -94,10 +95,17 @@ func closed(p *karpv1.NodePool) string {
 		return "it is being deleted"
 	case p.Spec.Replicas != nil:
 		return "it is static (spec.replicas), so it is not for pending pods"
+	case ref != nil && ref.Group == awsv1.Group && isMisspeltClass(ref.Kind):
+		return fmt.Sprintf("there is no kind %s of %s; write spec.template.spec.nodeClassRef.kind: %s", ref.Kind, ref.Group, awsv1.Kind)
 	case ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind):
 		return fmt.Sprintf("its node class is a %s of %s, which another controller serves", ref.Kind, ref.Group)
 	}
 	return ""
+}
+
+// isMisspeltClass reports whether a kind stands for EC2NodeClass: another spelling of it, or its name before v1beta1.
+func isMisspeltClass(kind string) bool {
+	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || spelling.Nearest(kind, []string{awsv1.Kind}) != "")
 }
 
 // unready returns what is to be mended before something may be bought for the pool, empty if nothing is.

@@ -208,8 +208,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// NodesOf returns the Nodes that carry a machine's provider id: none before it
-// has joined, more than one when somebody made a mistake.
+// NodesOf returns the Nodes that carry an instance's provider id: none before it
+// has joined. Whether they are the instance's is not known: see IsNodeOf.
 func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error) {
 	if providerID == "" {
 		return nil, nil
@@ -220,6 +220,12 @@ func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node
 		return nil, fmt.Errorf("list nodes of %s: %w", providerID, err)
 	}
 	return pointers(list.Items), nil
+}
+
+// IsNodeOf reports whether the Node is the one that the claim was registered with. The provider id alone says nothing: any kubelet can
+// write any. Before it is registered a claim has no Node.
+func IsNodeOf(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	return node != nil && claim.Status.ProviderID != "" && node.Spec.ProviderID == claim.Status.ProviderID && node.Name == claim.Status.NodeName
 }
 
 // ClaimsOf returns the NodeClaims with a machine's provider id.
@@ -241,6 +247,15 @@ func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
 	var list corev1.PodList
 	err := r.Cache.List(ctx, &list, client.MatchingFields{IndexPodNode: node}, client.UnsafeDisableDeepCopy)
 	if err != nil {
+		return nil, fmt.Errorf("list pods on node %s: %w", node, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// PodsNow is PodsOn, answered by the API server and not by the cache.
+func (r *Reader) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.Live.List(ctx, &list, client.MatchingFields{IndexPodNode: node}); err != nil {
 		return nil, fmt.Errorf("list pods on node %s: %w", node, err)
 	}
 	return pointers(list.Items), nil

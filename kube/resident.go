@@ -36,7 +36,8 @@ func (k *podKinds) of(namespace string, labels constraint.Labels, avoids []clust
 	if k.byHash == nil {
 		k.seed, k.byHash = maphash.MakeSeed(), map[uint64][]*podKind{}
 	}
-	hash, avoided := k.hash(namespace, labels), termsText(avoids)
+	avoided := termsText(avoids)
+	hash := k.hash(namespace, labels, avoided)
 	for _, one := range k.byHash[hash] {
 		if one.Namespace == namespace && one.Ending == ending && one.avoids == avoided && maps.Equal(one.Labels, labels) {
 			one.uses++
@@ -59,7 +60,7 @@ func (k *podKinds) drop(one *podKind) {
 	if one.uses--; one.uses > 0 {
 		return
 	}
-	hash := k.hash(one.Namespace, one.Labels)
+	hash := k.hash(one.Namespace, one.Labels, one.avoids)
 	left := slices.DeleteFunc(k.byHash[hash], func(x *podKind) bool { return x == one })
 	if len(left) == 0 {
 		delete(k.byHash, hash)
@@ -78,8 +79,8 @@ func (k *podKinds) dropAll(of residents) {
 }
 
 // hash is the same in whatever order the labels come.
-func (k *podKinds) hash(namespace string, labels constraint.Labels) uint64 {
-	sum := maphash.String(k.seed, namespace)
+func (k *podKinds) hash(namespace string, labels constraint.Labels, avoided string) uint64 {
+	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
 	for key, value := range labels {
 		sum += maphash.String(k.seed, key) ^ 31*maphash.String(k.seed, value)
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -22,6 +23,7 @@ func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
 		corev1.AddToScheme(scheme),
+		rbacv1.AddToScheme(scheme),
 		appsv1.AddToScheme(scheme),
 		batchv1.AddToScheme(scheme),
 		eventsv1.AddToScheme(scheme),

@@ -22,6 +22,7 @@ func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
 		Family:             spec.ResolvedAMIFamily(),
 		ConnectionTracking: spec.ConnectionTracking != nil,
 	}
+	_, out.PublishedImages = spec.Alias()
 	if spec.InstanceStorePolicy != nil {
 		out.InstanceStore = string(*spec.InstanceStorePolicy)
 	}

@@ -88,44 +88,87 @@ func (s *traitSet) drop(one *sharedTraits) {
 	}
 }
 
-// hash is of enough to tell apart what pods really differ in.
+// hash is of all that the traits have: pods that differ in anything hardly ever have the same one, whatever their author
+// has tried. The seed is another in every process.
 func (s *traitSet) hash(d *traits) uint64 {
 	sum := s.text(d.owner)
-	mix := func(more uint64) { sum = sum*31 + more }
+	mix := func(more ...uint64) {
+		for _, one := range more {
+			sum = scatter(sum*31 + one)
+		}
+	}
+	for _, e := range d.extended {
+		mix(s.text(e.Name), uint64(e.Value))
+	}
+	mix(uint64(len(d.required)))
 	for _, r := range d.required {
 		mix(s.requirements(r))
 	}
 	for i := range d.preferred {
-		mix(s.requirements(d.preferred[i].Requirements))
+		mix(uint64(d.preferred[i].Weight), s.requirements(d.preferred[i].Requirements))
 	}
 	for _, t := range d.tolerations {
-		mix(s.text(t.Key) ^ s.text(t.Value)<<1)
+		mix(s.text(t.Key), s.text(t.Operator), s.text(t.Value), s.text(string(t.Effect)))
 	}
-	for i := range d.hostPorts {
-		mix(uint64(d.hostPorts[i].Port))
+	for _, h := range d.hostPorts {
+		mix(s.text(h.IP), s.text(h.Protocol), uint64(h.Port))
 	}
 	for i := range d.spread {
-		mix(s.text(d.spread[i].Key) ^ s.requirements(d.spread[i].Selector.Labels))
+		one := &d.spread[i]
+		mix(s.text(one.Key), uint64(one.MaxSkew), uint64(one.MinDomains), flags(one.Soft, one.AnyNode, one.HonorTaints), s.selector(&one.Selector))
 	}
 	for _, terms := range [][]cluster.Term{d.affinity, d.antiAffinity} {
+		mix(uint64(len(terms)))
 		for i := range terms {
-			mix(s.text(terms[i].Key) ^ s.requirements(terms[i].Selector.Labels))
+			one := &terms[i]
+			mix(s.text(one.Key), uint64(one.Weight), flags(one.AllNamespaces), s.selector(&one.Selector))
+			for _, namespace := range one.Namespaces {
+				mix(s.text(namespace))
+			}
 		}
 	}
 	return sum
+}
+
+func (s *traitSet) selector(selector *cluster.Selector) uint64 {
+	return s.requirements(selector.Labels) + flags(selector.Nothing)
 }
 
 // requirements is the same in whatever order the keys come.
 func (s *traitSet) requirements(r constraint.Requirements) uint64 {
 	sum := uint64(len(r))
 	for key, values := range r {
-		one := s.text(key)
-		for _, value := range values.Listed {
-			one = one*31 + s.text(value)
+		one := scatter(s.text(key) + flags(values.Complement, values.Absent, values.Min != nil, values.Max != nil))
+		for _, bound := range [...]*int64{values.Min, values.Max} {
+			if bound != nil {
+				one = scatter(one*31 + uint64(*bound))
+			}
 		}
-		sum += one
+		for _, value := range values.Listed {
+			one = scatter(one*31 + s.text(value))
+		}
+		sum += scatter(one)
 	}
 	return sum
 }
 
 func (s *traitSet) text(text string) uint64 { return maphash.String(s.seed, text) }
+
+// flags returns a number that is another for each choice of the flags.
+func flags(set ...bool) uint64 {
+	n := uint64(0)
+	for i, yes := range set {
+		if yes {
+			n |= 1 << i
+		}
+	}
+	return n
+}
+
+// scatter spreads what two numbers differ in over all bits.
+func scatter(n uint64) uint64 {
+	n ^= n >> 32
+	n *= 0xd6e8feb86659fd93
+	n ^= n >> 32
+	return n
+}

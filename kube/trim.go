@@ -1,7 +1,6 @@
 package kube
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,21 +27,27 @@ func Trim(object any) (any, error) {
 	}
 	switch v := object.(type) {
 	case *corev1.Pod:
-		trimContainers(v.Spec.Containers)
-		trimContainers(v.Spec.InitContainers)
-		v.Spec.EphemeralContainers = nil
-		trimVolumes(v.Spec.Volumes)
-		trimStatuses(v.Status.ContainerStatuses)
-		trimStatuses(v.Status.InitContainerStatuses)
-		v.Status.EphemeralContainerStatuses = nil
+		trimPod(v)
 	case *corev1.Node:
 		v.Status.Images = nil
-	case *appsv1.ReplicaSet: // of which there are ten for each Deployment
-		v.Spec.Template = corev1.PodTemplateSpec{}
-	case *appsv1.StatefulSet:
-		v.Spec.Template, v.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
+	default:
+		trimObject(object)
 	}
 	return object, nil
+}
+
+func trimPod(v *corev1.Pod) {
+	trimContainers(v.Spec.Containers)
+	trimContainers(v.Spec.InitContainers)
+	v.Spec.EphemeralContainers = nil
+	v.Spec.Volumes = trimVolumes(v.Spec.Volumes)
+	trimStatuses(v.Status.ContainerStatuses)
+	trimStatuses(v.Status.InitContainerStatuses)
+	v.Status.EphemeralContainerStatuses = nil
+	v.Spec.HostAliases, v.Spec.ImagePullSecrets, v.Spec.DNSConfig, v.Spec.SecurityContext, v.Spec.ReadinessGates = nil, nil, nil, nil, nil
+	v.Finalizers = nil
+	trimAnnotations(v)
+	trimRules(v)
 }
 
 func trimContainers(list []corev1.Container) {
@@ -52,16 +57,22 @@ func trimContainers(list []corev1.Container) {
 	}
 }
 
-func trimVolumes(list []corev1.Volume) {
+// trimVolumes keeps the volumes that have a PersistentVolumeClaim.
+func trimVolumes(list []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
 	for i := range list {
 		v := &list[i]
+		if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+			continue
+		}
 		kept := corev1.Volume{Name: v.Name}
 		kept.PersistentVolumeClaim = v.PersistentVolumeClaim
 		if v.Ephemeral != nil {
 			kept.Ephemeral = &corev1.EphemeralVolumeSource{}
 		}
-		list[i] = kept
+		out = append(out, kept)
 	}
+	return out
 }
 
 func trimStatuses(list []corev1.ContainerStatus) {

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -17,6 +18,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bootstrap"
 )
 
 // problem is something in a manifest that the API server would refuse and that a plan rests on.
@@ -48,19 +50,42 @@ func problems(object client.Object) []problem {
 	case *karpv1.NodePool:
 		return poolProblems(v)
 	case *awsv1.EC2NodeClass:
-		if reason, message := KubeletProblem(v); reason == awsv1.ReasonInvalidKubeletConfiguration {
-			return []problem{{text: message, key: "kubelet"}}
-		}
+		return classProblems(v)
 	case *corev1.Node:
 		return taintProblems("spec.taints", v.Spec.Taints)
 	case *corev1.PersistentVolume:
 		return volumeProblems(v)
 	case *storagev1.StorageClass:
 		return storageProblems(v)
+	case *schedulingv1.PriorityClass:
+		return priorityProblems(v)
 	case *policyv1.PodDisruptionBudget:
 		return selectorProblems("spec.selector", v.Spec.Selector)
 	}
 	return nil
+}
+
+// classProblems are those of an EC2NodeClass that its definition does not refuse.
+func classProblems(c *awsv1.EC2NodeClass) []problem {
+	if reason, message := KubeletProblem(c); reason == awsv1.ReasonInvalidKubeletConfiguration {
+		return []problem{{text: message, key: "kubelet"}}
+	}
+	if c.Spec.UserData != nil && len(*c.Spec.UserData) > bootstrap.MaxInput {
+		text := fmt.Sprintf("spec.userData has %d bytes, and EC2 takes %d; shorten it", len(*c.Spec.UserData), bootstrap.MaxBytes)
+		return []problem{{text: text, key: "userData"}}
+	}
+	if text := DiskProblem(c.Spec.BlockDeviceMappings); text != "" {
+		return []problem{{text: text, key: "blockDeviceMappings"}}
+	}
+	return nil
+}
+
+func priorityProblems(c *schedulingv1.PriorityClass) []problem {
+	if c.Value <= highestUserPriority || strings.HasPrefix(c.Name, "system-") {
+		return nil
+	}
+	text := fmt.Sprintf("value: %d is more than %d, the highest that users may define", c.Value, highestUserPriority)
+	return []problem{{text, "value", fmt.Sprint(c.Value)}}
 }
 
 // templateProblems are those of a pod template and of the field that says how many pods it makes.
@@ -121,20 +146,8 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	if len(spec.Containers) == 0 {
 		out = append(out, problem{path + ".containers: a pod needs at least one container", "containers", ""})
 	}
-	for i, t := range spec.Tolerations {
-		if t.Effect != "" && !isEffect(t.Effect) {
-			text := fmt.Sprintf("%s.tolerations[%d] (%s): effect %q is unknown;"+
-				" use NoSchedule, PreferNoSchedule or NoExecute, or leave it out", path, i, t.Key, t.Effect)
-			out = append(out, problem{text, "effect", string(t.Effect)})
-		}
-		if !slices.Contains([]corev1.TolerationOperator{"", "Exists", "Equal", "Lt", "Gt"}, t.Operator) {
-			text := fmt.Sprintf("%s.tolerations[%d] (%s): operator %q is unknown; use Exists or Equal",
-				path, i, t.Key, t.Operator)
-			out = append(out, problem{text, "operator", string(t.Operator)})
-		}
-	}
+	out = append(out, tolerationProblems(path, spec.Tolerations)...)
 	out = append(out, nodeSelectorProblems(path+".nodeSelector", spec.NodeSelector)...)
-	out = append(out, negativeProblems(path, spec)...)
 	out = append(out, containerProblems(path, spec)...)
 	out = append(out, spreadProblems(path, spec.TopologySpreadConstraints)...)
 	out = append(out, companyProblems(path, spec.Affinity)...)
@@ -148,8 +161,9 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		soft := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 		for i := range soft {
-			at := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", affinity, i)
-			out = append(out, termProblems(at, &soft[i].Preference)...)
+			at := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d]", affinity, i)
+			out = append(out, weightProblem(at, soft[i].Weight)...)
+			out = append(out, termProblems(at+".preference", &soft[i].Preference)...)
 		}
 	}
 	return out
@@ -181,23 +195,6 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 				" use In or NotIn with values, Exists or DoesNotExist without, Gt or Lt with one whole number",
 				path, i, e.Key, e.Operator, e.Values)
 			out = append(out, problem{text, "operator", string(e.Operator)})
-		}
-	}
-	return out
-}
-
-func negativeProblems(path string, spec *corev1.PodSpec) []problem {
-	var out []problem
-	for kind, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		field := []string{"initContainers", "containers"}[kind]
-		for i := range list {
-			requests := list[i].Resources.Requests
-			for _, name := range slices.Sorted(maps.Keys(requests)) {
-				if q := requests[name]; q.Sign() < 0 {
-					text := fmt.Sprintf("%s.%s[%d].resources.requests.%s: %s is negative", path, field, i, name, q.String())
-					out = append(out, problem{text, string(name), q.String()})
-				}
-			}
 		}
 	}
 	return out
@@ -248,3 +245,6 @@ func isAmounts(key, path string) bool {
 }
 
 func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
+
+// highestUserPriority is the largest value of a PriorityClass that users may make.
+const highestUserPriority = 1_000_000_000

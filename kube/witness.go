@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +33,9 @@ type Witness struct {
 	plain kubernetes.Interface
 	host  string
 	maps  client.Reader // of ConfigMaps, for a witness without plain
+
+	mu    sync.Mutex
+	known *authority // nil: not read yet
 }
 
 // NewInsider returns a witness within the controller, for what keeps nodes from joining: what the controller watches it reads from the
@@ -132,21 +137,24 @@ func ReadAuthMap(text string) diagnosis.AuthMap {
 }
 
 // Classes returns the EC2NodeClasses, sorted by name.
-func (w *Witness) Classes(ctx context.Context) ([]diagnosis.Class, error) {
-	var list awsv1.EC2NodeClassList
-	if err := w.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
+func (w *Witness) Classes(ctx context.Context) (found []diagnosis.Class, cut string, err error) {
 	out := []diagnosis.Class{}
-	for i := range list.Items {
-		out = append(out, classWitness(&list.Items[i]))
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &awsv1.EC2NodeClassList{} }, func(l client.ObjectList) int {
+		list := l.(*awsv1.EC2NodeClassList)
+		for i := range list.Items {
+			out = append(out, classWitness(&list.Items[i]))
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Class) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, cutAt(isCut, len(out), "EC2NodeClasses"), nil
 }
 
 func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
-	out := diagnosis.Class{Name: c.Name, Family: c.Spec.ResolvedAMIFamily(), Role: c.Spec.Role, Profile: c.Status.InstanceProfile,
+	out := diagnosis.Class{Name: c.Name, UID: string(c.UID), Family: c.Spec.ResolvedAMIFamily(), Role: c.Spec.Role, Profile: c.Status.InstanceProfile,
 		PublicIP: c.Spec.AssociatePublicIPAddress, HopLimit: 1, Conditions: conditionWitness(c.Status.Conditions)}
 	if c.Spec.InstanceProfile != nil {
 		out.Profile = *c.Spec.InstanceProfile
@@ -159,6 +167,12 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 		if t.ID != "" {
 			out.ImageIDs = append(out.ImageIDs, t.ID)
 		}
+	}
+	for _, t := range c.Spec.SubnetSelectorTerms {
+		out.SubnetTags = withTags(out.SubnetTags, t.Tags)
+	}
+	for _, t := range c.Spec.SecurityGroupSelectorTerms {
+		out.GroupTags = withTags(out.GroupTags, t.Tags)
 	}
 	for _, a := range c.Status.AMIs {
 		out.Images = append(out.Images, a.ID)
@@ -173,6 +187,15 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 		slices.Sort(list)
 	}
 	return out
+}
+
+// withTags adds tags to those that there are; nil without any.
+func withTags(all, more map[string]string) map[string]string {
+	if all == nil && len(more) > 0 {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	return all
 }
 
 // witnessMachine fills in what the instances themselves are launched with.
@@ -210,24 +233,27 @@ func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
 }
 
 // Pools returns the NodePools, sorted by name, without the steps of their requirements.
-func (w *Witness) Pools(ctx context.Context) ([]diagnosis.Pool, error) {
-	var list karpv1.NodePoolList
-	if err := w.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
+func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string, err error) {
 	out := []diagnosis.Pool{}
-	for i := range list.Items {
-		p := &list.Items[i]
-		template := &p.Spec.Template
-		one := diagnosis.Pool{Name: p.Name, Class: classNameOf(template.Spec.NodeClassRef), Labels: template.Labels,
-			Taints: taintWitness(template.Spec.Taints), Startup: taintWitness(template.Spec.StartupTaints), Conditions: conditionWitness(p.Status.Conditions)}
-		for _, r := range template.Spec.Requirements {
-			one.Requirements = append(one.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {
+		list := l.(*karpv1.NodePoolList)
+		for i := range list.Items {
+			p := &list.Items[i]
+			template := &p.Spec.Template
+			one := diagnosis.Pool{Name: p.Name, UID: string(p.UID), Class: classNameOf(template.Spec.NodeClassRef), Labels: template.Labels,
+				Taints: taintWitness(template.Spec.Taints), Startup: taintWitness(template.Spec.StartupTaints), Conditions: conditionWitness(p.Status.Conditions)}
+			for _, r := range template.Spec.Requirements {
+				one.Requirements = append(one.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+			}
+			out = append(out, one)
 		}
-		out = append(out, one)
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Pool) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, cutAt(isCut, len(out), "NodePools"), nil
 }
 
 func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
@@ -239,65 +265,74 @@ func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
 }
 
 // Claims returns the NodeClaims, sorted by name.
-func (w *Witness) Claims(ctx context.Context) ([]diagnosis.Claim, error) {
-	var list karpv1.NodeClaimList
-	if err := w.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
+func (w *Witness) Claims(ctx context.Context) (found []diagnosis.Claim, cut string, err error) {
 	out := []diagnosis.Claim{}
-	for i := range list.Items {
-		c := &list.Items[i]
-		out = append(out, diagnosis.Claim{Name: c.Name, Pool: c.Labels[karpv1.LabelNodePool], Class: classNameOf(c.Spec.NodeClassRef), ProviderID: c.Status.ProviderID,
-			Created: c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodeClaimList{} }, func(l client.ObjectList) int {
+		list := l.(*karpv1.NodeClaimList)
+		for i := range list.Items {
+			c := &list.Items[i]
+			out = append(out, diagnosis.Claim{Name: c.Name, UID: string(c.UID), Pool: c.Labels[karpv1.LabelNodePool], Class: classNameOf(c.Spec.NodeClassRef), ProviderID: c.Status.ProviderID,
+				Created: c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Claim) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, cutAt(isCut, len(out), "NodeClaims"), nil
 }
 
 // Nodes returns the nodes, sorted by name.
-func (w *Witness) Nodes(ctx context.Context) ([]diagnosis.Node, error) {
-	var list corev1.NodeList
-	if err := w.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
+func (w *Witness) Nodes(ctx context.Context) (found []diagnosis.Node, cut string, err error) {
 	out := []diagnosis.Node{}
-	for i := range list.Items {
-		n := &list.Items[i]
-		one := diagnosis.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool], Created: n.CreationTimestamp.UTC(),
-			Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
-			Labels: diagnosis.OwnLabels(n.Labels)}
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady {
-				one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &corev1.NodeList{} }, func(l client.ObjectList) int {
+		list := l.(*corev1.NodeList)
+		for i := range list.Items {
+			n := &list.Items[i]
+			one := diagnosis.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool], Created: n.CreationTimestamp.UTC(),
+				Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
+				Labels: diagnosis.OwnLabels(n.Labels)}
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeReady {
+					one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
+				}
 			}
+			one.TaintsBy = TaintWriters(n)
+			out = append(out, one)
 		}
-		one.TaintsBy = TaintWriters(n)
-		out = append(out, one)
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, cutAt(isCut, len(out), "Nodes"), nil
 }
 
 // Daemons returns the DaemonSets, sorted by namespace and name.
-func (w *Witness) Daemons(ctx context.Context) ([]diagnosis.DaemonSet, error) {
-	var list appsv1.DaemonSetList
-	if err := w.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
+func (w *Witness) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut string, err error) {
 	out := []diagnosis.DaemonSet{}
-	for i := range list.Items {
-		s := &list.Items[i]
-		one := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
-			Desired: int(s.Status.DesiredNumberScheduled), Ready: int(s.Status.NumberReady)}
-		if s.Name == "aws-node" {
-			one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION", "ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(l client.ObjectList) int {
+		list := l.(*appsv1.DaemonSetList)
+		for i := range list.Items {
+			s := &list.Items[i]
+			one := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
+				Desired: int(s.Status.DesiredNumberScheduled), Ready: int(s.Status.NumberReady)}
+			if s.Name == "aws-node" && s.Namespace == metav1.NamespaceSystem {
+				one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION", "ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
+			}
+			out = append(out, one)
 		}
-		out = append(out, one)
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return out, nil
+	return out, cutAt(isCut, len(out), "DaemonSets"), nil
 }
 
 // envWitness returns the named variables of all containers; nil if none is set.

@@ -3,85 +3,87 @@ package kube
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-sh/joiner/diagnosis"
 )
 
-// mostEvents is how many warnings are read at most, and mostPods how many pods that do not run are told of: they are alike by then.
-const (
-	mostEvents = 2000
-	mostPods   = 300
-)
+// mostKept is how many pods that do not run are kept: they are alike by then.
+const mostKept = 300
 
-// Events returns the warnings that the cluster still has, sorted by object, newest last.
-func (w *Witness) Events(ctx context.Context) ([]diagnosis.Event, error) {
-	list, err := w.plain.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "type=Warning", Limit: mostEvents})
-	if err != nil {
-		return nil, err
-	}
-	out := []diagnosis.Event{}
-	for i := range list.Items {
-		e := &list.Items[i]
-		if e.Reason == string(ReasonNotJoining) || e.Reason == string(ReasonPreflightFailed) {
-			continue // a diagnosis said so
-		}
-		last := e.LastTimestamp.Time
-		if last.IsZero() {
-			last = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time)
-		}
-		name := e.InvolvedObject.Name
-		if e.InvolvedObject.Namespace != "" {
-			name = e.InvolvedObject.Namespace + "/" + name
-		}
-		out = append(out, diagnosis.Event{Kind: e.InvolvedObject.Kind, Name: name, Reason: e.Reason, Message: diagnosis.Mask(e.Message), Last: last.UTC()})
-	}
-	slices.SortStableFunc(out, func(a, b diagnosis.Event) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), a.Last.Compare(b.Last), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
-	})
-	return out, nil
-}
-
-// Pods returns pods that do not run, with what their conditions, containers and events say. Sorted by namespace and name.
-func (w *Witness) Pods(ctx context.Context, events []diagnosis.Event) ([]diagnosis.Pod, error) {
-	var list corev1.PodList
-	if err := w.live.List(ctx, &list); err != nil {
-		return nil, err
-	}
-	said := map[string][]string{}
-	for _, e := range events {
-		if e.Kind == "Pod" {
-			said[e.Name] = append(said[e.Name], e.Message)
-		}
-	}
-	out := []diagnosis.Pod{}
-	for i := range list.Items {
-		p := &list.Items[i]
-		messages := troubles(p)
-		if p.Status.Phase != corev1.PodPending && len(messages) == 0 || p.DeletionTimestamp != nil {
-			continue
-		}
-		for _, m := range said[p.Namespace+"/"+p.Name] {
-			if !slices.Contains(messages, m) {
-				messages = append(messages, m)
+// Pods returns pods that do not run, with what their conditions and containers say, sorted by namespace and name. Where there are more than
+// fit, those of kube-system come first, then some of each namespace. cut says that there were more; empty: these are all.
+func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
+	read, out := 0, []diagnosis.Pod{}
+	take := func(skip string) func(client.ObjectList) int {
+		return func(l client.ObjectList) int {
+			list := l.(*corev1.PodList)
+			for i := range list.Items {
+				p := &list.Items[i]
+				if messages := troubles(p); p.Namespace != skip && p.DeletionTimestamp == nil && (p.Status.Phase == corev1.PodPending || len(messages) > 0) {
+					out = append(out, podWitness(p, messages))
+				}
 			}
+			read += len(list.Items)
+			return len(list.Items)
 		}
-		out = append(out, diagnosis.Pod{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Owner: ownerWitness(p), Selector: p.Spec.NodeSelector,
-			Created: p.CreationTimestamp.UTC(), Host: p.Spec.HostNetwork, Messages: messages[max(0, len(messages)-6):]})
+	}
+	list := func() client.ObjectList { return &corev1.PodList{} }
+	if _, err := w.pages(ctx, mostPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
+		return nil, "", err
+	}
+	isCut, err := w.pages(ctx, mostPods, list, take(metav1.NamespaceSystem))
+	if err != nil {
+		return nil, "", err
+	}
+	cut = cutAt(isCut, read, "pods")
+	if len(out) > mostKept {
+		cut = strings.TrimPrefix(cut+fmt.Sprintf("; %d of %d pods that do not run are shown", mostKept, len(out)), "; ")
+		out = fairly(out, mostKept)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return out[:min(len(out), mostPods)], nil
+	return out, cut, nil
+}
+
+func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
+	return diagnosis.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Scheduler: p.Spec.SchedulerName, Node: p.Spec.NodeName, Owner: ownerWitness(p),
+		Selector: p.Spec.NodeSelector, Created: p.CreationTimestamp.UTC(), Host: p.Spec.HostNetwork, Messages: messages[max(0, len(messages)-6):]}
+}
+
+// fairly keeps most pods: all of kube-system first, and then of each namespace the same number, the oldest first.
+func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
+	place := make([]int, len(all)) // of each pod among those of its namespace
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(all[i].Created.Compare(all[j].Created), cmp.Compare(all[i].Namespace, all[j].Namespace), cmp.Compare(all[i].Name, all[j].Name))
+	})
+	seen := map[string]int{}
+	for _, i := range order {
+		if all[i].Namespace != metav1.NamespaceSystem {
+			seen[all[i].Namespace]++
+			place[i] = seen[all[i].Namespace]
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(place[i], place[j]) })
+	out := make([]diagnosis.Pod, 0, most)
+	for _, i := range order[:most] {
+		out = append(out, all[i])
+	}
+	return out
 }
 
 // troubles are what a pod's conditions and containers say that is not well.
@@ -103,11 +105,24 @@ func troubles(p *corev1.Pod) []string {
 	return out
 }
 
-// ownerWitness names what a pod is of, as a user would change it: a ReplicaSet's pods are a Deployment's.
+// workloads are the kinds that own pods, with their API groups. An owner's kind is free text of whoever may create pods: what is not of these groups
+// is not taken for one of these kinds.
+func workloads() map[string]string {
+	return map[string]string{"Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "ReplicaSet": "apps", "Job": "batch", "CronJob": "batch",
+		"ReplicationController": "", "Node": ""}
+}
+
+// ownerWitness names what a pod is of, as a user would change it: a ReplicaSet's pods are a Deployment's. An owner of another kind is named with its API
+// group: "Rollout.argoproj.io/web".
 func ownerWitness(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
 		return ""
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	group, isKnown := workloads()[owner.Kind]
+	if err != nil || !isKnown || version.Group != group {
+		return owner.Kind + "." + version.Group + "/" + owner.Name
 	}
 	if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
 		return "Deployment/" + strings.TrimSuffix(owner.Name, "-"+hash)
@@ -118,13 +133,14 @@ func ownerWitness(p *corev1.Pod) string {
 // witnessedSettings are the variables of the controller that checks look at; none of them holds a secret.
 func witnessedSettings() []string {
 	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE", "VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
-		leaseVariable, aloneVariable}
+		leaseVariable, leasePlaceVariable, aloneVariable}
 }
 
-// leaseVariable and aloneVariable say by which Lease the controller acts, and that it acts without one.
+// leaseVariable and leasePlaceVariable name the Lease by which the controller acts, and its namespace; aloneVariable says that it acts without one.
 const (
-	leaseVariable = "LEADER_ELECTION_NAME"
-	aloneVariable = "DISABLE_LEADER_ELECTION"
+	leaseVariable      = "LEADER_ELECTION_NAME"
+	leasePlaceVariable = "LEADER_ELECTION_NAMESPACE"
+	aloneVariable      = "DISABLE_LEADER_ELECTION"
 )
 
 // electionArgs are the same settings where they are arguments, by the names of their variables.
@@ -136,7 +152,7 @@ func electionArgs(spec *corev1.PodSpec) map[string]string {
 			name, value, isWhole := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 			switch {
-			case !strings.HasPrefix(arg, "-") || variable != leaseVariable && variable != aloneVariable:
+			case !strings.HasPrefix(arg, "-") || !slices.Contains([]string{leaseVariable, leasePlaceVariable, aloneVariable}, variable):
 			case isWhole:
 				out[variable] = value
 			case variable == aloneVariable: // it may stand alone
@@ -157,74 +173,6 @@ func isController(meta *metav1.ObjectMeta) bool {
 	return slices.Contains(names, meta.Labels[appLabel]) || slices.Contains(names, meta.Name)
 }
 
-// installations are the Deployments of autoscalers, that which is meant to act first: one with replicas before one without, as when a cluster
-// was handed over to another, and Joiner before Karpenter.
-func installations(all []appsv1.Deployment) []*appsv1.Deployment {
-	var out []*appsv1.Deployment
-	for i := range all {
-		if isController(&all[i].ObjectMeta) {
-			out = append(out, &all[i])
-		}
-	}
-	rank := func(d *appsv1.Deployment) int {
-		n := 0
-		if ptr.Deref(d.Spec.Replicas, 1) == 0 {
-			n = 2
-		}
-		if d.Labels[appLabel] != "joiner" && d.Name != "joiner" {
-			n++
-		}
-		return n
-	}
-	slices.SortStableFunc(out, func(a, b *appsv1.Deployment) int { return rank(a) - rank(b) })
-	return out
-}
-
-// Controller returns the installation of the autoscaler itself; found is false if there is none in the cluster.
-func (w *Witness) Controller(ctx context.Context, events []diagnosis.Event) (c diagnosis.Controller, source string, found bool, err error) {
-	var deployments appsv1.DeploymentList
-	if err := w.live.List(ctx, &deployments); err != nil {
-		return c, "", false, err
-	}
-	for i, d := range installations(deployments.Items) {
-		if i > 0 {
-			c.Others = append(c.Others, d.Namespace+"/"+d.Name)
-			continue
-		}
-		c.Namespace, c.Deployment, c.Tolerates = d.Namespace, d.Name, toleratedWitness(&d.Spec.Template.Spec)
-		c.Account, c.Settings = cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), envWitness(&d.Spec.Template.Spec, witnessedSettings()...)
-		for name, value := range electionArgs(&d.Spec.Template.Spec) { // a flag wins
-			if c.Settings == nil {
-				c.Settings = map[string]string{}
-			}
-			c.Settings[name] = value
-		}
-		c.Pods, err = w.controllerPods(ctx, d, events)
-		if err != nil {
-			return c, "", false, err
-		}
-		source, found = "deployment "+d.Namespace+"/"+d.Name, true
-	}
-	var accounts corev1.ServiceAccountList
-	if err := w.live.List(ctx, &accounts); err != nil {
-		return c, source, found, err
-	}
-	for i := range accounts.Items {
-		a := &accounts.Items[i]
-		own := found && a.Namespace == c.Namespace && a.Name == c.Account
-		if !own && (found || !isController(&a.ObjectMeta)) {
-			continue
-		}
-		if role := a.Annotations["eks.amazonaws.com/role-arn"]; role != "" {
-			c.Role, c.How = role, "annotation"
-		}
-		if !found {
-			c.Namespace, c.Account, source, found = a.Namespace, a.Name, "serviceaccount "+a.Namespace+"/"+a.Name, true
-		}
-	}
-	return c, source, found, nil
-}
-
 func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range spec.Tolerations {
@@ -233,13 +181,13 @@ func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
 	return out
 }
 
-func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, events []diagnosis.Event) ([]diagnosis.ControllerPod, error) {
+func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, events []PodEvent) ([]diagnosis.ControllerPod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
 		selector = labels.Nothing()
 	}
 	var pods corev1.PodList
-	if err := w.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := w.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize)); err != nil {
 		return nil, err
 	}
 	var out []diagnosis.ControllerPod
@@ -252,7 +200,7 @@ func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, even
 		}
 		one.Tolerates = toleratedWitness(&p.Spec)
 		for _, e := range events {
-			if e.Kind == "Pod" && e.Name == p.Namespace+"/"+p.Name && !slices.Contains(one.Messages, e.Message) {
+			if e.isOf(string(p.UID), p.Spec.SchedulerName) && !slices.Contains(one.Messages, e.Message) {
 				one.Messages = append(one.Messages, e.Message)
 			}
 		}
@@ -260,28 +208,4 @@ func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, even
 	}
 	slices.SortFunc(out, func(a, b diagnosis.ControllerPod) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// LeaseName is the name of the controller's Lease unless somebody says otherwise; Karpenter's has the same.
-const LeaseName = "karpenter-leader-election"
-
-// Lease returns the Lease of a controller by its name, in whatever namespace; empty: by the name that it has unless somebody says otherwise. Of
-// several, as of controllers that were moved, it is the one that was renewed last. Found is false if there is none.
-func (w *Witness) Lease(ctx context.Context, name string) (l diagnosis.Lease, found bool, err error) {
-	only := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
-	list, err := w.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: only.String()})
-	if err != nil {
-		return l, false, err
-	}
-	for i := range list.Items {
-		one := &list.Items[i]
-		next := diagnosis.Lease{Namespace: one.Namespace, Name: one.Name, Holder: ptr.Deref(one.Spec.HolderIdentity, ""), Seconds: int(ptr.Deref(one.Spec.LeaseDurationSeconds, 0))}
-		if one.Spec.RenewTime != nil {
-			next.Renewed = one.Spec.RenewTime.UTC()
-		}
-		if !found || next.Renewed.After(l.Renewed) {
-			l, found = next, true
-		}
-	}
-	return l, found, nil
 }

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/spelling"
 )
 
 // workload makes pods from a template.
@@ -144,11 +148,22 @@ func (d *decoder) noteMissing() {
 		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", away))
 	}
 	for _, p := range d.objects.Pools {
+		if closed(p) != "" {
+			continue // nothing is planned for the pool, whatever its class sets
+		}
 		if name := classNameOf(p.Spec.Template.Spec.NodeClassRef); !classes[name] {
 			d.notes = append(d.notes, fmt.Sprintf(
-				"NodePool %s: EC2NodeClass %s is not among the manifests; one that sets nothing is assumed", p.Name, name))
+				"NodePool %s: EC2NodeClass %s is not among the manifests%s; one that sets nothing is assumed", p.Name, name, meantOf(name, classes)))
 		}
 	}
+}
+
+// meantOf says in brackets which of the names was probably meant; empty if none is near.
+func meantOf(name string, names map[string]bool) string {
+	if near := spelling.Nearest(name, slices.Collect(maps.Keys(names))); near != "" {
+		return " (is " + near + " meant?)"
+	}
+	return ""
 }
 
 func ownerKey(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }

@@ -98,7 +98,24 @@ func (a *Acceptance) levels(s *pending.Signature, hard bitmap.Set, c *pending.Cl
 		}
 		out = append(out, narrowed)
 	}
+	out = stepsOf(out)
 	slices.Reverse(out)
+	return out
+}
+
+// mostSteps is how many levels of preferences a pod has at most: of more, those in between are left out, so that several
+// preferences are given up at once.
+const mostSteps = 12
+
+// stepsOf returns the levels, the first and the last among them.
+func stepsOf(levels []bitmap.Set) []bitmap.Set {
+	if len(levels) <= mostSteps {
+		return levels
+	}
+	out := make([]bitmap.Set, mostSteps)
+	for i := range out {
+		out[i] = levels[i*(len(levels)-1)/(mostSteps-1)]
+	}
 	return out
 }
 
@@ -137,11 +154,14 @@ func (a *Acceptance) Number(set bitmap.Set) int {
 
 // AnyTakes reports whether a machine for one pod of the class could be bought from the set.
 func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
+	if a.q.FirstUnoffered(c.Amounts) != "" {
+		return false
+	}
 	demanding := -1 // the last variant with minValues that was looked at
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
 			o := i<<6 | bits.TrailingZeros64(w)
-			if !a.Stock.ShapeOf(o).takes(c.Ask, c.Ports) {
+			if !a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
 				continue
 			}
 			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
@@ -163,7 +183,7 @@ func (a *Acceptance) diverse(set bitmap.Set, variant int, c *pending.Class) bool
 	v := &a.Stock.Variants[variant]
 	hosting := bitmap.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {
-		if set.Has(o) && a.Stock.ShapeOf(o).takes(c.Ask, c.Ports) {
+		if set.Has(o) && a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
 			hosting.Add(o)
 		}
 	}

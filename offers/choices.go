@@ -6,16 +6,15 @@ import (
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 )
 
 // maxTypes is how many instance types a machine keeps: one CreateFleet request
 // takes about as many. The cheapest are kept, and what minValues asks for.
 const maxTypes = 60
 
-// Alternatives returns the offers of the same variant that have room for so much and these
-// host ports. One instance of a capacity reservation is kept for a machine, and nothing else.
-func (st *Stock) Alternatives(offer int, ask capacity.Vector, ports []cluster.HostPort) bitmap.Set {
+// Alternatives returns the offers of the same variant that have room for so much and the host
+// ports in these lists. One instance of a capacity reservation is kept for a machine, and nothing else.
+func (st *Stock) Alternatives(offer int, ask capacity.Vector, lists []int) bitmap.Set {
 	if st.Offers[offer].IsReserved() {
 		out := bitmap.New(len(st.Offers))
 		out.Add(offer)
@@ -30,13 +29,13 @@ func (st *Stock) Alternatives(offer int, ask capacity.Vector, ports []cluster.Ho
 			continue
 		}
 		if model.alike {
-			if st.ShapeOf(model.from).takes(ask, ports) {
+			if st.takes(st.ShapeOf(model.from), ask, lists) {
 				out.AddRange(model.from, model.to)
 			}
 			continue
 		}
 		for o := model.from; o < model.to; o++ {
-			if st.ShapeOf(o).takes(ask, ports) {
+			if st.takes(st.ShapeOf(o), ask, lists) {
 				out.Add(o)
 			}
 		}
@@ -68,7 +67,7 @@ func (st *Stock) quotes(v *Variant) []quote {
 }
 
 // Least returns the price of the cheapest offer among the alternatives of one that is accepted, or of the offer itself.
-func (st *Stock) Least(offer int, ask capacity.Vector, ports []cluster.HostPort, accepted func(offer int) bool) catalog.Price {
+func (st *Stock) Least(offer int, ask capacity.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
 	price := st.Offers[offer].Price
 	if st.Offers[offer].IsReserved() {
 		return price
@@ -80,7 +79,7 @@ func (st *Stock) Least(offer int, ask capacity.Vector, ports []cluster.HostPort,
 		if q.price >= price {
 			break
 		}
-		if q.first[0] >= least[0] && q.first[1] >= least[1] && st.ShapeOf(q.offer).takes(ask, ports) && accepted(q.offer) {
+		if q.first[0] >= least[0] && q.first[1] >= least[1] && st.takes(st.ShapeOf(q.offer), ask, lists) && accepted(q.offer) {
 			return q.price
 		}
 	}

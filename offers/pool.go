@@ -30,6 +30,7 @@ type Pool struct {
 	Emptied  string                  // the last key, by name, that ruled something out: if nothing is left, it left nothing
 	Least    []MinValue              // by key
 	Budget   Budget                  // as the snapshot has it
+	Volume   string                  // the device of the EBS volume that holds the pods' files; empty if it is not known
 
 	fixed    constraint.Labels // labels that every node of the pool has
 	from, to int               // its offers

@@ -7,8 +7,10 @@ import (
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/pending"
 )
 
 // Shape is what a machine of an offer leaves for pods once the pods of the
@@ -17,23 +19,16 @@ import (
 type Shape struct {
 	Room    capacity.Vector
 	Daemons capacity.Amounts   // what the DaemonSets take
-	Ports   []cluster.HostPort // likewise
+	Ports   []cluster.HostPort // likewise, of those that pods ask for
+	List    int                // of Ports: its number in pending.Queue.Ports
 	Broken  bool               // the DaemonSets alone do not fit
 
 	Kinds []*cluster.Kind // what their pods are to the places of others, as far as it is known
 }
 
-// takes reports whether there is room for so much, and none of the host ports is taken.
-func (s *Shape) takes(ask capacity.Vector, ports []cluster.HostPort) bool {
-	if s.Broken || !ask.Fits(s.Room) {
-		return false
-	}
-	for _, p := range ports {
-		if slices.ContainsFunc(s.Ports, p.Conflicts) {
-			return false
-		}
-	}
-	return true
+// takes reports whether a machine of the shape has room for so much, and takes none of the host ports in the lists.
+func (st *Stock) takes(s *Shape, ask capacity.Vector, lists []int) bool {
+	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.List, lists)
 }
 
 // volumesOfEBS is the resource that stands for volumes which the EBS driver attaches.
@@ -44,54 +39,149 @@ const volumesOfEBS = capacity.AttachableVolumes + "ebs.csi.aws.com"
 func (st *Stock) shape(daemons []cluster.Daemon) {
 	running := make([]bitmap.Set, len(daemons)) // by daemon: the offers it runs on
 	sorted := sortedDaemons(daemons)
+	g := guests{daemons: sorted, ports: make([][]cluster.HostPort, len(daemons)), takings: map[string]*taking{}}
 	for d, daemon := range sorted {
+		g.ports[d] = st.ports.Wanted(daemon.HostPorts)
 		running[d] = st.Labels.SatisfyingOne(daemon.Required)
 		running[d].And(st.Tolerated(daemon.Tolerations))
 	}
-	have := bitmap.New(len(daemons))
 	for i := range st.Models {
-		m := &st.Models[i]
-		first := len(st.Shapes)
-		var kinds []bitmap.Set // by shape of this model: the daemons it has
-		for o := m.from; o < m.to; o++ {
-			clear(have)
-			for d := range running {
-				if running[d].Has(o) {
-					have.Add(d)
-				}
-			}
-			k := slices.IndexFunc(kinds, func(s bitmap.Set) bool { return slices.Equal(s, have) })
-			if k < 0 {
-				k = len(kinds)
-				kinds = append(kinds, have.Clone())
-				st.Shapes = append(st.Shapes, st.shapeOf(m, sorted, have))
-			}
-			st.Offers[o].shape = first + k
+		st.mold(&st.Models[i], &g, running)
+	}
+	for i, p := range st.Pools {
+		if !st.isCrowded(p) {
+			continue
 		}
-		m.alike = len(kinds) == 1
-		for _, s := range st.Shapes[first:] {
-			for i := range min(len(s.Room), len(m.most)) {
-				m.most[i] = max(m.most[i], s.Room[i])
+		g.isCrowded = true
+		for k := range st.Models {
+			if m := &st.Models[k]; st.Variants[m.Variant].Pool == i {
+				st.mold(m, &g, running)
 			}
+		}
+		g.isCrowded = false
+	}
+}
+
+// isCrowded reports whether no offer of the pool holds the pods of all its DaemonSets. Some of these will stay pending on every node, and must not
+// keep all other pods from having one: who may create DaemonSets in one namespace can ask for more than there is.
+func (st *Stock) isCrowded(p *Pool) bool {
+	for o := p.from; o < p.to; o++ {
+		if !st.ShapeOf(o).Broken {
+			return false
+		}
+	}
+	return p.to > p.from
+}
+
+// mold works out the shapes of a model's offers.
+func (st *Stock) mold(m *Model, g *guests, running []bitmap.Set) {
+	have := bitmap.New(len(running))
+	first := len(st.Shapes)
+	var kinds []bitmap.Set // by shape of this model: the daemons it has
+	for o := m.from; o < m.to; o++ {
+		clear(have)
+		for d := range running {
+			if running[d].Has(o) {
+				have.Add(d)
+			}
+		}
+		k := slices.IndexFunc(kinds, func(s bitmap.Set) bool { return slices.Equal(s, have) })
+		if k < 0 {
+			k = len(kinds)
+			kinds = append(kinds, have.Clone())
+			st.Shapes = append(st.Shapes, st.shapeOf(m, g, have))
+		}
+		st.Offers[o].shape = first + k
+	}
+	m.alike, m.most = len(kinds) == 1, [2]int64{}
+	for _, s := range st.Shapes[first:] {
+		for i := range min(len(s.Room), len(m.most)) {
+			m.most[i] = max(m.most[i], s.Room[i])
 		}
 	}
 }
 
-func (st *Stock) shapeOf(m *Model, daemons []*cluster.Daemon, have bitmap.Set) Shape {
-	var s Shape
-	have.Each(func(d int) {
-		// A pod that asks for a device which the type lacks stays pending; it takes no room.
-		for _, e := range daemons[d].Requests.Extended {
-			if e.Value > m.typ.Allocatable.Of(e.Name) {
-				return
-			}
+// guests are the DaemonSets whose pods come to machines.
+type guests struct {
+	daemons []*cluster.Daemon
+	ports   [][]cluster.HostPort // of each, those that pods ask for
+	takings map[string]*taking   // by the set of those that run, as text
+
+	isCrowded bool // of a pool whose offers do not hold all of them
+}
+
+// taking is what some DaemonSets take together: the same for all models on which they run.
+type taking struct {
+	amounts capacity.Amounts
+	ports   []cluster.HostPort
+	list    int
+	kinds   []*cluster.Kind
+}
+
+// systemNamespace is where the DaemonSets are without which no node works: a machine is too small that does not hold them.
+const systemNamespace = "kube-system"
+
+// fitting returns those of the set that come to a machine of the type which is too small for all: those of kube-system, then the smallest first as
+// long as there is room. The pods of the rest stay pending there.
+func (g *guests) fitting(typ *catalog.Type, set bitmap.Set) bitmap.Set {
+	out, left := bitmap.New(len(g.daemons)), typ.Allocatable
+	var others []int
+	set.Each(func(d int) {
+		if g.daemons[d].Namespace != systemNamespace {
+			others = append(others, d)
+			return
 		}
-		s.Daemons = s.Daemons.Add(daemons[d].Requests)
-		s.Ports = append(s.Ports, daemons[d].HostPorts...)
-		if daemons[d].Kind != nil {
-			s.Kinds = append(s.Kinds, daemons[d].Kind)
+		left = left.Sub(g.daemons[d].Requests)
+		out.Add(d)
+	})
+	share := func(d int) float64 {
+		asks := g.daemons[d].Requests
+		return max(float64(asks.CPU)/float64(max(typ.Allocatable.CPU, 1)), float64(asks.Memory)/float64(max(typ.Allocatable.Memory, 1)))
+	}
+	slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(share(a), share(b)) })
+	for _, d := range others {
+		if rest := left.Sub(g.daemons[d].Requests); !rest.IsNegative() {
+			left = rest
+			out.Add(d)
+		}
+	}
+	return out
+}
+
+// of returns what the DaemonSets of the set take.
+func (g *guests) of(set bitmap.Set, ports *pending.Ports) *taking {
+	key := set.Key()
+	if known := g.takings[key]; known != nil {
+		return known
+	}
+	out := &taking{}
+	set.Each(func(d int) {
+		out.amounts = out.amounts.Add(g.daemons[d].Requests)
+		out.ports = append(out.ports, g.ports[d]...)
+		if g.daemons[d].Kind != nil {
+			out.kinds = append(out.kinds, g.daemons[d].Kind)
 		}
 	})
+	out.list = ports.Number(out.ports)
+	g.takings[key] = out
+	return out
+}
+
+func (st *Stock) shapeOf(m *Model, g *guests, have bitmap.Set) Shape {
+	run := have.Clone()
+	have.Each(func(d int) {
+		// A pod that asks for a device which the type lacks stays pending; it takes no room.
+		for _, e := range g.daemons[d].Requests.Extended {
+			if e.Value > m.typ.Allocatable.Of(e.Name) {
+				run.Remove(d)
+			}
+		}
+	})
+	if g.isCrowded {
+		run = g.fitting(m.typ, run)
+	}
+	all := g.of(run, st.ports)
+	s := Shape{Daemons: all.amounts, Ports: all.ports, List: all.list, Kinds: all.kinds}
 	left := m.typ.Allocatable.Sub(s.Daemons)
 	s.Room = st.Dims.Of(left)
 	for i, name := range st.Dims {

@@ -25,6 +25,7 @@ type Stock struct {
 
 	Labels    *bitmap.Index // which offer has which label
 	available bitmap.Set
+	ports     *pending.Ports
 
 	Reserves []Reserve  // the capacity reservations, by id
 	Reserved bitmap.Set // the offers that take an instance of one
@@ -85,8 +86,8 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *pending.Queue)
 			st.available.Add(i)
 		}
 	}
-	st.Labels = bitmap.NewIndex(len(st.Offers), st.visitLabel)
-	st.Dims = queue().Dims
+	st.Labels = bitmap.NewIndex(len(st.Offers), st.visitLabel).Naming(st.labelKeys)
+	st.Dims, st.ports = queue().Dims, queue().Ports
 	st.shape(s.Daemons)
 	for i := range st.Variants {
 		st.Variants[i].quotes = st.quotes(&st.Variants[i])
@@ -122,6 +123,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *pendin
 		return
 	}
 	types := market.Types(p.NodeClass, p.Name)
+	p.Volume = market[p.NodeClass].PodVolume
 	if len(types) == 0 {
 		p.Unusable = "its node class " + p.NodeClass + " has no instance types"
 		return
@@ -231,6 +233,26 @@ func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 			st.visitModel(m, key, add)
 		}
 	}
+}
+
+// labelKeys returns the labels that offers may have.
+func (st *Stock) labelKeys() map[string]bool {
+	out := map[string]bool{labelHostname: true}
+	note := func(labels constraint.Labels) {
+		for key := range labels {
+			out[key] = true
+		}
+	}
+	for i := range st.Variants {
+		note(st.Variants[i].Labels)
+	}
+	for i := range st.Models {
+		note(st.Models[i].typ.Labels)
+	}
+	for i := range st.Offers {
+		note(st.Offers[i].Labels())
+	}
+	return out
 }
 
 func (st *Stock) visitModel(m Model, key string, add func(from, to int, value string)) {

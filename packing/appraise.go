@@ -51,6 +51,7 @@ type pricing struct {
 	solver  *bound.Solver
 	answer  func() bound.Answer // the whole of it, once begun
 	sound   bool                // no plan at all is below it, and not only none that would be made here
+	at      map[demand]int      // what places has found
 }
 
 // priced returns the pricing of the demands: the last one, if it is theirs.
@@ -120,12 +121,14 @@ func (w *work) value(active []int, p *pricing, worth []float64) {
 
 // places returns the index of each demand.
 func (p *pricing) places() map[demand]int {
-	at := make(map[demand]int, len(p.demands))
-	for i, d := range p.demands {
-		d.n = 0
-		at[d] = i
+	if p.at == nil {
+		p.at = make(map[demand]int, len(p.demands))
+		for i, d := range p.demands {
+			d.n = 0
+			p.at[d] = i
+		}
 	}
-	return at
+	return p.at
 }
 
 // expect returns the lots in the order in which they promise most, when their machines

@@ -206,10 +206,10 @@ func (w *work) join(members []member) (b class, ok bool) {
 		b.Amounts = b.Amounts.Add(c.Amounts.Times(int64(m.n)))
 		b.Priority = max(b.Priority, c.Priority)
 		for range m.n {
-			if conflicts(c.Ports, b.Ports) {
+			if w.q.clashes(c, b.Lists) {
 				return b, false
 			}
-			b.Ports = append(b.Ports, c.Ports...)
+			b.Ports, b.Lists = append(b.Ports, c.Ports...), append(b.Lists, c.Lists...)
 		}
 		b.nodes = b.nodes.Both(w.nodesOf(c))
 		b.unit += m.n * c.unit
@@ -221,7 +221,7 @@ func (w *work) join(members []member) (b class, ok bool) {
 			b.members = append(b.members, member{inner.class, inner.n * m.n})
 		}
 	}
-	b.Ask = w.st.Dims.Of(b.Amounts)
+	b.Ask = w.q.Ask(b.Amounts)
 	b.bulk = w.bulk(b.Ask)
 	return b, true
 }

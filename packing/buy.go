@@ -31,7 +31,7 @@ type outcome struct {
 // bought for it. Each class first tries the first of its stages; what limits
 // turn away tries the next.
 func (w *work) buyAll() {
-	for {
+	for round := 1; ; round++ {
 		active := w.active()
 		if len(active) == 0 || w.steps > w.effort {
 			return
@@ -43,12 +43,19 @@ func (w *work) buyAll() {
 		w.fillReserves(active)
 		w.buy(active)
 		for _, c := range active {
-			if w.left[c] > 0 {
+			switch {
+			case w.left[c] == 0:
+			case round < mostRounds:
 				w.giveUp(c)
+			default:
+				w.giveUpAll(c)
 			}
 		}
 	}
 }
+
+// mostRounds is after how many rounds a class gives up all preferences that it has left.
+const mostRounds = 48
 
 // buy buys for the active classes, by the strategy that leads to the best outcome.
 func (w *work) buy(active []int) {

@@ -79,13 +79,13 @@ func (e *exact) count(state, i int) int { return state / e.size[i] % (e.left[e.c
 // holds reports whether a machine of the offer may hold these pods.
 func (e *exact) holds(offer int, takes []take) bool {
 	shape := e.st.ShapeOf(offer)
-	m := machine{offer: offer, takes: takes, ports: shape.Ports}
+	m := machine{offer: offer, takes: takes, ports: taken(shape)}
 	for _, t := range takes {
 		c := &e.q.classes[t.class]
-		if !e.accepts.Sets[t.set].Has(offer) || len(c.Ports) > 0 && (t.n > 1 || conflicts(c.Ports, m.ports)) {
+		if !e.accepts.Sets[t.set].Has(offer) || len(c.Ports) > 0 && (t.n > 1 || e.q.clashes(c, m.ports)) {
 			return false
 		}
-		m.ports = append(slices.Clip(m.ports), c.Ports...)
+		m.ports = append(slices.Clip(m.ports), c.Lists...)
 		if e.most(&m, t.class) < t.n {
 			return false
 		}

@@ -39,7 +39,7 @@ func (f *filler) fill(m *machine, s *shelf) float64 {
 	for _, row := range s.rows {
 		f.cursors = append(f.cursors, cursor{row: row, left: -1})
 	}
-	f.steps += len(s.rows)
+	f.steps += len(s.rows) * max(1, f.facts.fours/2)
 	f.seats = slices.Grow(f.seats, len(f.q.classes))[:len(f.q.classes)]
 	for i := range m.takes {
 		f.seats[m.takes[i].class] = int32(i + 1)
@@ -250,8 +250,11 @@ func (f *filler) seat(m *machine, class, n int) {
 // charge takes what n units need from the machine.
 func (f *filler) charge(m *machine, class, n int) {
 	c := &f.q.classes[class]
+	if p := f.q.profile(c); len(p.Host)+len(p.HostIn) >= rulesAStep {
+		f.steps += (len(p.Host) + len(p.HostIn)) / rulesAStep
+	}
 	m.free.Take(c.Ask, n)
-	m.ports = append(m.ports, c.Ports...)
+	m.ports = append(m.ports, c.Lists...)
 	f.tally(&m.host, c, n)
 }
 

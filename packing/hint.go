@@ -1,11 +1,13 @@
 package packing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
@@ -22,6 +24,23 @@ func (t *trial) hint() string {
 		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", waits.Name, waits.Unusable)
 	}
 	return t.mending(best)
+}
+
+// nearest is the finding that the hint is about, nil if there is none.
+func (t *trial) nearest() *finding {
+	best := t.furthest()
+	if best == nil {
+		return nil
+	}
+	waits := t.waitsFor()
+	if waits == nil || len(t.findings) <= 1 || !best.turnsAway() {
+		return best
+	}
+	i := slices.IndexFunc(t.findings, func(f finding) bool { return f.Code == PoolUnusable && f.pool == waits })
+	if i < 0 {
+		return best
+	}
+	return &t.findings[i]
 }
 
 // turnsAway reports whether the cause, the furthest of all, means that no pool that can be used suits the class. A TypeMismatch does
@@ -44,7 +63,7 @@ func (t *trial) mending(best *finding) string {
 	case PoolEmpty:
 		return t.emptyHint(best)
 	case TaintUntolerated:
-		return fmt.Sprintf("add a toleration for %s to the pod, or take the taint off NodePool %s", best.Detail, name)
+		return taintHint(best.Detail, best.pool)
 	case LabelMissing, LabelConflict, TypeMismatch:
 		return t.labelHint(best)
 	case TooSmall:
@@ -65,10 +84,13 @@ func (t *trial) mending(best *finding) string {
 	case TopologySpread, PodAffinity, PodAntiAffinity:
 		return t.companyHint(best)
 	case EffortSpent:
-		return "plan again: the pods that have a place now need no more work"
+		return laterHint
 	}
 	return ""
 }
+
+// laterHint is for pods that another plan may place.
+const laterHint = "plan again: pods that have a place by then take no more work"
 
 // waitsFor returns the pool to mend, so that it takes the class: the first by name that nothing can be bought for now, and that
 // does not turn the class away; nil if there is none.
@@ -93,7 +115,11 @@ func limitHint(f *finding) string {
 // companyHint says what would let the pod be where others are, or are not.
 func (t *trial) companyHint(f *finding) string {
 	if f.Detail != topology.Hostname && len(t.ground.Keys[f.Detail].Values) == 0 {
-		return fmt.Sprintf("its rule about other pods goes by the label %s, which no node and no NodePool has: "+
+		if foreign, ok := catalog.ForeignLabelOf(f.Detail, ""); ok || offers.IsCloudKey(f.Detail) {
+			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
+				"change it, for instance to %s", f.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
+		}
+		return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node and no NodePool has: "+
 			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.Detail, f.pool.Name)
 	}
 	switch f.Code {
@@ -131,6 +157,17 @@ func (t *trial) emptyHint(f *finding) string {
 			before = append(before, f.pool.Asks(key))
 		}
 	}
+	key := f.pool.Emptied
+	if f.pool.Accepts[key].IsEmpty() {
+		return fmt.Sprintf("the requirements and labels of NodePool %s on %s contradict each other", f.pool.Name, key)
+	}
+	if value, ok := f.pool.Accepts[key].Single(); ok && catalog.MeantValue(key, value) != "" {
+		return fmt.Sprintf("NodePool %s asks for %s: %s; the value is written %s", f.pool.Name, key, value, catalog.MeantValue(key, value))
+	}
+	if value, ok := f.pool.Accepts[key].Single(); ok && key == catalog.LabelCapacityType && value == catalog.Reserved {
+		return fmt.Sprintf("NodePool %s uses capacity reservations alone, and EC2NodeClass %s has none with instances left: set spec.capacityReservationSelectorTerms there",
+			f.pool.Name, f.pool.NodeClass)
+	}
 	if len(before) == 0 {
 		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.Emptied))
 	}
@@ -148,6 +185,12 @@ func (t *trial) labelHint(f *finding) string {
 		return "the pod is tied to a node by its name, and a new node has a name of its own"
 	}
 	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
+	if hint := valueHint(key, f.ask); hint != "" {
+		return hint
+	}
+	if hint := t.foreignHint(key, f.ask, f.pool); hint != "" && (f.Code == LabelMissing || !offers.IsCloudKey(key)) {
+		return hint
+	}
 	switch f.Code {
 	case LabelMissing:
 		if offers.IsCloudKey(key) {
@@ -160,7 +203,13 @@ func (t *trial) labelHint(f *finding) string {
 		return fmt.Sprintf("%s, which %s: add the label to spec.template.metadata.labels of NodePool %s",
 			asks, t.nobody(key, f.ask), f.pool.Name)
 	case LabelConflict:
+		if hint := t.noPoolHint(asks, f.ask); key == catalog.LabelNodePool && hint != "" {
+			return hint
+		}
 		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
+	}
+	if near := t.nearestType(f.ask); near != "" && key == catalog.LabelInstanceType {
+		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, near)
 	}
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, t.values(key))
 }
@@ -207,23 +256,4 @@ func (t *trial) values(key string) string {
 		return "[" + strings.Join(values, " ") + "]"
 	}
 	return fmt.Sprintf("%d values, from %s to %s", len(values), values[0], values[len(values)-1])
-}
-
-// roomHint compares what the pod asks for with the largest room that was found.
-func (t *trial) roomHint(f *finding) string {
-	r := slices.Index(t.st.Dims, f.Detail)
-	if r < 0 {
-		return fmt.Sprintf("the DaemonSets alone fill the machines of NodePool %s: let it use larger ones", f.pool.Name)
-	}
-	most := int64(0)
-	for _, shape := range t.st.Shapes {
-		most = max(most, shape.Room[r])
-	}
-	ask, name := t.class.Ask[r], t.st.Dims[r]
-	if most < ask {
-		return fmt.Sprintf("the pod asks for %s of %s; the largest machine that a NodePool allows has %s for pods",
-			capacity.Format(name, ask), name, capacity.Format(name, most))
-	}
-	return fmt.Sprintf("no machine of NodePool %s has %s of %s and the rest of what the pod asks for at once: "+
-		"let it use larger instance types", f.pool.Name, capacity.Format(name, ask), name)
 }

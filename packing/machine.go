@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/offers"
+	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -14,7 +15,7 @@ type machine struct {
 	copies int
 	takes  []take
 	free   capacity.Vector // room that is left on each
-	ports  []cluster.HostPort
+	ports  []int           // the lists of host ports that are taken, by number in pending.Queue.Ports
 	host   topology.Tally
 	met    bool    // the pods of its DaemonSets are in host
 	worth  float64 // of its pods, in billionths of a dollar per hour
@@ -31,7 +32,7 @@ type take struct {
 func (w *work) laden(offer int, takes []take) machine {
 	shape := w.st.ShapeOf(offer)
 	m := machine{offer: offer, takes: takes, free: shape.Room.Clone()}
-	m.ports = append(slices.Clip(shape.Ports), m.podPorts(w.q)...)
+	m.ports = append(taken(shape), m.podPorts(w.q)...)
 	w.q.welcome(&m)
 	for _, t := range takes {
 		c := &w.q.classes[t.class]
@@ -59,10 +60,23 @@ func (m *machine) used(w *work) capacity.Vector {
 	return used
 }
 
-// podPorts returns the host ports of the pods on the machine, those of DaemonSets left out.
-func (m *machine) podPorts(q *queue) (ports []cluster.HostPort) {
+// taken returns the lists of host ports that DaemonSets take on a machine of the shape.
+func taken(s *offers.Shape) []int {
+	if s.List == pending.NoPorts {
+		return nil
+	}
+	return []int{s.List}
+}
+
+// clashes reports whether the class has a host port that is in one of the lists.
+func (q *queue) clashes(c *class, lists []int) bool {
+	return slices.ContainsFunc(c.Lists, func(list int) bool { return q.Ports.ClashAny(list, lists) })
+}
+
+// podPorts returns the lists of host ports of the pods on the machine, those of DaemonSets left out.
+func (m *machine) podPorts(q *queue) (ports []int) {
 	for _, t := range m.takes {
-		ports = append(ports, q.classes[t.class].Ports...)
+		ports = append(ports, q.classes[t.class].Lists...)
 	}
 	return ports
 }

@@ -13,6 +13,7 @@ type Plan struct {
 	Machines   []Machine   // in the order in which to buy them: those whose pods ask for devices last, of equals the cheapest first
 	Placements []Placement // sorted by pod
 	Refusals   []Refusal   // sorted by pod
+	Omissions  []Omission  // sorted by pod; of nearly all plans none
 
 	Price      catalog.Price // of all machines, each at its cheapest offering
 	LowerBound catalog.Price // no plan that buys for the pods on Machines could cost less
@@ -71,10 +72,17 @@ type Placement struct {
 	Node string // name of the cluster.Node
 }
 
+// Omission is a pod that was planned without some of its preferences: the rules of the pods together are more than a plan
+// holds, and this pod is one of those with the most.
+type Omission struct {
+	Pod         string // "namespace/name"
+	Preferences int    // how many of its preferences about other pods were left out
+}
+
 // Refusal is a pod that gets no place, and why.
 type Refusal struct {
 	Pod     string   // "namespace/name"
-	Reasons []Reason // most frequent first
+	Reasons []Reason // the one that Hint is about, then the most frequent first
 	Hint    string   // the smallest change that would help, or empty
 }
 

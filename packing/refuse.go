@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/terrain"
@@ -21,7 +24,11 @@ func (w *work) refusals(ground *terrain.Ground, r *terrain.Rooms, q *queue) []Re
 	}
 	var out []Refusal
 	for _, u := range w.q.Unplannable {
-		out = append(out, Refusal{Pod: u.Pod.ID(), Reasons: []Reason{{Code: Unplannable, Count: 1, Detail: u.Why}}})
+		out = append(out, Refusal{Pod: u.Pod.ID(), Reasons: legibleAll([]Reason{{Code: Unplannable, Count: 1, Detail: u.Why}})})
+	}
+	for _, p := range w.q.Deferred {
+		reason := Reason{Code: EffortSpent, Count: 1, Detail: "its rules about other pods, with those of all pods, exceed the limit of one plan"}
+		out = append(out, Refusal{Pod: p.ID(), Reasons: []Reason{reason}, Hint: laterHint})
 	}
 	left := make([][]*cluster.Pod, w.whole)
 	for c := range w.q.classes {
@@ -35,14 +42,43 @@ func (w *work) refusals(ground *terrain.Ground, r *terrain.Rooms, q *queue) []Re
 		if len(pods) == 0 {
 			continue
 		}
-		t := w.examine(c)
-		reasons, hint := t.reasons(), t.hint()
+		t := w.explained(c)
+		reasons, hint := legibleAll(nearestFirst(t.reasons(), t.nearest())), legible(t.hint())
 		for _, p := range pods {
 			out = append(out, Refusal{Pod: p.ID(), Reasons: reasons, Hint: hint})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Refusal) int { return cmp.Compare(a.Pod, b.Pod) })
 	return out
+}
+
+// longestText is how long a detail or a hint is, in bytes: an event takes 1,024.
+const longestText = 1000
+
+// legible writes text on one line of bounded length, without what a terminal acts on: it has keys and values in it that users chose, and stands in
+// events, logs and conditions.
+func legible(text string) string {
+	if len(text) > longestText {
+		text = strings.ToValidUTF8(text[:longestText], "") + "…"
+	}
+	if !strings.ContainsFunc(text, isHidden) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if isHidden(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+func isHidden(r rune) bool { return !unicode.IsPrint(r) }
+
+func legibleAll(reasons []Reason) []Reason {
+	for i := range reasons {
+		reasons[i].Detail = legible(reasons[i].Detail)
+	}
+	return reasons
 }
 
 // trial is one class held against everything that can be bought.
@@ -52,6 +88,7 @@ type trial struct {
 	class    *class
 	sig      *pending.Signature
 	findings []finding
+	cell     []int // scratch
 }
 
 // finding is a number of offers that one cause rules out.
@@ -86,6 +123,31 @@ const (
 	rankValues
 	rankEffort
 )
+
+// explained is examine for a class that is like others but for its number, priority and resources which nothing has.
+func (w *work) explained(number int) *trial {
+	c := &w.q.classes[number]
+	key := string(intsKey([]int{c.Sig, c.Profile, len(c.Lists)}, c.Lists))
+	for _, n := range c.Ask {
+		key += string(keys.Int(nil, n))
+	}
+	t, ok := w.examined[key]
+	if !ok {
+		if w.examined == nil {
+			w.examined = map[string]*trial{}
+		}
+		t = w.examine(number)
+		w.examined[key] = t
+	}
+	own := *t
+	own.number, own.class, own.findings = number, c, slices.Clone(t.findings)
+	for i := range own.findings {
+		if f := &own.findings[i]; f.Code == TooSmall && f.Detail == pending.Unoffered {
+			f.Detail = w.q.FirstUnoffered(c.Amounts)
+		}
+	}
+	return &own
+}
 
 // examine holds a class against all pools.
 func (w *work) examine(number int) *trial {
@@ -139,7 +201,8 @@ func (t *trial) pool(i int, p *offers.Pool) {
 		if t.st.Variants[v].Pool != i {
 			continue
 		}
-		for _, reqs := range alternatives(t.sig.Required) {
+		all := alternatives(t.sig.Required)
+		for _, reqs := range all[:min(len(all), mostExplained)] {
 			got := t.variant(&t.st.Variants[v], p, reqs)
 			if best == nil || progress(got) > progress(best) {
 				best = got
@@ -150,6 +213,9 @@ func (t *trial) pool(i int, p *offers.Pool) {
 		t.add(f)
 	}
 }
+
+// mostExplained is how many of a pod's alternatives a refusal speaks of at most.
+const mostExplained = 64
 
 // variants returns how many variants the pool has.
 func (t *trial) variants(pool int) int {
@@ -222,8 +288,8 @@ func (t *trial) offer(o int, p *offers.Pool, b *offers.Budget) {
 	case shape.Broken:
 		f.Code, f.Detail = TooSmall, "the DaemonSets"
 	case lacking >= 0:
-		f.Code, f.Detail = TooSmall, t.st.Dims[lacking]
-	case conflicts(t.class.Ports, shape.Ports):
+		f.Code, f.Detail = TooSmall, t.st.Dims[lacking] // pending.Unoffered: see explained
+	case t.q.clashes(t.class, taken(shape)):
 		f.Code, f.Detail = HostPortTaken, firstConflict(t.class.Ports, shape.Ports)
 	case topological != "":
 		f.Code, f.Detail, f.rank = topological, key, rankTopology
@@ -255,11 +321,11 @@ func (t *trial) lackAlone(o int) (Relaxation, bool) {
 
 // cellOf returns the domains of the offer, by key of the class's profile.
 func (t *trial) cellOf(o int) []int {
-	var cell []int
+	t.cell = t.cell[:0]
 	for _, key := range t.q.profile(t.class).Keys {
-		cell = append(cell, t.ground.Keys[key].OfferAt[o])
+		t.cell = append(t.cell, t.ground.Keys[key].OfferAt[o])
 	}
-	return cell
+	return t.cell
 }
 
 // against names the rule about other pods that keeps the class off the offer, if there is one.
@@ -302,7 +368,7 @@ func firstConflict(a, b []cluster.HostPort) string {
 	return ""
 }
 
-// reasons returns the causes, the most frequent first.
+// reasons returns the causes, the most frequent first; nearestFirst puts one before them.
 func (t *trial) reasons() []Reason {
 	var out []Reason
 	for _, f := range t.findings {
@@ -317,4 +383,17 @@ func (t *trial) reasons() []Reason {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(string(a.Code), string(b.Code)), cmp.Compare(a.Detail, b.Detail))
 	})
 	return out
+}
+
+// nearestFirst puts the cause that the hint is about before the others, so that all who name one cause name the same.
+func nearestFirst(reasons []Reason, nearest *finding) []Reason {
+	i := -1
+	if nearest != nil {
+		i = slices.IndexFunc(reasons, func(r Reason) bool { return r.Code == nearest.Code && r.Detail == nearest.Detail })
+	}
+	if i <= 0 {
+		return reasons
+	}
+	first := reasons[i]
+	return slices.Insert(slices.Delete(reasons, i, i+1), 0, first)
 }

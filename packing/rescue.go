@@ -201,7 +201,7 @@ func (w *work) recount() {
 		free, host := w.rooms.Room[at.node].Clone(), w.rooms.Hosts[at.node].Clone()
 		free.Take(c.Ask, at.n)
 		w.tally(&host, c, at.n)
-		w.rooms.Set(at.node, free, append(w.rooms.Ports[at.node], c.Ports...), host)
+		w.rooms.Set(at.node, free, append(w.rooms.Ports[at.node], c.Lists...), host)
 	}
 	w.ground.FindFewest(w.rooms, w.q.Book, w.ground.Counted)
 	for c := range w.q.classes {

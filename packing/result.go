@@ -30,6 +30,11 @@ func (w *work) plan() Plan {
 	}
 	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return cmp.Compare(a.Pod, b.Pod) })
 
+	for _, o := range w.q.Omissions {
+		p.Omissions = append(p.Omissions, Omission{Pod: o.Pod.ID(), Preferences: o.Preferences})
+	}
+	slices.SortStableFunc(p.Omissions, func(a, b Omission) int { return cmp.Compare(a.Pod, b.Pod) })
+
 	machines := w.ordered()
 	pods := w.deal(machines, next)
 	names, labels := map[string]int{}, map[*offers.Variant]constraint.Labels{}

@@ -34,9 +34,13 @@ func (w *work) try(s strategy, active []int, lots []lot) outcome {
 	if s.tiered {
 		tiers = w.tiersOf(active)
 	}
+	often := legs
+	if len(tiers) > mostPriced {
+		often = 0
+	}
 	for _, tier := range tiers {
 		r.machines = r.topUp(r.machines, tier)
-		for range legs {
+		for range often {
 			r.buy(tier, leg)
 			r.lots = w.reprice(tier, r.left, r.lots, s.hard)
 		}
@@ -49,6 +53,8 @@ func (w *work) try(s strategy, active []int, lots []lot) outcome {
 const (
 	leg  = 0.4
 	legs = 2
+
+	mostPriced = 64 // of priorities: with more, few pods have the same
 )
 
 // buy buys the machine that gives most for its money, and again, until no more
@@ -157,7 +163,7 @@ const promising = 0.92
 // it might then have a lower price per worth than ratio.
 func (r *run) machine(l lot, classes []int, cost, ratio float64) machine {
 	shape := r.st.ShapeOf(l.Offer)
-	m := machine{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: slices.Clip(shape.Ports)}
+	m := machine{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: taken(shape)}
 	if r.affords(l.Offer) {
 		s, ok := r.shelves[l.Mark]
 		if !ok {

@@ -273,7 +273,7 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 			continue
 		}
 		k.per = f.perOf(class)
-		if k.fits = fits(k.per, f.room); k.fits == 0 || f.facts.ports[class] && conflicts(f.q.classes[class].Ports, m.ports) {
+		if k.fits = fits(k.per, f.room); k.fits == 0 || f.facts.ports[class] && f.q.clashes(&f.q.classes[class], m.ports) {
 			continue
 		}
 		if !f.free(k, m, class) {
@@ -287,12 +287,17 @@ func (f *filler) settle(k *cursor, m *machine, bulk float64) bool {
 	return false
 }
 
+// rulesAStep is how many rules about other pods are as much work as a class that has none.
+const rulesAStep = 8
+
 // free reports whether the rules about hosts let the class at the cursor onto the machine.
 func (f *filler) free(k *cursor, m *machine, class int) bool {
 	rules := f.facts.rules[class]
 	if rules == noRule || k.free {
 		return true
 	}
+	p := f.q.profile(&f.q.classes[class])
+	f.steps += (len(p.Host) + len(p.HostIn)) / rulesAStep
 	if f.most(m, class) == 0 {
 		return false
 	}

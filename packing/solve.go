@@ -25,7 +25,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		effort = Usual
 	}
 	// 1. What is asked for, and what may be bought.
-	queue := fork.Later(func() *pending.Queue { return pending.New(s) }) // meanwhile the market is looked through
+	queue := fork.Later(func() *pending.Queue { return offers.Queue(s, market) }) // meanwhile the market is looked through
 	st := offers.New(s, market, queue)
 	pods := queue()
 	accepts := st.Accept(pods)

@@ -162,7 +162,7 @@ func (t *trading) aim(i int) (aim, bool) {
 		o := byPrice[n]
 		t.steps++
 		shape := t.st.ShapeOf(o)
-		if shape.Broken || conflicts(ports, shape.Ports) ||
+		if shape.Broken || t.q.Ports.ClashAny(shape.List, ports) ||
 			slices.ContainsFunc(m.takes, func(x take) bool { return !t.accepts.Sets[x.set].Has(o) }) {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
@@ -53,10 +52,11 @@ type work struct {
 
 	// What has been worked out once.
 	facts    facts
-	fits     []bitmap.Set   // by class; see fitting
-	narrowed map[string]int // accept sets of parts, by that of the whole
-	rates    []float64      // by accept set: price per size, -1 if not known yet
-	alone    map[lone][]int // what varietyAlone has found
+	fits     []bitmap.Set      // by class; see fitting
+	narrowed map[string]int    // accept sets of parts, by that of the whole
+	rates    []float64         // by accept set: price per size, -1 if not known yet
+	alone    map[lone][]int    // what varietyAlone has found
+	examined map[string]*trial // what explained has found
 
 	steps, effort int // work done, and allowed
 }
@@ -135,7 +135,28 @@ func (w *work) lights(classes []int) []int {
 		})
 	}
 	out := slices.Sorted(maps.Keys(seen))
-	return out[:max(len(out)-1, 1)]
+	out = out[:max(len(out)-1, 1)]
+	if len(out) <= mostLights {
+		return out
+	}
+	steps := make([]int, mostLights) // several weights at once, none of them and all but the heaviest among them
+	for i := range steps {
+		steps[i] = out[i*(len(out)-1)/(mostLights-1)]
+	}
+	return steps
+}
+
+// mostLights is in how many steps preferences about hosts are given up at most, while nodes that are there are filled.
+const mostLights = 12
+
+// giveUpAll takes the class to the last of what it can try: no preference is left.
+func (w *work) giveUpAll(c int) {
+	last := len(w.q.classes[c].stages) - 1
+	if w.light[c] == math.MaxInt && w.stage[c] >= last {
+		w.stage[c] = last + 1
+		return
+	}
+	w.light[c], w.stage[c] = math.MaxInt, last
 }
 
 // easedTo returns the weight up to which a whole class begins with its wishes about hosts given up.
@@ -189,16 +210,6 @@ func weightsOf(dims capacity.Dimensions) []float64 {
 		}
 	}
 	return out
-}
-
-// conflicts reports whether some port of a is one of b.
-func conflicts(a, b []cluster.HostPort) bool {
-	for _, p := range a {
-		if slices.ContainsFunc(b, p.Conflicts) {
-			return true
-		}
-	}
-	return false
 }
 
 // cloneBudgets returns budgets that can be spent by themselves.

@@ -18,6 +18,7 @@ type Class struct {
 	Ask      capacity.Vector // of one pod
 	Amounts  capacity.Amounts
 	Ports    []cluster.HostPort
+	Lists    []int // of its host ports, by number in Queue.Ports: one for each pod that has any
 	Priority int32
 	Pods     []*cluster.Pod // by namespace, name and UID
 }
@@ -36,7 +37,18 @@ type Queue struct {
 	Classes     []Class             // by priority, then the larger first
 	Signatures  []Signature
 	Book        *topology.Book
+	Ports       *Ports
 	Unplannable []Unplannable
+	Deferred    []*cluster.Pod // pods whose demands about other pods are too many for one plan
+	Omissions   []Omission     // of the pods in the classes
+
+	unoffered map[string]bool // the resources that Unoffered stands for
+}
+
+// Omission is a pod of which preferences about other pods are left out, so that a plan takes no more memory than its share.
+type Omission struct {
+	Pod         *cluster.Pod
+	Preferences int
 }
 
 // Unplannable is a pod that asks for what nobody could mean.
@@ -46,8 +58,13 @@ type Unplannable struct {
 }
 
 // New groups the pods of the snapshot.
-func New(s cluster.Snapshot) *Queue {
-	q := &Queue{Dims: dimensionsOf(s)}
+func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
+
+// NewFor does the same where it is known which resources instance types have, besides those that have a field in
+// capacity.Amounts. offered is asked only where pods ask for many.
+func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
+	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
+	q.collapse(s, offered)
 	var key []byte
 	sigs, classes := map[string]int{}, map[string]int{}
 	wanted := make([]topology.Wanted, 0, len(s.Pods))
@@ -69,7 +86,8 @@ func New(s cluster.Snapshot) *Queue {
 		}
 		wanted = append(wanted, topology.Wanted{Pod: p, Nodes: sig})
 	}
-	q.Book = topology.NewBook(wanted, residentsOf(s))
+	q.Book = topology.NewBook(wanted, residentsOf(s), func() []*cluster.Kind { return kindsOf(s) })
+	wanted = q.hold(wanted)
 	of := make([]int, len(wanted)) // by pod: its class
 	var counts []int
 	for i, p := range wanted {
@@ -85,7 +103,7 @@ func New(s cluster.Snapshot) *Queue {
 			c = len(q.Classes)
 			classes[string(key)] = c
 			q.Classes, counts = append(q.Classes, Class{
-				Sig: p.Nodes, Profile: profile, Ask: q.Dims.Of(p.Requests), Amounts: p.Requests,
+				Sig: p.Nodes, Profile: profile, Ask: q.Ask(p.Requests), Amounts: p.Requests,
 				Ports: p.HostPorts, Priority: p.Priority,
 			}), append(counts, 0)
 		}
@@ -100,7 +118,33 @@ func New(s cluster.Snapshot) *Queue {
 		q.Classes[c].Pods = append(q.Classes[c].Pods, wanted[i].Pod)
 	}
 	q.sort()
+	for c := range q.Classes {
+		if class := &q.Classes[c]; len(class.Ports) > 0 {
+			class.Lists = []int{q.Ports.Number(class.Ports)}
+		}
+	}
 	return q
+}
+
+// hold takes the pods out whose demands are too many for the book, and notes what it leaves out of those of others.
+func (q *Queue) hold(wanted []topology.Wanted) []topology.Wanted {
+	b, kept := q.Book, 0
+	if b.Deferred == nil {
+		return wanted
+	}
+	for i, p := range wanted {
+		if b.Deferred[i] {
+			q.Deferred = append(q.Deferred, p.Pod)
+			continue
+		}
+		if n := b.Omitted[i]; n > 0 {
+			q.Omissions = append(q.Omissions, Omission{Pod: p.Pod, Preferences: n})
+		}
+		wanted[kept], b.Of[kept] = p, b.Of[i]
+		kept++
+	}
+	b.Of = b.Of[:kept]
+	return wanted[:kept]
 }
 
 // alike reports whether two pods are certainly of one class; it is enough that pods of one workload, which
@@ -181,6 +225,27 @@ func residentsOf(s cluster.Snapshot) []cluster.Resident {
 	return out
 }
 
+// kindsOf returns the kinds of the pods on the nodes, and of DaemonSets, each once.
+func kindsOf(s cluster.Snapshot) []*cluster.Kind {
+	seen := map[*cluster.Kind]bool{}
+	var out []*cluster.Kind
+	note := func(k *cluster.Kind) {
+		if k != nil && !seen[k] {
+			seen[k] = true
+			out = append(out, k)
+		}
+	}
+	for i := range s.Nodes {
+		for _, r := range s.Nodes[i].Residents {
+			note(r.Kind)
+		}
+	}
+	for i := range s.Daemons {
+		note(s.Daemons[i].Kind)
+	}
+	return out
+}
+
 // sortedPods returns the pods by namespace, name and UID.
 func sortedPods(pods []cluster.Pod) []*cluster.Pod {
 	out := make([]*cluster.Pod, len(pods))
@@ -198,7 +263,7 @@ func sortedPods(pods []cluster.Pod) []*cluster.Pod {
 
 // Count returns how many pods there are.
 func (q *Queue) Count() int {
-	n := len(q.Unplannable)
+	n := len(q.Unplannable) + len(q.Deferred)
 	for c := range q.Classes {
 		n += len(q.Classes[c].Pods)
 	}

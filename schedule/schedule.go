@@ -123,8 +123,8 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 const mostHits = 200
 
 // Active reports whether now is within open of a hit: at the hit itself, and before open has passed since. Until is when to ask
-// again: when the window closes, where another does not open before that, or when the next one opens; zero for never. It may
-// be earlier where windows overlap for long, and is never later.
+// again: when the window closes, where another does not open before that, or when the next one opens; zero for never, as where
+// windows follow each other without a gap. It may be earlier where windows overlap for long, and is never later.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}
@@ -141,5 +141,41 @@ func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until 
 		}
 		hit = next
 	}
+	if s.IsAlways(open) {
+		return true, time.Time{}
+	}
 	return true, until
+}
+
+// IsAlways reports whether windows of that length follow each other without a gap.
+func (s Schedule) IsAlways(open time.Duration) bool {
+	gap, ok := s.longestGap()
+	return ok && gap <= open
+}
+
+// longestGap returns the longest time from one hit to the next; false if there are no hits.
+func (s Schedule) longestGap() (time.Duration, bool) {
+	first, ok := s.minuteOf(0)
+	if !ok {
+		return 0, false
+	}
+	longest, last := 0, first
+	for minute, ok := first, true; ok; minute, ok = s.minuteOf(minute + 1) {
+		longest, last = max(longest, minute-last), minute
+	}
+	const day = 24 * 60
+	if s.days.isAny && s.weekdays.isAny && s.months.isAny { // every day
+		return time.Duration(max(longest, day-last+first)) * time.Minute, true
+	}
+	before := -1 // the last day of a hit
+	for ahead := range 2 * farthest {
+		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
+			continue
+		}
+		if before >= 0 {
+			longest = max(longest, (ahead-before)*day-last+first)
+		}
+		before = ahead
+	}
+	return time.Duration(longest) * time.Minute, before >= 0
 }

@@ -135,8 +135,41 @@ func TestActive(t *testing.T) {
 		t.Fatal(err)
 	}
 	always, until := every.Active(48*time.Hour, at(t, "2026-03-01 00:00:00"))
-	if never || !always || !until.After(at(t, "2026-03-01 00:00:00")) {
+	if never || !always || !until.IsZero() {
 		t.Errorf("never is %v, always is %v until %s", never, always, until)
+	}
+}
+
+// TestActiveAroundTheClock: windows that follow each other without a gap never close, and there is no time at which they do.
+func TestActiveAroundTheClock(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line   string
+		open   time.Duration
+		always bool
+	}{
+		{"0 0 * * *", 24 * time.Hour, true},
+		{"0 0 * * *", 24*time.Hour - time.Minute, false},
+		{"@daily", 24 * time.Hour, true},
+		{"@hourly", time.Hour, true},
+		{"* * * * *", time.Minute, true},
+		{"0 0 * * 1", 7 * 24 * time.Hour, true},
+		{"0 0 * * 1", 6 * 24 * time.Hour, false},
+		{"0 0 * * 1-5", 24 * time.Hour, false},
+		{"0 0 * * 1-5", 72 * time.Hour, true},
+		{"0 0,12 * * *", 12 * time.Hour, true},
+		{"0 0,9 * * *", 12 * time.Hour, false},
+		{"0 0 1 * *", 31 * 24 * time.Hour, true},
+		{"0 0 1 * *", 30 * 24 * time.Hour, false},
+	} {
+		s, err := Parse(c.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		active, until := s.Active(c.open, at(t, "2026-03-04 13:00:00"))
+		if got := active && until.IsZero(); got != c.always {
+			t.Errorf("%s for %s: active %v until %s, want always %v", c.line, c.open, active, until, c.always)
+		}
 	}
 }
 
@@ -212,7 +245,8 @@ func FuzzParse(f *testing.F) {
 		}
 		open := time.Duration(minutes) * time.Minute
 		active, until := s.Active(open, now)
-		if active && (!until.After(now) || until.Sub(now) > open+mostHits*open) {
+		isForever := until.IsZero() && s.IsAlways(open)
+		if active && !isForever && (!until.After(now) || until.Sub(now) > open+mostHits*open) {
 			t.Fatalf("%q is active at %s until %s", line, now, until)
 		}
 		if !active && open > 0 && !until.Equal(next) {

@@ -55,12 +55,20 @@ func NewGround(q *pending.Queue, a *offers.Acceptance, r *Rooms, all []cluster.N
 	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
 	t.queue, t.rooms, t.barren, t.stays = q, r, map[int]bool{}, map[int]Scarcity{}
 	domains := map[string]int{}
+	var none *Field
 	for i := range q.Book.Groups {
 		key := q.Book.Groups[i].Key
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
 			continue
 		}
-		f := newField(a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all), len(a.Stock.Offers), len(r.Nodes))
+		bought, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
+		f := none
+		if f == nil || len(bought.Values)+len(nodes.Values)+len(more) > 0 {
+			f = newField(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
+		}
+		if len(f.Values) == 0 {
+			none = f // the same for all labels that nothing has
+		}
 		t.Keys[key], domains[key] = f, len(f.Values)
 	}
 	t.Census = topology.NewCensus(q.Book, domains)

@@ -17,11 +17,11 @@ import (
 type Rooms struct {
 	Nodes []*cluster.Node   // those that take pods; initialized first, then joined, then by name
 	Room  []capacity.Vector // likewise; one after the other in cells
-	Ports [][]cluster.HostPort
-	Hosts []topology.Tally // none is altered: it is replaced
-	Hard  []bitmap.Set     // by signature: the nodes that it accepts
-	Liked []bitmap.Set     // by signature: the nodes that its preferences like too
-	Full  bitmap.Set       // nodes without room for anybody
+	Ports [][]int           // the lists of host ports that are taken, by number in pending.Queue.Ports
+	Hosts []topology.Tally  // none is altered: it is replaced
+	Hard  []bitmap.Set      // by signature: the nodes that it accepts
+	Liked []bitmap.Set      // by signature: the nodes that its preferences like too
+	Full  bitmap.Set        // nodes without room for anybody
 
 	cells  []int64
 	lent   bool // cells, Ports and Hosts are another's too
@@ -45,7 +45,7 @@ func (r *Rooms) Clone() *Rooms {
 }
 
 // Set notes what is left of a node, and who is on it, once it has got pods.
-func (r *Rooms) Set(node int, free capacity.Vector, ports []cluster.HostPort, host topology.Tally) {
+func (r *Rooms) Set(node int, free capacity.Vector, ports []int, host topology.Tally) {
 	if r.lent {
 		r.lent, r.cells = false, slices.Clone(r.cells)
 		r.Room = capacity.VectorsIn(r.cells, len(r.Nodes))
@@ -72,10 +72,12 @@ func NewRooms(s cluster.Snapshot, q *pending.Queue) *Rooms {
 		slices.SortStableFunc(r.Nodes, compareNodes)
 	}
 	r.cells = make([]int64, len(r.Nodes)*len(q.Dims))
-	r.Room, r.Ports = capacity.VectorsIn(r.cells, len(r.Nodes)), make([][]cluster.HostPort, len(r.Nodes))
+	r.Room, r.Ports = capacity.VectorsIn(r.cells, len(r.Nodes)), make([][]int, len(r.Nodes))
 	for i, n := range r.Nodes {
 		q.Dims.Left(r.Room[i], n.Allocatable, n.Requested)
-		r.Ports[i] = slices.Clip(n.HostPorts)
+		if wanted := q.Ports.Wanted(n.HostPorts); len(wanted) > 0 {
+			r.Ports[i] = []int{q.Ports.Number(wanted)}
+		}
 	}
 	r.Hosts = make([]topology.Tally, len(r.Nodes))
 	r.labels = bitmap.NewIndex(len(r.Nodes), func(key string, add func(from, to int, value string)) {
@@ -86,13 +88,24 @@ func NewRooms(s cluster.Snapshot, q *pending.Queue) *Rooms {
 				add(i, i+1, n.Name)
 			}
 		}
-	})
+	}).Naming(r.labelKeys)
 	r.findTaints()
 	for i := range q.Signatures {
 		r.judge(&q.Signatures[i])
 	}
 	r.findFull(q)
 	return r
+}
+
+// labelKeys returns the labels that nodes have.
+func (r *Rooms) labelKeys() map[string]bool {
+	out := map[string]bool{topology.Hostname: true}
+	for _, n := range r.Nodes {
+		for key := range n.Labels {
+			out[key] = true
+		}
+	}
+	return out
 }
 
 func compareNodes(a, b *cluster.Node) int {

@@ -45,7 +45,7 @@ func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
 	}
 	owner, other := pod("web", spread(Zone, 1, "web")), pod("web")
 	owner.Required, other.Required = arch("amd64"), arch("arm64")
-	b := NewBook([]Wanted{{&owner, 0}, {&other, 1}}, nil)
+	b := NewBook([]Wanted{{&owner, 0}, {&other, 1}}, nil, nil)
 	c := NewCensus(b, map[string]int{Zone: 2})
 	if p := &b.Profiles[b.Of[1]]; len(p.In) > 0 {
 		t.Errorf("it counts: %v", p.In)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/constraint"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // Hostname is the label whose domains are single nodes.
@@ -39,6 +38,8 @@ type Group struct {
 	Hard bool
 
 	terms []cluster.Term // a pod of the group matches all of them
+	set   int            // of a wide book, in place of terms: the number of the set of pods
+	keys  int            // likewise in place of Keys, if they are many: the number of the list
 }
 
 // matches reports whether the group counts a pod.
@@ -107,6 +108,11 @@ type Book struct {
 	// nobody's rules concern.
 	Of []int
 
+	// Omitted is, by pod, how many of its preferences about other pods are left out; Deferred whether its demands about them
+	// are too many for one plan: it has no profile then. Both are nil unless rules are very many.
+	Omitted  []int
+	Deferred []bool
+
 	numbers map[string]int   // groups by their text
 	anchors map[string][]int // groups by a label that their pods must have, as "key\x00value"
 	loose   []int            // groups without such a label
@@ -114,6 +120,7 @@ type Book struct {
 	seen    map[string][]int // groups by what they see of a pod
 
 	standings map[*cluster.Kind]*Standing
+	avoids    map[*cluster.Kind][]int // of a wide book: the groups of a resident's anti-affinity terms
 	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
 	// whether pods with another demand on nodes can be on any of them.
 	accepts map[int][]constraint.Requirements
@@ -124,19 +131,19 @@ type Book struct {
 const Plain = 0
 
 // NewBook finds the groups and profiles of the pods. Rules of residents (their
-// required anti-affinity) make groups too, if they keep any of the pods away.
-func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
-	b := &Book{
-		Profiles: []Profile{{}}, Of: make([]int, len(pods)),
-		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
-		accepts: map[int][]constraint.Requirements{}, apartOf: map[[2]int]bool{},
-	}
+// required anti-affinity) make groups too, if they keep any of the pods away. kinds returns the kinds of all
+// residents, those too that keep nobody away; it is asked only where rules are very many. Nil: they never are.
+func NewBook(pods []Wanted, residents []cluster.Resident, kinds func() []*cluster.Kind) *Book {
+	b := emptyBook(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, Wanted.asks) {
 		return b
 	}
 	like := make([]bool, len(pods)) // the pod before
 	for i := 1; i < len(pods); i++ {
 		like[i] = pods[i].isLike(pods[i-1])
+	}
+	if kinds != nil && isWide(pods, residents) {
+		return newWide(pods, like, residents, kinds())
 	}
 	rules := b.rulesOf(pods, like)
 	own := len(b.Groups)
@@ -146,6 +153,9 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		}
 	}
 	b.index()
+	if b.isTedious(pods, like, kinds) {
+		return newWide(pods, like, residents, kinds())
+	}
 	ins := make([][]int, len(pods))
 	for i, p := range pods {
 		if like[i] {
@@ -155,27 +165,48 @@ func NewBook(pods []Wanted, residents []cluster.Resident) *Book {
 		ins[i] = b.GroupsOf(p.Namespace, p.Labels)
 	}
 	b.forget(own)
-	profiles := map[string]int{"": Plain}
-	var key []byte
+	profiles := newProfiler(b)
 	for i, p := range pods {
 		if like[i] {
 			b.Of[i] = b.Of[i-1]
 			continue
 		}
-		in := b.where(ins[i], p)
-		if len(p.Volumes) > 0 {
-			in = b.withVolumes(in, p.Volumes)
-		}
-		key = profileKey(key[:0], rules[i], in)
-		number, ok := profiles[string(key)]
-		if !ok {
-			number = len(b.Profiles)
-			profiles[string(key)] = number
-			b.Profiles = append(b.Profiles, b.profile(rules[i], in))
-		}
-		b.Of[i] = number
+		b.Of[i] = profiles.number(rules[i], ins[i], p)
 	}
 	return b
+}
+
+func emptyBook(pods int) *Book {
+	return &Book{
+		Profiles: []Profile{{}}, Of: make([]int, pods),
+		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
+		accepts: map[int][]constraint.Requirements{}, apartOf: map[[2]int]bool{},
+	}
+}
+
+// profiler numbers the profiles of a book.
+type profiler struct {
+	*Book
+	known map[string]int
+	key   []byte
+}
+
+func newProfiler(b *Book) *profiler { return &profiler{Book: b, known: map[string]int{"": Plain}} }
+
+// number returns the number of the profile of a pod with such rules, that such groups count.
+func (r *profiler) number(rules []Rule, in []int, p Wanted) int {
+	in = r.where(in, p)
+	if len(p.Volumes) > 0 {
+		in = r.withVolumes(in, p.Volumes)
+	}
+	r.key = profileKey(r.key[:0], rules, in)
+	number, ok := r.known[string(r.key)]
+	if !ok {
+		number = len(r.Profiles)
+		r.known[string(r.key)] = number
+		r.Profiles = append(r.Profiles, r.profile(rules, in))
+	}
+	return number
 }
 
 // rulesOf returns what each pod asks, nil for pods that ask nothing.
@@ -331,12 +362,7 @@ func (b *Book) GroupsOf(namespace string, labels constraint.Labels) []int {
 	if len(b.Groups) == 0 {
 		return nil
 	}
-	key := keys.Text(nil, namespace)
-	for i, k := range b.labels {
-		if value, ok := labels[k]; ok {
-			key = keys.Text(keys.Int(key, i), value)
-		}
-	}
+	key := sight(nil, b.labels, namespace, labels)
 	if out, ok := b.seen[string(key)]; ok {
 		return out
 	}

@@ -74,7 +74,7 @@ func bookOf(residents []cluster.Resident, pods ...cluster.Pod) *Book {
 	for i := range pods {
 		wanted[i] = Wanted{Pod: &pods[i]}
 	}
-	return NewBook(wanted, residents)
+	return NewBook(wanted, residents, nil)
 }
 
 func TestBook(t *testing.T) {
@@ -154,7 +154,7 @@ func TestBook(t *testing.T) {
 func TestBookNodes(t *testing.T) {
 	t.Parallel()
 	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
-	b := NewBook([]Wanted{{&p, 0}, {&p, 1}, {&p, 0}}, nil)
+	b := NewBook([]Wanted{{&p, 0}, {&p, 1}, {&p, 0}}, nil, nil)
 	if got, want := b.Of, []int{1, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("profiles %v, want %v", got, want)
 	}

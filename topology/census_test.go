@@ -203,7 +203,7 @@ func TestStrains(t *testing.T) {
 	bound.Spread = []cluster.Spread{{
 		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf("web")}},
 	}}
-	book := NewBook([]Wanted{{Pod: &free}, {Pod: &bound}}, nil)
+	book := NewBook([]Wanted{{Pod: &free}, {Pod: &bound}}, nil, nil)
 	census := NewCensus(book, map[string]int{Zone: 3})
 	freely, spread := &book.Profiles[book.Of[0]], &book.Profiles[book.Of[1]]
 

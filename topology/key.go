@@ -10,7 +10,11 @@ import (
 func groupKey(b []byte, g *Group) []byte {
 	b = keys.Flag(append(b, byte(g.Form)), g.AnyNode, g.HonorTaints)
 	b = keys.Text(keys.Int(b, g.Nodes), g.Key)
-	b = keys.Text(keys.Int(b, len(g.Keys)), g.Keys...)
+	b = keys.Int(keys.Int(b, len(g.Keys)), g.keys)
+	if g.keys == 0 {
+		b = keys.Text(b, g.Keys...)
+	}
+	b = keys.Int(b, g.set)
 	for i := range g.terms {
 		b = appendTerm(b, &g.terms[i], g.terms[i].Selector.Nothing)
 	}

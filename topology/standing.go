@@ -15,7 +15,11 @@ func (b *Book) Standing(kind *cluster.Kind) *Standing {
 		return s
 	}
 	s := &Standing{In: b.GroupsOf(kind.Namespace, kind.Labels)}
+	s.Avoids = b.avoids[kind]
 	for i := range kind.Avoids {
+		if b.avoids != nil {
+			break
+		}
 		if g, ok := b.Apart(&kind.Avoids[i]); ok {
 			s.Avoids = append(s.Avoids, g)
 		}

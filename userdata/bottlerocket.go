@@ -27,7 +27,9 @@ func (r *reader) bottlerocket(t text) {
 		own = text{body: r.in.Own, at: Spot{Line: 1, Column: 1}}
 	}
 	spots := spotsOfTOML(own)
+	r.besideSettings(own, spots)
 	r.judgeSettings(settings, spots)
+	r.overriddenSettings(settings, spots)
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	s := start{by: bySetting, sure: true, config: map[string]any{}, spots: map[string]Spot{}}
 	prose := func(key string) Value {
@@ -36,7 +38,10 @@ func (r *reader) bottlerocket(t text) {
 	}
 	s.cluster, s.endpoint, s.ca, s.ip = prose("cluster-name"), prose("api-server"), prose("cluster-certificate"), prose("node-ip")
 	for _, key := range slices.Sorted(maps.Keys(kubernetes)) {
-		r.addSetting(&s, key, kubernetes[key], spots["settings.kubernetes."+key])
+		r.addSetting(&s, key, kubernetes[key], spots)
+	}
+	if kubernetes["hostname-override-source"] == "instance-id" {
+		r.namedByInstance(spots["settings.kubernetes.hostname-override-source"], "hostname-override-source names nodes by their instance ID")
 	}
 	if r.neededSettings(kubernetes) {
 		r.starts = append(r.starts, s)
@@ -79,8 +84,30 @@ func (r *reader) readTOML(t text) (map[string]any, bool) {
 	return settings, true
 }
 
+// besideSettings reports tables of the user's beside [settings], which Bottlerocket does not read.
+func (r *reader) besideSettings(own text, spots map[string]Spot) {
+	doc, _ := decodeTOML(own.body)
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		if name == "settings" {
+			continue
+		}
+		p := r.problem(SettingUnknown, Likely, JoinsAmiss, spots[name], "Bottlerocket reads [settings] only, and ignores the table%s beside it", said(name))
+		p.with("write it below [settings]", "")
+		if near := nearest(name, []string{"settings"}); near != "" {
+			p.with("write", near)
+		}
+	}
+}
+
+// decodeTOML reads a text that has no more than EC2 takes.
+func decodeTOML(body string) (doc map[string]any, ok bool) {
+	_, err := guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(body), &doc) })
+	return doc, err == nil
+}
+
 // addSetting notes what a setting makes of the kubelet. Labels and taints become flags.
-func (r *reader) addSetting(s *start, key string, value any, spot Spot) {
+func (r *reader) addSetting(s *start, key string, value any, spots map[string]Spot) {
+	spot := spots["settings.kubernetes."+key]
 	field, known := settingFields[key]
 	switch {
 	case key == "cluster-dns-ip":
@@ -88,6 +115,11 @@ func (r *reader) addSetting(s *start, key string, value any, spot Spot) {
 	case key == "node-labels":
 		if labels := settingLabels(value); labels != "" {
 			s.flags = append(s.flags, flag{"--node-labels=" + labels, spot})
+			s.labels = map[string]Spot{}
+			table, _ := value.(map[string]any)
+			for one := range table {
+				s.labels[one] = spots["settings.kubernetes.node-labels."+one]
+			}
 		}
 		return
 	case key == "node-taints":
@@ -98,8 +130,7 @@ func (r *reader) addSetting(s *start, key string, value any, spot Spot) {
 	case slices.Contains(numbersAsText, key):
 		n, err := strconv.ParseInt(fmt.Sprint(value), 10, 64)
 		if err != nil || n < 0 || n > 100 {
-			r.problem(SettingInvalid, Certain, NeverJoins, spot, "settings.kubernetes.%s has to be a number from 0 to 100: Bottlerocket would take none of the settings", key)
-			return
+			return // reported already
 		}
 		value = n
 	case !known:

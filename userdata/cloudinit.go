@@ -47,13 +47,18 @@ func (r *reader) judgeForm(all []part) {
 			"text/part-handler", "text/jinja2":
 		case typeNodeConfig:
 			if r.system() == catalog.AL2 {
-				r.problem(OtherFamily, Certain, r.scriptHarm(), p.text.at, "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it").
-					with("call "+bySh+" in a shell script, or choose an image of AL2023", "")
+				r.nodeConfigOnAL2(p.text.at)
 			}
 		default:
 			r.unknownPart(p)
 		}
 	}
+}
+
+// nodeConfigOnAL2 reports a NodeConfig that an image of AL2 gets.
+func (r *reader) nodeConfigOnAL2(at Spot) {
+	r.problem(OtherFamily, Certain, r.scriptHarm(), at, "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it").
+		with("call "+bySh+" in a shell script, or choose an image of AL2023", "")
 }
 
 // unknownPart says what a part that nothing reads looks like.

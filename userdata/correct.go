@@ -107,7 +107,7 @@ func (in Input) candidates(own string, p Problem) []string {
 	case NeverReached:
 		return []string{l.replaced(p.At.Line, func(string) string { return "true" })}
 	case SettingUnknown, SettingInvalid, NodeConfigBroken, BadMIME, OtherFamily, Unwritable:
-		return append(in.settings(l, p), in.nothing()...)
+		return in.valid(own, l, p)
 	}
 	switch {
 	case formOf(own) != FormScript:
@@ -121,6 +121,14 @@ func (in Input) candidates(own string, p Problem) []string {
 	return nil
 }
 
+// valid are texts without a setting that its reader rejects. A script keeps the line that has the setting: it may be the call of bootstrap.sh.
+func (in Input) valid(own string, l lines, p Problem) []string {
+	if formOf(own) == FormScript && (p.Kind == SettingUnknown || p.Kind == SettingInvalid) {
+		return withoutGates(l, p)
+	}
+	return append(in.settings(l, p), in.nothing()...)
+}
+
 // settings are what may put a line of settings right: the name that was meant, a bracket or a quote that is missing, no such line.
 func (in Input) settings(l lines, p Problem) []string {
 	var out []string
@@ -129,6 +137,9 @@ func (in Input) settings(l lines, p Problem) []string {
 	}
 	for _, end := range []string{"]", `"`, `'`, "}"} {
 		out = append(out, l.replaced(p.At.Line, func(line string) string { return line + end }))
+	}
+	if formOf(strings.Join(l, "\n")) == FormScript {
+		return out // a line of a script does more than set something
 	}
 	return append(out, l.without(p.At.Line))
 }

@@ -21,6 +21,8 @@ func TestCorrect(t *testing.T) {
 		"an older name":          {"Custom", head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", right},
 		"two flags":              {"Custom", head + call + " --kubelet-extra-args '" + taint + " --register-with-taints=a=b:NoSchedule'\n", head + call + " --kubelet-extra-args '" + taint + ",a=b:NoSchedule'\n"},
 		"a flag of old":          {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
+		"an unknown gate":        {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", right},
+		"a gate among others":    {"Custom", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint + "'\n", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
 		"another cluster":        {"Custom", strings.Replace(right, "prod", "staging", 1), right},
 		"no cluster":             {"Custom", strings.Replace(right, " prod", "", 1), right},
 		"another authority":      {"Custom", strings.Replace(right, " prod", " prod --b64-cluster-ca T1RIRVI=", 1), strings.Replace(right, " prod", " prod --b64-cluster-ca T1dO", 1)},

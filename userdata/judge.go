@@ -42,8 +42,10 @@ func (r *reader) effective(s start) {
 	first := len(r.out.Problems)
 	args, stray := arguments(s.flags)
 	r.judgeFlags(args, stray, NeverJoins)
+	r.judgeConfig(s)
 	r.registered(args, s)
-	r.labels(args)
+	r.labels(args, s)
+	r.overridingFlags(args, s)
 	r.out.MaxPods = Value{At: s.spots["maxPods"]}
 	if n, ok := s.config["maxPods"]; ok {
 		r.out.MaxPods.Text = fmt.Sprint(n)

@@ -131,7 +131,26 @@ func (r *reader) judgeFlags(all []argument, stray []flag, harm Harm) {
 			r.unknownFlag(a, harm)
 		case !a.hasValue && !isSwitch(a.name):
 			r.problem(ValueMissing, Certain, harm, a.at, "--%s has no value, and the kubelet does not start with it", a.name).with("give it one, or leave it out", "")
+		case a.name == "feature-gates":
+			r.judgeGateFlag(a, harm)
+		default:
+			r.judgeFlagWord(a, harm)
 		}
+	}
+}
+
+// judgeFlagWord reports a flag that takes one of a few words and has another.
+func (r *reader) judgeFlagWord(a argument, harm Harm) {
+	for field, list := range configWords {
+		words := strings.Fields(list)
+		if kebab(field) != a.name || slices.Contains(words, a.value) || a.value == "" || strings.ContainsAny(a.value, mark+"$`") {
+			continue
+		}
+		fix := ""
+		if near := nearest(a.value, words); near != "" {
+			fix = "write --" + a.name + "=" + near
+		}
+		r.problem(SettingInvalid, Certain, harm, a.at, "--%s has to be one of %s, and the kubelet does not start with it", a.name, strings.Join(words, ", ")).with(fix, "")
 	}
 }
 

@@ -100,7 +100,7 @@ func (r *reader) nodeConfigs(parts []text) {
 func (r *reader) addNodeadm(config nodeConfig, all []oneConfig, spots map[string]Spot) {
 	cluster := config.Spec.Cluster
 	s := start{
-		by: byNodeadm, at: all[len(all)-1].at, sure: true, config: config.Spec.Kubelet.Config, spots: map[string]Spot{},
+		by: byNodeadm, at: all[len(all)-1].at, sure: true, config: config.Spec.Kubelet.Config, spots: map[string]Spot{}, within: spots,
 		environment: environmentOf(config.Spec.Instance, spots),
 		cluster:     Value{Text: cluster.Name, At: spots["spec.cluster.name"]},
 		endpoint:    Value{Text: cluster.APIServerEndpoint, At: spots["spec.cluster.apiServerEndpoint"]},
@@ -169,7 +169,28 @@ func (r *reader) oneConfig(t text) (oneConfig, bool) {
 		return bad(either(one.spots[path], t.at), "%s", text)
 	}
 	r.unknownFields(one)
+	r.judgeNodeadmValues(one, shape)
+	r.judgeNodeadmGates(one)
+	r.moreDocuments(t)
 	return one, true
+}
+
+// moreDocuments reports documents behind the first, which nodeadm does not read.
+func (r *reader) moreDocuments(t text) {
+	seen, n := false, 0
+	for line := range strings.Lines(t.body) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "---") && seen:
+			spot := Spot{Part: t.at.Part, Line: t.at.Line + n}
+			r.problem(SettingUnknown, Likely, JoinsAmiss, spot, "nodeadm reads one document of each part, and ignores what is below this line").
+				with("write each NodeConfig as a MIME part of its own", "")
+			return
+		case line != "" && line[0] != '#' && !strings.HasPrefix(line, "---"):
+			seen = true
+		}
+		n++
+	}
 }
 
 func either(a, b Spot) Spot {
@@ -202,40 +223,61 @@ func (r *reader) unknownFields(one oneConfig) {
 	}
 }
 
+// diskStrategies are the strategies of local storage, of which nodeadm does not mind the case.
+var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
+
+// judgeNodeadmValues reports values with which nodeadm fails before the kubelet starts.
+func (r *reader) judgeNodeadmValues(one oneConfig, shape nodeConfig) {
+	strategy := dig(one.doc, "spec", "instance", "localStorage", "strategy")
+	name, isText := strategy.(string)
+	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
+	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
+		p := r.problem(NodeConfigBroken, Likely, NeverJoins, either(one.spots["spec.instance.localStorage.strategy"], one.at),
+			"spec.instance.localStorage.strategy has to be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
+		p.with("choose one of them", "")
+	}
+	if _, ok := decodeTOML(shape.Spec.Containerd.Config); !ok {
+		r.problem(NodeConfigBroken, Certain, NeverJoins, either(one.spots["spec.containerd.config"], one.at),
+			"spec.containerd.config is no TOML, and nodeadm fails before it starts the kubelet").with("correct it", "")
+	}
+}
+
+// judgeNodeadmGates reports gates that nodeadm ignores, and what its own gates ask of the cluster.
+func (r *reader) judgeNodeadmGates(one oneConfig) {
+	gates, _ := dig(one.doc, "spec", "featureGates").(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		spot := either(one.spots["spec.featureGates."+name], one.at)
+		_, ofKubelet := kubeletGates[name]
+		switch {
+		case slices.Contains(nodeadmGates, name):
+		case ofKubelet:
+			r.problem(SettingUnknown, Certain, JoinsAmiss, spot, "%s is a feature gate of the kubelet, and nodeadm ignores it in spec.featureGates", name).
+				with("write it into spec.kubelet.config.featureGates", "")
+		default:
+			p := r.problem(SettingUnknown, Likely, JoinsAmiss, spot, "nodeadm knows no such feature gate%s, and ignores it", said(name))
+			p.with("take it out", "")
+			if near := nearest(name, nodeadmGates); near != "" {
+				p.with("write", near)
+			}
+		}
+	}
+	if on, _ := gates["InstanceIdNodeName"].(bool); on {
+		r.namedByInstance(either(one.spots["spec.featureGates.InstanceIdNodeName"], one.at), "InstanceIdNodeName names nodes by their instance ID")
+	}
+}
+
+// namedByInstance reports names of nodes that the usual mapping of a role does not permit.
+func (r *reader) namedByInstance(spot Spot, what string) {
+	r.problem(OtherName, Likely, NeverJoins, spot,
+		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
+		with("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
+}
+
 func within(table string) string {
 	if table == "" {
 		return ""
 	}
 	return " in " + table
-}
-
-// overridden says which of the kubelet's settings are written over by a later part.
-func (r *reader) overridden(all []oneConfig) {
-	for i, one := range all[:len(all)-1] {
-		config, _ := dig(one.doc, "spec", "kubelet", "config").(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(config)) {
-			for _, later := range all[i+1:] {
-				value := dig(later.doc, "spec", "kubelet", "config", name)
-				_, table := value.(map[string]any)
-				if value == nil || table || fmt.Sprint(value) == fmt.Sprint(config[name]) {
-					continue
-				}
-				r.problem(Overridden, Certain, JoinsAmiss, one.spots["spec.kubelet.config."+name], "a later NodeConfig sets %s too, and wins", name).
-					with(overriddenFix(name), "")
-				break
-			}
-		}
-	}
-}
-
-func overriddenFix(name string) string {
-	switch name {
-	case "registerWithTaints":
-		return "write taints into the NodePool: spec.template.spec.taints or startupTaints"
-	case "maxPods", "clusterDNS", "podsPerCore", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota":
-		return "write it into spec.kubelet of the EC2NodeClass"
-	}
-	return "write it once"
 }
 
 // nodeadmCall reads a call of nodeadm by a script, whose configuration the script may have written.
@@ -347,12 +389,20 @@ func shapeError(err error) (path, text string) {
 	if !asType(err, &wrong) {
 		return "", "a field has a value that it cannot have"
 	}
+	field := wrong.Field
+	for !isTelling(field) && field != "" { // a key of the user's own may be a secret
+		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
+	}
 	kinds := map[string]string{"string": "text", "bool": "true or false", "map": "a table", "struct": "a table", "slice": "a list"}
 	want := kinds[wrong.Type.Kind().String()]
 	if want == "" {
 		want = "of another kind"
 	}
-	return wrong.Field, fmt.Sprintf("%s has to be %s, and is %s", wrong.Field, want, map[string]string{
+	name := field
+	if field != wrong.Field {
+		name = "an entry of " + field
+	}
+	return wrong.Field, fmt.Sprintf("%s has to be %s, and is %s", name, want, map[string]string{
 		"string": "text", "number": "a number", "bool": "true or false", "object": "a table", "array": "a list",
 	}[strings.Fields(wrong.Value + " ")[0]])
 }

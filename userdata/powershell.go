@@ -20,6 +20,13 @@ func (r *reader) windows(t text) {
 			with("write commands between <powershell> and </powershell>, or choose another AMI family", "")
 		return
 	}
+	if own := formOf(r.in.Own); r.ours > 0 || r.in.Data != nil {
+		switch own {
+		case FormScript, FormNodeConfig, FormBottlerocket, FormCloudConfig, FormMIME:
+			r.problem(OtherFamily, Certain, JoinsAmiss, Spot{Line: 1, Column: 1}, "it is %s, which Windows does not run", own).
+				with("write commands between <powershell> and </powershell>, or choose another AMI family", "")
+		}
+	}
 	commands, ok := r.block(t)
 	if !ok {
 		return

@@ -36,6 +36,7 @@ const (
 	SettingInvalid   Kind = "SettingInvalid"
 	NodeConfigBroken Kind = "NodeConfigInvalid"
 	Overridden       Kind = "Overridden"
+	OtherName        Kind = "OtherNodeName" // the node registers by a name that its credentials do not permit
 	OtherCluster     Kind = "OtherCluster"
 	OtherAuthority   Kind = "OtherAuthority"      // the certificate authority of another cluster
 	ProxyCatches     Kind = "ProxyCatchesCluster" // the kubelet asks a proxy for the API server
@@ -85,8 +86,11 @@ func (p Problem) IsFatal() bool { return p.Certainty == Certain && p.Harm == Nev
 // String is the problem in one sentence, with its place and what to do.
 func (p Problem) String() string {
 	out := "spec.userData"
-	if p.Kind == ImageMismatch {
+	switch {
+	case p.Kind == ImageMismatch:
 		out = "spec.amiFamily"
+	case p.At.Ours && (p.Kind == SettingInvalid || p.Kind == SettingUnknown):
+		out = "spec.kubelet" // from which Joiner wrote it
 	}
 	if spot := p.At.String(); spot != "" && !p.At.Ours {
 		out += ", " + spot
@@ -104,6 +108,8 @@ func (p Problem) String() string {
 // Check is the id of the check to which the problem belongs, as docs/checks has it.
 func (p Problem) Check() string {
 	switch p.Kind {
+	case OtherName:
+		return "AUTH-9"
 	case OtherArch:
 		return "ARCH-3"
 	case OtherAuthority:

@@ -193,6 +193,8 @@ type start struct {
 	flags                     []flag
 	config                    map[string]any
 	spots                     map[string]Spot             // of fields of config, by name
+	within                    map[string]Spot             // of all fields of a NodeConfig, by path
+	labels                    map[string]Spot             // of labels, by key, where each has a place of its own
 	environment               map[string]map[string]Value // by service and name, of a NodeConfig
 	hidden                    bool                        // some of its flags are not known
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/joiner-sh/joiner/catalog"
 )
 
 // Bounds on walking through a script.
@@ -52,6 +54,9 @@ func (r *reader) script(p part) {
 		return
 	case !strings.HasPrefix(body, "#!") && slices.Contains([]string{FormBottlerocket, FormPowerShell}, formOf(body)):
 		r.unknownPart(p)
+		return
+	case !strings.HasPrefix(body, "#!") && formOf(body) == FormNodeConfig && r.system() == catalog.AL2:
+		r.nodeConfigOnAL2(at)
 		return
 	case !strings.HasPrefix(body, "#!") && p.kind == typeScript:
 		r.problem(ScriptBroken, Certain, r.scriptHarm(), at, "the script does not begin with #!, so it is not run").

@@ -241,7 +241,7 @@ func (r *reader) misspelt(t Taint, old bool) {
 }
 
 // labels works out with which labels the node registers.
-func (r *reader) labels(args []argument) {
+func (r *reader) labels(args []argument, s start) {
 	labels := map[string]Label{}
 	for _, a := range args {
 		if a.name != "node-labels" {
@@ -249,22 +249,62 @@ func (r *reader) labels(args []argument) {
 		}
 		for _, one := range strings.Split(a.value, ",") {
 			key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
-			switch {
-			case one == "" || strings.Contains(one, "…"):
-			case !ok || !isKey(key) || value != "" && !isLabelValue(value):
-				r.problem(LabelInvalid, Certain, NeverJoins, a.at, "a label of --node-labels cannot be read, and the kubelet does not start with it").
+			if one == "" || strings.Contains(one, "…") {
+				continue
+			}
+			spot := either(s.labels[key], a.at)
+			if ok && r.judgeLabel(key, value, spot, s.by) {
+				labels[key] = Label{Key: key, Value: value, At: spot}
+			}
+			if !ok {
+				r.problem(LabelInvalid, Certain, NeverJoins, spot, "a label of --node-labels has no value, and the kubelet does not start with it").
 					with("write key=value,key=value, without blanks or quotes", "")
-			case isKubernetes(key) && !isKubeletsOwn(key):
-				r.problem(LabelInvalid, Certain, NeverJoins, a.at, "the kubelet may not set the label%s on its own node, and does not start with it", said(key)).
-					with("write it into the NodePool: spec.template.metadata.labels", "")
-			default:
-				labels[key] = Label{Key: key, Value: value, At: a.at}
 			}
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		r.out.Labels = append(r.out.Labels, labels[key])
 	}
+}
+
+// judgeLabel reports a label with which no kubelet starts, by name where the name is no secret.
+func (r *reader) judgeLabel(key, value string, spot Spot, by string) bool {
+	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
+	if by == bySetting {
+		name, fix = "a label of settings.kubernetes.node-labels", ""
+	}
+	if isTelling(key) {
+		name = "the label " + key
+	}
+	const refused = ", and the kubelet does not start with it"
+	domain, _, _ := strings.Cut(key, "/")
+	switch {
+	case isKubernetes(key) && !isKubeletsOwn(key):
+		fix = "write it into the NodePool: spec.template.metadata.labels"
+		if !isKey(key) {
+			fix = "take it out: an instance tag of that name belongs into spec.tags of the EC2NodeClass"
+		}
+		r.problem(LabelInvalid, Certain, NeverJoins, spot, "the kubelet may not set %s on its own node, since %s belongs to Kubernetes, and does not start with it", name, domain).with(fix, "")
+	case !isKey(key):
+		r.problem(LabelInvalid, Certain, NeverJoins, spot, "the key of %s is invalid%s%s", name, whyNoKey(key), refused).with(fix, "")
+	case value != "" && !isLabelValue(value):
+		r.problem(LabelInvalid, Certain, NeverJoins, spot, "the value of %s is invalid: it has to be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).with(fix, "")
+	default:
+		return true
+	}
+	return false
+}
+
+// whyNoKey says what is wrong with a key of a label; empty if that is plain.
+func whyNoKey(key string) string {
+	_, name, _ := strings.Cut(key, "/")
+	switch {
+	case strings.Contains(name, "/"):
+		return ": it has more than one slash"
+	case strings.ContainsAny(key, "'\" \t"):
+		return ": it has a blank or a quote"
+	}
+	return ""
 }
 
 // plainLabels reports whether a text is labels and nothing else.

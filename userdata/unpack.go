@@ -13,7 +13,7 @@ import (
 // Bounds on what is read: user data comes from whoever may write a node class.
 const (
 	maxBytes    = 16384   // EC2's own, before base64
-	maxInput    = 1 << 20 // beyond this nothing is looked at
+	maxInput    = 1 << 16 // beyond this nothing is read: EC2 takes a quarter of it
 	maxUnpacked = 1 << 18 // of one packed piece
 	maxParts    = 64
 	maxNesting  = 4 // of MIME messages within each other

@@ -10,12 +10,16 @@ type Plan struct {
 	Machines   []Machine   `json:"machines"` // cheapest first
 	Placements []Placement `json:"placements"`
 	Refusals   []Refusal   `json:"refusals"`
+	// Omissions are the pods that were planned without some of their preferences, because all rules are more than a plan holds.
+	Omissions []Omission `json:"omissions,omitempty"`
 
 	PricePerHour      float64 `json:"pricePerHour"` // US dollars, of all machines
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
 	SolveSeconds      float64 `json:"solveSeconds"`
 	Pods              int     `json:"pods"`
 	PodClasses        int     `json:"podClasses"`
+
+	Context
 }
 
 // Machine is a node to buy.
@@ -61,6 +65,12 @@ type Refusal struct {
 	Hint    string   `json:"hint"`
 }
 
+// Omission is a pod that was planned without so many of its preferences about other pods.
+type Omission struct {
+	Pod         string `json:"pod"`
+	Preferences int    `json:"preferences"`
+}
+
 // Reason is one cause of a refusal.
 type Reason struct {
 	Code   string `json:"code"`
@@ -69,11 +79,11 @@ type Reason struct {
 }
 
 // PlanOf returns the plan as its JSON has it. Solving took that many seconds.
-func PlanOf(p packing.Plan, seconds float64) Plan {
+func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
 	out := Plan{
 		Machines: []Machine{}, Placements: []Placement{}, Refusals: []Refusal{},
 		PricePerHour: p.Price.Dollars(), LowerBoundPerHour: p.LowerBound.Dollars(), SolveSeconds: seconds,
-		Pods: p.Pods, PodClasses: p.Classes,
+		Pods: p.Pods, PodClasses: p.Classes, Context: more,
 	}
 	for _, m := range p.Machines {
 		machine := Machine{
@@ -100,6 +110,9 @@ func PlanOf(p packing.Plan, seconds float64) Plan {
 			refusal.Reasons = append(refusal.Reasons, Reason{Code: string(reason.Code), Count: reason.Count, Detail: reason.Detail})
 		}
 		out.Refusals = append(out.Refusals, refusal)
+	}
+	for _, o := range p.Omissions {
+		out.Omissions = append(out.Omissions, Omission{Pod: o.Pod, Preferences: o.Preferences})
 	}
 	return out
 }

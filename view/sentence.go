@@ -17,9 +17,8 @@ func Sentence(r packing.Refusal) string {
 	var parts, others []string
 	offerings := 0
 	for _, reason := range r.Reasons {
-		switch reason.Code {
-		case packing.NoPool, packing.PoolUnusable, packing.PoolEmpty, packing.Unplannable:
-			others = append(others, whole(reason))
+		if text := whole(reason); text != "" {
+			others = append(others, text)
 			continue
 		}
 		offerings += reason.Count
@@ -35,7 +34,7 @@ func Sentence(r packing.Refusal) string {
 	return strings.Join(others, "; ")
 }
 
-// whole words a cause that is not about offerings.
+// whole words a cause that is not about offerings; empty for those that are.
 func whole(r packing.Reason) string {
 	switch r.Code {
 	case packing.NoPool:
@@ -44,8 +43,14 @@ func whole(r packing.Reason) string {
 		return "nothing may be bought for NodePool " + r.Detail
 	case packing.PoolEmpty:
 		return "the requirements of NodePool " + r.Detail + " leave nothing to buy"
+	case packing.Unplannable:
+		return "it cannot be planned for: " + r.Detail
+	case packing.EffortSpent:
+		if r.Detail != "" {
+			return "a later plan places it: " + r.Detail
+		}
 	}
-	return "it cannot be planned for: " + r.Detail
+	return ""
 }
 
 // counted words how many offerings a cause rules out.
@@ -81,7 +86,7 @@ func counted(r packing.Reason) string {
 	case packing.PodAntiAffinity:
 		return fmt.Sprintf("%s would be in a %s with a pod that it must not be near", n, labelName(r.Detail))
 	case packing.EffortSpent:
-		return fmt.Sprintf("%s were not looked at, for the plan had taken too much work", n)
+		return fmt.Sprintf("%s were not considered: the plan reached its limit of work", n)
 	}
 	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
 }

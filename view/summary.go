@@ -15,19 +15,22 @@ import (
 const hoursPerMonth = 730
 
 // Summary writes a plan for people: what it costs, who gets no place and what
-// to do about it, what to buy, what goes onto nodes that are there.
-func Summary(p packing.Plan, seconds float64) string {
+// to do about it, what to buy, what goes onto nodes that are there. Tables have
+// lines of that width; 0: as long as they are.
+func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 	var b strings.Builder
 	b.WriteString(headline(p, seconds))
+	b.WriteString(more.text(p))
+	b.WriteString(omitted(p.Omissions))
 	if len(p.Refusals) > 0 {
 		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
 	}
 	if len(p.Machines) > 0 {
-		fmt.Fprintf(&b, "\nTo buy:\n%s", indent(Machines(p).String()))
+		fmt.Fprintf(&b, "\nTo buy:\n%s", indent(Machines(p).Fit(within(width))))
 	}
 	b.WriteString(relaxed(p.Machines))
 	if len(p.Placements) > 0 {
-		fmt.Fprintf(&b, "\nOnto nodes that are there: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).String()))
+		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).Fit(within(width))))
 	}
 	return b.String()
 }
@@ -46,6 +49,27 @@ func headline(p packing.Plan, seconds float64) string {
 		text += fmt.Sprintf("; no plan could cost less than $%s (gap %.1f %%)", dollars(p.LowerBound), gap)
 	}
 	return text + ".\n"
+}
+
+// omitted says how many pods were planned without their preferences.
+func omitted(all []packing.Omission) string {
+	if len(all) == 0 {
+		return ""
+	}
+	preferences := 0
+	for _, o := range all {
+		preferences += o.Preferences
+	}
+	return fmt.Sprintf("\nNote: %s about other pods, of %s (%s, …), were left out: the rules of all pods exceed the limit of one plan.\n",
+		Count(preferences, "preference"), Count(len(all), "pod"), all[0].Pod)
+}
+
+// within is the width that is left to lines which indent moves.
+func within(width int) int {
+	if width == 0 {
+		return 0
+	}
+	return max(width-2, 1)
 }
 
 // relaxed says of which machines fewer choices are kept than minValues ask for.

@@ -54,13 +54,13 @@ func plan() packing.Plan {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	data, err := json.MarshalIndent(view.PlanOf(plan(), 0.0125), "", "  ")
+	data, err := json.MarshalIndent(view.PlanOf(plan(), 0.0125, view.Context{}), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "plan.json", string(data)+"\n")
-	golden(t, "plan.txt", view.Summary(plan(), 0.0125))
-	empty, err := json.Marshal(view.PlanOf(packing.Plan{}, 0))
+	golden(t, "plan.txt", view.Summary(plan(), 0.0125, view.Context{}, 0))
+	empty, err := json.Marshal(view.PlanOf(packing.Plan{}, 0, view.Context{}))
 	want := `{"machines":[],"placements":[],"refusals":[],"pricePerHour":0,"lowerBoundPerHour":0,"solveSeconds":0,"pods":0,"podClasses":0}`
 	if err != nil || string(empty) != want {
 		t.Errorf("an empty plan is %s (%v), want %s", empty, err, want)
@@ -80,7 +80,7 @@ func TestHeadline(t *testing.T) {
 		{5, 1, "5 pods in 1 class, planned"},
 		{1005, 2, "1,005 pods in 2 classes, planned"},
 	} {
-		if got := view.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 machines to buy.") {
+		if got := view.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0, view.Context{}, 0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 machines to buy.") {
 			t.Errorf("%q, want %s…", got, c.want)
 		}
 	}
@@ -113,13 +113,13 @@ func TestReservedAndRelaxed(t *testing.T) {
 	for _, i := range []int{1, 2} {
 		p.Machines[i].Relaxed = []packing.Relaxation{{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}
 	}
-	text := view.Summary(p, 0)
+	text := view.Summary(p, 0, view.Context{}, 0)
 	for _, want := range []string{"reserved cr-1", "With fewer choices than minValues asks for:\n  2 machines: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
 		}
 	}
-	data, err := json.Marshal(view.PlanOf(p, 0))
+	data, err := json.Marshal(view.PlanOf(p, 0, view.Context{}))
 	for _, want := range []string{
 		`"capacityReservationId":"cr-1"`, `"minValuesRelaxed":[{"key":"node.kubernetes.io/instance-type","minValues":5,"values":2}]`,
 	} {
@@ -134,11 +134,11 @@ func TestCauseIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	const why = "general: EC2NodeClass default is not ready: found no subnet"
 	refusal := packing.Refusal{Pod: "a/b", Hint: "mend NodePool " + why, Reasons: []packing.Reason{{Code: packing.PoolUnusable, Count: 1, Detail: why}}}
-	if got := view.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0); strings.Count(got, "found no subnet") != 1 {
+	if got := view.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, view.Context{}, 0); strings.Count(got, "found no subnet") != 1 {
 		t.Errorf("it is said more than once:\n%s", got)
 	}
 	refusal.Reasons = append(refusal.Reasons[:0], packing.Reason{Code: packing.TooSmall, Count: 1, Detail: "cpu"})
-	if got := view.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0); !strings.Contains(got, "to do: mend NodePool "+why) {
+	if got := view.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, view.Context{}, 0); !strings.Contains(got, "to do: mend NodePool "+why) {
 		t.Errorf("a hint that says something else is lost:\n%s", got)
 	}
 }
@@ -151,7 +151,7 @@ func TestSummaryIsHarmless(t *testing.T) {
 		p.Machines[0].Pool, p.Machines[0].Offerings[0].Zone = name, name
 		p.Placements[0].Pod, p.Placements[1].Node = name, name
 		p.Refusals[0].Pod, p.Refusals[0].Hint, p.Refusals[0].Reasons[0].Detail = name, name, name
-		return view.Summary(p, 0)
+		return view.Summary(p, 0, view.Context{}, 0)
 	}
 	got := named("a\x1b[2J\nb\u202e\x00\u009b\xff")
 	for _, r := range got {
@@ -185,12 +185,21 @@ func TestSentence(t *testing.T) {
 		packing.MinValues:        {catalog.LabelInstanceType + ": 2 of 5", "of 1,402 offerings: 1,402 leave 2 of 5 values of instance type that minValues asks for"},
 		packing.ReservationFull:  {"cr-1", "of 1,402 offerings: 1,402 are of capacity reservation cr-1, which is used up"},
 		packing.Unplannable:      {"it is odd", "it cannot be planned for: it is odd"},
-		packing.EffortSpent:      {"", "of 1,402 offerings: 1,402 were not looked at, for the plan had taken too much work"},
+		packing.EffortSpent:      {"", "of 1,402 offerings: 1,402 were not considered: the plan reached its limit of work"},
 	} {
 		r := packing.Refusal{Reasons: []packing.Reason{{Code: code, Count: 1402, Detail: c.detail}}}
 		if got := view.Sentence(r); got != c.want {
 			t.Errorf("%s: %q, want %q", code, got, c.want)
 		}
+	}
+}
+
+// TestSentenceOfDeferred: the sentence for a pod that a later plan places gives that reason, and counts no offerings.
+func TestSentenceOfDeferred(t *testing.T) {
+	t.Parallel()
+	r := packing.Refusal{Reasons: []packing.Reason{{Code: packing.EffortSpent, Count: 1, Detail: "it has too many rules"}}}
+	if got, want := view.Sentence(r), "a later plan places it: it has too many rules"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -208,6 +217,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 		Zone: "us-east-1a", ZoneID: "use1-az1", CapacityType: catalog.Reserved, Price: 10, Available: true,
 		Reservation: catalog.Reservation{ID: "cr-1", Type: catalog.ReservationBlock, Interruptible: true, Left: 7},
 	}))
+	want.PodVolume = "" // of which the file says nothing
 	data, err := json.Marshal(view.CatalogOf(want))
 	if err != nil {
 		t.Fatal(err)

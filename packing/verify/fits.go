@@ -28,10 +28,11 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 	if o == nil || len(o.wrong) > 0 {
 		return false
 	}
+	o.relieve(s, types)
 	var sum capacity.Amounts
-	taken := slices.Clone(o.ports)
+	var taken []cluster.HostPort
 	for i := range pods {
-		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || conflicts(pods[i].HostPorts, taken) {
+		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.keepsOff(pods[i].HostPorts) || conflicts(pods[i].HostPorts, taken) {
 			return false
 		}
 		taken = append(taken, pods[i].HostPorts...)

@@ -122,9 +122,9 @@ func (c *checker) hosts(at *place) {
 		if lack := o.lacks(sum); len(lack) > 0 {
 			c.broken("%s has too little %v for its pods", where(), lack)
 		}
-		if len(o.ports) > 0 {
+		if o.keepsOff(ports) {
 			for _, port := range ports {
-				c.port(at.name, port, o.ports)
+				c.port(at.name, port, o.ports())
 			}
 		}
 	}

@@ -32,12 +32,13 @@ type offer struct {
 	typ      *catalog.Type
 	offering catalog.Offering
 	labels   constraint.Labels
-	room     capacity.Amounts   // what a node of it has for pods
-	daemons  capacity.Amounts   // what the pods of DaemonSets take there
-	ports    []cluster.HostPort // and theirs
-	kinds    []*cluster.Kind    // what those pods are to the places of others, as far as it is known
-	wrong    []string           // why the pool may not buy it, whoever runs on it
-	verdicts []int8             // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
+	room     capacity.Amounts     // what a node of it has for pods
+	guests   []*cluster.Daemon    // the DaemonSets whose pods come to it
+	daemons  capacity.Amounts     // what those take there
+	lists    [][]cluster.HostPort // and theirs, of each that has any
+	kinds    []*cluster.Kind      // what those pods are to the places of others, as far as it is known
+	wrong    []string             // why the pool may not buy it, regardless of the pods
+	verdicts []int8               // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
 }
 
 // offerName tells offers apart: the same offering is another node with other labels of the machine.
@@ -75,6 +76,9 @@ func (c *checker) offer(pool *cluster.Pool, extra constraint.Labels, name string
 	}
 	o := newOffer(c.snapshot, c.types[typeName{pool.NodeClass, choice.InstanceType}], pool, extra, choice)
 	if o != nil {
+		o.relieve(c.snapshot, c.market.Types(pool.NodeClass, pool.Name))
+	}
+	if o != nil {
 		o.number = len(c.offers)
 	}
 	c.offers[key] = o
@@ -100,16 +104,27 @@ func newOffer(
 	}
 	o.label(extra)
 	o.object()
-	for _, d := range s.Daemons {
-		if suits(d.Required, d.Tolerations, o.labels, pool.Taints) && o.hasDevices(d.Requests) {
-			o.daemons = o.daemons.Add(d.Requests)
-			o.ports = append(o.ports, d.HostPorts...)
-			if d.Kind != nil {
-				o.kinds = append(o.kinds, d.Kind)
-			}
+	for i := range s.Daemons {
+		if d := &s.Daemons[i]; suits(d.Required, d.Tolerations, o.labels, pool.Taints) && o.hasDevices(d.Requests) {
+			o.guests = append(o.guests, d)
 		}
 	}
+	o.invite()
 	return o
+}
+
+// invite adds up what the pods of the guests take.
+func (o *offer) invite() {
+	o.daemons, o.lists, o.kinds = capacity.Amounts{}, nil, nil
+	for _, d := range o.guests {
+		o.daemons = o.daemons.Add(d.Requests)
+		if len(d.HostPorts) > 0 {
+			o.lists = append(o.lists, d.HostPorts)
+		}
+		if d.Kind != nil {
+			o.kinds = append(o.kinds, d.Kind)
+		}
+	}
 }
 
 // label works out the labels of the node: the type's, the offering's, the
@@ -141,13 +156,20 @@ func (o *offer) object() {
 	if !o.offering.Available {
 		o.wrong = append(o.wrong, "it is not available")
 	}
+	for _, r := range o.unmet() {
+		o.wrong = append(o.wrong, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q", r.Key, r.Operator, r.Values, o.labels[r.Key]))
+	}
+}
+
+// unmet returns the requirements of the pool that the node would not meet.
+func (o *offer) unmet() (out []constraint.Requirement) {
 	for _, r := range o.pool.Requirements {
 		values, ok := constraint.ValuesOf(r.Operator, r.Values...)
 		if !ok || !(constraint.Requirements{r.Key: values}).Accepts(o.labels) {
-			o.wrong = append(o.wrong, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q",
-				r.Key, r.Operator, r.Values, o.labels[r.Key]))
+			out = append(out, r)
 		}
 	}
+	return out
 }
 
 // hasDevices reports whether the type has the extended resources asked for. The
@@ -166,6 +188,14 @@ func (o *offer) hasDevices(asks capacity.Amounts) bool {
 func (o *offer) most(name string) (n int64, limited bool) {
 	n = o.room.Of(name)
 	return n, n != 0 || !isAttachLimit(name)
+}
+
+// ports are those that the pods of DaemonSets take there.
+func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.lists...) }
+
+// keepsOff reports whether a pod of a DaemonSet takes one of the ports there.
+func (o *offer) keepsOff(ports []cluster.HostPort) bool {
+	return len(ports) > 0 && slices.ContainsFunc(o.lists, func(list []cluster.HostPort) bool { return conflicts(ports, list) })
 }
 
 // accepts reports whether pods with this demand may run on the node.

@@ -109,7 +109,7 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 	}
 	demand := r.demandOf(p)
 	for _, o := range r.offered {
-		if len(o.lacks(p.Requests)) == 0 && r.accepts(o, demand) && !conflicts(p.HostPorts, o.ports) &&
+		if len(o.lacks(p.Requests)) == 0 && r.accepts(o, demand) && !o.keepsOff(p.HostPorts) &&
 			r.reachable(p.Volumes, o.labels[labelZone]) && r.joins(p, o.labels, -1, o.kinds) {
 			return fmt.Sprintf("a machine of pool %s as %s", o.pool.Name, o)
 		}

@@ -66,7 +66,7 @@ func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 		var fit []*offer
 		demand := c.demandOf(p)
 		for _, o := range c.offersLike(pool, at.offers[0]) {
-			if c.accepts(o, demand) && len(o.lacks(p.Requests)) == 0 && !conflicts(p.HostPorts, o.ports) {
+			if c.accepts(o, demand) && len(o.lacks(p.Requests)) == 0 && !o.keepsOff(p.HostPorts) {
 				fit = append(fit, o)
 			}
 		}

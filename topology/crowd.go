@@ -1,0 +1,140 @@
+package topology
+
+import (
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/keys"
+)
+
+// crowd is all pods that rules can count, those that no selector tells apart as one member. With it a rule is a set of
+// members: rules that count the same pods are one, however they are written.
+type crowd struct {
+	labels  []string       // the keys that selectors look at, sorted
+	numbers map[string]int // members by what selectors see of them
+	sights  []string       // by member: the same
+	weight  []int          // by member: how many pods with demands of their own look like it; 0: residents only
+
+	spaces map[string][]int // members by namespace
+	traits map[string]*trait
+}
+
+// trait is the members with a label.
+type trait struct {
+	has    []int
+	values map[string][]int
+}
+
+func newCrowd(labels []string) *crowd {
+	return &crowd{labels: labels, numbers: map[string]int{}, spaces: map[string][]int{}, traits: map[string]*trait{}}
+}
+
+// sight appends what selectors that look at the keys see of a pod.
+func sight(b []byte, labels []string, namespace string, of constraint.Labels) []byte {
+	b = keys.Text(b, namespace)
+	for i, k := range labels {
+		if value, ok := of[k]; ok {
+			b = keys.Text(keys.Int(b, i), value)
+		}
+	}
+	return b
+}
+
+// add returns the number of the member that stands for such pods.
+func (c *crowd) add(namespace string, of constraint.Labels) int {
+	key := sight(nil, c.labels, namespace, of)
+	n, ok := c.numbers[string(key)]
+	if ok {
+		return n
+	}
+	n = len(c.sights)
+	c.numbers[string(key)] = n
+	c.sights, c.weight = append(c.sights, string(key)), append(c.weight, 0)
+	c.spaces[namespace] = append(c.spaces[namespace], n)
+	for _, k := range c.labels {
+		value, ok := of[k]
+		if !ok {
+			continue
+		}
+		t := c.traits[k]
+		if t == nil {
+			t = &trait{values: map[string][]int{}}
+			c.traits[k] = t
+		}
+		t.has = append(t.has, n)
+		t.values[value] = append(t.values[value], n)
+	}
+	return n
+}
+
+// nothing is a set without members.
+func (c *crowd) nothing() bitmap.Set { return bitmap.New(len(c.sights)) }
+
+// matched returns the members that the term counts.
+func (c *crowd) matched(t *cluster.Term) bitmap.Set {
+	out := c.nothing()
+	if t.Selector.Nothing {
+		return out
+	}
+	if t.AllNamespaces {
+		out.AddRange(0, len(c.sights))
+	} else {
+		for _, namespace := range t.Namespaces {
+			addAll(out, c.spaces[namespace])
+		}
+	}
+	for key, v := range t.Selector.Labels {
+		c.narrow(out, key, v)
+	}
+	return out
+}
+
+// narrow leaves in the set the members whose label v accepts.
+func (c *crowd) narrow(set bitmap.Set, key string, v constraint.Values) {
+	t := c.traits[key]
+	if t == nil {
+		t = &trait{}
+	}
+	accepted := c.nothing()
+	switch {
+	case !v.Complement:
+		for _, value := range v.Listed {
+			addAll(accepted, t.values[value])
+		}
+	case v.Min == nil && v.Max == nil:
+		addAll(accepted, t.has)
+		for _, value := range v.Listed {
+			for _, n := range t.values[value] {
+				accepted.Remove(n)
+			}
+		}
+	default:
+		for value, members := range t.values {
+			if v.Accepts(value) {
+				addAll(accepted, members)
+			}
+		}
+	}
+	if v.Absent {
+		absent := c.nothing()
+		absent.AddRange(0, len(c.sights))
+		for _, n := range t.has {
+			absent.Remove(n)
+		}
+		accepted.Or(absent)
+	}
+	set.And(accepted)
+}
+
+func addAll(set bitmap.Set, members []int) {
+	for _, n := range members {
+		set.Add(n)
+	}
+}
+
+// weigh returns how many pods with demands of their own are in the set.
+func (c *crowd) weigh(set bitmap.Set) int {
+	n := 0
+	set.Each(func(i int) { n += c.weight[i] })
+	return n
+}

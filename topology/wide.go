@@ -1,0 +1,408 @@
+package topology
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/keys"
+)
+
+// What pods may ask of the places of others, before the book is made with sets of pods instead of selectors.
+const (
+	mostRules   = 16      // of one pod: ordinary pods have up to four
+	mostMatches = 100_000 // of labels with selectors
+)
+
+// What a book holds: how often a pod with demands of its own is counted by a rule, over all pods and rules. Beyond that,
+// the preferences of the pods with the most rules are left out, and pods whose demands alone are too many wait for another plan.
+const (
+	mostWished   = 60_000
+	mostDemanded = 250_000
+)
+
+// mostLevels is into how many steps the weights of one pod's preferences go at most: those of one step are one rule.
+const mostLevels = 8
+
+// wide makes a book where selectors are many. A rule is the set of pods that it counts: rules with the same set are one, and a
+// pod's anti-affinity terms over one label are one rule. What comes of it is the same but for preferences of pods with more than
+// mostLevels weights.
+type wide struct {
+	*Book
+	crowd  *crowd
+	sets   map[string]int // numbers of sets of members
+	lists  map[string]int // numbers of lists of labels
+	counts []bitmap.Set   // by group: its members, nil for those of volumes
+
+	wished, demanded int // how often pods are counted so far
+}
+
+// draft is a rule and its group that may become part of the book.
+type draft struct {
+	group   Group
+	rule    Rule
+	members bitmap.Set
+}
+
+// isWide reports whether some pod has more rules than the book compares one by one.
+func isWide(pods []Wanted, residents []cluster.Resident) bool {
+	many := func(p Wanted) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > mostRules }
+	avoids := func(r cluster.Resident) bool { return len(r.Avoids) > mostRules }
+	return slices.ContainsFunc(pods, many) || slices.ContainsFunc(residents, avoids)
+}
+
+// isTedious reports whether the pods and kinds would be held against too many selectors.
+func (b *Book) isTedious(pods []Wanted, like []bool, kinds func() []*cluster.Kind) bool {
+	if kinds == nil || len(b.Groups)*len(pods) <= mostMatches && len(b.loose) == 0 {
+		return false
+	}
+	seen, matches := map[string]bool{}, 0
+	var key []byte
+	for i, p := range pods {
+		if like[i] {
+			continue
+		}
+		if key = sight(key[:0], b.labels, p.Namespace, p.Labels); seen[string(key)] {
+			continue
+		}
+		seen[string(key)] = true
+		matches += len(b.loose)
+		for _, k := range b.labels {
+			if value, ok := p.Labels[k]; ok {
+				matches += len(b.anchors[k+"\x00"+value])
+			}
+		}
+	}
+	if matches > mostMatches {
+		return true
+	}
+	return len(b.loose) > mostRules && len(b.loose)*len(kinds()) > mostMatches
+}
+
+// newWide makes the book of the pods; kinds are those of all residents.
+func newWide(pods []Wanted, like []bool, residents []cluster.Resident, kinds []*cluster.Kind) *Book {
+	w := &wide{Book: emptyBook(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
+	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
+	w.labels = selectorKeys(pods, residents)
+	w.crowd = newCrowd(w.labels)
+	of := make([]int, len(pods)) // by pod: the member that it is
+	for i, p := range pods {
+		if like[i] {
+			of[i] = of[i-1]
+			continue
+		}
+		of[i] = w.crowd.add(p.Namespace, p.Labels)
+		w.crowd.weight[of[i]]++
+	}
+	for _, k := range kinds {
+		w.crowd.add(k.Namespace, k.Labels)
+	}
+	rules := w.rulesOf(pods, like, of)
+	w.avoidances(residents)
+	ins := w.memberships()
+	profiles := newProfiler(w.Book)
+	for i, p := range pods {
+		switch {
+		case w.Deferred[i]:
+		case like[i] && len(p.Volumes) == 0:
+			w.Of[i] = w.Of[i-1]
+		default:
+			w.Of[i] = profiles.number(rules[i], ins[of[i]], p)
+		}
+	}
+	return w.Book
+}
+
+// selectorKeys returns the labels that the selectors of rules look at, sorted.
+func selectorKeys(pods []Wanted, residents []cluster.Resident) []string {
+	found := map[string]bool{}
+	note := func(s *cluster.Selector) {
+		for key := range s.Labels {
+			found[key] = true
+		}
+	}
+	terms := func(all []cluster.Term) {
+		for i := range all {
+			note(&all[i].Selector)
+		}
+	}
+	for i, p := range pods {
+		if i > 0 && p.SharesDemands(pods[i-1].Pod) {
+			continue
+		}
+		for k := range p.Spread {
+			note(&p.Spread[k].Selector)
+		}
+		terms(p.Affinity)
+		terms(p.AntiAffinity)
+	}
+	for _, r := range residents {
+		terms(r.Avoids)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// rulesOf returns what each pod asks. The pods whose rules count the fewest pods come first: it is the others whose preferences
+// are left out.
+func (w *wide) rulesOf(pods []Wanted, like []bool, of []int) [][]Rule {
+	var order []int
+	costs := make([]int, len(pods))
+	for i, p := range pods {
+		if like[i] || !p.asks() {
+			continue
+		}
+		order = append(order, i)
+		drafts := w.drafts(p, of[i])
+		for k := range drafts {
+			costs[i] += 1 + w.crowd.weigh(drafts[k].members)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
+	rules := make([][]Rule, len(pods))
+	for _, i := range order {
+		drafts := w.drafts(pods[i], of[i])
+		wished, demanded := w.charge(drafts)
+		if w.demanded+demanded > mostDemanded {
+			w.Deferred[i] = true
+			continue
+		}
+		if w.wished+wished > mostWished {
+			w.wished = mostWished // what comes after has more of them
+			w.Omitted[i] = len(drafts)
+			drafts = slices.DeleteFunc(drafts, func(d draft) bool { return d.rule.Weight > 0 })
+			w.Omitted[i] -= len(drafts)
+			wished = 0
+		}
+		w.wished, w.demanded = w.wished+wished, w.demanded+demanded
+		for _, d := range drafts {
+			rules[i] = append(rules[i], w.enter(d, pods[i]))
+		}
+	}
+	for i := range pods {
+		if like[i] {
+			rules[i], w.Deferred[i], w.Omitted[i] = rules[i-1], w.Deferred[i-1], w.Omitted[i-1]
+		}
+	}
+	return rules
+}
+
+// charge returns how often pods are counted by those of the groups that are new, by preferences and by demands.
+func (w *wide) charge(drafts []draft) (wished, demanded int) {
+	for i := range drafts {
+		d := &drafts[i]
+		if d.rule.Volume {
+			continue // its group is told by the name of the volume
+		}
+		d.group.set = w.setNumber(d.members)
+		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
+			continue
+		}
+		n := w.crowd.weigh(d.members) + len(d.members)/mostRules + 1
+		if d.rule.Weight > 0 {
+			wished += n
+		} else {
+			demanded += n
+		}
+	}
+	return wished, demanded
+}
+
+// setNumber returns the number of the set, from 1 on.
+func (w *wide) setNumber(members bitmap.Set) int {
+	key := members.Key()
+	n, ok := w.sets[key]
+	if !ok {
+		n = len(w.sets) + 1
+		w.sets[key] = n
+	}
+	return n
+}
+
+// enter makes the draft part of the book.
+func (w *wide) enter(d draft, p Wanted) Rule {
+	d.rule.Group = w.number(d.group)
+	if d.rule.Form == Spread && !d.group.AnyNode {
+		w.accepts[d.rule.Group] = p.Required
+	}
+	w.note(d)
+	return d.rule
+}
+
+// note notes the members of the draft's group.
+func (w *wide) note(d draft) {
+	for len(w.counts) < len(w.Groups) {
+		w.counts = append(w.counts, d.members)
+	}
+}
+
+// drafts returns the pod's rules, of which some may be beyond what the book holds.
+func (w *wide) drafts(p Wanted, member int) []draft {
+	var out []draft
+	beside := w.besides(p.Spread)
+	for _, s := range p.Spread {
+		others, number := beside(s)
+		d := draft{
+			group: Group{
+				Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft,
+				Keys: others, keys: number,
+			},
+			rule: Rule{Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains},
+		}
+		if d.members = w.crowd.nothing(); len(s.Selector.Labels) > 0 {
+			d.members = w.crowd.matched(&cluster.Term{Namespaces: []string{p.Namespace}, Selector: s.Selector})
+		}
+		if s.Soft {
+			d.rule.Weight = 1
+		}
+		out = append(out, d)
+	}
+	out = append(out, w.near(p.Affinity)...)
+	out = append(out, w.apart(p.AntiAffinity)...)
+	for i := range out {
+		out[i].rule.Self = out[i].members.Has(member)
+	}
+	for _, v := range p.Volumes {
+		out = append(out, draft{group: volumeGroup(v), rule: Rule{Form: Near, Self: true, Volume: true}, members: w.crowd.nothing()})
+	}
+	return out
+}
+
+// besides returns keysBeside for the spreads of a pod; where they are very many, those of one kind share a list, with its
+// number, in which the spread's own label is too: a node without it does not count anyhow.
+func (w *wide) besides(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
+	if len(all) <= mostRules {
+		return func(s cluster.Spread) ([]string, int) { return keysBeside(all, s), 0 }
+	}
+	var lists [2][]string
+	for _, s := range all {
+		if s.Key != Hostname {
+			lists[one(s.Soft)] = append(lists[one(s.Soft)], s.Key)
+		}
+	}
+	var numbers [2]int
+	for i := range lists {
+		slices.Sort(lists[i])
+		lists[i] = slices.Compact(lists[i])
+		numbers[i] = w.listNumber(lists[i])
+	}
+	return func(s cluster.Spread) ([]string, int) { return lists[one(s.Soft)], numbers[one(s.Soft)] }
+}
+
+// listNumber returns the number of the list of labels, from 1 on.
+func (w *wide) listNumber(list []string) int {
+	key := string(keys.Text(nil, list...))
+	n, ok := w.lists[key]
+	if !ok {
+		n = len(w.lists) + 1
+		w.lists[key] = n
+	}
+	return n
+}
+
+// near returns the rules of affinity terms: of those that are demanded one for each label, for one and the same pod must match all
+// of them. What is wished and counts the same pods is one rule.
+func (w *wide) near(terms []cluster.Term) []draft {
+	var demanded bitmap.Set
+	var out []draft
+	levels := levelsOf(terms)
+	for i := range terms {
+		if t := &terms[i]; t.Weight == 0 {
+			if members := w.crowd.matched(t); demanded == nil {
+				demanded = members
+			} else {
+				demanded.And(members)
+			}
+		}
+	}
+	for i := range terms {
+		t := &terms[i]
+		d := draft{group: Group{Form: Near, Key: t.Key, Nodes: -1, Hard: t.Weight == 0}, rule: Rule{Form: Near, Weight: levels[t.Weight]}, members: demanded}
+		if t.Weight > 0 {
+			d.members = w.crowd.matched(t)
+		}
+		same := func(o draft) bool {
+			return o.group.Key == t.Key && o.group.Hard == d.group.Hard && slices.Equal(o.members, d.members)
+		}
+		if k := slices.IndexFunc(out, same); k >= 0 {
+			out[k].rule.Weight = together(t.Key, out[k].rule.Weight, d.rule.Weight)
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// together is the weight of two rules about the same pods. Preferences about hosts are given up one by one, the lightest first.
+func together(key string, a, b int) int {
+	if key == Hostname {
+		return max(a, b)
+	}
+	return a + b
+}
+
+// apart returns the rules of anti-affinity terms: whoever must not be near pods of one term, or of another, must not be
+// near those of both. Preferences are taken together likewise, those of about the same weight.
+func (w *wide) apart(terms []cluster.Term) []draft {
+	levels := levelsOf(terms)
+	var out []draft
+	for i := range terms {
+		t := &terms[i]
+		weight := levels[t.Weight]
+		members := w.crowd.matched(t)
+		same := func(o draft) bool { return o.group.Key == t.Key && o.rule.Weight == weight }
+		if k := slices.IndexFunc(out, same); k >= 0 {
+			out[k].members.Or(members)
+			continue
+		}
+		out = append(out, draft{
+			group: Group{Form: Apart, Key: t.Key, Nodes: -1, Hard: weight == 0}, rule: Rule{Form: Apart, Weight: weight}, members: members,
+		})
+	}
+	return out
+}
+
+// levelsOf returns the weight by which each weight counts: the heaviest of its level.
+func levelsOf(terms []cluster.Term) map[int]int {
+	seen := map[int]bool{}
+	for i := range terms {
+		if terms[i].Weight > 0 {
+			seen[terms[i].Weight] = true
+		}
+	}
+	weights := slices.Sorted(maps.Keys(seen))
+	out := map[int]int{}
+	for level := range mostLevels {
+		from, to := len(weights)*level/mostLevels, len(weights)*(level+1)/mostLevels
+		for _, weight := range weights[from:to] {
+			out[weight] = weights[to-1]
+		}
+	}
+	return out
+}
+
+// avoidances notes whom the residents keep away, if it is any of the pods.
+func (w *wide) avoidances(residents []cluster.Resident) {
+	w.avoids = map[*cluster.Kind][]int{}
+	for _, r := range residents {
+		for _, d := range w.apart(r.Avoids) {
+			if d.group.Hard && w.crowd.weigh(d.members) > 0 {
+				d.group.set = w.setNumber(d.members)
+				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.enter(d, Wanted{}).Group)
+			}
+		}
+	}
+}
+
+// memberships returns the groups that count each member, sorted, and notes them for all who look like it.
+func (w *wide) memberships() [][]int {
+	ins := make([][]int, len(w.crowd.sights))
+	for g, members := range w.counts {
+		members.Each(func(i int) { ins[i] = append(ins[i], g) })
+	}
+	for i, key := range w.crowd.sights {
+		w.seen[key] = ins[i]
+	}
+	return ins
+}

@@ -1,0 +1,153 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+	"pgregory.net/rapid"
+)
+
+// drawRuled draws a pod with up to that many terms about the few labels that pods of the test have.
+func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
+	p := cluster.Pod{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), Name: name, Labels: constraint.Labels{}}
+	for _, key := range []string{"x", "y", "z"} {
+		if value := rapid.IntRange(0, 3).Draw(t, key); value > 0 {
+			p.Labels[key] = fmt.Sprint(value)
+		}
+	}
+	selector := func() cluster.Selector {
+		s := cluster.Selector{Labels: constraint.Requirements{}}
+		for range rapid.IntRange(1, 2).Draw(t, "requirements") {
+			values := []string{fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value")), fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value"))}
+			operator := rapid.SampledFrom([]constraint.Operator{"In", "NotIn", "Exists", "DoesNotExist", "Gt"}).Draw(t, "operator")
+			if operator == "Gt" {
+				values = values[:1]
+			}
+			v, _ := constraint.ValuesOf(operator, values...)
+			s.Labels.Narrow(rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "key"), v)
+		}
+		return s
+	}
+	for range rapid.IntRange(0, terms).Draw(t, "terms") {
+		term := cluster.Term{Key: rapid.SampledFrom([]string{Hostname, Zone}).Draw(t, "domain"), Selector: selector()}
+		term.Namespaces = []string{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "of")}
+		term.AllNamespaces = rapid.Bool().Draw(t, "all")
+		p.AntiAffinity = append(p.AntiAffinity, term)
+	}
+	for _, key := range []string{Hostname, Zone}[:rapid.IntRange(0, 2).Draw(t, "spreads")] {
+		p.Spread = append(p.Spread, cluster.Spread{Key: key, MaxSkew: rapid.IntRange(1, 2).Draw(t, "skew"), Selector: selector()})
+	}
+	return p
+}
+
+// TestWideIsTheSame: a book of sets of pods judges pods on a machine, and in zones, as one of selectors does.
+func TestWideIsTheSame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var pods []Wanted
+		for i := range rapid.IntRange(1, 8).Draw(t, "pods") {
+			p := drawRuled(t, fmt.Sprint("p", i), 4)
+			pods = append(pods, Wanted{&p, 0})
+		}
+		there := drawRuled(t, "there", 4)
+		kind := &cluster.Kind{Namespace: there.Namespace, Labels: there.Labels, Avoids: there.AntiAffinity}
+		residents := []cluster.Resident{{Kind: kind, Count: 1}}
+		narrow := NewBook(pods, residents, nil)
+		wide := newWide(pods, make([]bool, len(pods)), residents, []*cluster.Kind{kind})
+		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
+			for i := range pods {
+				if !yield(i) {
+					return
+				}
+			}
+		})).Draw(t, "order")
+		var tallies [2]Tally
+		var censuses [2]*Census
+		for k, b := range []*Book{narrow, wide} {
+			censuses[k] = NewCensus(b, map[string]int{Zone: 2})
+			settleKind(b, kind, &tallies[k], censuses[k])
+		}
+		for _, i := range order {
+			domain := rapid.IntRange(0, 1).Draw(t, "zone")
+			var rooms [2]int
+			var refused [2]bool
+			for k, b := range []*Book{narrow, wide} {
+				p := &b.Profiles[b.Of[i]]
+				rooms[k] = tallies[k].Room(b, p, Limits{})
+				cell := slices.Repeat([]int{domain}, len(p.Keys))
+				refused[k] = censuses[k].Refusal(p, cell) != nil
+				tallies[k].Add(p, 1)
+				censuses[k].Add(p, cell, 1)
+			}
+			if rooms[0] != rooms[1] || refused[0] != refused[1] {
+				t.Fatalf("pod %d: selectors leave room for %d and refuse the zone: %t, sets %d and %t", i, rooms[0], refused[0], rooms[1], refused[1])
+			}
+		}
+	})
+}
+
+// settleKind notes a resident on the machine, and in the first zone.
+func settleKind(b *Book, kind *cluster.Kind, tally *Tally, census *Census) {
+	s := b.Standing(kind)
+	for _, g := range s.In {
+		if b.Groups[g].Key == Hostname {
+			tally.Resident(g, 1)
+		} else {
+			census.Resident(g, 0, 1)
+		}
+	}
+	for _, g := range s.Avoids {
+		if b.Groups[g].Key == Hostname {
+			tally.Owner(g, 1)
+		} else {
+			census.Owner(g, 0, 1)
+		}
+	}
+}
+
+// TestWideIsBounded: of pods whose rules count too many, those with the most lose their preferences or wait; others keep theirs.
+func TestWideIsBounded(t *testing.T) {
+	t.Parallel()
+	const hostile = 1500
+	book := func(weight int) *Book {
+		var pods []Wanted
+		for i := range hostile {
+			id := fmt.Sprint(i)
+			others := cluster.Selector{Labels: constraint.Requirements{"id": constraint.NoneOf(id)}}
+			pods = append(pods, Wanted{&cluster.Pod{
+				Namespace: "a", Name: "p" + id, Labels: constraint.Labels{"id": id},
+				AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"a"}, Selector: others}},
+			}, 0})
+		}
+		web := cluster.Selector{Labels: constraint.Exactly(constraint.Labels{"app": "web"})}
+		pods = append(pods, Wanted{&cluster.Pod{
+			Namespace: "b", Name: "web", Labels: constraint.Labels{"app": "web"},
+			AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"b"}, Selector: web}},
+		}, 0})
+		return NewBook(pods, nil, func() []*cluster.Kind { return nil })
+	}
+	for _, weight := range []int{0, 1} {
+		b := book(weight)
+		counted := 0
+		for i := range hostile {
+			p := &b.Profiles[b.Of[i]]
+			counted += len(p.HostIn)
+		}
+		if most := max(mostWished, mostDemanded) * 2; counted > most {
+			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
+		}
+		left := 0
+		for i := range hostile {
+			left += b.Omitted[i] + one(b.Deferred[i])
+		}
+		if left == 0 {
+			t.Errorf("weight %d: no rule is left out", weight)
+		}
+		if b.Omitted[hostile] > 0 || b.Deferred[hostile] || len(b.Profiles[b.Of[hostile]].Host) != 1 {
+			t.Errorf("weight %d: the ordinary pod loses its rule to others", weight)
+		}
+	}
+}
