@@ -93,6 +93,11 @@ type Image struct {
 	Arch       string // "amd64" or "arm64"
 	Created    time.Time
 	Deprecated bool
+	// Accelerated is the label of the accelerators for which the image has drivers, by its name or its description. It is empty for
+	// other images, and for those that an alias names.
+	Accelerated string
+	// Disks are the sizes of the image's snapshots in GiB, by device.
+	Disks map[string]int64
 	// Requirements are what an instance type's labels must satisfy, sorted by key.
 	Requirements []constraint.Requirement
 }
@@ -140,7 +145,7 @@ func (d *Door) Images(ctx context.Context, version string, terms []Term) ([]Imag
 		}
 		found = append(found, images...)
 	}
-	return best(found), unmatched, nil
+	return best(suited(found)), unmatched, nil
 }
 
 func (d *Door) resolve(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {

@@ -158,6 +158,25 @@ func TestTerms(t *testing.T) {
 	if _, err := s.region.PutParameter(day(1), world.Parameter{Name: "/team/text", Value: "hello"}, true); err != nil {
 		t.Fatal(err)
 	}
+	variants := map[string]string{ // by name, the newer with drivers
+		"plain":  register("bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-a", "x86_64", day(4), mine, map[string]string{"set": "b"}),
+		"nvidia": register("bottlerocket-aws-k8s-1.36-nvidia-x86_64-v1.53.0-b", "x86_64", day(5), mine, map[string]string{"set": "b"}),
+		"neuron": register("mine-neuron-x86_64", "x86_64", day(6), mine, map[string]string{"set": "b"}),
+		"gpu":    register("amazon-eks-gpu-node-1.32", "x86_64", day(7), mine, map[string]string{"alone": "c"}),
+	}
+	images, _, err := s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"set": "b"}}})
+	if err != nil || len(images) != 3 {
+		t.Fatalf("%v, %v", images, err)
+	}
+	for kind, labels := range map[string]constraint.Labels{"plain": amd64, "nvidia": nvidia, "neuron": neuron} {
+		if got, ok := ami.For(images, labels); !ok || got.ID != variants[kind] {
+			t.Errorf("a type of kind %s starts from %s", kind, got.Name)
+		}
+	}
+	images, _, err = s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"alone": "c"}}})
+	if got, ok := ami.For(images, amd64); err != nil || !ok || got.ID != variants["gpu"] {
+		t.Errorf("the only image that is selected is not taken: %v, %v", images, err)
+	}
 	for name, c := range map[string]struct {
 		terms         []ami.Term
 		want          []string

@@ -98,12 +98,27 @@ func imageOf(i awstypes.Image, more []constraint.Requirement) (Image, bool) {
 		return out, false
 	}
 	out.Created = parseTime(aws.ToString(i.CreationDate))
+	out.Disks = disksOf(i)
+	if len(more) == 0 {
+		out.Accelerated = acceleratedBy(out.Name, aws.ToString(i.Description))
+	}
 	if deprecation := parseTime(aws.ToString(i.DeprecationTime)); !deprecation.IsZero() {
 		out.Deprecated = time.Now().After(deprecation)
 	}
 	out.Requirements = append([]constraint.Requirement{architecture(out.Arch)}, more...)
 	slices.SortFunc(out.Requirements, func(a, b constraint.Requirement) int { return cmp.Compare(a.Key, b.Key) })
 	return out, true
+}
+
+// disksOf returns the sizes of the snapshots that the image comes with.
+func disksOf(i awstypes.Image) map[string]int64 {
+	out := map[string]int64{}
+	for _, m := range i.BlockDeviceMappings {
+		if m.Ebs != nil && aws.ToInt32(m.Ebs.VolumeSize) > 0 {
+			out[aws.ToString(m.DeviceName)] = int64(aws.ToInt32(m.Ebs.VolumeSize))
+		}
+	}
+	return out
 }
 
 // parseTime reads EC2's "2025-05-01T10:00:00.000Z"; zero if it is not a time.

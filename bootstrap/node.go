@@ -77,15 +77,22 @@ const labelNoSync = "karpenter.sh/do-not-sync-taints"
 // MaxBytes is how much user data EC2 takes, before base64.
 const MaxBytes = 16384
 
+// MaxInput is how much user data of the user's own is read at all. It is more than MaxBytes, since what is written anew may be
+// shorter: comments and carriage returns are left out.
+const MaxInput = 4 * MaxBytes
+
 // ErrTooLong says that user data exceeds MaxBytes.
 var ErrTooLong = errors.New("user data is too long")
 
 // UserData writes the user data for the node. An error is one that the user
 // must mend: in the NodeClass' userData, or because a fact about the cluster is missing.
 func UserData(n Node) ([]byte, error) {
+	if len(n.UserData) > MaxInput {
+		return nil, fmt.Errorf("write user data for %s: %w: spec.userData alone has %d bytes, EC2 takes %d: shorten spec.userData", n.Family, ErrTooLong, len(n.UserData), MaxBytes)
+	}
 	text, err := n.write()
 	if err != nil {
-		return nil, fmt.Errorf("write user data for %s: %w", n.Family, err)
+		return nil, fmt.Errorf("write user data for %s: %w", n.Family, clipped{err})
 	}
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("write user data for %s: %w: %d bytes, EC2 takes %d: shorten spec.userData", n.Family, ErrTooLong, len(text), MaxBytes)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"math"
+	"slices"
 
 	"github.com/joiner-sh/joiner/capacity"
 )
@@ -99,28 +100,35 @@ func ephemeralStorage(f Facts, s Settings) int64 {
 	if s.InstanceStore == RAID0 && f.Storage.TotalGB > 0 {
 		return f.Storage.TotalGB * 1e9
 	}
-	for _, v := range s.Volumes {
-		if v.Root && v.Bytes > 0 {
-			return v.Bytes
-		}
-		if v.Root {
-			break
-		}
+	if v, ok := podVolume(s); ok {
+		return v.Bytes
 	}
-	fam := familyOf(s.Family)
+	return familyOf(s.Family).bytes
+}
+
+// PodVolume returns the device of the EBS volume that holds the kubelet's files, unless they are on instance store disks; empty if it is
+// not known.
+func PodVolume(s Settings) string {
+	if v, ok := podVolume(s); ok {
+		return v.Device
+	}
+	return familyOf(s.Family).device
+}
+
+// podVolume returns the block device mapping whose size counts for the kubelet's files, if there is one.
+func podVolume(s Settings) (Volume, bool) {
+	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
+		return s.Volumes[i], true
+	}
 	if n := len(s.Volumes); s.Family == Custom && n > 0 && s.Volumes[n-1].Bytes > 0 {
-		return s.Volumes[n-1].Bytes
+		return s.Volumes[n-1], true
 	}
-	for _, v := range s.Volumes {
-		if fam.device == "" || v.Device != fam.device {
-			continue
-		}
-		if v.Bytes > 0 {
-			return v.Bytes
-		}
-		break
+	device := familyOf(s.Family).device
+	i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return device != "" && v.Device == device })
+	if i < 0 || s.Volumes[i].Bytes <= 0 {
+		return Volume{}, false
 	}
-	return fam.bytes
+	return s.Volumes[i], true
 }
 
 // pods is how many the node takes: measured on another one of the type, or reckoned.

@@ -60,6 +60,9 @@ type Catalog struct {
 
 	// PlacementGroup is the id of the group that all of it is launched into; empty: into none.
 	PlacementGroup string
+
+	// PodVolume is the device of the EBS volume that holds the pods' files; empty if it is not known.
+	PodVolume string
 }
 
 // Of returns what a pool can buy.

@@ -15,6 +15,7 @@ const (
 	NotVirtualHVM        Obstacle = "no hardware virtualization (hvm)"
 	NotOnAL2023          Obstacle = "Amazon Linux 2023 does not run on a1"
 	NotOnWindows         Obstacle = "Windows needs amd64"
+	NotOnAL2             Obstacle = "AWS publishes no image of Amazon Linux 2 for arm64 with a GPU or an accelerator"
 	NoSuchInterface      Obstacle = "lacks a network card or interface that the NodeClass asks for"
 	TooFewEFA            Obstacle = "supports fewer EFA interfaces than the NodeClass asks for"
 	NoNestedVirtual      Obstacle = "does not support nested virtualization"
@@ -24,16 +25,16 @@ const (
 
 // Incompatible returns the first obstacle to using the type under the settings.
 func Incompatible(f Facts, s Settings) Obstacle {
-	fam := familyOf(s.Family)
 	switch {
 	case f.Arch() == "":
 		return NotForKubernetes
 	case !slices.Contains(f.Virtualization, "hvm"):
 		return NotVirtualHVM
-	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):
-		return NotOnAL2023
-	case fam.isWindows() && f.Arch() != "amd64":
-		return NotOnWindows
+	}
+	if o := imageObstacle(f, s); o != "" {
+		return o
+	}
+	switch {
 	case s.NestedVirtualization && !slices.Contains(f.Processor.Features, "nested-virtualization"):
 		return NoNestedVirtual
 	case s.ConnectionTracking && f.Hypervisor != "nitro":
@@ -43,6 +44,21 @@ func Incompatible(f Facts, s Settings) Obstacle {
 	}
 	return interfacesObstacle(f, s)
 }
+
+// imageObstacle returns why the family's images do not run on the type.
+func imageObstacle(f Facts, s Settings) Obstacle {
+	switch {
+	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):
+		return NotOnAL2023
+	case familyOf(s.Family).isWindows() && f.Arch() != "amd64":
+		return NotOnWindows
+	case s.PublishedImages && s.Family == AL2 && f.Arch() == "arm64" && hasAccelerator(f):
+		return NotOnAL2
+	}
+	return ""
+}
+
+func hasAccelerator(f Facts) bool { return len(f.GPUs)+len(f.Inference)+len(f.Neuron) > 0 }
 
 func interfacesObstacle(f Facts, s Settings) Obstacle {
 	if len(s.Interfaces) == 0 {

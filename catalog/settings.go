@@ -23,6 +23,8 @@ const (
 // about a node's size. The zero value is an AL2023 node with nothing set.
 type Settings struct {
 	Family string // AL2023 if empty
+	// PublishedImages says that the images are those that AWS publishes for the family, as an alias selects them.
+	PublishedImages bool
 
 	MaxPods     *int64 // nil: as many as the network interfaces have addresses for
 	PodsPerCore int64  // 0: no such limit

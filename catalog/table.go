@@ -104,7 +104,7 @@ func (t Table) Catalog(region string, s Settings) (Catalog, error) {
 	if err != nil {
 		return Catalog{}, err
 	}
-	c := Catalog{Region: region}
+	c := Catalog{Region: region, PodVolume: PodVolume(s)}
 	prices := Prices{OnDemand: r.OnDemand}
 	for _, f := range t.types {
 		if Incompatible(f, s) != "" {

@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // ACL is a network ACL: it judges each packet of its subnets by itself, and knows no connections.
@@ -99,12 +101,14 @@ func judgeACLs(d *desk) []Finding {
 	return out
 }
 
-// letThrough is the command that lets packets through before the entry that drops them.
-func (d *desk) letThrough(n ACL, dropper ACLEntry, out bool, from, to int) string {
-	direction := "--ingress"
+// letThrough is the step that lets packets through before the entry that drops them.
+func (d *desk) letThrough(n ACL, dropper ACLEntry, out bool, from, to int) fix.Step {
+	direction := fix.P("--ingress")
 	if out {
-		direction = "--egress"
+		direction = fix.P("--egress")
 	}
-	return fmt.Sprintf("aws ec2 create-network-acl-entry --region %s --network-acl-id %s %s --rule-number %d --protocol 6 --port-range From=%d,To=%d --cidr-block %s --rule-action allow",
-		d.Region, n.ID, direction, n.freeNumber(out, dropper.Number), from, to, everywhere)
+	return fix.Call("ec2", "create-network-acl-entry", d.inRegion(), fix.P("--network-acl-id", fix.ACL(n.ID)), direction,
+		fix.P("--rule-number", fix.Number(n.freeNumber(out, dropper.Number))), fix.P("--protocol", fix.Number(6)),
+		fix.P("--port-range", fix.Join(fix.Text("From="), fix.Number(from), fix.Text(",To="), fix.Number(to))),
+		fix.P("--cidr-block", fix.Text(everywhere)), fix.P("--rule-action", fix.Text("allow")))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // judgeAddresses: instances and pods take addresses.
@@ -14,7 +16,11 @@ func judgeAddresses(d *desk) []Finding {
 	if gap, ok := d.Subnets.gap("the subnets"); ok {
 		return []Finding{gap}
 	}
-	said := append(d.messages("InsufficientFreeAddressesInSubnet"), d.messages("failed to assign an IP address")...)
+	said := append(d.messages("InsufficientFreeAddressesInSubnet"), sentences(d.heardOf([]string{"InsufficientFreeAddressesInSubnet"}))...)
+	certainty := Likely
+	if len(said) == 0 { // a pod's events may be written by others than the kubelet
+		said, certainty = d.podsThatSay("failed to assign an IP address"), Possible
+	}
 	var out []Finding
 	for _, c := range d.Classes.Value {
 		free, full := 0, []string{}
@@ -28,12 +34,12 @@ func judgeAddresses(d *desk) []Finding {
 			}
 		}
 		subject := "EC2NodeClass " + c.Name
-		fix := d.roomierSubnets(c)
+		roomier := d.roomierSubnets(c)
 		switch {
 		case len(c.Subnets) > 0 && free < fewAddresses:
-			out = append(out, broken(subject, Certain, "its subnets are full: %s", strings.Join(full, ", ")).with(d.Subnets.Source).with(said...).mend(fix))
+			out = append(out, broken(subject, Certain, "its subnets are full: %s", strings.Join(full, ", ")).with(d.Subnets.Source).with(said...).mend(roomier))
 		case len(full) > 0 && len(said) > 0:
-			out = append(out, suspicious(subject, Likely, "some of its subnets are full: %s", strings.Join(full, ", ")).with(d.Subnets.Source).with(said...).mend(fix))
+			out = append(out, suspicious(subject, certainty, "some of its subnets are full: %s", strings.Join(full, ", ")).with(d.Subnets.Source).with(said...).mend(roomier))
 		default:
 			out = append(out, fine(subject))
 		}
@@ -41,38 +47,38 @@ func judgeAddresses(d *desk) []Finding {
 	return out
 }
 
-// roomierSubnets is the command that lets a class select the subnets with the most free addresses that it has not: private ones that lead out, in
+// roomierSubnets is the step that lets a class select the subnets with the most free addresses that it has not: private ones that lead out, in
 // different zones.
-func (d *desk) roomierSubnets(c Class) string {
+func (d *desk) roomierSubnets(c Class) fix.Step {
 	all := slices.Clone(d.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b Subnet) int { return b.Free - a.Free })
-	var terms []string
+	var terms fix.List
 	zones := map[string]bool{}
 	for _, s := range all {
 		if s.Public || s.Free < manyAddresses || zones[s.Zone] || slices.Contains(c.Subnets, s.ID) || !d.leadsOut(s.ID) {
 			continue
 		}
 		zones[s.Zone] = true
-		terms = append(terms, `{"id":"`+s.ID+`"}`)
+		terms = append(terms, fix.At(fix.Subnet(s.ID), "id"))
 	}
 	if len(terms) == 0 {
-		return "kubectl edit ec2nodeclass " + c.Name + "   # select subnets with more addresses in spec.subnetSelectorTerms; the VPC has none yet"
+		return fix.Edit(fix.NodeClass(c.Name)).With("select subnets with more addresses in spec.subnetSelectorTerms; the VPC has none yet")
 	}
-	return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"subnetSelectorTerms":[%s]}}'`, c.Name, strings.Join(terms, ","))
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms"))
 }
 
-// subnetsOfVPC is the command that leaves of a class' subnets those in the cluster's VPC; where none is, it takes the roomiest there.
-func (d *desk) subnetsOfVPC(c Class) string {
-	var terms []string
+// subnetsOfVPC is the step that leaves of a class' subnets those in the cluster's VPC; where none is, it takes the roomiest there.
+func (d *desk) subnetsOfVPC(c Class) fix.Step {
+	var terms fix.List
 	for _, s := range d.Subnets.Value {
 		if slices.Contains(c.Subnets, s.ID) {
-			terms = append(terms, `{"id":"`+s.ID+`"}`)
+			terms = append(terms, fix.At(fix.Subnet(s.ID), "id"))
 		}
 	}
 	if len(terms) == 0 {
 		return d.roomierSubnets(c)
 	}
-	return patchOf(c.Name, `{"subnetSelectorTerms":[`+strings.Join(terms, ",")+`]}`, "subnets of "+d.Cluster.Value.VPC)
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms")).With("subnets of %s", d.Cluster.Value.VPC)
 }
 
 // leadsOut reports whether a subnet has a default route that works.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func architectureChecks() []Check {
@@ -35,6 +37,9 @@ func judgeSteps(d *desk) []Finding {
 	return out
 }
 
+// isWindows reports whether the instances of a class run Windows.
+func (c Class) isWindows() bool { return strings.HasPrefix(c.Family, "Windows") }
+
 func (d *desk) judgePoolSteps(p Pool) []Finding {
 	subject := "NodePool " + p.Name
 	if len(p.Steps) == 0 {
@@ -58,8 +63,9 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 			with(stepsLine(p.Steps)).mend(p.loosen(p.Steps[i].Name))}
 	}
 	var out []Finding
+	class, _ := d.class(p.Class)
 	for _, arch := range p.architectures() {
-		if last.Left[arch] > 0 {
+		if last.Left[arch] > 0 || arch != "amd64" && class.isWindows() { // Windows is for amd64 alone, whatever else a pool allows
 			continue
 		}
 		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Left[arch] == 0 })
@@ -69,19 +75,18 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 	return out
 }
 
-// loosen is the command of the smallest change, or asks for one where there are several.
-func (p Pool) loosen(requirement string) string {
+// loosen is the step of the smallest change, or asks for one where there are several.
+func (p Pool) loosen(requirement string) fix.Step {
 	m := p.Mend
 	if m == nil {
 		return p.without(requirement)
 	}
 	if m.Key == labelArch && m.Index < len(p.Requirements) {
 		// What it allows now has no types: of both, one would be in vain.
-		return p.patch("replace", m.Index, `["`+m.Value+`"]`)
+		return p.values(m.Index, fix.List{fix.Architecture(m.Value)})
 	}
-	path := fmt.Sprintf("/spec/template/spec/requirements/%d/", m.Index)
-	return fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"test","path":"%skey","value":"%s"},{"op":"add","path":"%svalues/-","value":"%s"}]'`,
-		p.Name, path, m.Key, path, m.Value)
+	return fix.JSONPatch(fix.NodePool(p.Name), p.still(m.Index, m.Key),
+		fix.Fields{"op": fix.Text("add"), "path": fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index), "value": fix.LabelValue(m.Value)})
 }
 
 func stepsLine(steps []Step) string {
@@ -154,13 +159,12 @@ func judgeImageArch(d *desk) []Finding {
 	return out
 }
 
-// imageFor is the command by which a class has an image for an architecture: those that AWS makes, where the family has them for all.
-func (c Class) imageFor(arch string) string {
-	alias := map[string]string{"AL2023": "al2023@latest", "Bottlerocket": "bottlerocket@latest"}[c.Family]
-	if alias == "" {
-		return fmt.Sprintf("kubectl edit ec2nodeclass %s   # add an image for %s to spec.amiSelectorTerms, or narrow %s in the NodePool", c.Name, arch, labelArch)
+// imageFor is the step by which a class has an image for an architecture: those that AWS makes, where the family has them for all.
+func (c Class) imageFor(arch string) fix.Step {
+	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
+		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+labelArch+" in the NodePool", arch)
 	}
-	return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"amiSelectorTerms":[{"alias":"%s"}]}}'   # AWS's own; or add an image for %s of yours`, c.Name, alias, arch)
+	return familyImages(c).With("AWS's own image; or add your image for %s", arch)
 }
 
 // judgeProgramArch: user data that fetches or runs programs of another architecture.
@@ -175,7 +179,7 @@ func judgeProgramArch(d *desk) []Finding {
 			out = slices.DeleteFunc(out, func(f Finding) bool { return f.Subject == "EC2NodeClass "+c.Name && f.Verdict == Suspicious })
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].instance.Type).
 				with(lines(sights)...).explaining(OtherArch, ScriptFailed).
-				mend(orElse(d.literal("ARCH-3", sights[0]), "kubectl edit ec2nodeclass "+c.Name+"   # in spec.userData fetch programs for $(uname -m), or narrow "+labelArch+" in the NodePool")))
+				mend(d.literalOr("ARCH-3", sights[0], fix.Edit(fix.NodeClass(c.Name)).With("in spec.userData fetch programs for what uname -m prints, or narrow "+labelArch+" in the NodePool"))))
 		}
 	}
 	return out
@@ -193,7 +197,10 @@ func (d *desk) problems(id string) []Finding {
 			f.Verdict = Suspicious
 		}
 		f = f.with(p.Where).explaining(ScriptFailed)
-		out = append(out, f.mend(d.fixOf(p)...))
+		if p.Fix != "" && !p.Corrected {
+			f = f.with("it should be: " + p.Fix)
+		}
+		out = append(out, f.mend(d.fixOf(p)))
 	}
 	return out
 }
@@ -235,7 +242,7 @@ func judgePodLabels(d *desk) []Finding {
 	var out []Finding
 	told := map[string]bool{}
 	for _, pod := range d.Pods.Value {
-		if pod.Node != "" || strings.HasPrefix(pod.Owner, "DaemonSet/") {
+		if pod.Node != "" || pod.isDaemons() {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
@@ -270,10 +277,10 @@ func (p Pool) offers(key, value string) bool {
 }
 
 func (d *desk) noSuchLabel(pod Pod, key, value string) Finding {
-	f := broken("pod "+pod.String(), Certain, "the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
+	f := broken("pod "+pod.String(), Likely, "the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
 		with(fmt.Sprintf("%s: %d, and none has it among its labels or requirements", d.Pools.Source, len(d.Pools.Value)))
 	if len(d.Pools.Value) == 0 {
-		return f.with("there is no NodePool").mend("kubectl apply -f nodepool.yaml   # docs/examples has one; with template.metadata.labels " + key + ": " + value)
+		return f.with("there is no NodePool").mend(fix.Apply("nodepool.yaml").With("docs/examples has one; with template.metadata.labels %s: %s", key, value))
 	}
 	best := d.Pools.Value[0]
 	for _, p := range d.Pools.Value {
@@ -295,18 +302,22 @@ func (d *desk) noSuchLabel(pod Pod, key, value string) Finding {
 	if i := slices.IndexFunc(best.Requirements, func(r Requirement) bool { return r.Key == key }); i >= 0 {
 		return f.with(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).mend(best.admit(i, value))
 	}
-	return f.mend(fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"template":{"metadata":{"labels":{"%s":"%s"}}}}}'`, best.Name, key, value))
+	if now, has := best.Labels[key]; has { // pods of others may be on nodes of the NodePool by that label
+		return f.mend(fix.Edit(fix.NodePool(best.Name)).With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
+	}
+	return f.mend(fix.Merge(fix.NodePool(best.Name), fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
 }
 
-// badImage reports whether a pod's messages say that its image is not for its node, and returns the line.
+// badImage reports whether a pod's messages or events say that its image is not for its node, and returns the line.
 func badImage(p Pod) (string, bool) {
-	i := slices.IndexFunc(p.Messages, func(m string) bool {
+	all := slices.Concat(p.Messages, p.Events)
+	i := slices.IndexFunc(all, func(m string) bool {
 		return strings.Contains(m, "no match for platform") || strings.Contains(m, "xec format error") || strings.Contains(m, "no matching manifest for")
 	})
 	if i < 0 {
 		return "", false
 	}
-	return p.Messages[i], true
+	return all[i], true
 }
 
 // judgePodImages: a pod on a node that its image was not built for.
@@ -331,16 +342,32 @@ func judgePodImages(d *desk) []Finding {
 		if arch == other {
 			other = "arm64"
 		}
-		f := broken("pod "+p.String(), Certain, "an image of %s has no variant for %s", owner, arch).with(quote(line), "it is on node "+p.Node)
-		if strings.HasPrefix(p.Owner, "DaemonSet/") {
-			f = f.explaining(NetworkPlugin).mend(fmt.Sprintf("kubectl -n %s edit %s   # an image for %s, or a nodeSelector on %s", p.Namespace, strings.ToLower(p.Owner), arch, labelArch))
-		} else {
-			f = f.mend(fmt.Sprintf(`kubectl -n %s patch %s --type merge -p '{"spec":{"template":{"spec":{"nodeSelector":{"%s":"%s"}}}}}'   # or build the image for %s`,
-				p.Namespace, strings.ToLower(owner), labelArch, other, arch))
+		certainty := Likely // a tenant's pod may say anything, and so may an event about it
+		if d.isOfSystem(p) {
+			certainty = Certain
 		}
-		out = append(out, f)
+		f := broken("pod "+p.String(), certainty, "an image of %s has no variant for %s", owner, arch).with(quote(line), "it is on node "+p.Node)
+		if p.isDaemons() {
+			f = f.explaining(NetworkPlugin)
+		}
+		out = append(out, f.mend(p.runOn(other, arch)))
 	}
 	return out
+}
+
+// runOn is the step by which pods like this one run where their image has a variant. What owns it is free text of whoever made the pod: only the kinds
+// whose pods a patch changes are named in a command.
+func (p Pod) runOn(good, bad string) fix.Step {
+	workload, ok := fix.Workload(p.Namespace, p.Owner)
+	switch {
+	case !ok && p.Owner == "":
+		return fix.Say("create pod %s anew with a nodeSelector on "+labelArch+"=%s, or build its image for %s", p.String(), good, bad)
+	case !ok:
+		return fix.Say("give the pods of %s in namespace %s a nodeSelector on "+labelArch+"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)
+	case strings.HasPrefix(p.Owner, "DaemonSet/"):
+		return fix.Edit(workload).With("an image for %s, or a nodeSelector on "+labelArch, bad)
+	}
+	return fix.Merge(workload, fix.At(fix.Architecture(good), "spec", "template", "spec", "nodeSelector", labelArch)).With("or build the image for %s", bad)
 }
 
 // judgeMixedPool is a hint where images turned out to be for one architecture only: the pool buys both.
@@ -357,8 +384,9 @@ func judgeMixedPool(d *desk) []Finding {
 		if !bad || len(d.wanted(p.Class)) < 2 || len(p.architectures()) == 1 {
 			continue
 		}
-		f := suspicious("NodePool "+p.Name, Likely, "it buys %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(d.wanted(p.Class), " and ")).
-			mend(fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"add","path":"/spec/template/spec/requirements/-","value":{"key":"%s","operator":"In","values":["amd64"]}}]'`, p.Name, labelArch))
+		f := suspicious("NodePool "+p.Name, Possible, "it buys %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(d.wanted(p.Class), " and ")).
+			mend(fix.JSONPatch(fix.NodePool(p.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/requirements/-"),
+				"value": fix.Fields{"key": fix.Text(labelArch), "operator": fix.Text("In"), "values": fix.List{fix.Text("amd64")}}}))
 		f.Follows = "ARCH-5"
 		out = append(out, f)
 	}
@@ -381,7 +409,7 @@ func judgeA1(d *desk) []Finding {
 		if ok && only && strings.HasPrefix(c.Family, "AL2023") {
 			out = append(out, suspicious("NodePool "+p.Name, Certain, "it allows A1 instances, and Amazon Linux 2023 does not run on them").
 				with("EC2NodeClass "+c.Name+": family "+c.Family).explaining(OtherArch).
-				mend("kubectl edit nodepool "+p.Name+"   # leave a1 out of its requirements"))
+				mend(fix.Edit(fix.NodePool(p.Name)).With("leave a1 out of its requirements")))
 		}
 	}
 	return out

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func authChecks() []Check {
@@ -112,11 +114,11 @@ func judgeEntry(d *desk) []Finding {
 		case ok && entry.Principal != role && d.Roles[roleName(role)].Known():
 			return []Finding{broken(subject, Likely, "the access entry is for %s, and the node role is %s: entries are by the whole ARN, path included",
 				entry.Principal, role).with(d.Entries.Source).with(sights...).explaining(Unauthorized).
-				mend(d.deleteEntry(entry.Principal), d.createEntry(role, d.entryFor(role)))}
+				mend(d.deleteEntry(entry), d.createEntry(role, d.entryFor(role)))}
 		case ok && !entry.isNodes():
 			return []Finding{broken(subject, Certain, "the access entry of node role %s is of type %s, which lets no node in: it must be %s",
 				roleName(role), entry.Type, d.entryFor(role)).with(d.Entries.Source+": "+entry.Principal+" type "+entry.Type, d.modeLine()).
-				with(sights...).explaining(Unauthorized).mend(d.deleteEntry(role), d.createEntry(role, d.entryFor(role)))}
+				with(sights...).explaining(Unauthorized).mend(d.deleteEntry(entry), d.createEntry(role, d.entryFor(role)))}
 		case ok, d.mapped(role), len(d.rows(role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge what aws-auth has
 		}
@@ -193,21 +195,20 @@ func judgeAuthMap(d *desk) []Finding {
 	})
 }
 
-// mapAnew are the commands that keep the text of an aws-auth that cannot be read, and map the node roles, which is what nodes need.
-func (d *desk) mapAnew() []string {
-	var text strings.Builder
+// mapAnew are the steps that keep the text of an aws-auth that cannot be read, and map the node roles, which is what nodes need.
+func (d *desk) mapAnew() []fix.Step {
+	var rows []Mapping
 	done := map[string]bool{}
 	for _, c := range d.Classes.Value {
 		if role, _ := d.nodeRole(c); role != "" && !done[role] {
 			done[role] = true
-			d.nodeRow(role).write(&text)
+			rows = append(rows, d.nodeRow(role))
 		}
 	}
-	if text.Len() == 0 {
-		return []string{"kubectl -n kube-system edit configmap aws-auth   # correct mapRoles: a list of rolearn, username and groups"}
+	if len(rows) == 0 {
+		return []fix.Step{fix.Edit(fix.AuthMap()).With("correct mapRoles: a list of rolearn, username and groups")}
 	}
-	return []string{"kubectl -n kube-system get configmap aws-auth -o yaml > aws-auth-before.yaml   # correct its other rows, and add them again",
-		d.patchMap(text.String())}
+	return []fix.Step{fix.Save(fix.AuthMap(), "aws-auth-before.yaml").With("correct its other rows, and add them again"), mapRoles(written(rows...))}
 }
 
 // mapLine is who is mapped, as a line.
@@ -229,7 +230,7 @@ func (d *desk) duplicates(subject, role string) []Finding {
 		return nil
 	}
 	return []Finding{suspicious(subject, Likely, "aws-auth has %d rows for node role %s that say different things", len(rows), roleName(role)).
-		with(d.AuthMap.Source).mend(d.patchMap(d.withRow(d.nodeRow(role))))}
+		with(d.AuthMap.Source).mend(mapRoles(d.withRow(d.nodeRow(role))))}
 }
 
 // judgeStaleEntry: an entry knows the role by its unique id; a role that was deleted and made again has another.
@@ -253,7 +254,7 @@ func judgeStaleEntry(d *desk) []Finding {
 		return []Finding{broken(subject, Likely,
 			"the access entry of node role %s is older than the role: it stands for a role of that name that was deleted, and lets this one not in", roleName(role)).
 			with("entry made "+stamp(entry.Created)+", role made "+stamp(r.Value.Created)).with(lines(d.of("", Unauthorized))...).
-			explaining(Unauthorized).mend(d.deleteEntry(role), d.createEntry(role, d.entryFor(role)))}
+			explaining(Unauthorized).mend(d.deleteEntry(entry), d.createEntry(role, d.entryFor(role)))}
 	})
 }
 
@@ -316,7 +317,7 @@ func judgeMistakenRole(d *desk) []Finding {
 		if d.isControllers(role) {
 			return []Finding{broken(subject, Certain, "%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", roleName(role), c.Name).
 				with(d.roleLine(role)).with(lines(d.of(c.Name, NoCredentials, Unauthorized))...).explaining(NoCredentials, Unauthorized).
-				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"role":"%s"}}'`, c.Name, d.likelyNodeRole()))}
+				mend(d.giveRole(c))}
 		}
 		other, ok := d.controllerMapped()
 		if !ok || d.mapped(role) {
@@ -340,19 +341,4 @@ func (d *desk) roleLine(role string) string {
 		return r.Source + ": trusts " + strings.Join(r.Value.Trusts, ", ")
 	}
 	return ""
-}
-
-// likelyNodeRole is the role that is mapped for nodes and that instances can have; a placeholder if there is none.
-func (d *desk) likelyNodeRole() string {
-	for _, e := range d.Entries.Value {
-		if e.isNodes() && trustsEC2(d.Roles[roleName(e.Principal)].Value) {
-			return roleName(e.Principal)
-		}
-	}
-	for _, m := range d.AuthMap.Value.Roles {
-		if trustsEC2(d.Roles[roleName(m.ARN)].Value) {
-			return roleName(m.ARN)
-		}
-	}
-	return "KarpenterNodeRole-" + d.Name
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // judgeNodeRole: EC2 may give instances the role, and the role may what a node must.
@@ -17,7 +19,7 @@ func judgeNodeRole(d *desk) []Finding {
 		}
 		if r.Is(Missing) {
 			return []Finding{broken(subject, Certain, "there is no role %s in the account", name).with(r.Source).explaining(NoCredentials).
-				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"role":"%s"}}'`, c.Name, d.likelyNodeRole()))}
+				mend(d.giveRole(c))}
 		}
 		if gap, ok := r.gap("role " + name); ok {
 			gap.Subject = subject
@@ -26,18 +28,28 @@ func judgeNodeRole(d *desk) []Finding {
 		if len(r.Value.Trusts) > 0 && !trustsEC2(r.Value) {
 			return []Finding{broken(subject, Certain, "EC2 may not give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
 				with(r.Source).with(lines(d.of(c.Name, NoCredentials))...).explaining(NoCredentials).
-				mend(fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy("ec2.amazonaws.com")))}
+				mend(trust(role, fix.Text("ec2.amazonaws.com")))}
 		}
-		return d.lackingPolicies(c, subject, name, r)
+		return d.lackingPolicies(c, subject, role, r)
 	})
 }
 
-func trustPolicy(service string) string {
-	return `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + service + `"},"Action":"sts:AssumeRole"}]}`
+// trust is the step that has a role trust a service of AWS.
+func trust(role string, service fix.Value) fix.Step {
+	return fix.Call("iam", "update-assume-role-policy", fix.P("--role-name", fix.RoleOf(role)), fix.P("--policy-document", trustPolicy(service)))
+}
+
+func trustPolicy(service fix.Value) fix.Value {
+	return policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": service}, "Action": fix.Text("sts:AssumeRole")})
+}
+
+// policyOf is a policy document with one statement.
+func policyOf(statement fix.Fields) fix.Value {
+	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
 // lackingPolicies: the managed policies that nodes need, where no other policy can have what is in them.
-func (d *desk) lackingPolicies(c Class, subject, name string, r Item[Role]) []Finding {
+func (d *desk) lackingPolicies(c Class, subject, role string, r Item[Role]) []Finding {
 	has := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
 	}
@@ -53,9 +65,9 @@ func (d *desk) lackingPolicies(c Class, subject, name string, r Item[Role]) []Fi
 	if len(lacking) == 0 {
 		return nil
 	}
-	var fix []string
+	var steps []fix.Step
 	for _, p := range lacking {
-		fix = append(fix, fmt.Sprintf("aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/%s", name, d.Cluster.Value.partition(), p))
+		steps = append(steps, d.attach(role, p))
 	}
 	certainty, verdict := Certain, Broken
 	if custom {
@@ -65,11 +77,17 @@ func (d *desk) lackingPolicies(c Class, subject, name string, r Item[Role]) []Fi
 	if custom && len(sights) == 0 {
 		return nil // what it may is in policies that were not read, and nothing says that it does not suffice
 	}
-	f := broken(subject, certainty, "node role %s lacks %s", name, strings.Join(lacking, " and ")).
+	f := broken(subject, certainty, "node role %s lacks %s", roleName(role), strings.Join(lacking, " and ")).
 		with(r.Source+": "+fmt.Sprintf("%d policies attached, %d of its own", len(r.Value.Policies), r.Value.Inline)).
-		with(lines(sights)...).explaining(NotPermitted, PullFailed).mend(fix...)
+		with(lines(sights)...).explaining(NotPermitted, PullFailed).mend(steps...)
 	f.Verdict = verdict
 	return []Finding{f}
+}
+
+// attach is the step that attaches a policy of AWS to a role.
+func (d *desk) attach(role, policy string) fix.Step {
+	return fix.Call("iam", "attach-role-policy", fix.P("--role-name", fix.RoleOf(role)),
+		fix.P("--policy-arn", fix.Policy("arn:"+d.Cluster.Value.partition()+":iam::aws:policy/"+policy)))
 }
 
 // judgeProfileRole: a profile that was named, or that was made, must have the role that is meant.
@@ -90,14 +108,15 @@ func judgeProfileRole(d *desk) []Finding {
 			out = append(out, gap)
 			continue
 		}
-		switch add := fmt.Sprintf("aws iam add-role-to-instance-profile --instance-profile-name %s --role-name %s", c.Profile, roleName(orElse(c.Role, d.likelyNodeRole()))); {
+		switch add := d.addRole(c); {
 		case p.Value.Role == "":
 			out = append(out, broken(subject, Certain, "instance profile %s has no role, so its instances have no credentials", c.Profile).
 				with(p.Source).with(lines(d.of(c.Name, NoCredentials))...).explaining(NoCredentials, Unauthorized).mend(add))
 		case c.Role != "" && roleName(c.Role) != roleName(p.Value.Role):
 			out = append(out, broken(subject, Certain, "instance profile %s has the role %s, and EC2NodeClass %s says %s", c.Profile, roleName(p.Value.Role), c.Name, roleName(c.Role)).
 				with(p.Source).explaining(Unauthorized, NoCredentials).
-				mend(fmt.Sprintf("aws iam remove-role-from-instance-profile --instance-profile-name %s --role-name %s", c.Profile, roleName(p.Value.Role)), add))
+				mend(fix.Call("iam", "remove-role-from-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)),
+					fix.P("--role-name", fix.RoleOf(p.Value.Role))), add))
 		default:
 			out = append(out, fine(subject))
 		}
@@ -122,8 +141,12 @@ func judgePassRole(d *desk) []Finding {
 		case d.isControllers(role):
 			return nil // AUTH-5 says so: it is no role to be passed
 		case len(mine) > 0, asked && may.Known() && !may.Value:
-			return []Finding{broken(subject, Certain, "the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", roleName(role)).
-				with(may.Source).with(mine...).mend(d.passRoleFix(role)...)}
+			certainty := Likely // the author of an EC2NodeClass may name any role
+			if d.mapped(role) {
+				certainty = Certain
+			}
+			return []Finding{broken(subject, certainty, "the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", roleName(role)).
+				with(may.Source).with(mine...).mend(d.passRoleFix(role))}
 		case len(denied) == 0 && len(d.Claims.Value) > 0 && slices.ContainsFunc(d.Instances.Value, Instance.runs):
 			return nil // it launches
 		case !asked:
@@ -138,10 +161,11 @@ func judgePassRole(d *desk) []Finding {
 }
 
 // passRoleFix is a policy of its own: the one that is there is not known.
-func (d *desk) passRoleFix(role string) []string {
-	whose := orElse(roleName(d.Controller.Value.Role), "KarpenterController")
-	return []string{fmt.Sprintf(`aws iam put-role-policy --role-name %s --policy-name PassNodeRole-%s --policy-document '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"%s","Condition":{"StringEquals":{"iam:PassedToService":"ec2.amazonaws.com"}}}]}'`,
-		whose, roleName(role), role)}
+func (d *desk) passRoleFix(role string) fix.Step {
+	return fix.Call("iam", "put-role-policy", fix.P("--role-name", fix.RoleOf(d.Controller.Value.Role).Or("CONTROLLER_ROLE")),
+		fix.P("--policy-name", fix.Join(fix.Text("PassNodeRole-"), fix.RoleOf(role))),
+		fix.P("--policy-document", policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.RoleARN(role),
+			"Condition": fix.At(fix.Text("ec2.amazonaws.com"), "StringEquals", "iam:PassedToService")})))
 }
 
 // judgeHostnames: kubelet must call itself what the mapping makes of the instance.
@@ -161,8 +185,13 @@ func judgeHostnames(d *desk) []Finding {
 			return []Finding{broken(subject, Likely, "nodes call themselves by another name than the mapping's user name %q gives them, so the API server does not let them write their own Node", orElse(user, nodeUser)).
 				with(lines(sights)...).with(hostnameLine(d, c)).explaining(OtherName).mend(d.mapRole(role))}
 		}
+		named := slices.DeleteFunc(d.problems("AUTH-9"), func(f Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
+		resource = resource || len(named) > 0
 		if resource && strings.Contains(user, "{{SessionName}}") {
 			return nil
+		}
+		if len(named) > 0 {
+			return named
 		}
 		if !resource && strings.Contains(user, "{{SessionName}}") && d.Subnets.Known() {
 			return []Finding{suspicious(subject, Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be let write their own Node", roleName(role)).
@@ -193,7 +222,7 @@ func judgeOtherRole(d *desk) []Finding {
 		for _, g := range d.NodeGroups.Value {
 			if bare(g.Role) != bare(role) && d.mapped(g.Role) {
 				f := suspicious(subject, Possible, "the nodes of node group %s join with role %s; EC2NodeClass %s names %s", g.Name, roleName(g.Role), c.Name, roleName(role)).
-					with(d.NodeGroups.Source).mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"role":"%s"}}'   # if that role was meant`, c.Name, roleName(g.Role)))
+					with(d.NodeGroups.Source).mend(c.withRole(g.Role).With("if that role was meant"))
 				f.Follows = "AUTH-2"
 				return []Finding{f}
 			}
@@ -217,13 +246,14 @@ func judgeRefusedAllTheSame(d *desk) []Finding {
 	for _, e := range d.Entries.Value {
 		if age := d.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && e.isNodes() {
 			return []Finding{suspicious("", Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to heed one",
-				roleName(e.Principal), int(age.Seconds())).with(lines(sights)...).explaining(Unauthorized).mend("joiner doctor   # again, in two minutes")}
+				roleName(e.Principal), int(age.Seconds())).with(lines(sights)...).explaining(Unauthorized).mend(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
 		}
 	}
 	f := broken("", Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name or the clock wrong").
 		with(lines(sights)...).explaining(Unauthorized).
-		mend("joiner render userdata --nodeclass "+orElse(sights[0].instance.Class, "NAME")+" --instance-type "+orElse(sights[0].instance.Type, "m5.large")+"   # compare the cluster's name in it with "+d.Name,
-			"aws ssm start-session --target "+sights[0].instance.ID+"   # there: chronyc tracking; aws sts get-caller-identity")
+		mend(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(sights[0].instance.Class).Or("NAME"), fix.Text("--instance-type"),
+			fix.InstanceType(sights[0].instance.Type).Else(fix.Text("m5.large"))).With("compare the cluster's name in it with %s", d.Name),
+			fix.Call("ssm", "start-session", fix.P("--target", fix.Instance(sights[0].instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
 	if _, known := d.mappings(); !known {
 		f.Cause = "the API server answers nodes with 401: it does not know their role; who is mapped could not be read"
 	}

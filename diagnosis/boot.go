@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func bootChecks() []Check {
@@ -15,50 +17,77 @@ func bootChecks() []Check {
 		{ID: "BOOT-1", Title: "the controller has the cluster's present endpoint", Layer: LayerBoot, judge: judgeEndpointSetting},
 		sign("BOOT-2", "the cluster's certificate authority is trusted", symptom{[]Sign{Untrusted},
 			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
-			"kubectl edit ec2nodeclass %[1]s   # in spec.userData write the certificate authority of: aws eks describe-cluster --name %[2]s --region %[3]s --query cluster.certificateAuthority.data"}),
+			func(d *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData write the certificate authority of the cluster"),
+					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(d.Name)), d.inRegion(), fix.P("--query", fix.Text("cluster.certificateAuthority.data")))}
+			}}),
 		sign("BOOT-3", "the instance's clock is right", symptom{[]Sign{ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
-			"kubectl edit ec2nodeclass %[1]s   # let spec.userData leave chrony as it is, or select an image in spec.amiSelectorTerms that has it: server 169.254.169.123"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("let spec.userData leave chrony as it is, or select an image in spec.amiSelectorTerms that has it: server 169.254.169.123")}
+			}}),
 		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: LayerBoot, judge: judgeFamily},
 		sign("BOOT-5", "the image has nodeadm", symptom{[]Sign{NodeadmAbsent},
 			"the image has no nodeadm, and AMI family AL2023 needs it",
-			`kubectl patch ec2nodeclass %[1]s --type merge -p '{"spec":{"amiSelectorTerms":[{"alias":"al2023@latest"}]}}'`}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Merge(fix.NodeClass(class), fix.At(fix.List{fix.At(fix.Text("al2023@latest"), "alias")}, "spec", "amiSelectorTerms"))}
+			}}),
 		{ID: "BOOT-6", Title: "nodeadm configures the node", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
 			return d.judgeSymptom("BOOT-6", symptom{[]Sign{NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
-				"joiner render userdata --nodeclass %[1]s --instance-type m5.large   # correct in its NodeConfig what the console names"})
+				func(_ *desk, class string) []fix.Step {
+					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct in the NodeConfig of spec.userData what the console names"), rendered(class)}
+				}})
 		}},
-		sign("BOOT-7", "Bottlerocket takes its settings", symptom{[]Sign{BadSettings},
+		sign("BOOT-7", "the image accepts its user data and joins this cluster with it", symptom{[]Sign{BadSettings},
 			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
-			"kubectl edit ec2nodeclass %[1]s   # correct the setting in spec.userData that the console names"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the setting in spec.userData that the console names")}
+			}}),
 		{ID: "BOOT-8", Title: "the image's Kubernetes version suits the control plane", Layer: LayerBoot, judge: judgeSkew},
 		sign("BOOT-9", "the kubelet takes its flags and configuration", symptom{[]Sign{KubeletFlag, KubeletConfig},
 			"the kubelet refuses a flag or its configuration, and does not start",
-			"kubectl edit ec2nodeclass %[1]s   # take out of spec.kubelet or spec.userData what the console names"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("take out of spec.kubelet or spec.userData what the console names")}
+			}}),
 		sign("BOOT-10", "the image knows the instance type", symptom{[]Sign{UnknownType},
 			"the image is older than the instance type, and does not know how many pods it takes",
-			"kubectl edit ec2nodeclass %[1]s   # select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods")}
+			}}),
 		sign("BOOT-11", "the instance has no swap", symptom{[]Sign{SwapOn},
 			"the instance has swap, and the kubelet refuses to start with it",
-			"kubectl edit ec2nodeclass %[1]s   # make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1")}
+			}}),
 		{ID: "BOOT-12", Title: "instances have credentials", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
 			return d.judgeSymptom("BOOT-12", symptom{[]Sign{NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
-				"kubectl get ec2nodeclass %[1]s -o jsonpath={.status.instanceProfile}   # then: aws iam get-instance-profile; it must have the node role"})
+				func(_ *desk, class string) []fix.Step {
+					return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o", "jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}
+				}})
 		}},
 		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: LayerBoot, Fallback: true, judge: func(d *desk) []Finding {
 			return d.judgeSymptom("BOOT-13", symptom{[]Sign{ScriptFailed}, "a script of the user data fails before the kubelet starts",
-				"kubectl edit ec2nodeclass %[1]s   # in spec.userData correct the script that the console names; joiner render userdata --nodeclass %[1]s --instance-type m5.large shows it line by line"})
+				func(_ *desk, class string) []fix.Step {
+					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"), rendered(class)}
+				}})
 		}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: LayerBoot, judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: LayerBoot, judge: judgeMetadata},
 		sign("BOOT-17", "a proxy leaves the cluster's own addresses alone", symptom{[]Sign{Proxied},
 			"the kubelet asks a proxy for the API server, and the proxy does not let it through",
-			"kubectl edit ec2nodeclass %[1]s   # in spec.userData add .eks.amazonaws.com and 169.254.169.254 to NO_PROXY"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData add .eks.amazonaws.com and 169.254.169.254 to NO_PROXY")}
+			}}),
 		sign("BOOT-14", "the image has a kubelet", symptom{[]Sign{KubeletAbsent},
 			"the image has no kubelet",
-			"kubectl edit ec2nodeclass %[1]s   # in spec.amiSelectorTerms select an image that is made for EKS, such as alias: al2023@latest"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.amiSelectorTerms select an image that is made for EKS, such as alias: al2023@latest")}
+			}}),
 		sign("BOOT-15", "the disk has room", symptom{[]Sign{DiskFull},
 			"the instance's disk is full before its kubelet starts",
-			"kubectl edit ec2nodeclass %[1]s   # give the root volume more in spec.blockDeviceMappings[].ebs.volumeSize, or let spec.userData write less"}),
+			func(_ *desk, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("give the root volume more in spec.blockDeviceMappings[].ebs.volumeSize, or let spec.userData write less")}
+			}}),
 	}
 	return checks
 }
@@ -67,7 +96,12 @@ func bootChecks() []Check {
 type symptom struct {
 	signs []Sign
 	text  string
-	fix   string // %[1]s the class, %[2]s the cluster, %[3]s the region
+	steps func(d *desk, class string) []fix.Step // where the console does not say more; class is never empty
+}
+
+// rendered is the step that shows what instances of a class are given.
+func rendered(class string) fix.Step {
+	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class), fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
 // follow are the signs that come of the symptom: with another time than AWS has, an instance may as well have no credentials.
@@ -86,21 +120,21 @@ func (d *desk) judgeSymptom(check string, s symptom) []Finding {
 	var out []Finding
 	told := map[string]bool{}
 	for _, g := range sights {
-		class := orElse(g.instance.Class, "NAME")
+		class := g.instance.Class
 		if told[class] {
 			continue
 		}
 		told[class] = true
-		subject := "EC2NodeClass " + class
-		if class == "NAME" {
+		subject, steps := "EC2NodeClass "+class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md has what corrects it", g.instance.ID, check)}
+		if class == "" {
 			subject = "instance " + g.instance.ID
-		}
-		fix := orElse(d.literal(check, g), s.fix)
-		if fix == s.fix && strings.Contains(fix, "%[") {
-			fix = fmt.Sprintf(fix+"%[4]s", class, d.Name, d.Region, "")
+		} else if step, ok := d.literal(check, g); ok {
+			steps = []fix.Step{step}
+		} else {
+			steps = s.steps(d, class)
 		}
 		out = append(out, broken(subject, Likely, "%s", s.text).with(lines(d.of(g.instance.Class, s.signs...))...).explaining(s.signs...).
-			explaining(NodeadmFailed, ScriptFailed).explaining(s.follow()...).mend(fix))
+			explaining(NodeadmFailed, ScriptFailed).explaining(s.follow()...).mend(steps...))
 	}
 	return out
 }
@@ -116,7 +150,7 @@ func judgeEndpointSetting(d *desk) []Finding {
 	}
 	return []Finding{broken("", Certain, "nodes are told to join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, d.Cluster.Value.Endpoint).
 		with(d.Controller.Source+": CLUSTER_ENDPOINT", d.Cluster.Source).explaining(NoSuchHost, TimedOut, Untrusted).
-		mend(fmt.Sprintf("kubectl -n %s set env deployment/%s CLUSTER_ENDPOINT-   # it is then read from EKS", orElse(d.Controller.Value.Namespace, "kube-system"), orElse(d.Controller.Value.Account, "joiner")))}
+		mend(fix.UnsetEnv(d.controllerDeployment(), "CLUSTER_ENDPOINT").With("it is then read from EKS"))}
 }
 
 // familyOf is the AMI family that an image's name tells, and whether AWS gave the name.
@@ -153,19 +187,16 @@ func judgeFamily(d *desk) []Finding {
 			family, _ := familyOf(i.Name)
 			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" && c.Family != "Custom" && family != c.Family
 		})
-		fix := func(family string) string {
-			return fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"amiFamily":"%s"}}'`, c.Name, family)
-		}
 		switch {
 		case at >= 0:
 			i := d.Images.Value[at]
 			family, official := familyOf(i.Name)
 			certainty := Likely
-			if official || len(sights) > 0 {
+			if official { // what a console shows, whoever runs on the instance writes
 				certainty = Certain
 			}
 			out = append(out, broken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
-				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(fix(family)))
+				with(d.Images.Source+": "+i.ID+" is "+i.Name).with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(c.withFamily(family)))
 		case len(sights) > 0:
 			out = append(out, broken(subject, Likely, "its image does not understand the user data of AMI family %s", orElse(c.Family, "that it has")).
 				with(lines(sights)...).explaining(UnknownPart, ScriptAbsent, NodeadmFailed, ScriptFailed).mend(d.familyFix(c, sights)))
@@ -174,13 +205,20 @@ func judgeFamily(d *desk) []Finding {
 	return out
 }
 
-// familyFix is the command that brings the family of a class and its image together: the family that the image shows, else an image of the family.
-func (d *desk) familyFix(c Class, sights []sighting) string {
+// withFamily is the step that sets the AMI family of a class.
+func (c Class) withFamily(family string) fix.Step {
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
+}
+
+// familyFix is the step that brings the family of a class and its image together: the family that the image shows, else an image of the family.
+func (d *desk) familyFix(c Class, sights []sighting) fix.Step {
 	if family := familyOnConsole(sights); family != "" && family != c.Family {
-		return patchOf(c.Name, `{"amiFamily":"`+family+`"}`, "the console shows that the image is one of "+family)
+		return c.withFamily(family).With("the console shows that the image is one of %s", family)
 	}
-	by := "kubectl edit ec2nodeclass " + c.Name + "   # spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself"
-	return orElse(c.ownImage("AWS's own image; or set spec.amiFamily to that of your image"), by)
+	by := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself")
+	return c.ownImageOr(by, func(s fix.Step) fix.Step {
+		return s.With("AWS's own image; or set spec.amiFamily to that of your image")
+	})
 }
 
 // minorOf finds a Kubernetes version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
@@ -221,7 +259,7 @@ func judgeSkew(d *desk) []Finding {
 			}
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation, d.Cluster.Value.Version).
 				with(d.Images.Source+": "+i.Name, d.Cluster.Source).explaining(KubeletFlag, KubeletConfig).
-				mend(familyImages(c)+"   # an image for "+d.Cluster.Value.Version))
+				mend(familyImages(c).With("an image for %s", d.Cluster.Value.Version)))
 		}
 	}
 	return out

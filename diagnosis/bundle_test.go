@@ -149,7 +149,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 	var findings strings.Builder
 	for _, f := range Diagnose(back) {
-		findings.WriteString(f.Cause + "\n" + strings.Join(f.Evidence, "\n") + "\n" + f.Fix + "\n")
+		findings.WriteString(f.Cause + "\n" + strings.Join(f.Evidence, "\n") + "\n" + f.Fix.String() + "\n")
 	}
 	for secret, line := range planted() {
 		if strings.Contains(string(text), secret) {

@@ -95,7 +95,7 @@ func authFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = has("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"lambda.amazonaws.com"}})
 			}, cause: "EC2 may not give", fix: "update-assume-role-policy"},
-			{breaks: func(s *situation) { s.e.Roles["NodeRole"] = Lacking[Role]("iam:GetRole NodeRole", noon, Missing, "") }, cause: "there is no role NodeRole", fix: "kubectl patch ec2nodeclass"},
+			{breaks: func(s *situation) { s.e.Roles["NodeRole"] = Lacking[Role]("iam:GetRole NodeRole", noon, Missing, "") }, cause: "there is no role NodeRole", fix: "kubectl edit ec2nodeclass"},
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = has("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}})
 			}, cause: "lacks AmazonEKSWorkerNodePolicy and AmazonEC2ContainerRegistryPullOnly", fix: "attach-role-policy"},
@@ -114,7 +114,7 @@ func authFaults() map[string][]fault {
 			s.e.PassRole[nodeRole] = has("iam:SimulatePrincipalPolicy", false)
 		}, cause: "may not pass", fix: "put-role-policy"},
 			{breaks: func(s *situation) {
-				s.event("EC2NodeClass", "default", "Unauthorized", "not authorized to perform: iam:PassRole on resource: "+nodeRole)
+				s.class().Conditions = append(s.class().Conditions, Condition{Type: "ValidationSucceeded", Status: "False", Reason: "Unauthorized", Message: "not authorized to perform: iam:PassRole on resource: " + nodeRole})
 			}, cause: "may not pass", fix: "put-role-policy"}},
 		"AUTH-9": {{breaks: func(s *situation) { s.says(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) }, cause: "call themselves by another name", fix: "create-access-entry"},
 			{breaks: func(s *situation) {
@@ -218,11 +218,11 @@ func bootFaults() map[string][]fault {
 			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
 			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
 		},
-		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" }, cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim claim-2"},
+		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" }, cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim --wait=false claim-2"},
 			{breaks: func(s *situation) {
 				s.e.Impaired.Value["i-2"] = "instance"
-				s.e.Instances.Value[1].Claim = ""
-			}, cause: "its operating system does not answer", fix: "terminate-instances --region us-east-1 --instance-ids i-2"}},
+				s.e.Instances.Value[1].Claim = "claim-1" // its tag is wrong, and does not count
+			}, cause: "its operating system does not answer", fix: "kubectl delete nodeclaim --wait=false claim-2"}},
 		"IMDS-2": {{breaks: func(s *situation) {
 			s.class().NoMetadata = true
 			s.says("DataSourceEc2.py[WARNING]: IMDS's HTTP endpoint is probably disabled")
@@ -241,13 +241,13 @@ func bootFaults() map[string][]fault {
 				s.e.Nodes.Value = append(s.e.Nodes.Value, Node{Name: "ip-10-0-0-2.ec2.internal", ProviderID: "aws:///us-east-1a/i-9", Created: noon.Add(-time.Hour), Ready: true})
 			}, cause: "that of a Node which another instance left behind", fix: "kubectl delete nodeclaim --wait=false claim-2"}},
 		"TAINT-5": {{breaks: func(s *situation) {
-			s.event("Node", "ip-10-0-0-1.ec2.internal", "UnregisteredTaintMissing", "node ip-10-0-0-1.ec2.internal")
+			s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal")
 			s.e.Nodes.Value[0].TaintsBy = []string{"kubelet", "cilium-operator"}
 		}, cause: "cilium-operator took the startup taint off the node", fix: "show-managed-fields", hint: true},
 			{breaks: func(s *situation) {
-				s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: "tools", Name: "taint-cleaner"})
-				s.event("Node", "ip-10-0-0-1.ec2.internal", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
-			}, cause: "taint-cleaner took the startup taint off the node", fix: "kubectl -n tools patch daemonset taint-cleaner", hint: true}},
+				s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: "kube-system", Name: "taint-cleaner"})
+				s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
+			}, cause: "taint-cleaner took the startup taint off the node", fix: "kubectl -n kube-system edit daemonset taint-cleaner", hint: true}},
 		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"}, {breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
 	}
 }
@@ -278,7 +278,7 @@ func TestChecks(t *testing.T) {
 				if i > 0 && !f.notTop {
 					t.Errorf("it is number %d:\n%s", i+1, tell(found))
 				}
-				if !strings.Contains(got.Fix, f.fix) || f.fix == "" {
+				if !strings.Contains(got.Fix.String(), f.fix) || f.fix == "" {
 					t.Errorf("the fix is %q, want %q in it", got.Fix, f.fix)
 				}
 				if len(got.Evidence) == 0 && got.Follows == "" {

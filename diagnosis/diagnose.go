@@ -51,7 +51,7 @@ func compareIDs(a, b string) int {
 }
 
 // Diagnose puts all checks to the evidence. The findings are complete, fine ones too, and sorted: what is broken and explains what
-// was seen comes first. The same evidence gives the same findings.
+// was seen comes first. What holds pods comes before what does not, and classes that no NodePool uses come last. The same evidence gives the same findings.
 func Diagnose(e Evidence) []Finding {
 	d := newDesk(e)
 	var out, fallbacks []Finding
@@ -65,6 +65,8 @@ func Diagnose(e Evidence) []Finding {
 			f = d.afresh(f)
 			f.Page = "docs/checks/" + c.ID + ".md"
 			f.seen = slices.ContainsFunc(f.Explains, d.has)
+			f.Unused = f.Verdict.order() < Unknown.order() && d.isUnused(f.Subject)
+			f.holds = d.holdsPods(f)
 			if c.Fallback && f.Verdict.order() < Unknown.order() {
 				fallbacks = append(fallbacks, f)
 				continue
@@ -73,7 +75,7 @@ func Diagnose(e Evidence) []Finding {
 		}
 	}
 	for _, f := range fallbacks {
-		if explained(out, f.Explains) {
+		if d.explained(out, f) {
 			f = Finding{Check: f.Check, Title: f.Title, Page: f.Page, layer: f.layer, Verdict: Fine, Certainty: Certain}
 		}
 		out = append(out, f)
@@ -82,14 +84,37 @@ func Diagnose(e Evidence) []Finding {
 	return slices.CompactFunc(out, same)
 }
 
-// explained reports whether something broken accounts for all of the signs.
-func explained(findings []Finding, signs []Sign) bool {
-	for _, s := range signs {
-		if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Verdict == Broken && slices.Contains(f.Explains, s) }) {
+// explained reports whether something broken accounts for all signs of a fallback's finding. What is broken in one EC2NodeClass accounts for
+// no sign of another.
+func (d *desk) explained(findings []Finding, fallback Finding) bool {
+	class := d.classOfSubject(fallback.Subject)
+	for _, s := range fallback.Explains {
+		if !slices.ContainsFunc(findings, func(f Finding) bool {
+			of := d.classOfSubject(f.Subject)
+			return f.Verdict == Broken && !f.Unused && slices.Contains(f.Explains, s) && (class == "" || of == "" || class == of)
+		}) {
 			return false
 		}
 	}
-	return len(signs) > 0
+	return len(fallback.Explains) > 0
+}
+
+// classOfSubject is the EC2NodeClass that a finding with the subject is about; empty if it may be about several.
+func (d *desk) classOfSubject(subject string) string {
+	kind, name, _ := strings.Cut(subject, " ")
+	switch kind {
+	case "EC2NodeClass":
+		if !strings.Contains(name, " ") {
+			return name
+		}
+	case "instance":
+		for _, i := range d.Instances.Value {
+			if i.ID == name {
+				return i.Class
+			}
+		}
+	}
+	return ""
 }
 
 func same(a, b Finding) bool {
@@ -113,13 +138,12 @@ type desk struct {
 }
 
 func newDesk(e Evidence) *desk {
-	d := &desk{Evidence: e, joined: map[string]Node{}}
-	for _, n := range e.Nodes.Value {
-		if id := n.ProviderID[strings.LastIndexByte(n.ProviderID, '/')+1:]; id != "" {
-			d.joined[id] = n
-		}
+	d := &desk{Evidence: e}
+	if e.Claims.Known() {
+		d.Instances.Value = Claimed(e.Instances.Value, e.Claims.Value)
 	}
-	for _, i := range e.Instances.Value {
+	d.joined = nodesByInstance(e, d.Instances.Value)
+	for _, i := range d.Instances.Value {
 		node, isNode := d.joined[i.ID]
 		if !i.runs() || isNode && node.Ready || d.isOthers(i) {
 			continue
@@ -131,16 +155,10 @@ func newDesk(e Evidence) *desk {
 	return d
 }
 
-// isOthers reports whether the instance is another cluster's of our name, so that what fails on it is not ours to judge: it carries
-// another UID, or none, as Karpenter's do, and a NodeClaim's name that is not known here.
+// isOthers reports whether what fails on the instance is not ours to judge: it carries another cluster's UID, or no NodeClaim here has its
+// provider ID, whatever its tags say.
 func (d *desk) isOthers(i Instance) bool {
-	switch {
-	case i.UID != "":
-		return d.Home.Known() && i.UID != d.Home.Value.UID
-	case i.Claim != "":
-		return d.Claims.Known() && !slices.ContainsFunc(d.Claims.Value, func(c Claim) bool { return c.Name == i.Claim })
-	}
-	return false
+	return i.UID != "" && d.Home.Known() && i.UID != d.Home.Value.UID || d.Claims.Known() && i.Claim == ""
 }
 
 // has reports whether any console shows the sign.

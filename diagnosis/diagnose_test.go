@@ -33,6 +33,24 @@ func TestHealthy(t *testing.T) {
 				s.e.Endpoints.Value = append(s.e.Endpoints.Value, Endpoint{Service: "com.amazonaws.us-east-1." + service})
 			}
 		},
+		"Windows": family("Windows2022", "Windows_Server-2022-English-Core-EKS_Optimized-1.33-2026.04.01", "amd64",
+			Step{Name: "kubernetes.io/os In [windows]", Left: map[string]int{"amd64": 700}}),
+		"Windows, in a pool that allows both architectures": func(s *situation) {
+			family("Windows2022", "Windows_Server-2022-English-Core-EKS_Optimized-1.33-2026.04.01", "amd64", Step{Name: "kubernetes.io/arch In [amd64, arm64]", Left: map[string]int{"amd64": 700}})(s)
+			s.pool().Requirements[0].Values = []string{"amd64", "arm64"}
+		},
+		"Windows, in aws-auth": func(s *situation) {
+			family("Windows2019", "Windows_Server-2019-English-Full-EKS_Optimized-1.33-2026.04.01", "amd64", Step{Name: "no requirement on types", Left: map[string]int{"amd64": 700}})(s)
+			s.pool().Requirements = nil
+			s.plane().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
+			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles, Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"}})
+		},
+		"Bottlerocket": family("Bottlerocket", "bottlerocket-aws-k8s-1.33-x86_64-v1.40.0-f7c26a8d", "amd64", Step{Name: "kubernetes.io/arch In [amd64]", Left: map[string]int{"amd64": 800}}),
+		"ARM":          family("AL2023", "amazon-eks-node-al2023-arm64-standard-1.33-v20260401", "arm64", Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}}),
+		"an image of one's own": func(s *situation) {
+			family("Custom", "golden-4711", "arm64", Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}})(s)
+			s.class().DataBytes = 4000
+		},
 		"pods that start": func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Minute)}
 		},
@@ -99,6 +117,19 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
+// family gives the class another family, its image and what its pool may launch.
+func family(name, image, arch string, step Step) func(*situation) {
+	return func(s *situation) {
+		s.class().Family, s.pool().Steps = name, []Step{step}
+		s.pool().Requirements[0].Values = []string{arch}
+		s.e.Images.Value[0].Name, s.e.Images.Value[0].Architecture = image, arch
+		s.e.Nodes.Value[0].Arch = arch
+		if strings.HasPrefix(name, "Windows") {
+			s.e.Entries.Value[1].Type = "EC2_WINDOWS"
+		}
+	}
+}
+
 // TestNothingKnown: of what is not known nothing is said but that.
 func TestNothingKnown(t *testing.T) {
 	t.Parallel()
@@ -149,7 +180,7 @@ func TestDenied(t *testing.T) {
 			tt.deny(&e)
 			found := Diagnose(e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == check })
-			if found[i].Verdict != Unknown || !strings.Contains(found[i].Cause, tt.want) || !strings.Contains(found[i].Fix, "deploy/iam/doctor.json") {
+			if found[i].Verdict != Unknown || !strings.Contains(found[i].Cause, tt.want) || !strings.Contains(found[i].Fix.String(), "deploy/iam/doctor.json") {
 				t.Errorf("%+v", found[i])
 			}
 			if worst := Worst(found); len(worst) > 0 {
@@ -266,17 +297,18 @@ func TestRead(t *testing.T) {
 // TestOthersConsoles: what fails on an instance of another cluster of our name is not a finding here.
 func TestOthersConsoles(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Instance){
-		"of another UID": func(i *Instance) { i.UID = "uid-2" },
-		"of Karpenter's": func(i *Instance) { i.UID, i.Claim = "", "theirs-1" },
+	for name, change := range map[string]func(*situation, *Instance){
+		"of another UID": func(_ *situation, i *Instance) { i.UID = "uid-2" },
+		"of Karpenter's": func(s *situation, i *Instance) {
+			i.UID, i.Claim, s.e.Claims.Value = "", "theirs-1", s.e.Claims.Value[:1]
+		},
 	} {
 		s := &situation{healthy()}
 		s.says(`kubelet[1893]: err="x509: certificate signed by unknown authority"`)
-		s.e.Claims.Value = s.e.Claims.Value[:1]
 		if fixOf(s, "BOOT-2") == "" {
 			t.Fatal("what our own instance says is no finding")
 		}
-		change(&s.e.Instances.Value[1])
+		change(s, &s.e.Instances.Value[1])
 		if fix := fixOf(s, "BOOT-2"); fix != "" {
 			t.Errorf("%s: %s", name, fix)
 		}
@@ -290,8 +322,8 @@ func TestProblemsSayWhere(t *testing.T) {
 	s.problem("TAINT-2")
 	for _, f := range Diagnose(s.e) {
 		if f.Check == "TAINT-2" && f.Verdict == Broken {
-			if !slices.Equal(f.Evidence, []string{"line 3"}) {
-				t.Errorf("the evidence is %q, want the line", f.Evidence)
+			if !slices.Equal(f.Evidence, []string{"line 3", "it should be: y"}) {
+				t.Errorf("the evidence is %q, want the line, and how it should be", f.Evidence)
 			}
 			return
 		}
@@ -306,7 +338,7 @@ func TestKubernetesRights(t *testing.T) {
 	s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to get and list leases")
 	found := Diagnose(s.e)
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
-	if got := found[i]; got.Verdict != Unknown || !strings.Contains(got.Cause, "the permission to get and list leases is missing") || !strings.Contains(got.Fix, "clusterrole") || strings.Contains(got.Fix, "iam") {
+	if got := found[i]; got.Verdict != Unknown || !strings.Contains(got.Cause, "the permission to get and list leases is missing") || !strings.Contains(got.Fix.String(), "clusterrole") || strings.Contains(got.Fix.String(), "iam") {
 		t.Errorf("%+v", got)
 	}
 }

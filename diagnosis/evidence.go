@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // Format is the version of Evidence as a file. A reader refuses a newer one.
@@ -32,6 +34,7 @@ type Item[T any] struct {
 	At     time.Time `json:"at,omitzero"`
 	Absent Absence   `json:"absent,omitempty"`
 	Why    string    `json:"why,omitempty"` // of an absence, one line
+	Cut    string    `json:"cut,omitempty"` // how much of a list was read, one line; empty: all of it
 	Value  T         `json:"value,omitzero"`
 }
 
@@ -62,9 +65,9 @@ func (i Item[T]) gap(what string) (f Finding, ok bool) {
 	switch {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
-		f.Fix = "allow " + i.Why + " to whoever runs joiner doctor: deploy/iam/doctor.json"
+		f = f.mend(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
 		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // of Kubernetes, which has no such names of permissions
-			f.Fix = "let whoever runs joiner doctor " + what + ": kubectl create clusterrole, and a ClusterRoleBinding"
+			f = f.mend(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
 		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"

@@ -1,9 +1,10 @@
 package diagnosis
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // judgeExecutionRole: the role by which Fargate's nodes join must be mapped, and trust Fargate.
@@ -29,10 +30,10 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 	r := d.Roles[name]
 	switch {
 	case r.Is(Missing) && r.Source != "":
-		return broken(subject, Certain, "there is no pod execution role %s in the account", name).with(r.Source, said).mend(d.thenAgain(p, d.makeExecutionRole(name)...)...), true
+		return broken(subject, Certain, "there is no pod execution role %s in the account", name).with(r.Source, said).mend(d.thenAgain(p, d.makeExecutionRole(p.Role)...)...), true
 	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
 		return broken(subject, Certain, "the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).with(r.Source, said).
-			mend(d.thenAgain(p, fmt.Sprintf("aws iam update-assume-role-policy --role-name %s --policy-document '%s'", name, trustPolicy(fargateService)))...), true
+			mend(d.thenAgain(p, trust(p.Role, fix.Text(fargateService)))...), true
 	}
 	if gap, known := d.mappings(); !known {
 		gap.Subject = subject
@@ -46,10 +47,10 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 	switch {
 	case said != "" && lacks:
 		return broken(subject, Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).with(r.Source, said).
-			mend(d.thenAgain(p, d.attachExecution(name))...), true
+			mend(d.thenAgain(p, d.attach(p.Role, executionPolicy))...), true
 	case said != "":
 		return suspicious(subject, Possible, "Fargate says that pod execution role %s is not let in or lacks permissions, and it looks right now: Fargate may not have tried again", name).
-			with(said).mend(fmt.Sprintf("kubectl -n %s delete pods --field-selector status.phase=Pending", orElse(d.Controller.Value.Namespace, "kube-system"))), true
+			with(said).mend(fix.DeletePending(orElse(d.Controller.Value.Namespace, "kube-system"))), true
 	}
 	return Finding{}, false
 }
@@ -62,15 +63,15 @@ func (d *desk) unmappedForFargate(p FargateProfile, subject, said string) Findin
 	name := roleName(p.Role)
 	if entry, ok := d.entry(p.Role); ok && d.Cluster.Value.api() {
 		return broken(subject, Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
-			with(d.Entries.Source, said).mend(d.thenAgain(p, d.deleteEntry(p.Role), d.createEntry(p.Role, "FARGATE_LINUX"))...)
+			with(d.Entries.Source, said).mend(d.thenAgain(p, d.deleteEntry(entry), d.createEntry(p.Role, fix.Text("FARGATE_LINUX")))...)
 	}
-	fix := d.createEntry(p.Role, "FARGATE_LINUX")
+	step := d.createEntry(p.Role, fix.Text("FARGATE_LINUX"))
 	if !d.Cluster.Value.api() {
-		fix = d.patchMap(d.withRow(Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}",
+		step = mapRoles(d.withRow(Mapping{ARN: bare(p.Role), Username: "system:node:{{SessionName}}",
 			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
 	}
 	f := broken(subject, Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-		with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(d.thenAgain(p, fix)...)
+		with(said, d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).mend(d.thenAgain(p, step)...)
 	if d.AuthMap.Value.Problem != "" {
 		f.Follows = "AUTH-3"
 	}
@@ -78,15 +79,15 @@ func (d *desk) unmappedForFargate(p FargateProfile, subject, said string) Findin
 }
 
 // thenAgain adds to a fix that the pods which Fargate refused for a profile are made anew: it does not try them again.
-func (d *desk) thenAgain(p FargateProfile, fix ...string) []string {
+func (d *desk) thenAgain(p FargateProfile, steps ...fix.Step) []fix.Step {
 	refused := slices.DeleteFunc(d.waiting(), func(pod ControllerPod) bool {
 		profile, ok := d.profileOf(pod)
 		return !ok || profile.Name != p.Name || pod.said("pod execution role") == ""
 	})
 	if len(refused) == 0 {
-		return fix
+		return steps
 	}
-	return append(fix, d.Controller.Value.release(refused))
+	return append(steps, d.Controller.Value.release(refused))
 }
 
 // mappedForFargate reports whether Fargate's nodes with the role are let in, by what the cluster reads.
@@ -99,12 +100,10 @@ func (d *desk) mappedForFargate(role string) bool {
 	})
 }
 
-func (d *desk) attachExecution(role string) string {
-	return fmt.Sprintf("aws iam attach-role-policy --role-name %s --policy-arn arn:%s:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy", role, d.Cluster.Value.partition())
-}
+// executionPolicy is the policy of AWS that a pod execution role has.
+const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
-func (d *desk) makeExecutionRole(name string) []string {
-	return []string{
-		fmt.Sprintf("aws iam create-role --role-name %s --assume-role-policy-document '%s'", name, trustPolicy(fargateService)), d.attachExecution(name),
-	}
+func (d *desk) makeExecutionRole(role string) []fix.Step {
+	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)), fix.P("--assume-role-policy-document", trustPolicy(fix.Text(fargateService)))),
+		d.attach(role, executionPolicy)}
 }

@@ -1,11 +1,12 @@
 package diagnosis
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func fargateChecks() []Check {
@@ -113,7 +114,7 @@ func judgeFargateProfile(d *desk) []Finding {
 	for _, p := range d.Fargate.Value {
 		if p.Status != "" && p.Status != "ACTIVE" || len(p.Issues) > 0 {
 			out = append(out, suspicious("Fargate profile "+p.Name, Certain, "Fargate profile %s is %s: %s", p.Name, p.Status, orElse(strings.Join(p.Issues, "; "), "pods that it selects wait")).
-				with(d.Fargate.Source).mend(fmt.Sprintf("aws eks wait fargate-profile-active --region %s --cluster-name %s --fargate-profile-name %s", d.Region, d.Name, p.Name)))
+				with(d.Fargate.Source).mend(fix.Call("eks", "wait", fix.P("fargate-profile-active"), d.inRegion(), d.ofCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name)))))
 		}
 	}
 	return append(out, d.eachWaiting(func(p ControllerPod, subject string) []Finding {
@@ -132,29 +133,31 @@ func judgeFargateProfile(d *desk) []Finding {
 	})...)
 }
 
-// makeProfile is the command that makes a profile for the controller.
-func (d *desk) makeProfile() string {
+// makeProfile is the step that makes a profile for the controller.
+func (d *desk) makeProfile() fix.Step {
 	c := d.Controller.Value
-	return fmt.Sprintf("aws eks create-fargate-profile --region %s --cluster-name %s --fargate-profile-name %s --pod-execution-role-arn %s --subnets %s --selectors namespace=%s",
-		d.Region, d.Name, orElse(c.Account, "joiner"), d.executionRole(), strings.Join(d.privateSubnets(), " "), orElse(c.Namespace, "kube-system"))
+	return fix.Call("eks", "create-fargate-profile", d.inRegion(), d.ofCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(orElse(c.Account, "joiner"))),
+		fix.P("--pod-execution-role-arn", d.executionRole()), fix.P("--subnets", d.privateSubnets()...),
+		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(orElse(c.Namespace, "kube-system")))))
 }
 
-func (d *desk) executionRole() string {
-	if len(d.Fargate.Value) > 0 {
-		return d.Fargate.Value[0].Role
+// executionRole is the role of the profiles that there are, if all have the same.
+func (d *desk) executionRole() fix.Value {
+	if len(d.Fargate.Value) == 0 || slices.ContainsFunc(d.Fargate.Value, func(p FargateProfile) bool { return p.Role != d.Fargate.Value[0].Role }) {
+		return fix.Blank("POD_EXECUTION_ROLE_ARN")
 	}
-	return "POD_EXECUTION_ROLE_ARN"
+	return fix.RoleARN(d.Fargate.Value[0].Role)
 }
 
-func (d *desk) privateSubnets() []string {
-	var out []string
+func (d *desk) privateSubnets() []fix.Value {
+	var out []fix.Value
 	for _, s := range d.Subnets.Value {
 		if !s.Public {
-			out = append(out, s.ID)
+			out = append(out, fix.Subnet(s.ID))
 		}
 	}
 	if len(out) == 0 {
-		return []string{"PRIVATE_SUBNET_IDS"}
+		return []fix.Value{fix.Blank("PRIVATE_SUBNET_IDS")}
 	}
 	return out
 }
@@ -219,10 +222,10 @@ func judgeFargateSubnets(d *desk) []Finding {
 			case !ok:
 			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
 				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id, p.Name).with(d.Routes.Source+": "+table.ID).
-					mend(fmt.Sprintf("aws eks delete-fargate-profile --region %s --cluster-name %s --fargate-profile-name %s", d.Region, d.Name, p.Name), d.makeProfile()))
+					mend(fix.Call("eks", "delete-fargate-profile", d.inRegion(), d.ofCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), d.makeProfile()))
 			case i < 0 && len(d.lackingEndpoints()) > 0 && d.Endpoints.Known():
 				out = append(out, broken("Fargate profile "+p.Name, Certain, "subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id, p.Name, strings.Join(d.lackingEndpoints(), ", ")).
-					with(d.Routes.Source+": "+table.ID).mend(fmt.Sprintf("aws ec2 create-route --region %s --route-table-id %s --destination-cidr-block 0.0.0.0/0 --nat-gateway-id %s", d.Region, table.ID, d.anyNAT())))
+					with(d.Routes.Source+": "+table.ID).mend(fix.Call("ec2", "create-route", d.throughNAT(table, id)...)))
 			}
 		}
 	}
@@ -236,11 +239,11 @@ func judgeFargateIdentity(d *desk) []Finding {
 		var out []Finding
 		if c.How == "pod identity" {
 			out = append(out, broken(subject, Certain, "the controller relies on Pod Identity, and its agent does not run on Fargate").with(d.Controller.Source).
-				mend(fmt.Sprintf("kubectl -n %s annotate serviceaccount %s eks.amazonaws.com/role-arn=%s", c.Namespace, c.Account, orElse(c.Role, "ROLE_ARN"))))
+				mend(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn", fix.RoleARN(c.Role).Or("ROLE_ARN"))))
 		}
 		if c.Settings["AWS_REGION"] == "" && p.said("region") != "" {
 			out = append(out, broken(subject, Likely, "the controller does not know its region: there is no instance metadata on Fargate").with(p.said("region")).
-				mend(fmt.Sprintf("kubectl -n %s set env deployment/%s AWS_REGION=%s", c.Namespace, c.workload(), d.Region)))
+				mend(fix.SetEnv(d.controllerDeployment(), "AWS_REGION", fix.Region(d.Region))))
 		}
 		return out
 	})
@@ -278,7 +281,7 @@ func judgeFargateDNS(d *desk) []Finding {
 		}
 		c := d.Controller.Value
 		out = append(out, broken("pod "+c.Namespace+"/"+p.Name, Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to buy").
-			with(p.said("lookup")).mend(fmt.Sprintf(`kubectl -n %s patch deployment %s -p '{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}'`, c.Namespace, c.workload())))
+			with(p.said("lookup")).mend(fix.Merge(d.controllerDeployment(), fix.At(fix.Text("Default"), "spec", "template", "spec", "dnsPolicy"))))
 		break
 	}
 	return out
@@ -296,7 +299,7 @@ func judgeControllerPlace(d *desk) []Finding {
 		}
 		c := d.Controller.Value
 		return []Finding{broken("pod "+c.Namespace+"/"+p.Name, Certain, "the controller's own pod has no node: those that are there do not take it, and nobody else buys one").
-			with(why).mend(fmt.Sprintf("kubectl -n %s describe pod %s   # then add the toleration to the chart's values, or room to the node group", c.Namespace, p.Name))}
+			with(why).mend(fix.Show("describe", fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or room to the node group"))}
 	}
 	return nil
 }
@@ -310,7 +313,7 @@ func judgeTolerations(d *desk) []Finding {
 		}
 		c := d.Controller.Value
 		f := broken(subject, Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", taintFargate).with(d.saidTaint(p)).
-			mend(fmt.Sprintf(`kubectl -n %s patch deployment %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations%s]'`, c.Namespace, c.workload(), c.oneMore()))
+			mend(fix.JSONPatch(d.controllerDeployment(), c.oneMore()))
 		switch profile, ok := d.profileOf(p); {
 		case !ok:
 			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone helps nobody
@@ -321,11 +324,11 @@ func judgeTolerations(d *desk) []Finding {
 	})
 }
 
-// oneMore is the end of a JSON patch that adds the toleration for Fargate, to a list or in place of none.
-func (c Controller) oneMore() string {
-	const toleration = `{"key":"` + taintFargate + `","operator":"Equal","value":"fargate","effect":"NoSchedule"}`
+// oneMore is the operation of a JSON patch that adds the toleration for Fargate, to a list or in place of none.
+func (c Controller) oneMore() fix.Fields {
+	toleration := fix.Fields{"key": fix.Text(taintFargate), "operator": fix.Text("Equal"), "value": fix.Text("fargate"), "effect": fix.Text("NoSchedule")}
 	if len(c.Tolerates) == 0 {
-		return `","value":[` + toleration + `]}`
+		return fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"), "value": fix.List{toleration}}
 	}
-	return `/-","value":` + toleration + `}`
+	return fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations/-"), "value": toleration}
 }

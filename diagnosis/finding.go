@@ -2,9 +2,11 @@ package diagnosis
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // Verdict is what a check came to.
@@ -42,13 +44,16 @@ type Finding struct {
 	Cause     string    `json:"cause,omitempty"`   // one sentence; what is not known, for Unknown
 	Certainty Certainty `json:"certainty,omitempty"`
 	Evidence  []string  `json:"evidence,omitempty"` // what it rests on, one line each
-	Fix       string    `json:"fix,omitempty"`      // commands or a patch, to be run as they stand
+	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
 	// Follows is the check whose finding is the reason for this one; mending that one mends this one. Empty: it is a root.
 	Follows string `json:"follows,omitempty"`
 	// Explains are signs on consoles, or of conditions, that the finding accounts for.
 	Explains []Sign `json:"explains,omitempty"`
 	Page     string `json:"page"` // in the documentation
+	// Unused is true of a finding about an EC2NodeClass that no NodePool uses and no NodeClaim is of: it holds no pods.
+	Unused bool `json:"unused,omitempty"`
 
+	holds bool // pods wait for it, or NodeClaims of its subject are not initialized
 	layer int
 	seen  bool // a sign that it explains was seen
 }
@@ -69,10 +74,22 @@ func (f Finding) explaining(signs ...Sign) Finding {
 	return f
 }
 
-// mend sets the fix, line by line.
-func (f Finding) mend(lines ...string) Finding {
-	f.Fix = strings.Join(lines, "\n")
+// mend sets the fix, step by step.
+func (f Finding) mend(steps ...fix.Step) Finding {
+	f.Fix = fix.Of(f.Subject, steps...)
 	return f
+}
+
+// MarshalJSON writes the finding with its fix in three forms: what corrects it as text that a shell takes, what only reads likewise, and all of its
+// steps with the words of their commands.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	type plain Finding
+	return json.Marshal(struct {
+		plain
+		Fix   string     `json:"fix,omitempty"`
+		Look  string     `json:"look,omitempty"`
+		Steps []fix.Step `json:"steps,omitempty"`
+	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.Look).String(), f.Fix.Steps()})
 }
 
 func broken(subject string, c Certainty, format string, args ...any) Finding {
@@ -87,11 +104,15 @@ func fine(subject string) Finding {
 	return Finding{Verdict: Fine, Subject: subject, Certainty: Certain}
 }
 
-// rank sorts findings: worst first; then roots before what follows from them; then those that explain what was seen; then by how
-// early in a node's life they bite, because what comes later cannot have been reached.
+// rank sorts findings. Those that call for a change come before those that do not. Among them, findings about classes that no NodePool uses come
+// last, and causes that hold pods come first; then the worst verdict; then roots before what follows from them; then those that explain what was
+// seen; then by how early in a node's life they bite, because what comes later cannot have been reached.
 func rank(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(
+			cmp.Compare(max(a.Verdict.order(), Suspicious.order()), max(b.Verdict.order(), Suspicious.order())),
+			cmp.Compare(yes(a.Unused), yes(b.Unused)),
+			cmp.Compare(yes(!a.holds), yes(!b.holds)),
 			cmp.Compare(a.Verdict.order(), b.Verdict.order()),
 			cmp.Compare(yes(a.Follows != ""), yes(b.Follows != "")),
 			cmp.Compare(yes(!a.seen), yes(!b.seen)),

@@ -66,16 +66,16 @@ func healthy() Evidence {
 			Pods: []ControllerPod{{Name: "joiner-0", Scheduler: "fargate-scheduler", Node: "fargate-ip-10-0-0-9", Phase: "Running", Ready: true, Created: noon.Add(-70 * time.Hour),
 				Tolerates: []Taint{{Key: "eks.amazonaws.com/compute-type"}}}}}),
 		Lease: has("lease karpenter/karpenter-leader-election", Lease{Namespace: "karpenter", Name: "karpenter-leader-election", Holder: "joiner-0_1", Renewed: noon.Add(-2 * time.Second), Seconds: 15}),
-		Classes: has("EC2NodeClasses", []Class{{Name: "default", Family: "AL2023", Role: "NodeRole", Profile: "prod_1", Images: []string{"ami-1"},
+		Classes: has("EC2NodeClasses", []Class{{Name: "default", UID: "uid-default", Family: "AL2023", Role: "NodeRole", Profile: "prod_1", Images: []string{"ami-1"},
 			Subnets: []string{"subnet-1"}, Groups: []string{"sg-node"}, HopLimit: 1}}),
-		Pools: has("NodePools", []Pool{{Name: "default", Class: "default", Labels: map[string]string{"team": "a"},
+		Pools: has("NodePools", []Pool{{Name: "default", UID: "uid-pool", Class: "default", Labels: map[string]string{"team": "a"},
 			Requirements: []Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"amd64"}}},
 			Startup:      []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}},
 			Steps:        []Step{{Name: "kubernetes.io/arch In [amd64]", Left: map[string]int{"amd64": 800}}}}}),
 		Claims: has("NodeClaims", []Claim{
-			{Name: "claim-1", Pool: "default", Class: "default", ProviderID: "aws:///us-east-1a/i-1", Created: noon.Add(-time.Hour),
+			{Name: "claim-1", UID: "uid-claim-1", Pool: "default", Class: "default", ProviderID: "aws:///us-east-1a/i-1", Created: noon.Add(-time.Hour),
 				Conditions: []Condition{{Type: "Launched", Status: "True"}, {Type: "Registered", Status: "True"}, {Type: "Initialized", Status: "True"}}},
-			{Name: "claim-2", Pool: "default", Class: "default", ProviderID: "aws:///us-east-1a/i-2", Created: noon.Add(-time.Minute),
+			{Name: "claim-2", UID: "uid-claim-2", Pool: "default", Class: "default", ProviderID: "aws:///us-east-1a/i-2", Created: noon.Add(-time.Minute),
 				Conditions: []Condition{{Type: "Launched", Status: "True", Since: noon.Add(-time.Minute)}, {Type: "Registered", Status: "Unknown", Reason: "NodeNotFound", Message: "Node not registered with cluster"}}}}),
 		Nodes: has("nodes", []Node{{Name: "ip-10-0-0-1.ec2.internal", ProviderID: "aws:///us-east-1a/i-1", Pool: "default", Created: noon.Add(-59 * time.Minute), Ready: true, Arch: "amd64",
 			TaintsBy: []string{"kubelet", "joiner"}}}),
@@ -108,8 +108,13 @@ func (s *situation) problem(id string) {
 	s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: id, Sentence: "problem of " + id, Certainty: Certain, Where: "line 3", Fix: "y"})
 }
 
+// event is one that the controller writes about an object of the healthy cluster.
 func (s *situation) event(kind, name, reason, message string) {
-	s.e.Events.Value = append(s.e.Events.Value, Event{Kind: kind, Name: name, Reason: reason, Message: message, Last: noon})
+	uid := map[string]string{"NodePool": "uid-pool"}[kind]
+	if uid == "" {
+		uid = "uid-" + name
+	}
+	s.e.Events.Value = append(s.e.Events.Value, Event{Kind: kind, Name: name, Namespace: "default", UID: uid, By: "joiner", Reason: reason, Message: message, Last: noon})
 }
 
 func (s *situation) late(d time.Duration) {

@@ -8,6 +8,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func identityChecks() []Check {
@@ -25,7 +28,7 @@ func identityChecks() []Check {
 func judgeHome(d *desk) []Finding {
 	if d.Cluster.Is(Missing) && d.Home.Known() {
 		return []Finding{broken("", Certain, "there is no EKS cluster named %s in %s", d.Name, d.Region).with(d.Cluster.Source).
-			mend(fmt.Sprintf("aws eks list-clusters --region %s   # then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's", d.Region))}
+			mend(fix.Call("eks", "list-clusters", d.inRegion()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
 	}
 	if gap, ok := d.Cluster.gap("the EKS cluster " + d.Name); ok {
 		return []Finding{gap}
@@ -46,7 +49,7 @@ func judgeHome(d *desk) []Finding {
 	}
 	return []Finding{broken("", Certain, "the EKS cluster named %s is not the cluster that Kubernetes answered for: the cluster's name is set wrong, or the kubeconfig is another's", d.Name).
 		with(differ...).with(d.Cluster.Source, d.Home.Source).explaining(Unauthorized, Untrusted).
-		mend(fmt.Sprintf("aws eks list-clusters --region %s   # the one whose endpoint is %s; then set settings.clusterName (CLUSTER_NAME) to it", d.Region, h.Endpoint))}
+		mend(fix.Call("eks", "list-clusters", d.inRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
 }
 
 // sameAuthority compares a base64 of PEM with PEM, by the certificates in them.
@@ -94,8 +97,9 @@ func judgeNamesake(d *desk) []Finding {
 	for _, uid := range slices.Sorted(maps.Keys(others)) {
 		out = append(out, suspicious("", Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instance%s here", d.Name, uid, len(others[uid]), plural(others[uid], "s")).
 			with(d.Instances.Source+": "+strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+d.Home.Value.UID).
-			mend(fmt.Sprintf("aws ec2 create-tags --region %s --resources %s --tags Key=eks:eks-cluster-name,Value=%s   # the other cluster's own name, which settings.clusterName of its controller must be, too",
-				d.Region, strings.Join(others[uid], " "), otherName(d.Name, uid))))
+			mend(fix.Call("ec2", "create-tags", d.inRegion(), fix.P("--resources", instances(others[uid])...),
+				fix.P("--tags", fix.Join(fix.Text("Key=eks:eks-cluster-name,Value="), fix.ClusterName(otherName(d.Name, uid))))).
+				With("use the other cluster's own name, also in settings.clusterName of its controller")))
 	}
 	return out
 }
@@ -114,7 +118,8 @@ func judgeOrphans(d *desk) []Finding {
 	var ids []string
 	for _, i := range d.Instances.Value {
 		_, isNode := d.joined[i.ID]
-		if i.runs() && i.UID == "" && !isNode && !d.claimed(i) {
+		isNew := !i.Launched.IsZero() && d.At.Sub(i.Launched) < Unclaimed
+		if i.runs() && i.UID == "" && !isNode && i.Claim == "" && !isNew {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -127,13 +132,20 @@ func judgeOrphans(d *desk) []Finding {
 	}
 	return []Finding{suspicious("", Likely, "%s the name %s, and no NodeClaim or Node here is of %s", carry, d.Name, alone).
 		with(strings.Join(ids[:min(5, len(ids))], ", ")).
-		mend(fmt.Sprintf("aws ec2 terminate-instances --region %s --instance-ids %s   # if nobody needs them", d.Region, strings.Join(ids, " ")))}
+		mend(fix.Call("ec2", "terminate-instances", d.inRegion(), fix.P("--instance-ids", instances(ids)...)).With("if they are not needed"))}
 }
 
-// claimed reports whether a NodeClaim here is of an instance.
-func (d *desk) claimed(i Instance) bool {
-	return slices.ContainsFunc(d.Claims.Value, func(c Claim) bool { return c.Name == i.Claim || strings.HasSuffix(c.ProviderID, "/"+i.ID) })
+// instances are ids of instances as they stand in a command.
+func instances(ids []string) []fix.Value {
+	out := make([]fix.Value, len(ids))
+	for i, id := range ids {
+		out[i] = fix.Instance(id)
+	}
+	return out
 }
+
+// Unclaimed is how long after its launch an instance may be missing from the status of its NodeClaim.
+const Unclaimed = 20 * time.Second
 
 // judgeForeignEnd: an instance that a person or another program terminated while its claim still wants it.
 func judgeForeignEnd(d *desk) []Finding {
@@ -148,7 +160,8 @@ func judgeForeignEnd(d *desk) []Finding {
 		}
 		out = append(out, suspicious("NodeClaim "+d.Claims.Value[k].Name, Likely, "instance %s was terminated from outside: not by this controller, whose NodeClaim still wants it", i.ID).
 			with(d.Instances.Source+": "+i.StateReason).
-			mend(fmt.Sprintf("aws cloudtrail lookup-events --region %s --lookup-attributes AttributeKey=ResourceName,AttributeValue=%s   # who called TerminateInstances", d.Region, i.ID)))
+			mend(fix.Call("cloudtrail", "lookup-events", d.inRegion(),
+				fix.P("--lookup-attributes", fix.Join(fix.Text("AttributeKey=ResourceName,AttributeValue="), fix.Instance(i.ID)))).With("who called TerminateInstances")))
 	}
 	return out
 }
@@ -179,7 +192,7 @@ func judgeGroupDrift(d *desk) []Finding {
 		told[key] = true
 		out = append(out, suspicious("EC2NodeClass "+c.Name, Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: somebody added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
 			with(d.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
-			mend(patchOf(c.Name, `{"securityGroupSelectorTerms":[{"id":"`+strings.Join(append(slices.Clone(c.Groups), extra...), `"},{"id":"`)+`"}]}`, "or keep whoever adds it from these instances")))
+			mend(c.withGroups(append(slices.Clone(c.Groups), extra...)).With("or keep the program that adds it from these instances")))
 	}
 	return out
 }
@@ -195,7 +208,7 @@ func judgeNetworksOwner(d *desk) []Finding {
 		for _, g := range d.groups(c.Groups) {
 			if other := d.otherOwner(g.Tags); other != "" {
 				out = append(out, suspicious(subject, Likely, "its security group %s belongs to cluster %s, by its tags", g.ID, other).with(d.Groups.Source).
-					mend(d.ownGroups(c)+"   # narrow it to this cluster's groups"))
+					mend(d.ownGroups(c).With("narrow it to this cluster's groups")))
 			}
 		}
 		for _, id := range c.Subnets {

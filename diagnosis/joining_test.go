@@ -47,7 +47,7 @@ func TestAhead(t *testing.T) {
 			var got []string
 			for _, f := range Ahead(s.e)["default"] {
 				got = append(got, f.Check)
-				if f.Cause == "" || f.Fix == "" {
+				if f.Cause == "" || f.Fix.IsZero() {
 					t.Errorf("%s has no cause or no fix: %+v", f.Check, f)
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // Home is the cluster that Kubernetes' side of the evidence is from.
@@ -48,13 +50,13 @@ type Controller struct {
 // workload is the name of the Deployment, which is that of its account where nobody says otherwise.
 func (c Controller) workload() string { return orElse(c.Deployment, c.Account) }
 
-// release is the command that deletes pods, so that others are made in their place.
-func (c Controller) release(pods []ControllerPod) string {
-	names := make([]string, len(pods))
+// release is the step that deletes pods, so that others are made in their place.
+func (c Controller) release(pods []ControllerPod) fix.Step {
+	objects := make([]fix.Object, len(pods))
 	for i, p := range pods {
-		names[i] = p.Name
+		objects[i] = fix.Pod(c.Namespace, p.Name)
 	}
-	return "kubectl -n " + c.Namespace + " delete pod " + strings.Join(names, " ")
+	return fix.Delete(objects...)
 }
 
 // ControllerPod is one of the controller's own pods.
@@ -98,27 +100,31 @@ func condition(all []Condition, kind string) Condition {
 
 // Class is an EC2NodeClass.
 type Class struct {
-	Name       string      `json:"name"`
-	Family     string      `json:"family,omitempty"`     // spec.amiFamily, or that of the alias
-	Role       string      `json:"role,omitempty"`       // spec.role
-	Profile    string      `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
-	ImageIDs   []string    `json:"imageIDs,omitempty"`   // spec.amiSelectorTerms[].id
-	Images     []string    `json:"images,omitempty"`     // status.amis[].id
-	Subnets    []string    `json:"subnets,omitempty"`    // status
-	Groups     []string    `json:"groups,omitempty"`     // status
-	PublicIP   *bool       `json:"publicIP,omitempty"`   // spec.associatePublicIPAddress
-	HopLimit   int64       `json:"hopLimit"`             // of the metadata service; 1 by default
-	NoMetadata bool        `json:"noMetadata,omitempty"` // spec.metadataOptions.httpEndpoint is "disabled"
-	Keys       []string    `json:"keys,omitempty"`       // of KMS, that its volumes are encrypted with
-	DataBytes  int         `json:"dataBytes,omitempty"`  // size of spec.userData
-	RootGiB    int         `json:"rootGiB,omitempty"`    // size of the root volume that is asked for; 0: the image's
-	RootAt     int         `json:"rootAt,omitempty"`     // where it stands in spec.blockDeviceMappings
-	Conditions []Condition `json:"conditions,omitempty"`
+	Name       string            `json:"name"`
+	UID        string            `json:"uid,omitempty"`
+	Family     string            `json:"family,omitempty"`     // spec.amiFamily, or that of the alias
+	Role       string            `json:"role,omitempty"`       // spec.role
+	Profile    string            `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
+	ImageIDs   []string          `json:"imageIDs,omitempty"`   // spec.amiSelectorTerms[].id
+	Images     []string          `json:"images,omitempty"`     // status.amis[].id
+	Subnets    []string          `json:"subnets,omitempty"`    // status
+	Groups     []string          `json:"groups,omitempty"`     // status
+	SubnetTags map[string]string `json:"subnetTags,omitempty"` // of spec.subnetSelectorTerms
+	GroupTags  map[string]string `json:"groupTags,omitempty"`  // of spec.securityGroupSelectorTerms
+	PublicIP   *bool             `json:"publicIP,omitempty"`   // spec.associatePublicIPAddress
+	HopLimit   int64             `json:"hopLimit"`             // of the metadata service; 1 by default
+	NoMetadata bool              `json:"noMetadata,omitempty"` // spec.metadataOptions.httpEndpoint is "disabled"
+	Keys       []string          `json:"keys,omitempty"`       // of KMS, that its volumes are encrypted with
+	DataBytes  int               `json:"dataBytes,omitempty"`  // size of spec.userData
+	RootGiB    int               `json:"rootGiB,omitempty"`    // size of the root volume that is asked for; 0: the image's
+	RootAt     int               `json:"rootAt,omitempty"`     // where it stands in spec.blockDeviceMappings
+	Conditions []Condition       `json:"conditions,omitempty"`
 }
 
 // Pool is a NodePool.
 type Pool struct {
 	Name         string            `json:"name"`
+	UID          string            `json:"uid,omitempty"`
 	Class        string            `json:"class"`
 	Labels       map[string]string `json:"labels,omitempty"` // of its nodes
 	Requirements []Requirement     `json:"requirements,omitempty"`
@@ -175,6 +181,7 @@ func (p Pool) architectures() []string {
 // Claim is a NodeClaim.
 type Claim struct {
 	Name       string      `json:"name"`
+	UID        string      `json:"uid,omitempty"`
 	Pool       string      `json:"pool,omitempty"`
 	Class      string      `json:"class,omitempty"`
 	ProviderID string      `json:"providerID,omitempty"`
@@ -203,16 +210,25 @@ type Node struct {
 type Pod struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
+	UID       string            `json:"uid,omitempty"`
+	Scheduler string            `json:"scheduler,omitempty"` // spec.schedulerName
 	Node      string            `json:"node,omitempty"`
-	Owner     string            `json:"owner,omitempty"`    // "DaemonSet/aws-node"
+	Owner     string            `json:"owner,omitempty"`    // "DaemonSet/aws-node"; of a kind that is not Kubernetes' own: "Rollout.argoproj.io/web"
 	Selector  map[string]string `json:"selector,omitempty"` // its nodeSelector
 	Created   time.Time         `json:"created,omitzero"`
-	Host      bool              `json:"host,omitempty"` // it is on the host's network
-	Messages  []string          `json:"messages,omitempty"`
+	Host      bool              `json:"host,omitempty"`     // it is on the host's network
+	Messages  []string          `json:"messages,omitempty"` // of its conditions and containers
+	// Events are the messages of events about it. Whoever may create events in its namespace may have written them.
+	Events []string `json:"events,omitempty"`
 }
 
 // String names the pod.
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// isDaemons reports whether the pod is a DaemonSet's, of whatever API group.
+func (p Pod) isDaemons() bool {
+	return strings.HasPrefix(p.Owner, "DaemonSet/") || strings.HasPrefix(p.Owner, "DaemonSet.")
+}
 
 // DaemonSet is a DaemonSet.
 type DaemonSet struct {
@@ -224,13 +240,16 @@ type DaemonSet struct {
 	Env       map[string]string `json:"env,omitempty"` // of aws-node: how it gives addresses
 }
 
-// Event is a warning about an object.
+// Event is a warning about an object of this API. It counts where By, Namespace and UID are those of an event that the controller wrote.
 type Event struct {
-	Kind    string    `json:"kind"`
-	Name    string    `json:"name"`
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Last    time.Time `json:"last,omitzero"`
+	Kind      string    `json:"kind"`
+	Name      string    `json:"name"`
+	Namespace string    `json:"namespace,omitempty"` // of the event itself
+	UID       string    `json:"uid,omitempty"`       // of the object
+	By        string    `json:"by,omitempty"`        // the component that it says it is from
+	Reason    string    `json:"reason"`
+	Message   string    `json:"message"`
+	Last      time.Time `json:"last,omitzero"`
 }
 
 // Labels and taints that checks know.

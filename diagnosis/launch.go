@@ -1,8 +1,9 @@
 package diagnosis
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func launchChecks() []Check {
@@ -34,8 +35,7 @@ func judgeProfile(d *desk) []Finding {
 			out = append(out, fine(subject)) // the controller makes it, and removes it with the class
 		case c.Profile != "" && p.Is(Missing):
 			f := broken(subject, Certain, "instance profile %s does not exist", c.Profile).with(p.Source).with(d.messages("instance profile", c.Profile)...).explaining(NoCredentials)
-			out = append(out, f.mend("aws iam create-instance-profile --instance-profile-name "+c.Profile,
-				fmt.Sprintf("aws iam add-role-to-instance-profile --instance-profile-name %s --role-name %s", c.Profile, orElse(roleName(c.Role), d.likelyNodeRole()))))
+			out = append(out, f.mend(fix.Call("iam", "create-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile))), d.addRole(c)))
 		default:
 			if gap, ok := p.gap("instance profile " + c.Profile); ok {
 				gap.Subject = subject
@@ -59,7 +59,7 @@ func judgeSpotRole(d *desk) []Finding {
 		return nil
 	}
 	f := broken("", Certain, "spot instances need the service-linked role %s, and the controller may not make it", name).with(said[0]).
-		mend("aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")
+		mend(fix.Call("iam", "create-service-linked-role", fix.P("--aws-service-name", fix.Text("spot.amazonaws.com"))))
 	if r := d.Roles[name]; r.Is(Missing) && r.Source != "" {
 		f = f.with(r.Source + ": not found")
 	}
@@ -77,13 +77,13 @@ func judgeVolumes(d *desk) []Finding {
 			if c.RootGiB > 0 && i.SnapshotGiB > c.RootGiB && slices.Contains(c.Images, i.ID) {
 				out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
 					with(d.Images.Source).with(d.messages("InvalidBlockDeviceMapping")...).
-					mend(c.resized(i.SnapshotGiB)+"   # or more"))
+					mend(c.resized(i.SnapshotGiB).With("or more")))
 			}
 		}
 	}
 	if said := d.messages("InvalidBlockDeviceMapping"); len(out) == 0 && len(said) > 0 {
 		out = append(out, broken("", Certain, "EC2 refuses the block device mappings").with(said...).
-			mend("kubectl edit ec2nodeclass   # correct spec.blockDeviceMappings as the message says"))
+			mend(fix.EditAll("ec2nodeclass").With("correct spec.blockDeviceMappings as the message says")))
 	}
 	return out
 }
@@ -101,12 +101,12 @@ func judgeDataSize(d *desk) []Finding {
 		read := slices.ContainsFunc(out, func(f Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
 		if c.DataBytes > mostData && !read {
 			out = append(out, broken("EC2NodeClass "+c.Name, Certain, "its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
-				with(d.Classes.Source).mend("kubectl edit ec2nodeclass "+c.Name+"   # shorten spec.userData: fetch what is long from S3 at boot"))
+				with(d.Classes.Source).mend(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch what is long from S3 at boot")))
 		}
 	}
 	if said := d.messages("user data is limited to"); len(out) == 0 && len(said) > 0 {
 		out = append(out, broken("", Certain, "the user data, with what the image family adds, is larger than the %d bytes that EC2 takes", mostData).with(said...).
-			mend("kubectl edit ec2nodeclass   # shorten spec.userData: fetch what is long from S3 at boot"))
+			mend(fix.EditAll("ec2nodeclass").With("shorten spec.userData: fetch what is long from S3 at boot")))
 	}
 	return out
 }

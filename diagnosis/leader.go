@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // Lease is the Lease by which one of several controllers acts.
@@ -73,7 +75,7 @@ func (d *desk) leaderless() []Finding {
 	switch {
 	case ready >= 0 && (l.Holder != "" || len(work) > 0):
 		return []Finding{suspicious(subject, Possible, "the controller's pod %s runs, and nobody renews the lease without which it does not act", c.Pods[ready].Name).
-			with(d.Lease.Source + ": " + told).with(work...).mend(fmt.Sprintf("kubectl -n %s logs %s   # whether it gets the lease, and why not", c.Namespace, c.Pods[ready].Name))}
+			with(d.Lease.Source + ": " + told).with(work...).mend(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("whether it gets the lease, and why not"))}
 	case ready >= 0:
 		return nil
 	case len(work) > 0 && (d.Controller.Known() || d.Controller.Is(Missing)):
@@ -159,7 +161,7 @@ func (d *desk) undone() []string {
 		own := slices.ContainsFunc(d.Controller.Value.Pods, func(o ControllerPod) bool {
 			return o.Name == p.Name && d.Controller.Value.Namespace == p.Namespace
 		}) || slices.Contains(d.Controller.Value.Others, p.Namespace+"/"+strings.TrimPrefix(p.Owner, "Deployment/"))
-		if p.Node == "" && !own && !strings.HasPrefix(p.Owner, "DaemonSet/") && d.At.Sub(p.Created) >= takeover && len(d.Pools.Value) > 0 {
+		if p.Node == "" && !own && !p.isDaemons() && d.At.Sub(p.Created) >= takeover && len(d.Pools.Value) > 0 {
 			pods = append(pods, p.String())
 		}
 	}
@@ -203,17 +205,17 @@ func (d *desk) standing() []string {
 	return nil
 }
 
-// startController is the command that has a controller act again.
-func (d *desk) startController() string {
+// startController is the step that has a controller act again.
+func (d *desk) startController() fix.Step {
 	c := d.Controller.Value
 	switch waiting := d.waiting(); {
 	case len(waiting) > 0:
-		return fmt.Sprintf("kubectl -n %s describe pod %s   # why it does not run", c.Namespace, waiting[0].Name)
+		return fix.Show("describe", fix.Pod(c.Namespace, waiting[0].Name)).With("why it does not run")
 	case c.Deployment != "" && len(c.Others) > 0: // which of them is to act, only the user knows
-		return fmt.Sprintf("kubectl -n %s get deployment %s   # and %s: have the one run that is to act, and no other", c.Namespace, c.Deployment, strings.Join(c.Others, ", "))
+		return fix.Show("get", fix.Deployment(c.Namespace, c.Deployment)).With("and %s: exactly one of them must run", strings.Join(c.Others, ", "))
 	case c.Deployment != "":
-		return fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=2", c.Namespace, c.Deployment)
+		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
 	}
-	return fmt.Sprintf("CLUSTER_NAME=%s AWS_REGION=%s joiner controller   # where it ran before, with its other settings; or install the chart: docs/installation.md",
-		orElse(d.Name, "NAME"), orElse(d.Region, "REGION"))
+	return fix.Controller(fix.ClusterName(d.Name).Or("NAME"), fix.Region(d.Region).Or("REGION")).
+		With("where it ran before, with its other settings; or install the chart: docs/installation.md")
 }

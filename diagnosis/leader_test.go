@@ -40,7 +40,7 @@ func TestTakeover(t *testing.T) {
 			}
 			found := Diagnose(s.e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
-			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown && (got.Fix != "" || len(got.Evidence) == 0) {
+			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown && (!got.Fix.IsZero() || len(got.Evidence) == 0) {
 				t.Errorf("%+v", got)
 			}
 		})

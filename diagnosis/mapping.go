@@ -3,8 +3,11 @@ package diagnosis
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // nodeUser is the user name that a node's role must be mapped to, in aws-auth and in access entries.
@@ -78,15 +81,15 @@ const (
 )
 
 // entryFor is the type of access entry that a role needs: by the EC2NodeClasses that give it to instances.
-func (d *desk) entryFor(role string) string {
+func (d *desk) entryFor(role string) fix.Value {
 	windows := func(c Class) bool {
 		arn, _ := d.nodeRole(c)
 		return arn == role && strings.HasPrefix(c.Family, "Windows")
 	}
 	if slices.ContainsFunc(d.Classes.Value, windows) {
-		return entryWindows
+		return fix.Text(entryWindows)
 	}
-	return entryLinux
+	return fix.Text(entryLinux)
 }
 
 // isNodes reports whether an entry lets nodes in.
@@ -122,50 +125,78 @@ func (d *desk) mapped(role string) bool {
 		slices.ContainsFunc(d.rows(role), func(m Mapping) bool { return m.fault(role) == "" })
 }
 
-// mapRole is the command that lets a role in as the cluster reads mappings.
-func (d *desk) mapRole(role string) string {
+// mapRole is the step that lets a role in as the cluster reads mappings.
+func (d *desk) mapRole(role string) fix.Step {
 	if d.Cluster.Value.api() {
 		return d.createEntry(role, d.entryFor(role))
 	}
-	return d.patchMap(d.withRow(d.nodeRow(role)))
+	return mapRoles(d.withRow(d.nodeRow(role)))
 }
 
-func (d *desk) createEntry(role, kind string) string {
-	return fmt.Sprintf("aws eks create-access-entry --cluster-name %s --region %s --principal-arn %s --type %s", d.Name, d.Region, role, kind)
+func (d *desk) createEntry(role string, kind fix.Value) fix.Step {
+	return fix.Call("eks", "create-access-entry", d.ofCluster(), d.inRegion(), fix.P("--principal-arn", fix.RoleARN(role)), fix.P("--type", kind))
 }
 
-func (d *desk) deleteEntry(role string) string {
-	return fmt.Sprintf("aws eks delete-access-entry --cluster-name %s --region %s --principal-arn %s", d.Name, d.Region, role)
+// deleteEntry is the step that deletes an access entry, as long as it is the one that was seen.
+func (d *desk) deleteEntry(e Entry) fix.Step {
+	return fix.Call("eks", "delete-access-entry", d.ofCluster(), d.inRegion(), fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
 }
 
 // withRow is the text of mapRoles with a row in place of those that are about its role, and all else as it is: rows, their order, comments.
-func (d *desk) withRow(row Mapping) string {
-	if text, ok := edited(d.AuthMap.Value.Raw, row); ok {
-		return text
+func (d *desk) withRow(row Mapping) fix.Value {
+	if bad := row.invalid(); len(bad) > 0 {
+		return bad[0]
 	}
-	var b strings.Builder
+	if text, ok := edited(d.AuthMap.Value.Raw, row); ok {
+		return fix.Preserved(text)
+	}
+	var rows []Mapping
 	for _, m := range d.AuthMap.Value.Roles {
 		if roleName(m.ARN) != roleName(row.ARN) {
-			m.write(&b)
+			rows = append(rows, m)
 		}
 	}
-	row.write(&b)
-	return b.String()
+	return written(append(rows, row)...)
+}
+
+// written are rows of aws-auth as the text of mapRoles. The first value in them that is not valid is returned in its place.
+func written(rows ...Mapping) fix.Value {
+	var b strings.Builder
+	for _, m := range rows {
+		if bad := m.invalid(); len(bad) > 0 {
+			return bad[0]
+		}
+		m.write(&b)
+	}
+	return fix.Preserved(b.String())
+}
+
+// invalid are the values of a row that do not have the grammar of what they should be.
+func (m Mapping) invalid() []fix.Value {
+	all := []fix.Value{fix.RoleARN(m.ARN), fix.Username(m.Username)}
+	for _, g := range m.Groups {
+		all = append(all, fix.Username(g))
+	}
+	return slices.DeleteFunc(all, fix.Value.IsValid)
 }
 
 // nodeRow is the row of aws-auth that lets nodes with a role in.
 func (d *desk) nodeRow(role string) Mapping {
 	out := Mapping{ARN: bare(role), Username: nodeUser, Groups: nodeGroups()}
-	if d.entryFor(role) == entryWindows {
+	if d.entryFor(role).String() == entryWindows {
 		out.Groups = append(out.Groups, "eks:kube-proxy-windows")
 	}
 	return out
 }
 
+// plainScalar is a text that YAML reads as that text without quotes.
+var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
+
 // write writes the row as YAML. JSON strings are YAML strings too.
 func (m Mapping) write(b *strings.Builder) {
 	plain := func(s string) string {
-		if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") == "" && s != "" {
+		isWord := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
+		if plainScalar.MatchString(s) && !isWord {
 			return s
 		}
 		text, err := json.Marshal(s)
@@ -180,11 +211,7 @@ func (m Mapping) write(b *strings.Builder) {
 	}
 }
 
-// patchMap is the command that writes mapRoles. A shell keeps what stands between its single quotes.
-func (d *desk) patchMap(text string) string {
-	patch, err := json.Marshal(map[string]map[string]string{"data": {"mapRoles": text}})
-	if err != nil {
-		return ""
-	}
-	return "kubectl -n kube-system patch configmap aws-auth --type merge -p '" + strings.ReplaceAll(string(patch), "'", `'\''`) + "'"
+// mapRoles is the step that writes mapRoles.
+func mapRoles(text fix.Value) fix.Step {
+	return fix.Merge(fix.AuthMap(), fix.At(text, "data", "mapRoles"))
 }

@@ -141,7 +141,9 @@ func readyFaults() map[string][]fault {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
 		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}, {breaks: func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
-		}, cause: "does not come up: it needs the metadata service", fix: "HopLimit", hint: true}},
+		}, cause: "does not come up: it needs the metadata service", fix: "HopLimit", hint: true}, {breaks: func(s *situation) {
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon, Events: []string{"could not get metadata from IMDS"}}
+		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
 		"READY-1": {{breaks: func(s *situation) {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
 		}, cause: "no device plug-in for it runs there", fix: "k8s-device-plugin"}},
@@ -216,7 +218,7 @@ func fargateFaults() map[string][]fault {
 		"FG-8": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", untolerated).Tolerates = nil
 			s.e.Controller.Value.Tolerates = nil
-		}, cause: "do not tolerate", fix: `patch deployment joiner --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"key":`},
+		}, cause: "do not tolerate", fix: `patch deployment joiner --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"effect":"NoSchedule","key":`},
 			{breaks: func(s *situation) { // kube-scheduler 1.36 names no taint
 				s.pending("default-scheduler", "", "0/1 nodes are available: 1 node(s) had untolerated taint(s).").Tolerates = nil
 				s.e.Nodes.Value = append(s.e.Nodes.Value, Node{Name: "fargate-ip-10-0-0-9", Ready: true, Taints: []Taint{{Key: "eks.amazonaws.com/compute-type", Value: "fargate", Effect: "NoSchedule"}}})
@@ -224,7 +226,7 @@ func fargateFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				s.pending("default-scheduler", "", untolerated).Tolerates = nil
 				s.e.Controller.Value.Deployment, s.e.Controller.Value.Tolerates = "buyer", []Taint{{Key: "CriticalAddonsOnly"}}
-			}, cause: "do not tolerate", fix: `patch deployment buyer --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"key":`}},
+			}, cause: "do not tolerate", fix: `patch deployment buyer --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations/-","value":{"effect":`}},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func networkChecks() []Check {
@@ -40,8 +42,8 @@ func (d *desk) places() []place {
 	for _, i := range d.Instances.Value {
 		c, ok := d.class(i.Class)
 		_, isNode := d.joined[i.ID]
-		if !i.runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) || !ok && !d.claimed(i) {
-			continue // it needs no other way, or is nobody's here: ID-3 and ID-4 tell of those
+		if !i.runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) || i.Claim == "" {
+			continue // it needs no other way, or no NodeClaim is of it: ID-3 and ID-4 report those
 		}
 		out = append(out, place{"instance " + i.ID, c, i.Groups, []string{i.Subnet}})
 	}
@@ -89,7 +91,8 @@ func (d *desk) judgeWay(p place, groups []Group) []Finding {
 		return []Finding{broken(p.subject, Certain, "the security group%s %s let%s nothing out to port %d: its instances cannot reach the API server",
 			plural(p.groups, "s"), strings.Join(p.groups, ", "), singular(p.groups, "s"), apiPort).
 			with(fmt.Sprintf("%s: %s", d.Groups.Source, rulesLine(groups))).with(sights...).explaining(TimedOut, PullFailed, ServiceTimeout, NotPermitted).
-			mend(fmt.Sprintf("aws ec2 authorize-security-group-egress --region %s --group-id %s --ip-permissions IpProtocol=-1,IpRanges='[{CidrIp=0.0.0.0/0}]'", d.Region, p.groups[0]))}
+			mend(fix.Call("ec2", "authorize-security-group-egress", d.inRegion(), fix.P("--group-id", fix.Group(p.groups[0])),
+				fix.P("--ip-permissions", fix.Text("IpProtocol=-1,IpRanges=[{CidrIp=0.0.0.0/0}]"))))}
 	}
 	cluster := d.groups([]string{d.Cluster.Value.Group})
 	if !d.Cluster.Known() || len(cluster) == 0 {
@@ -109,8 +112,9 @@ func (d *desk) judgeWay(p place, groups []Group) []Finding {
 	return []Finding{fine(p.subject)}
 }
 
-func (d *desk) allowIn(group string, port int, from string) string {
-	return fmt.Sprintf("aws ec2 authorize-security-group-ingress --region %s --group-id %s --protocol tcp --port %d --source-group %s", d.Region, group, port, from)
+func (d *desk) allowIn(group string, port int, from string) fix.Step {
+	return fix.Call("ec2", "authorize-security-group-ingress", d.inRegion(), fix.P("--group-id", fix.Group(group)), fix.P("--protocol", fix.Text("tcp")),
+		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
 // letsIn reports whether a group lets in packets to a port from any of some groups, or from addresses: of those it is not known
@@ -154,23 +158,34 @@ func judgeDNS(d *desk) []Finding {
 	if gap, ok := d.VPC.gap("the DNS settings of the VPC"); ok && len(sights) == 0 {
 		return []Finding{gap}
 	}
-	attribute := func(name, flag string) Finding {
+	attribute := func(name string, flag fix.Param) Finding {
 		return broken("VPC "+d.VPC.Value.ID, Certain, "the VPC has %s switched off, so the API server's name is not resolved in it", name).
 			with(d.VPC.Source).with(sights...).explaining(NoSuchHost).
-			mend(fmt.Sprintf("aws ec2 modify-vpc-attribute --region %s --vpc-id %s --%s", d.Region, d.VPC.Value.ID, flag))
+			mend(fix.Call("ec2", "modify-vpc-attribute", d.inRegion(), fix.P("--vpc-id", fix.VPC(d.VPC.Value.ID)), flag))
 	}
 	switch {
 	case d.VPC.Known() && !d.VPC.Value.DNSSupport:
-		return []Finding{attribute("DNS support", "enable-dns-support")}
+		return []Finding{attribute("DNS support", fix.P("--enable-dns-support"))}
 	case d.VPC.Known() && !d.VPC.Value.DNSHostnames && d.Cluster.Value.PrivateAccess && !d.Cluster.Value.PublicAccess:
-		return []Finding{attribute("DNS host names", "enable-dns-hostnames")}
+		return []Finding{attribute("DNS host names", fix.P("--enable-dns-hostnames"))}
 	case len(sights) > 0:
 		return []Finding{broken("", Likely, "instances cannot resolve a name that they need to join: the DHCP options of the VPC may name a server that does not know it").
 			with(sights...).explaining(NoSuchHost).
-			mend(fmt.Sprintf(`aws ec2 associate-dhcp-options --region %[1]s --vpc-id %[2]s --dhcp-options-id "$(aws ec2 create-dhcp-options --region %[1]s --dhcp-configurations Key=domain-name-servers,Values=AmazonProvidedDNS --query DhcpOptions.DhcpOptionsId --output text)"   # or let the server that it names forward to it`,
-				d.Region, orElse(d.VPC.Value.ID, "VPC")))}
+			mend(d.amazonDNS())}
 	}
 	return nil
+}
+
+// amazonDNS is the step that has the instances of the VPC ask the resolver that AWS provides.
+func (d *desk) amazonDNS() fix.Step {
+	options := fix.Call("ec2", "create-dhcp-options", d.inRegion(), fix.P("--dhcp-configurations", fix.Text("Key=domain-name-servers,Values=AmazonProvidedDNS")))
+	return fix.Call("ec2", "associate-dhcp-options", d.inRegion(), fix.P("--vpc-id", fix.VPC(d.VPC.Value.ID).Or("VPC")),
+		fix.PFrom("--dhcp-options-id", options, "DhcpOptions.DhcpOptionsId")).With("or have the DNS server that it names forward to AmazonProvidedDNS")
+}
+
+// privateAccess is the step by which nodes reach the API server from within the VPC.
+func (d *desk) privateAccess() fix.Step {
+	return fix.Call("eks", "update-cluster-config", d.inRegion(), fix.P("--name", fix.ClusterName(d.Name)), fix.P("--resources-vpc-config", fix.Text("endpointPrivateAccess=true")))
 }
 
 // judgePublicCIDRs: nodes that go to the public endpoint come from the NAT gateways' addresses.
@@ -197,7 +212,7 @@ func judgePublicCIDRs(d *desk) []Finding {
 	return []Finding{broken("", Certain, "the API server's endpoint is public only and lets in only %s, and nodes come from %s",
 		strings.Join(c.PublicCIDRs, ", "), strings.Join(out, ", ")).
 		with(d.Cluster.Source, d.NATAddresses.Source).with(lines(d.of("", TimedOut))...).explaining(TimedOut).
-		mend(fmt.Sprintf("aws eks update-cluster-config --region %s --name %s --resources-vpc-config endpointPrivateAccess=true", d.Region, d.Name))}
+		mend(d.privateAccess())}
 }
 
 func within(address string, blocks []string) bool {
@@ -243,16 +258,15 @@ func (d *desk) judgeSubnet(c Class, id string) (Finding, bool) {
 	subject := "subnet " + id
 	sights := lines(d.inSubnet(id, TimedOut, PullFailed, NoSuchHost))
 	i := slices.IndexFunc(table.Routes, func(r Route) bool { return r.To == "0.0.0.0/0" || r.To == "::/0" })
-	fix := fmt.Sprintf("aws ec2 create-route --region %s --route-table-id %s --destination-cidr-block 0.0.0.0/0 --nat-gateway-id ", d.Region, table.ID) + d.anyNAT()
 	switch {
 	case i >= 0 && table.Routes[i].Blackhole:
 		return broken(subject, Certain, "the default route of subnet %s goes to %s, which is gone", id, table.Routes[i].Target).
 			with(d.Routes.Source+": "+table.ID).with(sights...).explaining(TimedOut, PullFailed).
-			mend(strings.Replace(fix, "create-route", "replace-route", 1)), true
+			mend(fix.Call("ec2", "replace-route", d.throughNAT(table, id)...)), true
 	case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-") && !d.publicAddress(c, id):
 		return broken(subject, Certain, "subnet %s leads to the internet by an internet gateway, and its instances get no public address: they cannot get out", id).
 			with(d.Routes.Source+": "+table.ID+" → "+table.Routes[i].Target).with(sights...).explaining(TimedOut, PullFailed).
-			mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"associatePublicIPAddress":true}}'`, c.Name)), !d.Cluster.Value.PrivateAccess || len(sights) > 0
+			mend(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Bool(true), "spec", "associatePublicIPAddress"))), !d.Cluster.Value.PrivateAccess || len(sights) > 0
 	case i >= 0:
 		return fine(subject), true
 	}
@@ -261,10 +275,11 @@ func (d *desk) judgeSubnet(c Class, id string) (Finding, bool) {
 		return fine(subject), true
 	}
 	f := broken(subject, Certain, "subnet %s has no route out: no NAT gateway, and the VPC has no endpoints for %s", id, strings.Join(lacking, ", ")).
-		with(d.Routes.Source+": "+table.ID+" has no default route", d.Endpoints.Source).with(sights...).explaining(TimedOut, PullFailed, NoSuchHost).mend(fix)
+		with(d.Routes.Source+": "+table.ID+" has no default route", d.Endpoints.Source).with(sights...).explaining(TimedOut, PullFailed, NoSuchHost).
+		mend(fix.Call("ec2", "create-route", d.throughNAT(table, id)...))
 	if len(lacking) == 0 {
 		f.Cause = fmt.Sprintf("subnet %s has no route out, and the API server's endpoint is not reachable from within the VPC", id)
-		f.Fix = fmt.Sprintf("aws eks update-cluster-config --region %s --name %s --resources-vpc-config endpointPrivateAccess=true", d.Region, d.Name)
+		f = f.mend(d.privateAccess())
 	}
 	if gap, ok := d.Endpoints.gap("the VPC's endpoints"); ok {
 		f.Certainty = Likely
@@ -290,16 +305,10 @@ func (d *desk) table(subnet string) (RouteTable, bool) {
 	return d.Routes.Value[i], true
 }
 
-// anyNAT is a NAT gateway that another table of the VPC uses.
-func (d *desk) anyNAT() string {
-	for _, t := range d.Routes.Value {
-		for _, r := range t.Routes {
-			if strings.HasPrefix(r.Target, "nat-") && !r.Blackhole {
-				return r.Target
-			}
-		}
-	}
-	return "NAT_GATEWAY_ID"
+// throughNAT are the parameters of a default route through a NAT gateway.
+func (d *desk) throughNAT(table RouteTable, subnet string) []fix.Param {
+	return []fix.Param{d.inRegion(), fix.P("--route-table-id", fix.RouteTable(table.ID)), fix.P("--destination-cidr-block", fix.Text(everywhere)),
+		fix.P("--nat-gateway-id", fix.NAT(d.likelyNAT(subnet)).Or("NAT_GATEWAY_ID"))}
 }
 
 func (d *desk) publicAddress(c Class, subnet string) bool {
@@ -326,8 +335,7 @@ func judgeCustomNetworking(d *desk) []Finding {
 	if gap, ok := d.Daemons.gap("the DaemonSets"); ok {
 		return []Finding{gap}
 	}
-	i := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool { return s.Name == "aws-node" })
-	if i < 0 || d.Daemons.Value[i].Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] != "true" {
+	if plugin, ok := d.daemon("aws-node"); !ok || plugin.Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] != "true" {
 		return nil
 	}
 	if !d.Controller.Known() || d.Controller.Value.Settings["RESERVED_ENIS"] != "" && d.Controller.Value.Settings["RESERVED_ENIS"] != "0" {
@@ -335,7 +343,7 @@ func judgeCustomNetworking(d *desk) []Finding {
 	}
 	return []Finding{suspicious("", Likely, "the VPC CNI has custom networking on, and the controller does not reserve an interface for it: nodes take more pods than they have addresses for").
 		with("daemonset kube-system/aws-node: AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true", d.Controller.Source+": RESERVED_ENIS is not set").
-		mend(fmt.Sprintf("kubectl -n %s set env deployment/%s RESERVED_ENIS=1", orElse(d.Controller.Value.Namespace, "kube-system"), orElse(d.Controller.Value.Account, "joiner")))}
+		mend(fix.SetEnv(d.controllerDeployment(), "RESERVED_ENIS", fix.Number(1)))}
 }
 
 // judgeNoAnswer knows the sign only.
@@ -349,5 +357,6 @@ func judgeNoAnswer(d *desk) []Finding {
 	}
 	return []Finding{broken("", Possible, "the API server does not answer instances, and security groups and routes look open: a network ACL, a firewall or a proxy may be in between").
 		with(lines(sights)...).explaining(TimedOut).
-		mend(fmt.Sprintf("aws ec2 describe-network-acls --region %s --filters Name=association.subnet-id,Values=%s", d.Region, orElse(sights[0].instance.Subnet, "SUBNET")))}
+		mend(fix.Call("ec2", "describe-network-acls", d.inRegion(),
+			fix.P("--filters", fix.Join(fix.Text("Name=association.subnet-id,Values="), fix.Subnet(sights[0].instance.Subnet).Or("SUBNET")))))}
 }

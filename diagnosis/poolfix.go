@@ -1,54 +1,61 @@
 package diagnosis
 
 import (
-	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
-// without is the command that takes a requirement away.
-func (p Pool) without(requirement string) string {
+// without is the step that takes a requirement away.
+func (p Pool) without(requirement string) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r Requirement) bool { return r.String() == requirement })
 	if i < 0 {
-		return fmt.Sprintf("kubectl edit nodepool %s   # loosen %s in spec.template.spec.requirements", p.Name, requirement)
+		return fix.Edit(fix.NodePool(p.Name)).With("loosen %s in spec.template.spec.requirements", requirement)
 	}
-	return p.patch("remove", i, "") + "   # or loosen it: " + requirement
+	return p.remove(i).With("or loosen it: %s", requirement)
 }
 
-// only is the command that takes an architecture out of the requirement on it, of which instance types are left for others.
-func (p Pool) only(without string, left Step) string {
+// only is the step that takes an architecture out of the requirement on it, of which instance types are left for others.
+func (p Pool) only(without string, left Step) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r Requirement) bool { return r.Key == labelArch && r.Operator == "In" })
 	if i < 0 {
-		return fmt.Sprintf("kubectl edit nodepool %s   # add types or families of %s", p.Name, without)
+		return fix.Edit(fix.NodePool(p.Name)).With("add types or families of %s", without)
 	}
-	var rest []string
+	var rest fix.List
 	for _, arch := range p.architectures() {
 		if arch != without && left.Left[arch] > 0 {
-			rest = append(rest, `"`+arch+`"`)
+			rest = append(rest, fix.Architecture(arch))
 		}
 	}
-	return p.patch("replace", i, "["+strings.Join(rest, ",")+"]") + "   # or add types or families of " + without
+	return p.values(i, rest).With("or add types or families of %s", without)
 }
 
-// patch is the command that removes a requirement, or replaces its values. It does so only where that requirement is still about the same label.
-func (p Pool) patch(op string, i int, values string) string {
-	path := fmt.Sprintf("/spec/template/spec/requirements/%d", i)
-	change := fmt.Sprintf(`{"op":"%s","path":"%s"}`, op, path)
-	if values != "" {
-		change = fmt.Sprintf(`{"op":"%s","path":"%s/values","value":%s}`, op, path, values)
-	}
-	return fmt.Sprintf(`kubectl patch nodepool %s --type json -p '[{"op":"test","path":"%s/key","value":"%s"},%s]'`, p.Name, path, p.Requirements[i].Key, change)
+// still is the operation that keeps a patch from being made where a requirement is not about the same label any more.
+func (p Pool) still(i int, key string) fix.Fields {
+	return fix.Fields{"op": fix.Text("test"), "path": fix.Path("/spec/template/spec/requirements/%d/key", i), "value": fix.LabelKey(key)}
 }
 
-// admit is the command that lets a requirement on the user's own label take a value that it does not.
-func (p Pool) admit(i int, value string) string {
+// remove is the step that removes a requirement.
+func (p Pool) remove(i int) fix.Step {
+	return fix.JSONPatch(fix.NodePool(p.Name), p.still(i, p.Requirements[i].Key),
+		fix.Fields{"op": fix.Text("remove"), "path": fix.Path("/spec/template/spec/requirements/%d", i)})
+}
+
+// values is the step that replaces the values of a requirement.
+func (p Pool) values(i int, values fix.List) fix.Step {
+	return fix.JSONPatch(fix.NodePool(p.Name), p.still(i, p.Requirements[i].Key),
+		fix.Fields{"op": fix.Text("replace"), "path": fix.Path("/spec/template/spec/requirements/%d/values", i), "value": values})
+}
+
+// admit is the step that lets a requirement on the user's own label take a value that it does not.
+func (p Pool) admit(i int, value string) fix.Step {
 	r := p.Requirements[i]
 	if r.Operator != "In" {
-		return p.patch("remove", i, "") + "   # or let it take " + value + ": " + r.String()
+		return p.remove(i).With("or let it take %s: %s", value, r.String())
 	}
-	var values []string
+	var values fix.List
 	for _, v := range append(slices.Clone(r.Values), value) {
-		values = append(values, `"`+v+`"`)
+		values = append(values, fix.LabelValue(v))
 	}
-	return p.patch("replace", i, "["+strings.Join(values, ",")+"]")
+	return p.values(i, values)
 }

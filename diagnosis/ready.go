@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func readyChecks() []Check {
@@ -18,11 +20,17 @@ func readyChecks() []Check {
 	}
 }
 
+// isOfDaemon reports whether a pod is of a DaemonSet of the system. A pod of a tenant may name any owner.
+func (d *desk) isOfDaemon(p Pod, names ...string) bool {
+	s, ok := d.daemon(names...)
+	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) && (p.Namespace == systemNamespace || ok && p.Namespace == s.Namespace)
+}
+
 // podsOn are pods of a DaemonSet that do not run on a node.
 func (d *desk) podsOn(node string, daemons ...string) []Pod {
 	var out []Pod
 	for _, p := range d.Pods.Value {
-		if p.Node == node && slices.Contains(daemons, strings.TrimPrefix(p.Owner, "DaemonSet/")) {
+		if p.Node == node && d.isOfDaemon(p, daemons...) {
 			out = append(out, p)
 		}
 	}
@@ -34,9 +42,7 @@ func judgePlugin(d *desk) []Finding {
 	if gap, ok := d.Nodes.gap("the nodes"); ok {
 		return []Finding{gap}
 	}
-	daemon := slices.ContainsFunc(d.Daemons.Value, func(s DaemonSet) bool {
-		return slices.Contains([]string{"aws-node", "cilium", "calico-node", "kube-flannel-ds", "weave-net"}, s.Name)
-	})
+	_, daemon := d.daemon("aws-node", "cilium", "calico-node", "kube-flannel-ds", "weave-net")
 	for _, n := range d.Nodes.Value {
 		if n.Ready || !strings.Contains(n.Message, "cni plugin not initialized") && !strings.Contains(n.Message, "NetworkPluginNotReady") {
 			continue
@@ -45,11 +51,14 @@ func judgePlugin(d *desk) []Finding {
 			continue // it is on its way
 		}
 		f := broken("node "+n.Name, Likely, "node %s is there and not ready: its network plug-in has not come up", n.Name).with("its condition Ready: "+quote(n.Message)).
-			explaining(NetworkPlugin).mend("kubectl -n kube-system get pods -o wide --field-selector spec.nodeName="+n.Name+"   # the plug-in's pod: image, role, restarts",
-			"kubectl -n kube-system logs daemonset/aws-node -c aws-node --tail 50")
+			explaining(NetworkPlugin).mend(podsOn(n.Name, fix.Text("-n"), fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
+			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"), fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
 		if d.Daemons.Known() && !daemon {
-			f.Cause, f.Certainty = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name), Certain
-			f.Fix = fmt.Sprintf("aws eks create-addon --region %s --cluster-name %s --addon-name vpc-cni", d.Region, d.Name)
+			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
+			if !slices.ContainsFunc(d.Nodes.Value, func(n Node) bool { return n.Ready }) { // one node alone may say anything
+				f.Certainty = Certain
+			}
+			f = f.mend(fix.Call("eks", "create-addon", d.inRegion(), d.ofCluster(), fix.P("--addon-name", fix.Text("vpc-cni"))))
 		}
 		if slices.ContainsFunc(judgeServiceAddress(d), func(f Finding) bool { return f.Verdict == Broken }) {
 			f.Follows = "CNI-2"
@@ -64,12 +73,12 @@ func judgePlugin(d *desk) []Finding {
 
 // judgeServiceAddress: ipamd talks to the service's address, which kube-proxy makes work.
 func judgeServiceAddress(d *desk) []Finding {
-	sights := lines(d.of("", ServiceTimeout))
+	sights, certainty := lines(d.of("", ServiceTimeout)), Likely // whoever runs on an instance writes its console
 	for _, p := range d.Pods.Value {
-		if strings.HasSuffix(p.Owner, "/aws-node") {
-			for _, m := range p.Messages {
+		if d.isOfDaemon(p, "aws-node") {
+			for _, m := range slices.Concat(p.Messages, p.Events) {
 				if strings.Contains(m, "i/o timeout") {
-					sights = append(sights, "pod "+p.String()+": "+quote(m))
+					sights, certainty = append(sights, "pod "+p.String()+": "+quote(m)), Certain
 				}
 			}
 		}
@@ -80,13 +89,13 @@ func judgeServiceAddress(d *desk) []Finding {
 	if len(sights) == 0 {
 		return nil
 	}
-	proxy := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool { return s.Name == "kube-proxy" || s.Name == "cilium" })
-	if d.Daemons.Known() && proxy < 0 {
-		return []Finding{broken("", Certain, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").with(sights...).
-			explaining(ServiceTimeout, NetworkPlugin).mend(fmt.Sprintf("aws eks create-addon --region %s --cluster-name %s --addon-name kube-proxy", d.Region, d.Name))}
+	if _, ok := d.daemon("kube-proxy", "cilium"); d.Daemons.Known() && !ok {
+		return []Finding{broken("", certainty, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").with(sights...).
+			explaining(ServiceTimeout, NetworkPlugin).mend(fix.Call("eks", "create-addon", d.inRegion(), d.ofCluster(), fix.P("--addon-name", fix.Text("kube-proxy"))))}
 	}
 	return []Finding{broken("", Likely, "the network plug-in cannot reach the API server's service address").with(sights...).explaining(ServiceTimeout, NetworkPlugin).
-		mend("kubectl -n kube-system get pods -l k8s-app=kube-proxy -o wide   # it must run on the node, and the security groups let nodes reach port 443")}
+		mend(fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("get"), fix.Text("pods"), fix.Text("-l"), fix.Text("k8s-app=kube-proxy"), fix.Text("-o"), fix.Text("wide")).
+			With("it must run on the node, and the security groups let nodes reach port 443"))}
 }
 
 // needMetadata are those whose pods ask the metadata service for their region or credentials, unless they have another source.
@@ -95,6 +104,17 @@ func needMetadata() []string {
 		"ebs-csi-node", "efs-csi-node", "fsx-csi-node", "s3-csi-node", "aws-load-balancer-controller", "cloudwatch-agent",
 		"aws-for-fluent-bit", "fluent-bit",
 	}
+}
+
+// mayNeedMetadata reports whether the pod's owner is called like a program that asks the metadata service.
+func (p Pod) mayNeedMetadata() bool {
+	_, name, _ := strings.Cut(p.Owner, "/")
+	return slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
+}
+
+// isAboutMetadata reports whether a pod's message names the metadata service.
+func isAboutMetadata(message string) bool {
+	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
 
 // judgeHops: an answer of the metadata service may take one hop, and reaches no pod that is not on the host's network.
@@ -111,21 +131,23 @@ func judgeHops(d *desk) []Finding {
 			continue
 		}
 		for _, p := range d.Pods.Value {
-			_, name, _ := strings.Cut(p.Owner, "/")
-			known := slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
-			i := slices.IndexFunc(p.Messages, func(m string) bool {
-				return strings.Contains(m, "169.254.169.254") || strings.Contains(m, "IMDS") || strings.Contains(m, "instance metadata")
-			})
+			said := slices.Concat(p.Messages, p.Events)
+			known, i := p.mayNeedMetadata(), slices.IndexFunc(said, isAboutMetadata)
 			starting := i < 0 && d.At.Sub(p.Created) < slowly
 			if p.Node == "" || p.Host || !known && i < 0 || starting || !d.isOf(p.Node, c.Name) {
 				continue
 			}
+			if !d.isOfSystem(p) { // what it says may be untrue, and more hops open the metadata to all pods
+				out = append(out, suspicious("pod "+p.String(), Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account a role of its own", c.Name).
+					with(said[:min(1, len(said))]...))
+				continue
+			}
 			f := suspicious("EC2NodeClass "+c.Name, Possible, "pod %s does not come up: it needs the metadata service, whose answers may take %d hop, and pods are two away", p.String(), c.HopLimit).
-				with(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node, age(d.At.Sub(p.Created)))).with(p.Messages[:min(1, len(p.Messages))]...).
-				mend(fmt.Sprintf(`kubectl patch ec2nodeclass %s --type merge -p '{"spec":{"metadataOptions":{"httpPutResponseHopLimit":2}}}'   # or give the pod a role of its own`, c.Name))
+				with(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node, age(d.At.Sub(p.Created)))).with(said[:min(1, len(said))]...).
+				mend(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod a role of its own"))
 			if i >= 0 {
 				f.Verdict, f.Certainty = Broken, Likely
-				f.Evidence = []string{quote(p.Messages[i])}
+				f.Evidence = []string{quote(said[i])}
 			}
 			out = append(out, f)
 			break
@@ -172,14 +194,15 @@ const announcing = 10 * time.Second
 
 // awaitsPlugin reports whether a device plug-in is on its way to the node of a claim: it has a pod there that does not run yet.
 func (d *desk) awaitsPlugin(c Claim) bool {
-	n := slices.IndexFunc(d.Nodes.Value, func(n Node) bool { return n.ProviderID == c.ProviderID && n.ProviderID != "" })
-	return n >= 0 && slices.ContainsFunc(d.Pods.Value, func(p Pod) bool {
-		return p.Node == d.Nodes.Value[n].Name && strings.Contains(p.Owner, "device-plugin") && d.At.Sub(p.Created) < slowly
+	n, ok := d.nodeOf(c)
+	return ok && slices.ContainsFunc(d.Pods.Value, func(p Pod) bool {
+		name, isDaemon := strings.CutPrefix(p.Owner, "DaemonSet/")
+		return p.Node == n.Name && isDaemon && isDevicePlugin(p.Namespace, name) && d.At.Sub(p.Created) < slowly
 	})
 }
 
-// devicePlugin is the command by which the plug-in for a device comes to all nodes: one that is there tolerates their taints, or it is installed.
-func (d *desk) devicePlugin(message string) string {
+// devicePlugin is the step by which the plug-in for a device comes to all nodes: one that is there tolerates their taints, or it is installed.
+func (d *desk) devicePlugin(message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
 		if strings.Contains(message, known) {
@@ -187,17 +210,27 @@ func (d *desk) devicePlugin(message string) string {
 			break
 		}
 	}
-	i := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool {
+	i := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool { return strings.Contains(s.Name, vendor) && isDevicePlugin(s.Namespace, s.Name) })
+	other := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool {
 		return strings.Contains(s.Name, vendor) && strings.Contains(s.Name, "device-plugin")
 	})
 	switch {
+	case i < 0 && other >= 0: // it may be a tenant's
+		s := d.Daemons.Value[other]
+		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o", "yaml").With("if it is the cluster's plug-in, it must tolerate the pool's taints; if not, install one")
 	case i >= 0:
 		s := d.Daemons.Value[i]
-		return fmt.Sprintf(`kubectl -n %s patch daemonset %s --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"operator":"Exists"}]}]'   # or the pool's taints alone`, s.Namespace, s.Name)
+		return fix.JSONPatch(fix.DaemonSet(s.Namespace, s.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"),
+			"value": fix.List{fix.At(fix.Text("Exists"), "operator")}}).With("or the pool's taints alone")
 	case vendor == "nvidia":
-		return "kubectl apply -f https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/v0.17.1/deployments/static/nvidia-device-plugin.yml   # or the GPU operator"
+		return fix.Apply("https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/v0.17.1/deployments/static/nvidia-device-plugin.yml").With("or the GPU operator")
 	}
-	return "kubectl get daemonsets -A | grep -i -e device -e gpu -e neuron -e efa   # it must be installed, and tolerate the pool's taints"
+	return fix.Kubectl(fix.Text("get"), fix.Text("daemonsets"), fix.Text("-A")).With("one for the device must be installed, and tolerate the pool's taints")
+}
+
+// podsOn is the step that shows the pods of a node.
+func podsOn(node string, where ...fix.Value) fix.Step {
+	return fix.Kubectl(append(where, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"), fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
 }
 
 // judgeStartupTaints: somebody has to take them away.
@@ -207,20 +240,19 @@ func judgeStartupTaints(d *desk) []Finding {
 	}
 	var out []Finding
 	for _, c := range d.stuck() {
-		n := slices.IndexFunc(d.Nodes.Value, func(n Node) bool { return n.ProviderID == c.ProviderID && n.ProviderID != "" })
+		node, isNode := d.nodeOf(c)
 		p := slices.IndexFunc(d.Pools.Value, func(p Pool) bool { return p.Name == c.Pool })
-		if n < 0 || p < 0 || !d.Nodes.Value[n].Ready {
+		if !isNode || p < 0 || !node.Ready {
 			continue
 		}
-		node := d.Nodes.Value[n]
 		for _, t := range d.Pools.Value[p].Startup {
 			if !slices.ContainsFunc(node.Taints, func(has Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) || d.At.Sub(node.Created) < Lingering {
 				continue
 			}
 			out = append(out, broken("NodePool "+c.Pool, Likely, "the startup taint %s of NodePool %s is still on its nodes: whoever should take it away does not run there", t.Key, c.Pool).
 				with("node "+node.Name+", "+age(d.At.Sub(node.Created))+" old").
-				mend(fmt.Sprintf("kubectl taint node %s %s:%s-", node.Name, t.Key, t.Effect),
-					fmt.Sprintf("kubectl get pods -A -o wide --field-selector spec.nodeName=%s   # the DaemonSet that takes %s away must tolerate the pool's taints", node.Name, t.Key)))
+				mend(fix.Untaint(node.Name, fix.LabelKey(t.Key), fix.TaintEffect(t.Effect)),
+					podsOn(node.Name, fix.Text("-A")).With("the DaemonSet that takes %s away must tolerate the pool's taints", t.Key)))
 		}
 	}
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Cause == b.Cause })
@@ -247,15 +279,32 @@ func judgeSlow(d *desk) []Finding {
 		case registered.Status == "True" && d.At.Sub(registered.Since) > slowly && !registered.Since.IsZero():
 			i := condition(c.Conditions, "Initialized")
 			out = append(out, suspicious("NodeClaim "+c.Name, Possible, "its node registered %s ago and still takes no pods: it is not initialized", age(d.At.Sub(registered.Since))).
-				with(quote(i.Reason+": "+i.Message)).explaining(NetworkPlugin).mend("kubectl describe nodeclaim "+c.Name))
+				with(quote(i.Reason+": "+i.Message)).explaining(NetworkPlugin).mend(fix.Show("describe", fix.NodeClaim(c.Name))))
 		case launched.Status == "True" && d.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
-			f := suspicious("NodeClaim "+c.Name, Possible, "its instance was launched %s ago and has not become a node, and nothing that could be read says why", age(d.At.Sub(launched.Since))).
-				with(quote(registered.Reason + ": " + registered.Message)).
-				mend("aws ec2 get-console-output --region " + d.Region + " --latest --output text --instance-id " + orElse(c.ProviderID[strings.LastIndexByte(c.ProviderID, '/')+1:], "ID"))
+			f := suspicious("NodeClaim "+c.Name, Possible, "its instance was launched %s ago and has not become a node, and its console shows no known error", age(d.At.Sub(launched.Since))).
+				with(d.consoleLine(instanceOf(c.ProviderID)), quote(registered.Reason+": "+registered.Message)).
+				mend(fix.Call("ec2", "get-console-output", d.inRegion(), fix.P("--latest"), fix.P("--output", fix.Text("text")), fix.P("--instance-id", fix.Instance(instanceOf(c.ProviderID)).Or("ID"))).
+					With("docs/checks/READY-3.md says what to look for in it"))
 			if len(d.sightings) == 0 {
 				out = append(out, f)
 			}
 		}
 	}
 	return out
+}
+
+// consoleLine says what was read of the console of an instance.
+func (d *desk) consoleLine(id string) string {
+	i := slices.IndexFunc(d.Instances.Value, func(i Instance) bool { return i.ID == id })
+	switch {
+	case id == "":
+		return "the NodeClaim has no provider ID"
+	case i < 0:
+		return "EC2 lists no instance " + id
+	}
+	console := d.Instances.Value[i].Console
+	if gap, ok := console.gap("the console of instance " + id); ok {
+		return gap.Cause
+	}
+	return fmt.Sprintf("console of %s: %d lines, and none of them has a known error", id, strings.Count(console.Value, "\n"))
 }

@@ -1,11 +1,12 @@
 package diagnosis
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // statement is what an object, an event or EC2 says.
@@ -13,6 +14,7 @@ type statement struct {
 	subject string // "NodeClaim x", "event on NodeClaim x"
 	text    string // on one line
 	class   string // EC2NodeClass that it is about, if that is known
+	tagged  bool   // only the tags of an instance tell that it is of this cluster
 }
 
 // String is the statement as a line of evidence. What only AWS can read of a denial is left out.
@@ -21,8 +23,8 @@ func (s statement) String() string {
 	return s.subject + ": " + quote(text)
 }
 
-// said is what claims, classes, events and the ends of instances say that has all of the words, without regard to case. What was
-// overcome since is left out.
+// said is what the conditions of NodeClaims and EC2NodeClasses and the ends of instances say that has all of the words, without regard to case:
+// what EC2 has answered, and no event, which others may write. What was overcome since is left out.
 func (d *desk) said(words ...string) []statement {
 	var out []statement
 	add := func(s statement) {
@@ -35,8 +37,8 @@ func (d *desk) said(words ...string) []statement {
 	}
 	conditions := func(subject, class string, all []Condition) {
 		for _, c := range all {
-			if c.Status != "True" {
-				add(statement{subject, c.Reason + ": " + c.Message, class})
+			if c.Status != "True" && c.isAnswer(words) {
+				add(statement{subject: subject, text: c.Reason + ": " + c.Message, class: class})
 			}
 		}
 	}
@@ -47,16 +49,39 @@ func (d *desk) said(words ...string) []statement {
 		conditions("NodeClaim "+c.Name, c.Class, c.Conditions)
 	}
 	for _, i := range d.Instances.Value {
-		if !d.isOver(i) {
-			add(statement{"instance " + i.ID, i.StateReason, i.Class})
-		}
-	}
-	for _, v := range d.Events.Value {
-		if !d.isPast(v) {
-			add(statement{subject: "event on " + v.Kind + " " + v.Name, text: v.Reason + ": " + v.Message, class: d.classOf(v)})
+		isTagged := i.Claim == "" && d.isTaggedOurs(i)
+		if (i.Claim != "" || isTagged) && !d.isOver(i) {
+			class := i.Class
+			if isTagged {
+				class = ""
+			}
+			add(statement{subject: "instance " + i.ID, text: i.StateReason, class: class, tagged: isTagged})
 		}
 	}
 	return out
+}
+
+// isTaggedOurs reports whether the instance's tags say that it is of this cluster, as far as that can be compared: where only AWS was read, all are.
+func (d *desk) isTaggedOurs(i Instance) bool {
+	isAWSAlone := !d.Claims.Known() && !d.Classes.Known()
+	return isAWSAlone || d.Home.Known() && i.UID == d.Home.Value.UID
+}
+
+// isAnswer reports whether the condition repeats an answer of EC2 or IAM about what the words name. Conditions of other reasons repeat what the author
+// of an EC2NodeClass has written: user data, tags, names.
+func (c Condition) isAnswer(words []string) bool {
+	switch c.Reason {
+	case "BlockDeviceMappingInvalid":
+		return slices.Equal(words, []string{"InvalidBlockDeviceMapping"})
+	case "UserDataSizeLimitExceeded":
+		return slices.Equal(words, []string{"user data is limited to"})
+	case "InstanceProfileNotFound", "InstanceProfileNameInvalid":
+		return words[0] == "instance profile"
+	case "Unauthorized", "UnauthorizedOperation", "SpotSLRCreationFailed", "KMSKeyUnusable", "MarketplaceSubscriptionMissing", "RegionNotEnabled",
+		"VCPULimitExceeded", "SpotQuotaExceeded", "InsufficientFreeAddressesInSubnet", "InsufficientCapacity", "InsufficientCapacityError", "LaunchFailed":
+		return true
+	}
+	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
 }
 
 // isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or was ended by
@@ -121,12 +146,9 @@ func asLines(all []statement) []string {
 	return out
 }
 
-// controllerARN is the controller's role, with ACCOUNT and CONTROLLER_ROLE for what is not known.
-func (d *desk) controllerARN() string {
-	if arn := d.Controller.Value.Role; arn != "" {
-		return arn
-	}
-	return "arn:" + d.Cluster.Value.partition() + ":iam::" + orElse(d.Account, "ACCOUNT") + ":role/CONTROLLER_ROLE"
+// controllerARN is the controller's role, or a placeholder.
+func (d *desk) controllerARN() fix.Value {
+	return fix.RoleARN(d.Controller.Value.Role).Or("CONTROLLER_ROLE_ARN")
 }
 
 // judgeKey: EBS uses the key in the name of who launches, and EC2 says of it only how the instance ended.
@@ -138,37 +160,52 @@ func judgeKey(d *desk) []Finding {
 	if len(said) == 0 {
 		return nil
 	}
-	class, _ := d.class(said[0].class)
-	key := "KEY_ID"
-	if len(class.Keys) > 0 {
-		key = class.Keys[0]
+	key, certainty := d.keyOf(said[0].class), Certain
+	if !slices.ContainsFunc(said, func(s statement) bool { return !s.tagged }) { // whoever may tag instances writes that
+		certainty = Likely
 	}
 	if strings.Contains(said[0].text, "InvalidState") {
-		return []Finding{broken("", Certain, "EC2 cannot use the KMS key of the volumes, for it is disabled or about to be deleted: instances end as soon as they start").
-			with(asLines(said)...).mend(d.forgetting(said, fmt.Sprintf("aws kms enable-key --region %s --key-id %s", d.Region, key))...)}
+		return []Finding{broken("", certainty, "EC2 cannot use the KMS key of the volumes, for it is disabled or about to be deleted: instances end as soon as they start").
+			with(asLines(said)...).mend(d.forgetting(said, fix.Call("kms", "enable-key", d.inRegion(), fix.P("--key-id", key)))...)}
 	}
-	return []Finding{broken("", Certain, "EC2 cannot use the KMS key of the volumes: instances end as soon as they start").with(asLines(said)...).
-		mend(d.forgetting(said, fmt.Sprintf("aws kms create-grant --region %s --key-id %s --grantee-principal %s "+
-			"--operations Decrypt Encrypt GenerateDataKey GenerateDataKeyWithoutPlaintext ReEncryptFrom ReEncryptTo CreateGrant DescribeKey", d.Region, key, d.controllerARN()))...)}
+	return []Finding{broken("", certainty, "EC2 cannot use the KMS key of the volumes: instances end as soon as they start").with(asLines(said)...).
+		mend(d.forgetting(said, fix.Call("kms", "create-grant", d.inRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", d.controllerARN()),
+			fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"), fix.Text("GenerateDataKeyWithoutPlaintext"),
+				fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
+}
+
+// keyOf is the KMS key of a class; where the class is not known, the only one that any class has.
+func (d *desk) keyOf(name string) fix.Value {
+	var keys []string
+	for _, c := range d.Classes.Value {
+		if name == "" || c.Name == name {
+			keys = append(keys, c.Keys...)
+		}
+	}
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) > 0 && (name != "" || len(keys) == 1) {
+		return fix.Key(keys[0])
+	}
+	return fix.Blank("KEY_ID")
 }
 
 // forgetting adds to a fix that the NodeClaims of instances that have ended are deleted: the controller looks for them every two
 // minutes, and buys others then.
-func (d *desk) forgetting(said []statement, fix ...string) []string {
+func (d *desk) forgetting(said []statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // what fits in a line
-	var names []string
+	var claims []fix.Claim
 	for _, i := range d.Instances.Value {
 		told := slices.ContainsFunc(said, func(s statement) bool { return s.subject == "instance "+i.ID })
 		for _, c := range d.Claims.Value {
-			if told && !i.runs() && !c.Deleting && strings.HasSuffix(c.ProviderID, "/"+i.ID) && len(names) < most {
-				names = append(names, c.Name)
+			if told && !i.runs() && !c.Deleting && c.of(i) && len(claims) < most {
+				claims = append(claims, fix.Claim{Name: c.Name, Instance: i.ID})
 			}
 		}
 	}
-	if len(names) == 0 {
-		return fix
+	if len(claims) == 0 {
+		return steps
 	}
-	return append(fix, "kubectl delete nodeclaim --wait=false "+strings.Join(names, " "))
+	return append(steps, fix.DeleteClaims(claims...))
 }
 
 // judgeDenial: IAM names the policy that denies, if it is of the same account or organization.
@@ -187,15 +224,19 @@ func judgeDenial(d *desk) []Finding {
 	case strings.Contains(text, "service control policy"):
 		f := broken("", Certain, "a service control policy of the organization does not let the controller launch instances").with(asLines(said)...)
 		if arn == "" {
-			return []Finding{f.mend("aws organizations list-policies-for-target --filter SERVICE_CONTROL_POLICY --target-id " + orElse(d.Account, "ACCOUNT") + "   # in the management account: one of them, or of the units above, denies it")}
+			return []Finding{f.mend(fix.Call("organizations", "list-policies-for-target", fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
+				fix.P("--target-id", fix.Account(d.Account).Or("ACCOUNT"))).With("in the management account: one of them, or of the units above, denies it"))}
 		}
-		return []Finding{f.mend(fmt.Sprintf("aws organizations detach-policy --policy-id %s --target-id %s   # in the management account; or exempt %s in it", roleName(arn), orElse(d.Account, "ACCOUNT"), d.controllerARN()))}
+		return []Finding{f.mend(fix.Call("organizations", "detach-policy", fix.P("--policy-id", fix.OrganizationPolicy(arn)),
+			fix.P("--target-id", fix.Account(d.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", d.controllerARN()))}
 	case strings.Contains(text, "explicit deny") && arn != "":
 		return []Finding{broken("", Certain, "a policy of the controller's role denies it to launch instances").with(asLines(said)...).
-			mend(fmt.Sprintf("aws iam detach-role-policy --role-name %s --policy-arn %s   # or take the Deny out of it", orElse(roleName(d.Controller.Value.Role), "CONTROLLER_ROLE"), arn))}
+			mend(fix.Call("iam", "detach-role-policy", fix.P("--role-name", fix.RoleOf(d.Controller.Value.Role).Or("CONTROLLER_ROLE")),
+				fix.P("--policy-arn", fix.Policy(arn))).With("or take the Deny out of it"))}
 	}
 	return []Finding{broken("", Certain, "a policy does not let the controller launch instances").with(asLines(said)...).
-		mend("aws sts decode-authorization-message --encoded-message MESSAGE   # the statement that denies; the controller's policies are in deploy/iam")}
+		mend(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Blank("MESSAGE"))).
+			With("the statement that denies; the controller's policies are in deploy/iam"))}
 }
 
 // policyIn finds the ARN of the policy that a denial names; empty if it names none.
@@ -212,13 +253,14 @@ func policyIn(text string) string {
 const recently = 2 * time.Minute
 
 // lately is what events have told of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its
-// NodeClaim at once, and the next comes only some time later. What was launched since has overcome it.
+// NodeClaim at once, and the next comes only some time later. What was launched since has overcome it. As their UID is not known any more, they
+// are never certain.
 func (d *desk) lately(alternatives ...[]string) []statement {
 	var out []statement
 	for _, v := range d.Events.Value {
 		_, there := d.claim(v.Name)
 		overcome := slices.ContainsFunc(d.Instances.Value, func(i Instance) bool { return i.Launched.After(v.Last) })
-		if v.Kind != "NodeClaim" || there || overcome || d.At.Sub(v.Last) > recently || v.Last.IsZero() {
+		if v.Kind != "NodeClaim" || !v.isOfController() || there || overcome || d.At.Sub(v.Last) > recently || v.Last.IsZero() {
 			continue
 		}
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
@@ -238,25 +280,30 @@ func judgeQuota(d *desk) []Finding {
 	}
 	const most = 256
 	for _, q := range []struct {
-		words      [][]string
-		kind, code string
+		words [][]string
+		kind  string
+		code  fix.Value
 	}{
-		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", "L-34B43A08"},
-		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", "L-1216C47A"},
+		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", fix.Text("L-34B43A08")},
+		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", fix.Text("L-1216C47A")},
 	} {
-		said := append(d.anyOf(q.words...), d.lately(q.words...)...)
+		said, certainty := d.anyOf(q.words...), Certain
+		if len(said) == 0 {
+			said, certainty = append(d.heardOf(q.words...), d.lately(q.words...)...), Likely
+		}
 		if len(said) == 0 {
 			continue
 		}
 		wish := most
 		if _, rest, ok := strings.Cut(said[0].text, "vCPU limit of "); ok {
 			digits, _, _ := strings.Cut(rest, " ")
-			if n, err := strconv.Atoi(digits); err == nil {
+			if n, err := strconv.Atoi(digits); err == nil && certainty == Certain {
 				wish = max(2*n, 64)
 			}
 		}
-		return []Finding{broken("", Certain, "the account's quota of %s is used up", q.kind).with(asLines(said)...).
-			mend(fmt.Sprintf("aws service-quotas request-service-quota-increase --region %s --service-code ec2 --quota-code %s --desired-value %d", d.Region, q.code, wish))}
+		return []Finding{broken("", certainty, "the account's quota of %s is used up", q.kind).with(asLines(said)...).
+			mend(fix.Call("service-quotas", "request-service-quota-increase", d.inRegion(), fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
+				fix.P("--desired-value", fix.Number(wish))))}
 	}
 	return nil
 }
@@ -266,27 +313,29 @@ func judgeImageState(d *desk) []Finding {
 	if gap, ok := d.Images.gap("the images"); ok {
 		return []Finding{gap}
 	}
-	const other = "select another image in spec.amiSelectorTerms"
 	var out []Finding
 	for _, c := range d.Classes.Value {
-		subject, edit := "EC2NodeClass "+c.Name, "kubectl edit ec2nodeclass "+c.Name+"   # "
+		subject, edit := "EC2NodeClass "+c.Name, fix.Edit(fix.NodeClass(c.Name))
 		for _, i := range d.Images.Value {
 			if (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && i.State != "" && i.State != "available" {
 				out = append(out, broken(subject, Certain, "its image %s is %s, and EC2 launches nothing from it", i.ID, i.State).with(d.Images.Source).
-					mend(orElse(c.ownImage("AWS's own image; or wait until yours is available"), edit+"wait until the image is available, or "+other)))
+					mend(c.ownImageOr(edit.With("wait until the image is available, or select another image in spec.amiSelectorTerms"),
+						func(s fix.Step) fix.Step { return s.With("AWS's own image; or wait until yours is available") })))
 			}
 		}
 		for _, s := range d.anyOf([]string{"AWS Marketplace"}) {
-			// A class that is ready has passed EC2's own trial of a launch, whatever was told before.
-			isOld := strings.HasPrefix(s.subject, "event ") && condition(c.Conditions, "Ready").Status == "True"
-			if s.class != c.Name || isOld {
+			if s.class != c.Name {
 				continue
 			}
 			_, url, _ := strings.Cut(s.text, "https://")
 			url, _, _ = strings.Cut(url, " ")
 			terms := "https://" + strings.TrimRight(url, ".,;)")
+			if !strings.HasPrefix(terms, "https://aws.amazon.com/marketplace/") {
+				terms = "https://aws.amazon.com/marketplace" // the text is not only AWS's
+			}
 			out = append(out, broken(subject, Certain, "its image is sold in the AWS Marketplace, and the account has not subscribed to it").with(s.String()).
-				mend(orElse(c.ownImage("AWS's own image; or accept the terms at "+terms), edit+"accept the terms at "+terms+", or "+other)))
+				mend(c.ownImageOr(edit.With("accept the terms at %s, or select another image in spec.amiSelectorTerms", terms),
+					func(s fix.Step) fix.Step { return s.With("AWS's own image; or accept the terms at %s", terms) })))
 			break
 		}
 	}

@@ -30,7 +30,7 @@ func TestOvercome(t *testing.T) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
 			ended(s)
 			s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
-				Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-9"})
+				Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
 		}, Fine},
 		"a later one ended by itself, too": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil

@@ -38,16 +38,16 @@ const (
 	NoMetadata     Sign = "the instance's metadata service does not answer"
 )
 
-// spelling is how a sign is written in a log: all of the words stand in one line.
-type spelling struct {
+// phrase is how a sign is written in a log: all of the words stand in one line.
+type phrase struct {
 	sign  Sign
 	words []string
 }
 
 // spellings of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The first that a line has counts, so what
 // says more stands before what says less.
-func spellings() []spelling {
-	return []spelling{
+func spellings() []phrase {
+	return []phrase{
 		{OtherName, []string{"is not allowed to modify node"}},
 		{OtherName, []string{"can only access node lease with the same name"}},
 		{ClockWrong, []string{"SignatureDoesNotMatch"}},
@@ -161,7 +161,7 @@ type Reading struct {
 	Count int
 }
 
-func signOf(all []spelling, line string) (Sign, bool) {
+func signOf(all []phrase, line string) (Sign, bool) {
 	for _, s := range all {
 		if !slices.ContainsFunc(s.words, func(w string) bool { return !strings.Contains(line, w) }) {
 			return s.sign, true

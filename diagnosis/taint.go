@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 func taintChecks() []Check {
@@ -37,15 +39,17 @@ func judgeStartTaint(d *desk) []Finding {
 	if gap, ok := d.UserData.gap("user data"); ok {
 		out = append(out, gap)
 	}
-	for _, line := range d.messages("UnregisteredTaintMissing") {
+	for _, said := range d.heardOf([]string{"UnregisteredTaintMissing"}) {
+		line := said.String()
 		if strings.Contains(line, TakenAwayBy) {
 			continue // it did register with the taint: TAINT-5 tells who took it
 		}
-		f := suspicious("", Certain, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).with(line)
+		f := suspicious("", Likely, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).with(line)
 		if slices.ContainsFunc(judgeTaintThief(d), func(f Finding) bool { return f.Verdict == Suspicious }) {
 			f.Follows = "TAINT-5"
 		}
-		out = append(out, f.mend("joiner render userdata --instance-type m5.large   # then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet"))
+		out = append(out, f.mend(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--instance-type"), fix.Text("m5.large")).
+			With("then let spec.userData pass --register-with-taints="+taintUnregistered+":NoExecute to the kubelet")))
 	}
 	return out
 }
@@ -62,7 +66,7 @@ func judgeStaleNode(d *desk) []Finding {
 	var out []Finding
 	for _, i := range d.Instances.Value {
 		for _, n := range d.Nodes.Value {
-			own := strings.HasSuffix(n.ProviderID, "/"+i.ID)
+			own := d.joined[i.ID].Name == n.Name && strings.HasSuffix(n.ProviderID, "/"+i.ID)
 			same := own || n.Name == i.PrivateDNS && i.PrivateDNS != ""
 			if !same || !i.runs() || d.isOthers(i) || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
 				continue
@@ -71,11 +75,12 @@ func judgeStaleNode(d *desk) []Finding {
 			if own {
 				f = suspicious("instance "+i.ID, Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
 			}
-			fix := []string{"kubectl delete node " + n.Name}
-			if i.Claim != "" { // a kubelet that has registered does not do so again
-				fix = append(fix, "kubectl delete nodeclaim --wait=false "+i.Claim+"   # another instance is bought in its place, and makes a Node of its own")
+			steps := []fix.Step{fix.Delete(fix.Node(n.Name))}
+			if k := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.of(i) }); k >= 0 { // a kubelet that has registered does not do so again
+				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: d.Claims.Value[k].Name, Instance: i.ID, Joined: own}).
+					With("another instance is launched in its place, and makes a Node of its own"))
 			}
-			out = append(out, f.with(fmt.Sprintf("Node made %s, of %s; instance launched %s", stamp(n.Created), orElse(n.ProviderID, "no instance"), stamp(i.Launched))).mend(fix...))
+			out = append(out, f.with(fmt.Sprintf("Node made %s, of %s; instance launched %s", stamp(n.Created), orElse(n.ProviderID, "no instance"), stamp(i.Launched))).mend(steps...))
 		}
 	}
 	return out
@@ -91,7 +96,7 @@ func judgeTaintThief(d *desk) []Finding {
 		return []Finding{gap}
 	}
 	var out []Finding
-	for _, said := range d.said("UnregisteredTaintMissing") {
+	for _, said := range d.heardOf([]string{"UnregisteredTaintMissing"}) {
 		i := slices.IndexFunc(d.Nodes.Value, func(n Node) bool {
 			return strings.Contains(said.String(), n.Name+" ") || strings.HasSuffix(said.String(), n.Name)
 		})
@@ -125,16 +130,17 @@ func StrangeTaintWriters(managers []string) []string {
 	return out
 }
 
-// stopThief are the commands that keep a DaemonSet off all nodes until it was changed, where the thief is one, and replace the node.
-func (d *desk) stopThief(thief string, n Node) []string {
-	remark := "   # until it leaves " + taintUnregistered + " alone"
-	fix := []string{"kubectl get node " + n.Name + " -o yaml --show-managed-fields   # then let " + thief + " leave " + taintUnregistered + " alone"}
-	if i := slices.IndexFunc(d.Daemons.Value, func(s DaemonSet) bool { return s.Name == thief }); i >= 0 {
-		s := d.Daemons.Value[i]
-		fix = []string{fmt.Sprintf(`kubectl -n %s patch daemonset %s --type merge -p '{"spec":{"template":{"spec":{"nodeSelector":{"joiner.sh/parked":"true"}}}}}'`, s.Namespace, s.Name) + remark}
+// stopThief are the steps that have a person change whoever took the taint, and replace the node. The name is free text of whoever may write the Node
+// or the event: it decides nothing that is carried out.
+func (d *desk) stopThief(thief string, n Node) []fix.Step {
+	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml", "--show-managed-fields").With("then let %s leave "+taintUnregistered+" alone", thief)}
+	if s, ok := d.daemon(thief); ok {
+		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " + taintUnregistered + ", stop that")}
 	}
-	if c := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 {
-		fix = append(fix, "kubectl delete nodeclaim --wait=false "+d.Claims.Value[c].Name+"   # its pods may have come before its labels and taints did")
+	isOwn := d.joined[instanceOf(n.ProviderID)].Name == n.Name // and not the provider ID of another instance
+	if c := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
+		steps = append(steps, fix.DeleteClaims(fix.Claim{Name: d.Claims.Value[c].Name, Instance: instanceOf(n.ProviderID), Joined: true}).
+			With("its pods may have come before its labels and taints did"))
 	}
-	return fix
+	return steps
 }

@@ -3,7 +3,7 @@ package evidence
 import (
 	"cmp"
 	"context"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +27,7 @@ func (c *collector) account(ctx context.Context) []func() {
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", a.NodeGroups),
 		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", a.FargateProfiles),
-		into(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
+		list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
 		into(ctx, c, &e.Impaired, "ec2:DescribeInstanceStatus", c.impaired),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
 	}
@@ -119,7 +119,8 @@ func of[T any](vpc string, f func(context.Context, string) (T, error)) func(cont
 	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
 }
 
-// consoles reads what the first instances of each class have said that run without being a node that is ready.
+// consoles reads what the first instances of each class have said that run without being a node that is ready. Where NodeClaims can be read,
+// an instance that is none's is not asked, whatever its tags say.
 func (c *collector) consoles(ctx context.Context) {
 	ready := map[string]bool{}
 	for _, n := range c.e.Nodes.Value {
@@ -130,7 +131,7 @@ func (c *collector) consoles(ctx context.Context) {
 	read := map[string]int{}
 	for i := range c.e.Instances.Value {
 		it := &c.e.Instances.Value[i]
-		if it.State != "running" || ready[it.ID] || read[it.Class] >= mostConsoles || c.Late != nil && !c.Late[it.ID] {
+		if it.State != "running" || ready[it.ID] || it.Claim == "" && c.Kube != nil || read[it.Class] >= mostConsoles || c.Late != nil && !c.Late[it.ID] {
 			continue
 		}
 		read[it.Class]++
@@ -213,12 +214,13 @@ func (c *collector) controllerRole(ctx context.Context) {
 	}
 }
 
-// roleNames are the roles that somebody mentions as those of nodes, of Fargate or of the controller, without paths, sorted.
+// roleNames are the roles that the controller, EC2NodeClasses, mappings and Fargate profiles name, without paths: the controller's and those of the
+// classes first, as an account may have hundreds of mappings.
 func (c *collector) roleNames() []string {
-	names := map[string]bool{}
+	var names []string
 	add := func(arn string) {
-		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") {
-			names[name] = true
+		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	add(c.e.Controller.Value.Role)
@@ -238,7 +240,9 @@ func (c *collector) roleNames() []string {
 	for _, p := range c.e.Fargate.Value {
 		add(p.Role)
 	}
-	const most = 40 // an account may have hundreds of mappings
-	all := slices.Sorted(maps.Keys(names))
-	return all[:min(len(all), most)]
+	const most = 40
+	if len(names) > most && c.e.Entries.Known() && c.e.Entries.Cut == "" {
+		c.e.Entries.Cut = fmt.Sprintf("of %d roles that are mapped or named by EC2NodeClasses, %d were read", len(names), most)
+	}
+	return names[:min(len(names), most)]
 }

@@ -46,6 +46,11 @@ type Doors struct {
 	Cluster string // name of the EKS cluster
 	Region  string
 
+	// Controller is the Deployment of the controller, as namespace/name, for a cluster where several may be it. Empty: it is found.
+	Controller string
+	// Progress, where set, is called when an item begins to be read and, with done true, when it was read. It may be called concurrently.
+	Progress func(source string, done bool)
+
 	// Patience is how long one item may take. Zero: ten seconds.
 	Patience time.Duration
 	// Now is the clock. Nil: the system's.
@@ -83,7 +88,9 @@ func Collect(ctx context.Context, d Doors) diagnosis.Evidence {
 		return c.e
 	}
 	c.together(c.kubernetes(ctx))
+	c.count()
 	c.together(c.account(ctx))
+	c.claims(ctx)
 	c.together(c.region(ctx))
 	c.together(c.dependents(ctx))
 	return c.e
@@ -102,6 +109,10 @@ func (c *collector) together(all []func()) {
 func ask[T any](ctx context.Context, c *collector, source string, f func(context.Context) (T, error)) diagnosis.Item[T] {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
+	if c.Progress != nil {
+		c.Progress(source, false)
+		defer c.Progress(source, true)
+	}
 	value, err := f(ctx)
 	at := c.Now().UTC()
 	if err == nil {
@@ -145,7 +156,24 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 	return func() { *field = ask(ctx, c, source, f) }
 }
 
-// kubernetes is all that Kubernetes is asked, but what needs its events.
+// list is an item that is a list, of which maybe only a part could be read.
+func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string, f func(context.Context) ([]T, string, error)) func() {
+	return func() { *field = askList(ctx, c, source, f) }
+}
+
+func askList[T any](ctx context.Context, c *collector, source string, f func(context.Context) ([]T, string, error)) diagnosis.Item[[]T] {
+	cut := ""
+	item := ask(ctx, c, source, func(ctx context.Context) (all []T, err error) {
+		all, cut, err = f(ctx)
+		return all, err
+	})
+	if item.Known() {
+		item.Cut = cut
+	}
+	return item
+}
+
+// kubernetes is all that Kubernetes is asked, but for the NodeClaims, and what needs its events.
 func (c *collector) kubernetes(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
 	e.UserData = unasked[[]diagnosis.UserDataProblem](c.NoKube)
@@ -162,38 +190,51 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 	return []func(){
 		into(ctx, c, &e.Home, "namespace kube-system", w.Home),
 		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
-		into(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-		c.pools(ctx),
-		into(ctx, c, &e.Claims, "nodeclaims", w.Claims),
-		into(ctx, c, &e.Nodes, "nodes", w.Nodes),
-		into(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
+		list(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
+		list(ctx, c, &e.Pools, "nodepools", w.Pools),
+		list(ctx, c, &e.Nodes, "nodes", w.Nodes),
+		list(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
+		list(ctx, c, &e.Events, "events", w.Events),
 		func() {
-			e.Events = ask(ctx, c, "events", w.Events)
-			e.Pods = ask(ctx, c, "pods", func(ctx context.Context) ([]diagnosis.Pod, error) { return w.Pods(ctx, e.Events.Value) })
-			e.Controller = c.controller(ctx)
+			e.Pods = askList(ctx, c, "pods", w.Pods)
+			events := askList(ctx, c, "events of pods", func(ctx context.Context) ([]kube.PodEvent, string, error) { return w.PodEvents(ctx, e.Pods.Value) })
+			e.Pods.Value = kube.WithEvents(e.Pods.Value, events.Value)
+			if e.Pods.Known() && events.Cut != "" {
+				e.Pods.Cut = strings.TrimPrefix(e.Pods.Cut+"; "+events.Cut, "; ")
+			}
+			e.Controller = c.controller(ctx, events.Value)
 			e.Lease = c.lease(ctx)
 		},
 	}
 }
 
-// pools are the NodePools, with what is left of a region's types after each requirement.
-func (c *collector) pools(ctx context.Context) func() {
-	return func() {
-		pools := ask(ctx, c, "nodepools", c.Kube.Pools)
-		for i := range pools.Value {
-			p := &pools.Value[i]
-			if p.Steps = steps(*p, c.Region); isEmpty(p.Steps) {
-				p.Mend = loosening(*p, c.Region)
-			}
+// claims reads the NodeClaims, after the instances: one that was launched in between has its provider ID in the status of its NodeClaim by
+// now. What an instance's tags say of a NodeClaim or an EC2NodeClass counts only then.
+func (c *collector) claims(ctx context.Context) {
+	if c.Kube != nil {
+		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
+	}
+	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, c.e.Claims.Value)
+}
+
+// count counts, of each NodePool, what is left of a region's types after each requirement, with the AMI family of its EC2NodeClass.
+func (c *collector) count() {
+	families := map[string]string{}
+	for _, class := range c.e.Classes.Value {
+		families[class.Name] = class.Family
+	}
+	for i := range c.e.Pools.Value {
+		p := &c.e.Pools.Value[i]
+		if p.Steps = steps(*p, families[p.Class], c.Region); isEmpty(p.Steps) {
+			p.Mend = loosening(*p, families[p.Class], c.Region)
 		}
-		c.e.Pools = pools
 	}
 }
 
-func (c *collector) controller(ctx context.Context) diagnosis.Item[diagnosis.Controller] {
-	source, there := "deployments and serviceaccounts named joiner or karpenter", false
+func (c *collector) controller(ctx context.Context, events []kube.PodEvent) diagnosis.Item[diagnosis.Controller] {
+	source, there := "deployments and serviceaccounts of a controller", false
 	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
-		out, at, found, err := c.Kube.Controller(ctx, c.e.Events.Value)
+		out, at, found, err := c.Kube.Controller(ctx, c.Doors.Controller, events)
 		if found {
 			source, there = at, true
 		}
@@ -214,8 +255,9 @@ const renewing = 5 * time.Second
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	there := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		name := c.e.Controller.Value.Settings["LEADER_ELECTION_NAME"]
-		first, found, err := c.Kube.Lease(ctx, name)
+		own := c.e.Controller.Value // what was chosen, or found in a namespace that no tenant can write to
+		name, besides := own.Settings["LEADER_ELECTION_NAME"], []string{own.Settings["LEADER_ELECTION_NAMESPACE"], own.Namespace}
+		first, found, err := c.Kube.Lease(ctx, name, besides...)
 		there = found
 		if err != nil || !found || first.Holder == "" || time.Since(first.End()) < 0 {
 			return first, err
@@ -225,7 +267,7 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 			return first, ctx.Err()
 		case <-time.After(renewing):
 		}
-		second, found, err := c.Kube.Lease(ctx, name)
+		second, found, err := c.Kube.Lease(ctx, name, besides...)
 		if found && second.Renewed.After(first.Renewed) {
 			second.Renewed = time.Now().UTC()
 		}

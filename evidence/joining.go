@@ -26,16 +26,18 @@ func (c *collector) joining(ctx context.Context) {
 	if w != nil {
 		c.together([]func(){
 			into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
-			into(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-			c.pools(ctx),
-			into(ctx, c, &e.Nodes, "nodes", w.Nodes),
+			list(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
+			list(ctx, c, &e.Pools, "nodepools", w.Pools),
+			list(ctx, c, &e.Nodes, "nodes", w.Nodes),
 		})
+		c.count()
 	}
 	if c.Access == nil || w == nil {
 		c.noAWS()
 		return
 	}
 	c.together(c.joiningAccount(ctx))
+	c.joiningClaims(ctx)
 	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
 		e.Account = parts[4]
 	}
@@ -44,6 +46,15 @@ func (c *collector) joining(ctx context.Context) {
 		c.together(c.joiningRoles(ctx))
 		c.ownRole()
 	}
+}
+
+// joiningClaims leaves of the instances' tags what NodeClaims say, too. The NodeClaims themselves have no part in whether instances join.
+func (c *collector) joiningClaims(ctx context.Context) {
+	if len(c.e.Instances.Value) == 0 {
+		return
+	}
+	claims := askList(ctx, c, "nodeclaims", c.Kube.Claims)
+	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, claims.Value)
 }
 
 // joiningAccount is account without what has no part in joining.
@@ -57,7 +68,7 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 	}
 	e.Instances = unasked[[]diagnosis.Instance]("none is late")
 	if len(c.Late) > 0 {
-		out = append(out, into(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed))
+		out = append(out, list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed))
 	}
 	return out
 }
@@ -109,7 +120,8 @@ func (c *collector) ownRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")
 	role, ok := c.e.Roles[name]
-	if !ok || !role.Known() || slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
+	// The controller's policy lets it read the roles of nodes only, so one that it may not read is not a node role.
+	if !ok || !role.Known() && !role.Is(diagnosis.Denied) || slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
 		return
 	}
 	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At, diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "the role it has now"})

@@ -14,16 +14,16 @@ import (
 func Leader(ctx context.Context, w *kube.Witness) diagnosis.Evidence {
 	c := &collector{Doors: Doors{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
-	c.e.Controller = c.controller(ctx)
+	c.e.Controller = c.controller(ctx, nil)
 	if isSeen := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !isSeen || c.e.Controller.Value.IsAlone() {
 		return c.e // no lease would tell
 	}
 	c.e.Lease = c.lease(ctx)
 	c.e.At = c.Now().UTC()
 	c.together([]func(){
-		into(ctx, c, &c.e.Classes, "ec2nodeclasses", w.Classes),
-		into(ctx, c, &c.e.Pools, "nodepools", w.Pools),
-		into(ctx, c, &c.e.Claims, "nodeclaims", w.Claims),
+		list(ctx, c, &c.e.Classes, "ec2nodeclasses", w.Classes),
+		list(ctx, c, &c.e.Pools, "nodepools", w.Pools),
+		list(ctx, c, &c.e.Claims, "nodeclaims", w.Claims),
 	})
 	return c.e
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/diagnosis"
 )
 
-// steps counts how many instance types of a region are left after each requirement of a pool, by architecture. Requirements on
+// steps counts how many instance types of a region are left after each requirement of a pool whose EC2NodeClass has an AMI family, by architecture. Requirements on
 // labels that no instance type has, such as the user's own, zones and ways of paying, leave all. Nil where the region is not known.
-func steps(p diagnosis.Pool, region string) []diagnosis.Step {
-	left, keys := sold(region)
+func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
+	left, keys := sold(family, region)
 	if left == nil {
 		return nil
 	}
@@ -45,13 +45,13 @@ func steps(p diagnosis.Pool, region string) []diagnosis.Step {
 	return out
 }
 
-// sold are the instance types of a region, and the labels that they have. Nil where the region is not known.
-func sold(region string) ([]catalog.Type, map[string]bool) {
+// sold are the instance types of a region on which an AMI family runs, and the labels that they have with it. Nil where the region is not known.
+func sold(family, region string) ([]catalog.Type, map[string]bool) {
 	table, err := catalog.Embedded()
 	if err != nil {
 		return nil, nil
 	}
-	all, err := table.Catalog(region, catalog.Settings{})
+	all, err := table.Catalog(region, catalog.Settings{Family: family})
 	if err != nil {
 		return nil, nil
 	}
@@ -74,8 +74,8 @@ const mostOptions = 3
 
 // loosening is the smallest change by which a pool that allows no instance type allows some: one value more, of the requirement that
 // leaves the least to choose from. Nil where several would do as well, or none alone.
-func loosening(p diagnosis.Pool, region string) *diagnosis.Loosening {
-	types, keys := sold(region)
+func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
+	types, keys := sold(family, region)
 	var best *diagnosis.Loosening
 	fewest := mostOptions + 1
 	for i, r := range p.Requirements {

@@ -14,14 +14,20 @@ func (s Scope) doctor() []Statement {
 	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
 		{
-			Why:    "The cluster's networks, its images and its instances, with what these print while they boot. EC2 cannot restrict these by resource.",
+			Why:    "The cluster's networks, its images and its instances. EC2 cannot restrict these by resource.",
 			Sid:    "LookAtRegion",
 			Effect: allow,
 			Action: []string{
 				"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstances", "ec2:DescribeNatGateways", "ec2:DescribeNetworkAcls", "ec2:DescribeRouteTables", "ec2:DescribeSecurityGroups",
-				"ec2:DescribeSubnets", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints", "ec2:GetConsoleOutput",
+				"ec2:DescribeSubnets", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints",
 			},
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
+		},
+		{
+			Why:    "What the cluster's own instances print while they boot.",
+			Sid:    "ReadOwnConsoles",
+			Effect: allow, Action: []string{"ec2:GetConsoleOutput"},
+			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
 			Why:    "Who is let into the cluster, and what else of it runs where.",

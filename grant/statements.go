@@ -78,10 +78,7 @@ func (s Scope) launch() []Statement {
 			Worst:  "All nodes that were bought for the cluster end at once, and without LeaveNamesakesAlone those of a cluster of the same name. No other instance of the account does.",
 			Sid:    "EndOwnInstances",
 			Effect: allow, Action: []string{"ec2:TerminateInstances"},
-			Resource: s.ec2("instance"), Condition: Conditions{
-				"StringEquals": {resourceTag + tagCluster + s.Cluster: {"owned"}},
-				"StringLike":   {resourceTag + tagNodePool: {"*"}},
-			},
+			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
 			Why:    "Launch templates that nothing uses any more are deleted.",
@@ -117,24 +114,27 @@ func (s Scope) profiles() []Statement {
 			"StringLike": {prefix + tagNodeClass: {"*"}, prefix + tagUID: {s.UID}},
 		}
 	}
-	var roles []string
-	for _, role := range s.NodeRoles {
-		roles = append(roles, s.arn("iam", "", s.Account, "role/"+strings.TrimPrefix(role, "/")))
-	}
 	return []Statement{
 		{
 			Why:    "Nodes get these roles, and no others. EC2 goes by another name in China.",
 			Worst:  "Instances do what these roles allow. Give a node role what nodes need, and pods roles of their own.",
 			Sid:    "PassNodeRoles",
-			Effect: allow, Action: []string{"iam:PassRole"}, Resource: roles,
+			Effect: allow, Action: []string{"iam:PassRole"}, Resource: s.nodeRoles(),
 			Condition: Conditions{"StringEquals": {"iam:PassedToService": {"ec2.amazonaws.com", "ec2.amazonaws.com.cn"}}},
 		},
 		{
-			Why:    "An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own. Tagging while making takes a permission of its own.",
+			Why:    "An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own.",
 			Worst:  "The account's quota of instance profiles is used up.",
 			Sid:    "MakeInstanceProfiles",
-			Effect: allow, Action: []string{"iam:CreateInstanceProfile", "iam:TagInstanceProfile"}, Resource: own,
+			Effect: allow, Action: []string{"iam:CreateInstanceProfile"}, Resource: own,
 			Condition: marked(requestTag),
+		},
+		{
+			Why:    "Tagging a profile while it is created takes a permission of its own. A profile with the tags of another cluster is not tagged.",
+			Worst:  "A profile under the cluster's path that has no tags of a cluster gets those of this one.",
+			Sid:    "TagInstanceProfiles",
+			Effect: allow, Action: []string{"iam:TagInstanceProfile"}, Resource: own,
+			Condition: s.taggable(marked(requestTag)),
 		},
 		{
 			Why:    "The role goes into the profile; a profile that nothing uses any more is emptied and deleted.",
@@ -144,6 +144,30 @@ func (s Scope) profiles() []Statement {
 			Resource: own, Condition: marked(resourceTag),
 		},
 	}
+}
+
+// taggable adds to the conditions of a request that its resource has the tags of this cluster, or none of a cluster.
+func (s Scope) taggable(c Conditions) Conditions {
+	c["StringEqualsIfExists"] = map[string][]string{resourceTag + tagCluster + s.Cluster: {"owned"}, resourceTag + tagName: {s.Cluster}, resourceTag + tagRegion: {s.Region}}
+	c["StringLikeIfExists"] = map[string][]string{resourceTag + tagUID: {s.UID}}
+	return c
+}
+
+// nodes are the conditions of what is done with instances that were launched for this cluster, by Joiner or by Karpenter.
+func (s Scope) nodes() Conditions {
+	return Conditions{
+		"StringEquals": {resourceTag + tagCluster + s.Cluster: {"owned"}},
+		"StringLike":   {resourceTag + tagNodePool: {"*"}},
+	}
+}
+
+// nodeRoles are the ARNs of the roles that nodes may have.
+func (s Scope) nodeRoles() []string {
+	var roles []string
+	for _, role := range s.NodeRoles {
+		roles = append(roles, s.arn("iam", "", s.Account, "role/"+strings.TrimPrefix(role, "/")))
+	}
+	return roles
 }
 
 // reading is what the controller looks at. None of it changes anything.
@@ -211,14 +235,21 @@ func (s Scope) diagnosis() []Statement {
 	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
 		{
-			Why:    "Optional: whether instances have a way to the API server, and what they print while they boot, to say why a node does not join. EC2 cannot restrict all of these by resource.",
-			Worst:  "Whoever has this sees the region's routes, gateways and endpoints, and what its instances print to their consoles.",
+			Why:    "Optional: whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these by resource.",
+			Worst:  "The holder can read the region's routes, gateways and endpoints.",
 			Sid:    "LookWhyNodesDoNotJoin",
 			Effect: allow,
 			Action: []string{
-				"ec2:DescribeNatGateways", "ec2:DescribeRouteTables", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints", "ec2:GetConsoleOutput",
+				"ec2:DescribeNatGateways", "ec2:DescribeRouteTables", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints",
 			},
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
+		},
+		{
+			Why:    "Optional: what the cluster's own instances print while they boot, to explain why a node does not join.",
+			Worst:  "The holder can read the console output of the cluster's instances, and of no other instance.",
+			Sid:    "ReadOwnConsoles",
+			Effect: allow, Action: []string{"ec2:GetConsoleOutput"},
+			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
 			Why:    "Optional: which roles the cluster lets in, to say so before a machine is bought that would be refused.",
@@ -229,10 +260,10 @@ func (s Scope) diagnosis() []Statement {
 		},
 		{
 			Why:    "Optional: whom the roles of nodes trust, and which policies they have, where nodes that have them do not join.",
-			Worst:  "Whoever knows a role's name knows whom it trusts and the names of its policies.",
+			Worst:  "The holder can read the trust policies of node roles and the names of their policies, and no other role of the account.",
 			Sid:    "LookAtNodeRoles",
 			Effect: allow, Action: []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:ListRolePolicies"},
-			Resource: []string{s.arn("iam", "", s.Account, "role/*")},
+			Resource: s.nodeRoles(),
 		},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // idOf is the id of the instance in a provider id: "aws:///us-east-1a/i-0123".
@@ -21,7 +23,8 @@ func instances(in Installation) []Finding {
 		}
 	}
 	var out []Finding
-	var gone, untagged, namesakes []string
+	var gone, namesakes, strangers []string
+	untagged := map[string][]string{} // by NodePool
 	claimed := map[string]bool{}
 	for _, c := range in.Claims {
 		id := idOf(c.ProviderID)
@@ -32,8 +35,10 @@ func instances(in Installation) []Finding {
 		switch whose, ok := owner[id]; {
 		case !ok:
 			gone = append(gone, c.Name)
+		case whose == Untagged:
+			untagged[c.Pool] = append(untagged[c.Pool], id)
 		case whose == Stranger:
-			untagged = append(untagged, id)
+			strangers = append(strangers, id)
 		case whose == Namesake:
 			namesakes = append(namesakes, id)
 		}
@@ -41,13 +46,21 @@ func instances(in Installation) []Finding {
 	if n := len(gone); n > 0 {
 		out = append(out, differs("NodeClaim "+some(gone), "no instance of the cluster's name belongs to %s: Joiner asks EC2 about each by its id, and deletes the claims of those that are gone", is(n, "it", "them")))
 	}
-	if len(untagged) > 0 {
-		out = append(out, stops("instance "+some(untagged), "the tags of the cluster are missing, so Joiner would never terminate it").
-			mend("aws ec2 create-tags --resources %s --tags Key=kubernetes.io/cluster/%s,Value=owned Key=eks:eks-cluster-name,Value=%s", strings.Join(untagged, " "), in.Cluster, in.Cluster))
+	cluster := fix.ClusterName(in.Cluster).Or("NAME")
+	for _, pool := range slices.Sorted(maps.Keys(untagged)) {
+		out = append(out, stops("instance "+some(untagged[pool]), "the tags of the cluster or of the NodePool are missing, so Joiner would never terminate it").
+			run("", fix.Words("aws ec2 create-tags --resources"), each(untagged[pool], fix.Instance), fix.Words("--tags"),
+				one(fix.Text("Key=kubernetes.io/cluster/"), cluster, fix.Text(",Value=owned")), one(fix.Text("Key=eks:eks-cluster-name,Value="), cluster),
+				one(fix.Text("Key=karpenter.sh/nodepool,Value="), fix.Name(pool))))
+	}
+	describe := fix.Words("aws ec2 describe-instances --instance-ids")
+	if len(strangers) > 0 {
+		out = append(out, stops("instance "+some(strangers), "it carries the tags of another cluster, a node group or an Auto Scaling group: Joiner never terminates it").
+			run("find out why a NodeClaim has it: ", describe, each(strangers, fix.Instance)))
 	}
 	if len(namesakes) > 0 {
 		out = append(out, stops("instance "+some(namesakes), "it carries the UID of another cluster of this name: Joiner never touches it").
-			mend("find out whose it is: aws ec2 describe-instances --instance-ids %s", strings.Join(namesakes, " ")))
+			run("find out whose it is: ", describe, each(namesakes, fix.Instance)))
 	}
 	return append(out, in.ownerless(claimed)...)
 }
@@ -72,7 +85,7 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	}
 	if n := len(left); n > 0 {
 		out = append(out, differs("instance "+some(left), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has bought", is(n, "it has", "they have"), is(n, "it", "them")).
-			mend("if nobody needs %s: aws ec2 terminate-instances --instance-ids %s", is(n, "it", "them"), strings.Join(slices.Sorted(slices.Values(left)), " ")))
+			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"), each(slices.Sorted(slices.Values(left)), fix.Instance)))
 	}
 	if n := len(namesakes); n > 0 {
 		out = append(out, differs("instance "+some(namesakes), "%s to another cluster of this name: never touched", is(n, "it belongs", "they belong")).
@@ -107,7 +120,7 @@ func permissions(in Installation) []Finding {
 			return strings.Compare(a.policy+" "+a.statement, b.policy+" "+b.statement)
 		}) {
 			out = append(out, as("statement "+at.statement, says, some(all[at])).
-				mend("attach Joiner's policy %s to the role: joiner render iam-policy --cluster-name NAME --account ID --region REGION %s", at.policy, at.policy))
+				run("attach Joiner's policy "+fix.Escape(at.policy)+" to the role: ", fix.Words("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), one(fix.Flag(at.policy))))
 		}
 	}
 	tell(missing, stops, "the role does not allow %s")

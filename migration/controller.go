@@ -3,6 +3,8 @@ package migration
 import (
 	"strconv"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // of returns the controllers of a product.
@@ -48,7 +50,7 @@ func controllers(in Installation) []Finding {
 		for _, c := range theirs {
 			if ours.Replicas > 0 && c.Replicas > 0 && (ours.Lease != c.Lease || c.Lease == "") {
 				out = append(out, stops(ours.subject(), "it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
-					mend("kubectl --namespace %s scale deployment/%s --replicas=0", ours.Namespace, ours.Name))
+					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(ours.Namespace)), fix.Words("scale"), one(fix.Text("deployment/"), fix.Name(ours.Name)), fix.Words("--replicas=0")))
 			}
 		}
 	}
@@ -94,13 +96,19 @@ func settings(in Installation) []Finding {
 
 // ownValues are values of Karpenter's chart that name what is Karpenter's own, by their path or what it begins with, and what to give
 // Joiner's chart instead.
-func ownValues() []struct{ path, why, flags string } {
-	return []struct{ path, why, flags string }{
-		{"controller.image.", "it names Karpenter's image", "--set controller.image.repository=ghcr.io/joiner-sh/joiner --set controller.image.tag= --set controller.image.digest="},
-		{"fullnameOverride", "Joiner's objects would have the names of Karpenter's", "--set fullnameOverride=joiner"},
-		{"nameOverride", "Joiner's objects would have the names of Karpenter's", "--set nameOverride=joiner"},
-		{"podDisruptionBudget.name", "Joiner's budget would have the name of Karpenter's", "--set podDisruptionBudget.name=joiner"},
+func ownValues() []ownValue {
+	return []ownValue{
+		{"controller.image.", "it names Karpenter's image", fix.Words("--set controller.image.repository=ghcr.io/joiner-sh/joiner --set controller.image.tag= --set controller.image.digest=")},
+		{"fullnameOverride", "Joiner's objects would have the names of Karpenter's", fix.Words("--set fullnameOverride=joiner")},
+		{"nameOverride", "Joiner's objects would have the names of Karpenter's", fix.Words("--set nameOverride=joiner")},
+		{"podDisruptionBudget.name", "Joiner's budget would have the name of Karpenter's", fix.Words("--set podDisruptionBudget.name=joiner")},
 	}
+}
+
+// ownValue is one of them.
+type ownValue struct {
+	path, why string
+	flags     []fix.Value
 }
 
 // values judges the values of Karpenter's chart, where Joiner's is to be given them.
@@ -108,8 +116,15 @@ func values(in Installation) []Finding {
 	var out []Finding
 	for _, own := range ownValues() {
 		if path, ok := in.value(own.path); ok {
-			out = append(out, differs("value "+path, "%s", own.why).mend("helm install … %s", own.flags))
+			out = append(out, differs("value "+path, "%s", own.why).run("helm install … ", own.flags))
 		}
+	}
+	for _, v := range in.UnknownValues {
+		f := differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter").mend("remove %s from the values", v.Path)
+		if v.Near != "" {
+			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?", v.Near).mend("rename %s to %s, or remove it", v.Path, v.Near)
+		}
+		out = append(out, f)
 	}
 	return out
 }

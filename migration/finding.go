@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // Weight is what a finding means for the hand-over. It is a closed set.
@@ -81,6 +83,7 @@ func checks() []check {
 		{"instances", instances},
 		{"permissions", permissions},
 		{"drift", drift},
+		{"dashboards", dashboards},
 		{"unseen", unseen},
 	}
 }
@@ -107,11 +110,39 @@ func stays(format string, args ...any) Finding {
 	return Finding{Weight: Stays, Says: fmt.Sprintf(format, args...)}
 }
 
-// mend adds what to do about it.
+// mend adds what to do about it, in words. What is filled in is escaped: commands are run's.
 func (f Finding) mend(format string, args ...any) Finding {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = fix.Escape(text)
+		}
+	}
 	f.Fix = fmt.Sprintf(format, args...)
 	return f
 }
+
+// run adds a command of words of the program's own and of identifiers, behind a few words about it. There is no command where an
+// identifier is not valid: a name, a tag or a value may be text of others.
+func (f Finding) run(about string, words ...[]fix.Value) Finding {
+	step := fix.Run(slices.Concat(words...)...)
+	f.Fix = fix.Of(f.Subject, step).Steps()[0].String()
+	if !strings.HasPrefix(f.Fix, "# ") {
+		f.Fix = about + f.Fix
+	}
+	return f
+}
+
+// each makes an identifier of each text.
+func each(texts []string, of func(string) fix.Value) []fix.Value {
+	out := make([]fix.Value, len(texts))
+	for i, text := range texts {
+		out[i] = of(text)
+	}
+	return out
+}
+
+// one is a list of one word that is joined of parts.
+func one(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
 // unseen tells what could not be looked at.
 func unseen(in Installation) []Finding {
@@ -146,4 +177,13 @@ func is(n int, one, many string) string {
 		return one
 	}
 	return many
+}
+
+// CheckNames are the names of all checks, in the order in which they matter.
+func CheckNames() []string {
+	var out []string
+	for _, c := range checks() {
+		out = append(out, c.name)
+	}
+	return out
 }

@@ -21,6 +21,8 @@ type Installation struct {
 	Nodes       []Node       `json:"nodes,omitempty"`
 	// Values are those of Karpenter's chart that somebody set, by their path: "controller.image.tag".
 	Values map[string]string `json:"values,omitempty"`
+	// UnknownValues are those of them that no chart has.
+	UnknownValues []UnknownValue `json:"unknownValues,omitempty"`
 	// Instances are those that carry the cluster's name. Nil: EC2 was not asked; Unseen says why.
 	Instances []Instance `json:"instances,omitempty"`
 	// Permissions are what the controller needs of IAM, and whether the role that it takes over has it. Nil: nobody looked.
@@ -55,6 +57,12 @@ type Controller struct {
 	Problem string `json:"problem,omitempty"`
 	// Ignored are settings that Joiner takes and does not honour.
 	Ignored []Ignored `json:"ignored,omitempty"`
+}
+
+// UnknownValue is a value that neither Karpenter's chart nor Joiner's has.
+type UnknownValue struct {
+	Path string `json:"path"`           // "controller.resource"
+	Near string `json:"near,omitempty"` // the path that is probably meant; empty: none is near
 }
 
 // Ignored is a setting that is taken and not honoured.
@@ -133,9 +141,10 @@ type Owner string
 // The owners.
 const (
 	OurOwn   Owner = "ours"     // it carries the cluster's name and UID: Joiner bought it
-	Legacy   Owner = "legacy"   // it carries the cluster's name and no UID: Karpenter bought it
+	Legacy   Owner = "legacy"   // it carries the cluster's name, karpenter.sh/nodepool and no UID: Karpenter bought it
 	Namesake Owner = "namesake" // it carries the cluster's name and another one's UID
-	Stranger Owner = "stranger" // it does not carry the cluster's name
+	Untagged Owner = "untagged" // it lacks tags of the cluster, and has none of another owner
+	Stranger Owner = "stranger" // it carries the tags of another cluster, a node group or an Auto Scaling group
 )
 
 // Instance is an instance of EC2.

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // definitions judges whether Joiner's definitions can take the place of the cluster's.
@@ -83,11 +85,12 @@ func claims(in Installation) []Finding {
 	}
 	if len(strange) > 0 {
 		out = append(out, stops("NodeClaim "+some(strange), "the annotation joiner.sh/cluster-uid is that of another cluster").
-			mend("if it was restored from a copy of another cluster, take the annotation away: kubectl annotate nodeclaim %s joiner.sh/cluster-uid-", strange[0]))
+			run("if it was restored from a copy of another cluster, take the annotation away: ", fix.Words("kubectl annotate nodeclaim"), one(fix.Name(strange[0])), fix.Words("joiner.sh/cluster-uid-")))
 	}
 	if n := len(flying); n > 0 {
 		out = append(out, stops("NodeClaim "+some(flying), "%s in flight: what Karpenter is buying for %s now would be bought twice", is(n, "it is", "they are"), is(n, "it", "them")).
-			mend("kubectl wait --for=condition=Launched nodeclaim/%s --timeout=5m", strings.Join(slices.Sorted(slices.Values(flying)), " nodeclaim/")))
+			run("", fix.Words("kubectl wait --for=condition=Launched"),
+				each(slices.Sorted(slices.Values(flying)), func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
 	}
 	if n := len(leaving); n > 0 {
 		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner goes on with that, and ends the %s", is(n, "it is", "they are"), is(n, "instance", "instances")))
@@ -124,7 +127,7 @@ func nodes(in Installation) []Finding {
 	}
 	if n := len(tainted); n > 0 {
 		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted", is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).
-			mend("wait until it is done; if it never is: kubectl taint node %s karpenter.sh/disrupted-", strings.Join(slices.Sorted(slices.Values(tainted)), " ")))
+			run("wait until it is done; if it never is: ", fix.Words("kubectl taint node"), each(slices.Sorted(slices.Values(tainted)), fix.Name), fix.Words("karpenter.sh/disrupted-")))
 	}
 	if n := len(in.Nodes) - len(alone); n > 0 {
 		out = append(out, stays("%s %s with labels, taints and pods", count(n, "Node"), is(n, "stays", "stay")))
@@ -156,11 +159,11 @@ func drift(in Installation) []Finding {
 	for _, reason := range slices.Sorted(maps.Keys(marked)) {
 		names := marked[reason]
 		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; so does Joiner, within the same budgets and one node first", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
-			mend("where that is to wait: kubectl annotate nodepool %s joiner.sh/drift=observe", poolsOf(in, names)))
+			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, names), fix.Name), fix.Words("joiner.sh/drift=observe")))
 	}
 	if len(stale) > 0 {
 		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")).
-			mend("where that is to wait: kubectl annotate nodepool %s joiner.sh/drift=observe", poolsOf(in, stale)))
+			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, stale), fix.Name), fix.Words("joiner.sh/drift=observe")))
 	}
 	if len(in.Claims) > 0 && len(marked) == 0 && len(stale) == 0 {
 		out = append(out, stays("nothing drifts: hashes and their versions are as Karpenter writes them"))
@@ -168,8 +171,8 @@ func drift(in Installation) []Finding {
 	return out
 }
 
-// poolsOf are the pools of the claims of the names, sorted, with spaces.
-func poolsOf(in Installation, claims []string) string {
+// poolsOf are the pools of the claims of the names, sorted.
+func poolsOf(in Installation, claims []string) []string {
 	var out []string
 	for _, c := range in.Claims {
 		if slices.Contains(claims, c.Name) && !slices.Contains(out, c.Pool) {
@@ -177,7 +180,7 @@ func poolsOf(in Installation, claims []string) string {
 		}
 	}
 	slices.Sort(out)
-	return strings.Join(out, " ")
+	return out
 }
 
 // isOther compares hashes as Karpenter does: only where both are there and were computed alike.

@@ -2,9 +2,10 @@ package migration
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 )
 
 // Steps are commands, one each, to be run in this order.
@@ -33,30 +34,38 @@ func StepsFor(in Installation) Steps {
 	if c.Replicas == 0 {
 		c.Replicas = usualReplicas
 	}
-	space := "--namespace " + c.Namespace
-	install := []string{
-		"helm install joiner deploy/charts/joiner " + space, "--wait", "--values " + valuesFile,
-		"--set serviceAccount.create=false", "--set serviceAccount.name=" + c.Account,
-	}
+	space := []fix.Value{fix.Text("--namespace"), fix.Namespace(c.Namespace)}
+	install := slices.Concat(fix.Words("helm install joiner deploy/charts/joiner"), space, fix.Words("--wait --values "+valuesFile+" --set serviceAccount.create=false --set"),
+		one(fix.Text("serviceAccount.name="), fix.Name(c.Account)))
 	for _, own := range ownValues() {
 		if _, ok := in.value(own.path); ok {
-			install = append(install, own.flags)
+			install = append(install, own.flags...)
 		}
 	}
-	scale := func(name string, replicas int) string {
-		return fmt.Sprintf("kubectl %s scale deployment/%s --replicas=%d", space, name, replicas)
+	scale := func(name fix.Value, replicas int) fix.Step {
+		return kubectl(space, fix.Words("scale"), one(fix.Text("deployment/"), name), one(fix.Text("--replicas="), fix.Number(replicas)))
 	}
-	gone := func(name string) string {
-		return fmt.Sprintf("kubectl %s wait --for=delete pod --selector app.kubernetes.io/name=%s --timeout=2m", space, name)
+	gone := func(name fix.Value) fix.Step {
+		return kubectl(space, fix.Words("wait --for=delete pod --selector"), one(fix.Text("app.kubernetes.io/name="), name), fix.Words("--timeout=2m"))
 	}
+	theirs, ours := fix.Name(c.Name), fix.Text("joiner")
+	values := slices.Concat(fix.Words("helm get values"), one(fix.Name(cmp.Or(c.Release, usualName))), space, fix.Words("--output yaml"))
 	return Steps{
-		Over: slices.Concat([]string{scale(c.Name, 0), gone(usualName)},
-			[]string{fmt.Sprintf("helm get values %s %s --output yaml > %s", cmp.Or(c.Release, usualName), space, valuesFile), strings.Join(install, " ")}),
+		Over: printed(scale(theirs, 0), gone(fix.Text(usualName)), fix.Run(values...).To(valuesFile), fix.Run(install...)),
 		Check: []string{
 			"kubectl get nodepools,ec2nodeclasses,nodeclaims",
 			"kubectl get nodes --label-columns karpenter.sh/nodepool",
 			"joiner doctor",
 		},
-		Back: []string{scale("joiner", 0), gone("joiner"), scale(c.Name, c.Replicas)},
+		Back: printed(scale(ours, 0), gone(ours), scale(theirs, c.Replicas)),
 	}
+}
+
+func kubectl(words ...[]fix.Value) fix.Step {
+	return fix.Run(append(fix.Words("kubectl"), slices.Concat(words...)...)...)
+}
+
+// printed are steps as lines. Where an identifier is not valid there is none of them: a hand-over is done whole or not at all.
+func printed(steps ...fix.Step) []string {
+	return strings.Split(fix.Of("the hand-over", steps...).String(), "\n")
 }

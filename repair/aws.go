@@ -10,8 +10,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 	"github.com/joiner-sh/joiner/fault"
 )
 
@@ -29,9 +31,9 @@ func NewAWS(cfg aws.Config, who string) *AWS {
 	return &AWS{region: cfg.Region, who: who, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
 }
 
-// awsCommands are the commands that can be made, by name. Each looks at what is there, and returns the change.
-func awsCommands() map[string]func(context.Context, *AWS, map[string]string) (Change, error) {
-	return map[string]func(context.Context, *AWS, map[string]string) (Change, error){
+// awsCalls are the calls that can be made, by service and action. Each looks at what is there, and returns the change.
+func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) {
+	return map[string]func(context.Context, *AWS, fix.AWS) (Change, error){
 		"eks create-access-entry":               createEntry,
 		"eks delete-access-entry":               deleteEntry,
 		"iam attach-role-policy":                attachPolicy,
@@ -42,22 +44,24 @@ func awsCommands() map[string]func(context.Context, *AWS, map[string]string) (Ch
 	}
 }
 
-// take returns the values of options, which must be these and no others.
-func (a *AWS) take(options map[string]string, names ...string) ([]string, error) {
-	if region := options["--region"]; region != "" && region != a.region {
+// take returns the values of parameters, which must be these and no others.
+func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
+	values := map[string]string{}
+	for _, p := range call.Params {
+		if p.Name != "--region" && !slices.Contains(names, p.Name) || values[p.Name] != "" {
+			return nil, fmt.Errorf("the fix has the parameter %s, which is not understood", p.Name)
+		}
+		values[p.Name] = p.Values[0]
+	}
+	if region := values["--region"]; region != "" && region != a.region {
 		return nil, fmt.Errorf("the fix is for %s, and the AWS configuration for %s", region, a.region)
 	}
 	out := make([]string, 0, len(names))
 	for _, n := range names {
-		if options[n] == "" {
-			return nil, fmt.Errorf("the fix lacks the option %s", n)
+		if values[n] == "" {
+			return nil, fmt.Errorf("the fix lacks the parameter %s", n)
 		}
-		out = append(out, options[n])
-	}
-	for n := range options {
-		if n != "--region" && !slices.Contains(names, n) {
-			return nil, fmt.Errorf("the fix has the option %s, which is not understood", n)
-		}
+		out = append(out, values[n])
 	}
 	return out, nil
 }
@@ -66,18 +70,25 @@ func (a *AWS) refused(service, op string, err error) error {
 	return permission(service, a.who, fault.Sort(op, err))
 }
 
-// entryText is the access entry of a principal as text; empty if there is none.
-func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string, error) {
+// entry is the access entry of a principal; nil if there is none.
+func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.AccessEntry, error) {
 	out, err := a.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
 	switch err := fault.Sort("DescribeAccessEntry "+principal, err); {
 	case fault.Is(err, fault.Gone):
-		return "", nil
+		return nil, nil
 	case err != nil:
-		return "", permission("eks", a.who, err)
-	case out.AccessEntry == nil:
-		return "", nil
+		return nil, permission("eks", a.who, err)
 	}
-	return entryLines(principal, aws.ToString(out.AccessEntry.Type), out.AccessEntry.KubernetesGroups), nil
+	return out.AccessEntry, nil
+}
+
+// entryText is the access entry of a principal as text; empty if there is none.
+func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string, error) {
+	e, err := a.entry(ctx, cluster, principal)
+	if err != nil || e == nil {
+		return "", err
+	}
+	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
 }
 
 func entryLines(principal, kind string, groups []string) string {
@@ -88,8 +99,8 @@ func entryLines(principal, kind string, groups []string) string {
 	return text
 }
 
-func createEntry(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--cluster-name", "--principal-arn", "--type")
+func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--cluster-name", "--principal-arn", "--type")
 	if err != nil {
 		return Change{}, err
 	}
@@ -100,20 +111,45 @@ func createEntry(ctx context.Context, a *AWS, options map[string]string) (Change
 	}}, err
 }
 
-func deleteEntry(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--cluster-name", "--principal-arn")
+func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--cluster-name", "--principal-arn")
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := a.entryText(ctx, v[0], v[1])
+	before, err := a.expected(ctx, v[0], v[1], call.Expected)
 	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
+		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // once more: the user has read in between
+			return err
+		}
 		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
 		return a.refused("eks", "DeleteAccessEntry "+v[1], err)
 	}}, err
 }
 
-func attachPolicy(_ context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--role-name", "--policy-arn")
+// expected is the access entry of a principal as text. The error says in what it is not any more the one that the diagnosis has seen.
+func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
+	e, err := a.entry(ctx, cluster, principal)
+	if err != nil {
+		return "", err
+	}
+	refuse := func(why string) error {
+		return fmt.Errorf("delete the access entry of %s: refused: %s: run this again", principal, why)
+	}
+	switch {
+	case e == nil && want != fix.Expected{}:
+		return "", refuse("it is gone")
+	case e == nil:
+		return "", nil
+	case want.Type != "" && aws.ToString(e.Type) != want.Type:
+		return "", refuse("its type is " + aws.ToString(e.Type) + ", and was " + want.Type)
+	case !want.Created.IsZero() && e.CreatedAt != nil && e.CreatedAt.Unix() != want.Created.Unix():
+		return "", refuse("it was created anew")
+	}
+	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
+}
+
+func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--role-name", "--policy-arn")
 	if err != nil {
 		return Change{}, err
 	}
@@ -123,8 +159,8 @@ func attachPolicy(_ context.Context, a *AWS, options map[string]string) (Change,
 	}}, nil
 }
 
-func putPolicy(_ context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--role-name", "--policy-name", "--policy-document")
+func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--role-name", "--policy-name", "--policy-document")
 	if err != nil {
 		return Change{}, err
 	}
@@ -134,8 +170,8 @@ func putPolicy(_ context.Context, a *AWS, options map[string]string) (Change, er
 	}}, nil
 }
 
-func updateTrust(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--role-name", "--policy-document")
+func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--role-name", "--policy-document")
 	if err != nil {
 		return Change{}, err
 	}
@@ -169,8 +205,8 @@ func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
 	return text, nil
 }
 
-func addToProfile(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--instance-profile-name", "--role-name")
+func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--instance-profile-name", "--role-name")
 	if err != nil {
 		return Change{}, err
 	}
@@ -181,8 +217,8 @@ func addToProfile(ctx context.Context, a *AWS, options map[string]string) (Chang
 	}}, err
 }
 
-func removeFromProfile(ctx context.Context, a *AWS, options map[string]string) (Change, error) {
-	v, err := a.take(options, "--instance-profile-name", "--role-name")
+func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--instance-profile-name", "--role-name")
 	if err != nil {
 		return Change{}, err
 	}

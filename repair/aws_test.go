@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -38,11 +39,16 @@ func TestRoles(t *testing.T) {
 	doors := Doors{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
 	const worker = "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"
-	const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
-	const pass = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"*"}]}`
-	changes, err := Plan(t.Context(), "aws iam attach-role-policy --role-name node --policy-arn "+worker+"\naws iam update-assume-role-policy --role-name node --policy-document '"+trust+"'\n"+
-		"aws iam put-role-policy --role-name node --policy-name pass --policy-document '"+pass+"'\n"+
-		"aws iam remove-role-from-instance-profile --instance-profile-name nodes --role-name old\naws iam add-role-to-instance-profile --instance-profile-name nodes --role-name node", doors)
+	role := fix.P("--role-name", fix.RoleName("node"))
+	profile := fix.P("--instance-profile-name", fix.Profile("nodes"))
+	policy := func(statement fix.Fields) fix.Param {
+		return fix.P("--policy-document", fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}}))
+	}
+	changes, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "attach-role-policy", role, fix.P("--policy-arn", fix.Policy(worker))),
+		fix.Call("iam", "update-assume-role-policy", role, policy(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")}, "Action": fix.Text("sts:AssumeRole")})),
+		fix.Call("iam", "put-role-policy", role, fix.P("--policy-name", fix.PolicyName("pass")), policy(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.Text("*")})),
+		fix.Call("iam", "remove-role-from-instance-profile", profile, fix.P("--role-name", fix.RoleName("old"))),
+		fix.Call("iam", "add-role-to-instance-profile", profile, role)), doors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,15 +59,15 @@ func TestRoles(t *testing.T) {
 	if n, err := Apply(t.Context(), changes); n != 5 || err != nil {
 		t.Fatalf("%d were made: %v", n, err)
 	}
-	role, err := account.Role("node")
-	if err != nil || !slices.Contains(role.Policies, worker) || !strings.Contains(role.TrustPolicy, "ec2.amazonaws.com") {
-		t.Errorf("the role is %+v, %v", role, err)
+	made, err := account.Role("node")
+	if err != nil || !slices.Contains(made.Policies, worker) || !strings.Contains(made.TrustPolicy, "ec2.amazonaws.com") {
+		t.Errorf("the role is %+v, %v", made, err)
 	}
-	again, err := Plan(t.Context(), "aws iam add-role-to-instance-profile --instance-profile-name nodes --role-name node", doors)
+	again, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), doors)
 	if err != nil || again[0].Before != "role: node\n" {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if _, err := Plan(t.Context(), "aws iam add-role-to-instance-profile --instance-profile-name none --role-name node", doors); err == nil {
+	if _, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")), role)), doors); err == nil {
 		t.Error("a profile that is not there has a role added")
 	}
 }
@@ -86,11 +92,18 @@ func TestEntries(t *testing.T) {
 	doors := Doors{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
 	role := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
-	where := " --cluster-name prod --region us-east-1 --principal-arn " + role
-	create := "aws eks create-access-entry" + where + " --type "
-	made := func(fix string) []Change {
+	where := func(region string) []fix.Param {
+		return []fix.Param{fix.P("--cluster-name", fix.ClusterName("prod")), fix.P("--region", fix.Region(region)), fix.P("--principal-arn", fix.RoleARN(role))}
+	}
+	create := func(kind fix.Value, region string) fix.Step {
+		return fix.Call("eks", "create-access-entry", append(where(region), fix.P("--type", kind))...)
+	}
+	remove := func(kind string, created time.Time) fix.Step {
+		return fix.Call("eks", "delete-access-entry", where("us-east-1")...).Expecting(kind, created)
+	}
+	made := func(steps ...fix.Step) []Change {
 		t.Helper()
-		changes, err := Plan(t.Context(), fix, doors)
+		changes, err := Plan(t.Context(), fix.Of("", steps...), doors)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,22 +112,31 @@ func TestEntries(t *testing.T) {
 		}
 		return changes
 	}
-	first := made(create + "STANDARD")
+	first := made(create(fix.Text("STANDARD"), "us-east-1"))
 	if first[0].Before != "" || first[0].After != "principal: "+role+"\ntype: STANDARD\n" || first[0].What != "access entry of "+role {
 		t.Errorf("%+v", first[0])
 	}
-	both := made("aws eks delete-access-entry" + where + "\n" + create + "EC2_LINUX")
+	for why, step := range map[string]fix.Step{
+		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
+		"it was created anew":                     remove("STANDARD", time.Now().Add(-time.Hour)),
+	} {
+		if _, err := Plan(t.Context(), fix.Of("", step), doors); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("an entry that is another now: %v, want %s", err, why)
+		}
+	}
+	linux := create(fix.Text("EC2_LINUX"), "us-east-1")
+	both := made(remove("STANDARD", time.Time{}), linux)
 	if !strings.Contains(both[0].Before, "type: STANDARD") || both[0].After != "" || !strings.Contains(both[1].After, "type: EC2_LINUX") {
 		t.Errorf("%+v", both)
 	}
-	again, err := Plan(t.Context(), create+"EC2_LINUX", doors)
+	again, err := Plan(t.Context(), fix.Of("", linux), doors)
 	if err != nil || !strings.Contains(again[0].Before, "type: EC2_LINUX") {
 		t.Fatalf("%+v, %v", again, err)
 	}
 	if n, err := Apply(t.Context(), again); n != 0 || err == nil {
 		t.Errorf("made twice: %d, %v", n, err)
 	}
-	if _, err := Plan(t.Context(), strings.Replace(create, "us-east-1", "eu-west-1", 1)+"EC2_LINUX", doors); err == nil || !strings.Contains(err.Error(), "the fix is for eu-west-1") {
+	if _, err := Plan(t.Context(), fix.Of("", create(fix.Text("EC2_LINUX"), "eu-west-1")), doors); err == nil || !strings.Contains(err.Error(), "the fix is for eu-west-1") {
 		t.Errorf("another region: %v", err)
 	}
 }

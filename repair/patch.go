@@ -9,58 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/kube"
 )
 
-// patch reads kubectl patch, in the forms that fixes have: kubectl [-n NAMESPACE] patch KIND NAME|KIND/NAME --type TYPE -p PATCH.
-func (c command) patch() (kube.Patch, error) {
-	var out kube.Patch
-	var names []string
-	rest := c.words[1:]
-	for len(rest) > 0 {
-		word := rest[0]
-		rest = rest[1:]
-		if !strings.HasPrefix(word, "-") {
-			names = append(names, word)
-			continue
-		}
-		if len(rest) == 0 {
-			return out, c.byHand("the option %s is not understood", word)
-		}
-		switch word {
-		case "-n", "--namespace":
-			out.Namespace = rest[0]
-		case "--type":
-			out.Type = rest[0]
-		case "-p", "--patch":
-			out.Text = rest[0]
-		default:
-			return out, c.byHand("the option %s is not understood", word)
-		}
-		rest = rest[1:]
-	}
-	if len(names) == 2 {
-		kind, name, ok := strings.Cut(names[1], "/")
-		if !ok {
-			return out, c.byHand("it does not say what to patch")
-		}
-		names = []string{names[0], kind, name}
-	}
-	switch {
-	case len(names) == 0 || names[0] != "patch":
-		return out, c.byHand("of kubectl only patch can be made from here")
-	case len(names) != 3:
-		return out, c.byHand("it does not say what to patch")
-	case !slices.Contains([]string{kube.PatchMerge, kube.PatchJSON}, out.Type) || out.Text == "":
-		return out, c.byHand("it is neither a merge patch nor a JSON patch")
-	}
-	out.Kind, out.Name = names[1], names[2]
-	return out, nil
-}
-
-// planPatch has the API server make the patch for a trial.
-func (d Doors) planPatch(ctx context.Context, c command) (Change, error) {
-	p, err := c.patch()
-	if err != nil {
-		return Change{}, err
-	}
+// tryPatch has the API server make the patch for a trial.
+func (d Doors) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
 	trial, err := d.Kube.Try(ctx, p)
 	if err != nil {
 		return Change{}, err

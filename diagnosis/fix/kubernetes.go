@@ -1,0 +1,292 @@
+package fix
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kubernetes is an action on objects of Kubernetes.
+type Kubernetes struct {
+	Verb            string // "patch", "delete", "edit", "get", …
+	Group, Resource string // "apps", "deployment"
+	Namespace       string // empty for what is in none
+	Names           []string
+	PatchType       string   // "merge" or "json"
+	Patch           string   // JSON; empty where Correct prints it
+	Correct         []string // words of joiner that print the patch
+	Claims          []Claim  // what must hold of NodeClaims that are deleted
+}
+
+func (k Kubernetes) clone() Kubernetes {
+	k.Names, k.Correct, k.Claims = slices.Clone(k.Names), slices.Clone(k.Correct), slices.Clone(k.Claims)
+	return k
+}
+
+// Claim is a NodeClaim that is to be deleted, and what must still hold of it then.
+type Claim struct {
+	Name     string
+	Instance string // id of the instance that its status.providerID must name; empty: any
+	Joined   bool   // it may have a node; otherwise it is deleted only while it has none
+}
+
+// Object is an object of Kubernetes of one of the kinds that fixes touch.
+type Object struct {
+	group, resource string
+	namespace, name Value
+}
+
+func clusterWide(group, resource, name string) Object {
+	return Object{group: group, resource: resource, name: Name(name)}
+}
+
+func namespaced(group, resource, namespace, name string) Object {
+	return Object{group: group, resource: resource, namespace: Namespace(namespace), name: Name(name)}
+}
+
+// NodeClass is an EC2NodeClass.
+func NodeClass(name string) Object { return clusterWide("karpenter.k8s.aws", "ec2nodeclass", name) }
+
+// NodePool is a NodePool.
+func NodePool(name string) Object { return clusterWide("karpenter.sh", "nodepool", name) }
+
+// NodeClaim is a NodeClaim.
+func NodeClaim(name string) Object { return clusterWide("karpenter.sh", "nodeclaim", name) }
+
+// Node is a Node.
+func Node(name string) Object { return clusterWide("", "node", name) }
+
+// Pod is a Pod.
+func Pod(namespace, name string) Object { return namespaced("", "pod", namespace, name) }
+
+// Deployment is a Deployment.
+func Deployment(namespace, name string) Object {
+	return namespaced("apps", "deployment", namespace, name)
+}
+
+// DaemonSet is a DaemonSet.
+func DaemonSet(namespace, name string) Object {
+	return namespaced("apps", "daemonset", namespace, name)
+}
+
+// ServiceAccount is a ServiceAccount.
+func ServiceAccount(namespace, name string) Object {
+	return namespaced("", "serviceaccount", namespace, name)
+}
+
+// AuthMap is the ConfigMap aws-auth.
+func AuthMap() Object { return namespaced("", "configmap", "kube-system", "aws-auth") }
+
+// Workload is what owns a pod, by the kind and name that its owner has in the evidence: "Deployment/web". ok is false for kinds whose pods no patch
+// changes.
+func Workload(namespace, owner string) (o Object, ok bool) {
+	kind, name, _ := strings.Cut(owner, "/")
+	switch kind {
+	case "Deployment", "StatefulSet", "DaemonSet":
+		return namespaced("apps", strings.ToLower(kind), namespace, name), true
+	}
+	return Object{}, false
+}
+
+func (o Object) faults() []Value {
+	var out []Value
+	if o.namespace.kind != "" {
+		out = append(out, o.namespace.invalid()...)
+	}
+	return append(out, o.name.invalid()...)
+}
+
+func (o Object) words(verb ...string) []Word {
+	out := texts("kubectl")
+	if o.namespace.text != "" {
+		out = append(out, texts("-n", o.namespace.text)...)
+	}
+	return append(out, texts(verb...)...)
+}
+
+func texts(all ...string) []Word {
+	out := make([]Word, len(all))
+	for i, t := range all {
+		out[i] = Word{Text: t}
+	}
+	return out
+}
+
+func (o Object) step(kind Kind, verb string) Step {
+	return Step{kind: kind, faults: o.faults(), kube: &Kubernetes{Verb: verb, Group: o.group, Resource: o.resource, Namespace: o.namespace.text, Names: []string{o.name.text}}}
+}
+
+// Merge is a merge patch of an object.
+func Merge(o Object, patch Tree) Step { return o.patch("merge", patch) }
+
+// JSONPatch is a JSON patch of an object.
+func JSONPatch(o Object, operations ...Tree) Step { return o.patch("json", List(operations)) }
+
+func (o Object) patch(kind string, patch Tree) Step {
+	s := o.step(Change, "patch")
+	s.faults = append(s.faults, patch.invalid()...)
+	s.isBlank = patch.isBlank()
+	s.kube.PatchType, s.kube.Patch = kind, marshal(patch)
+	s.words = append(o.words("patch", o.resource, o.name.text, "--type", kind, "-p"), Word{Text: s.kube.Patch})
+	return s
+}
+
+// Correct is the merge patch of an EC2NodeClass that joiner correct writes: it has user data in it, which may hold secrets. The options are of
+// constants and values in turn.
+func Correct(class string, options ...Value) Step {
+	o := NodeClass(class)
+	s := o.step(Change, "patch")
+	s.kube.PatchType = "merge"
+	from := []string{"joiner", "correct", class}
+	for _, v := range options {
+		s.faults = append(s.faults, v.invalid()...)
+		from = append(from, v.text)
+	}
+	s.kube.Correct = from[1:]
+	s.words = append(o.words("patch", o.resource, o.name.text, "--type", "merge", "-p"), Word{From: texts(from...)})
+	return s
+}
+
+// Edit has a person edit an object.
+func Edit(o Object) Step {
+	s := o.step(ByHand, "edit")
+	s.words = o.words("edit", o.resource, o.name.text)
+	return s
+}
+
+// EditAll has a person edit objects of a kind, where it is not known which of them.
+func EditAll(resource constant) Step {
+	return Step{kind: ByHand, words: texts("kubectl", "edit", string(resource)), kube: &Kubernetes{Verb: "edit", Resource: string(resource)}}
+}
+
+// Apply creates objects from a file or from a page of the program's choice.
+func Apply(from constant) Step {
+	return Step{kind: ByHand, words: texts("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
+}
+
+// DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. What is expected of each is checked when it is done.
+func DeleteClaims(claims ...Claim) Step {
+	s := Step{kind: Change, words: texts("kubectl", "delete", "nodeclaim", "--wait=false"), kube: &Kubernetes{Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaim"}}
+	for _, c := range claims {
+		name := Name(c.Name)
+		s.faults = append(s.faults, name.invalid()...)
+		if c.Instance != "" {
+			s.faults = append(s.faults, Instance(c.Instance).invalid()...)
+		}
+		s.words = append(s.words, Word{Text: c.Name})
+		s.kube.Names, s.kube.Claims = append(s.kube.Names, c.Name), append(s.kube.Claims, c)
+	}
+	return s
+}
+
+// Delete deletes objects of one kind and namespace.
+func Delete(objects ...Object) Step {
+	s := objects[0].step(Change, "delete")
+	s.words = objects[0].words("delete", objects[0].resource)
+	s.kube.Names, s.faults = nil, nil
+	for _, o := range objects {
+		s.faults = append(s.faults, o.faults()...)
+		s.kube.Names = append(s.kube.Names, o.name.text)
+		s.words = append(s.words, Word{Text: o.name.text})
+	}
+	return s
+}
+
+// DeletePending deletes the pods of a namespace that wait.
+func DeletePending(namespace string) Step {
+	n := Namespace(namespace)
+	return Step{kind: Change, faults: n.invalid(), kube: &Kubernetes{Verb: "delete", Resource: "pod", Namespace: namespace},
+		words: texts("kubectl", "-n", namespace, "delete", "pods", "--field-selector", "status.phase=Pending")}
+}
+
+// Annotate sets an annotation.
+func Annotate(o Object, key constant, value Value) Step {
+	s := o.step(Change, "annotate")
+	s.faults, s.isBlank = append(s.faults, value.invalid()...), value.blank
+	s.words = o.words("annotate", o.resource, o.name.text, string(key)+"="+value.text)
+	return s
+}
+
+// SetEnv sets a variable of a Deployment's containers.
+func SetEnv(o Object, name constant, value Value) Step {
+	s := o.step(Change, "set env")
+	s.faults, s.isBlank = append(s.faults, value.invalid()...), value.blank
+	s.words = o.words("set", "env", o.resource+"/"+o.name.text, string(name)+"="+value.text)
+	return s
+}
+
+// UnsetEnv takes a variable away.
+func UnsetEnv(o Object, name constant) Step {
+	s := o.step(Change, "set env")
+	s.words = o.words("set", "env", o.resource+"/"+o.name.text, string(name)+"-")
+	return s
+}
+
+// Scale sets the number of a Deployment's pods.
+func Scale(o Object, replicas int) Step {
+	s := o.step(Change, "scale")
+	s.words = o.words("scale", o.resource, o.name.text, "--replicas="+Number(replicas).text)
+	return s
+}
+
+// Untaint takes a taint from a node.
+func Untaint(node string, key, effect Value) Step {
+	o := Node(node)
+	s := o.step(Change, "taint")
+	s.faults = append(s.faults, append(key.invalid(), effect.invalid()...)...)
+	s.words = o.words("taint", "node", node, key.text+":"+effect.text+"-")
+	return s
+}
+
+// Show reads one object, with options of the program's choice.
+func Show(verb constant, o Object, options ...constant) Step {
+	s := o.step(Look, string(verb))
+	s.words = o.words(string(verb), o.resource, o.name.text)
+	for _, option := range options {
+		s.words = append(s.words, Word{Text: string(option)})
+	}
+	return s
+}
+
+// Save writes an object to a file before it is changed.
+func Save(o Object, file constant) Step {
+	s := Show("get", o, "-o", "yaml")
+	s.kind, s.file = ByHand, string(file)
+	return s
+}
+
+// Logs reads the logs of a pod.
+func Logs(o Object) Step {
+	s := o.step(Look, "logs")
+	s.words = o.words("logs", o.name.text)
+	return s
+}
+
+// Kubectl reads by a command of the program's own words and values in turn.
+func Kubectl(words ...Value) Step {
+	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: texts("kubectl")}
+	for _, v := range words {
+		s.faults = append(s.faults, v.invalid()...)
+		s.words = append(s.words, Word{Text: v.text})
+	}
+	return s
+}
+
+// Run is a command of any program, of the program's own words and values in turn, that a person runs. No program carries it out.
+func Run(words ...Value) Step {
+	s := Step{kind: ByHand}
+	for _, v := range words {
+		s.faults = append(s.faults, v.invalid()...)
+		s.isBlank = s.isBlank || v.blank
+		s.words = append(s.words, Word{Text: v.text})
+	}
+	return s
+}
+
+// Words are words of the program's own, as they stand between blanks.
+func Words(text constant) []Value {
+	var out []Value
+	for w := range strings.FieldsSeq(string(text)) {
+		out = append(out, Value{text: w, valid: true})
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package fix
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Kind is what a step is for.
+type Kind string
+
+// The kinds.
+const (
+	Change Kind = "change" // changes Kubernetes or AWS
+	ByHand Kind = "edit"   // has a person change something: in an editor, or where this program does not reach
+	Look   Kind = "look"   // only reads: a person decides by what it shows
+	Advice Kind = "advice" // a sentence, and no command
+)
+
+// Step is one step of a fix. Only the constructors of this package make one.
+type Step struct {
+	kind    Kind
+	words   []Word
+	file    string // that the command's output is written to; empty: the terminal
+	note    string // behind the command, as a comment
+	faults  []Value
+	isBlank bool // the user has to fill something in
+
+	kube *Kubernetes
+	aws  *AWS
+}
+
+// Word is one word of a command.
+type Word struct {
+	Text string
+	From []Word // where it is not empty: the word is what this command prints
+}
+
+// Kind is what the step is for.
+func (s Step) Kind() Kind { return s.kind }
+
+// Words are those of the command, before any quoting; none for advice.
+func (s Step) Words() []Word { return slices.Clone(s.words) }
+
+// Note is the comment behind the command, or the advice.
+func (s Step) Note() string { return s.note }
+
+// Kubernetes is the step as an action on Kubernetes; ok is false if it is none.
+func (s Step) Kubernetes() (k Kubernetes, ok bool) {
+	if s.kube == nil {
+		return Kubernetes{}, false
+	}
+	return s.kube.clone(), true
+}
+
+// AWS is the step as a call to AWS; ok is false if it is none.
+func (s Step) AWS() (a AWS, ok bool) {
+	if s.aws == nil {
+		return AWS{}, false
+	}
+	return s.aws.clone(), true
+}
+
+// IsComplete reports whether a program can carry the step out: it leaves nothing for the user to fill in.
+func (s Step) IsComplete() bool { return !s.isBlank && s.file == "" }
+
+// With puts a comment behind the command. What is filled in is escaped.
+func (s Step) With(format constant, args ...any) Step {
+	s.note = sentence(format, args)
+	return s
+}
+
+// To writes what the command prints to a file of the program's choice.
+func (s Step) To(file constant) Step {
+	s.file = string(file)
+	return s
+}
+
+// Command is the command as a shell takes it, without comment; empty for advice.
+func (s Step) Command() string {
+	text := printed(s.words)
+	if s.file != "" {
+		text += " > " + quoted(s.file)
+	}
+	return text
+}
+
+// String is the step as one line that a shell takes: the command with its comment, or a comment.
+func (s Step) String() string {
+	switch command := s.Command(); {
+	case command == "":
+		return "# " + s.note
+	case s.note == "":
+		return command
+	default:
+		return command + "   # " + s.note
+	}
+}
+
+func printed(words []Word) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		if len(w.From) > 0 {
+			out[i] = `"$(` + printed(w.From) + `)"`
+			continue
+		}
+		out[i] = quoted(w.Text)
+	}
+	return strings.Join(out, " ")
+}
+
+// MarshalJSON writes the step for programs: its kind, the words of its command, and its note.
+func (s Step) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Kind    Kind   `json:"kind"`
+		Command []any  `json:"command,omitempty"` // words; a list in place of one: what that command prints
+		Note    string `json:"note,omitempty"`
+	}{Kind: s.kind, Command: wordsAsJSON(s.words), Note: s.note}
+	return json.Marshal(out)
+}
+
+func wordsAsJSON(words []Word) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		if len(w.From) > 0 {
+			out[i] = wordsAsJSON(w.From)
+			continue
+		}
+		out[i] = w.Text
+	}
+	return out
+}
+
+// Say is advice: a sentence for a person. What is filled in is escaped.
+func Say(format constant, args ...any) Step { return Step{kind: Advice, note: sentence(format, args)} }
+
+// Fix is what corrects a finding, step by step. The zero value is none.
+type Fix struct {
+	steps []Step
+}
+
+// Of is a fix for a subject: "EC2NodeClass web"; empty: the cluster. Where an identifier in one of its changes is not valid, none of its changes
+// is in it: half of a fix may do harm.
+func Of(subject string, steps ...Step) Fix {
+	var out Fix
+	lacks := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })
+	for _, s := range steps {
+		for _, v := range s.faults {
+			if told := unusable(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == told.note }) {
+				out.steps = append(out.steps, told)
+			}
+		}
+		if len(s.faults) == 0 && (!lacks || s.kind == Look) {
+			out.steps = append(out.steps, s)
+		}
+	}
+	return out
+}
+
+// unusable says of which value there is no command.
+func unusable(subject string, v Value) Step {
+	if subject == "" {
+		subject = "the cluster"
+	}
+	if v.text == "" {
+		return Say("no command can be given for %s: the %s is not known", subject, v.kind)
+	}
+	return Say("no command is given for %s: the %s is not valid: %s", subject, v.kind, v.text)
+}
+
+// Steps are the steps in their order.
+func (f Fix) Steps() []Step { return slices.Clone(f.steps) }
+
+// And is the fix with further steps; it stays as it is where it changes nothing.
+func (f Fix) And(steps ...Step) Fix {
+	if !f.has(Change) && !f.has(ByHand) || slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 }) {
+		return f
+	}
+	return Fix{steps: append(slices.Clone(f.steps), steps...)}
+}
+
+// Only is the fix with the steps of some kinds.
+func (f Fix) Only(kinds ...Kind) Fix {
+	return Fix{steps: slices.DeleteFunc(slices.Clone(f.steps), func(s Step) bool { return !slices.Contains(kinds, s.kind) })}
+}
+
+// Correction is the fix without what only reads.
+func (f Fix) Correction() Fix { return f.Only(Change, ByHand, Advice) }
+
+// IsZero reports whether there is no step.
+func (f Fix) IsZero() bool { return len(f.steps) == 0 }
+
+// Changes reports whether a step changes something.
+func (f Fix) Changes() bool { return f.has(Change) }
+
+func (f Fix) has(k Kind) bool {
+	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kind == k })
+}
+
+// Touches reports whether a step changes or edits an object of a kind, as Kubernetes names it in the singular, and of a name.
+func (f Fix) Touches(resource, name string) bool {
+	return slices.ContainsFunc(f.steps, func(s Step) bool {
+		return s.kind != Look && s.kube != nil && s.kube.Resource == resource && slices.Contains(s.kube.Names, name)
+	})
+}
+
+// Deletes reports whether a step deletes objects of a kind.
+func (f Fix) Deletes(resource string) bool {
+	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kube != nil && s.kube.Verb == "delete" && s.kube.Resource == resource })
+}
+
+// String is the fix as lines that a shell takes.
+func (f Fix) String() string {
+	out := make([]string, len(f.steps))
+	for i, s := range f.steps {
+		out[i] = s.String()
+	}
+	return strings.Join(out, "\n")
+}
+
+// MarshalJSON writes the fix as it is printed.
+func (f Fix) MarshalJSON() ([]byte, error) { return json.Marshal(f.String()) }

@@ -1,0 +1,143 @@
+package fix
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Tree is a part of a patch or of a policy document: Fields, a List, a Value, or a Labels.
+type Tree interface {
+	tree() any
+	invalid() []Value // the values in it that are not valid
+	isBlank() bool    // the user has to fill something in
+}
+
+// Fields are the fields of an object. Their names are the program's own.
+type Fields map[constant]Tree
+
+// List is a list.
+type List []Tree
+
+// Labels is an object with one field that the user has named.
+type Labels struct{ Key, Value Value }
+
+// ListOf makes a list of values.
+func ListOf(values ...Value) List {
+	out := make(List, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}
+
+// At is a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}.
+func At(n Tree, path ...constant) Fields {
+	out := n
+	for i := len(path) - 1; i > 0; i-- {
+		out = Fields{path[i]: out}
+	}
+	if len(path) == 0 {
+		return nil
+	}
+	return Fields{path[0]: out}
+}
+
+// Path is a JSON pointer with positions in it: Path("/spec/list/%d/key", 3).
+func Path(format constant, positions ...int) Value {
+	args := make([]any, len(positions))
+	for i, p := range positions {
+		args[i] = p
+	}
+	return Value{text: fmt.Sprintf(string(format), args...), valid: true}
+}
+
+// Document is a tree as one word of a command: JSON.
+func Document(n Tree) Value {
+	if bad := n.invalid(); len(bad) > 0 {
+		return bad[0]
+	}
+	return Value{text: marshal(n), valid: true, blank: n.isBlank()}
+}
+
+func marshal(n Tree) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(n.tree()); err != nil {
+		return "" // maps, lists, texts and numbers are always JSON
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+func (v Value) tree() any {
+	if v.data != nil {
+		return v.data
+	}
+	return v.text
+}
+
+func (v Value) invalid() []Value {
+	if v.valid {
+		return nil
+	}
+	return []Value{v}
+}
+
+func (v Value) isBlank() bool { return v.blank }
+
+func (f Fields) tree() any {
+	out := make(map[string]any, len(f))
+	for k, n := range f {
+		out[string(k)] = n.tree()
+	}
+	return out
+}
+
+func (f Fields) invalid() []Value {
+	var out []Value
+	for _, k := range sortedKeys(f) {
+		out = append(out, f[k].invalid()...)
+	}
+	return out
+}
+
+func (f Fields) isBlank() bool {
+	for _, n := range f {
+		if n.isBlank() {
+			return true
+		}
+	}
+	return false
+}
+
+func (l List) tree() any {
+	out := make([]any, len(l))
+	for i, n := range l {
+		out[i] = n.tree()
+	}
+	return out
+}
+
+func (l List) invalid() []Value {
+	var out []Value
+	for _, n := range l {
+		out = append(out, n.invalid()...)
+	}
+	return out
+}
+
+func (l List) isBlank() bool {
+	for _, n := range l {
+		if n.isBlank() {
+			return true
+		}
+	}
+	return false
+}
+
+func (l Labels) tree() any { return map[string]any{l.Key.text: l.Value.tree()} }
+
+func (l Labels) invalid() []Value { return append(l.Key.invalid(), l.Value.invalid()...) }
+
+func (l Labels) isBlank() bool { return l.Key.blank || l.Value.blank }

@@ -1,0 +1,297 @@
+// Package fix holds the steps that correct what a diagnosis has found.
+//
+// In: identifiers as the cluster and AWS gave them, each checked against the grammar of its API.
+// Out: steps as values: an action on Kubernetes, a call to AWS, a command of joiner, or advice; and their text, quoted for a shell.
+// Never: a command with text in it that is not a valid identifier, or a step made of text.
+package fix
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// constant is text of the program itself. Other packages cannot name the type, so only their untyped constants become one: text that was
+// read from somewhere does not compile.
+type constant string
+
+// Value is one identifier, or a part of the program's own text, as it may stand in a command or in a patch. Its constructors check it. The
+// zero value is not valid.
+type Value struct {
+	kind  string // what it is, for users: "IAM role name"
+	text  string
+	data  any  // what it is in JSON; nil: the text
+	valid bool // text has the grammar of its kind
+	blank bool // text is a placeholder that the user fills in
+}
+
+// Text is text of the program itself.
+func Text(text constant) Value { return Value{text: string(text), valid: true} }
+
+// Number is a whole number.
+func Number(n int) Value { return Value{text: fmt.Sprint(n), data: n, valid: true} }
+
+// Bool is true or false.
+func Bool(b bool) Value { return Value{text: fmt.Sprint(b), data: b, valid: true} }
+
+// Null is the null of JSON, which removes a field in a merge patch.
+func Null() Value { return Value{text: "null", data: json.RawMessage("null"), valid: true} }
+
+// GiB is an amount of storage as Kubernetes writes it: "20Gi".
+func GiB(n int) Value { return Value{text: fmt.Sprintf("%dGi", n), valid: true} }
+
+// Blank is a placeholder that the user replaces. A command with one is never carried out.
+func Blank(name constant) Value { return Value{text: string(name), valid: true, blank: true} }
+
+// Or is the value, or a placeholder where it is empty.
+func (v Value) Or(name constant) Value {
+	if v.text == "" {
+		return Blank(name)
+	}
+	return v
+}
+
+// Else is the value, or another where it is empty.
+func (v Value) Else(other Value) Value {
+	if v.text == "" {
+		return other
+	}
+	return v
+}
+
+// IsValid reports whether the value may stand in a command.
+func (v Value) IsValid() bool { return v.valid }
+
+// String is the value as users may read it: what is not valid is escaped.
+func (v Value) String() string {
+	if !v.valid {
+		return Escape(v.text)
+	}
+	return v.text
+}
+
+// Join writes values as one word: Key=a,Value=b.
+func Join(parts ...Value) Value {
+	out := Value{valid: true}
+	for _, p := range parts {
+		if !p.valid {
+			return p
+		}
+		out.text += p.text
+		out.blank = out.blank || p.blank
+	}
+	return out
+}
+
+// longest is how many bytes an identifier may have at most, whatever its grammar: ARNs are the longest.
+const longest = 2048
+
+func checked(kind, text string, grammar *regexp.Regexp) Value {
+	return Value{kind: kind, text: text, valid: len(text) <= longest && grammar.MatchString(text)}
+}
+
+// oneOf is a value of a closed list.
+func oneOf(kind, text string, all ...string) Value {
+	return Value{kind: kind, text: text, valid: slices.Contains(all, text)}
+}
+
+// The grammars. A leading hyphen is refused everywhere: a command would take it for an option.
+const (
+	label     = `[a-z0-9]([a-z0-9-]*[a-z0-9])?`
+	qualified = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
+	iamName   = `[A-Za-z0-9_+=,.@][A-Za-z0-9_+=,.@-]*`
+	iamPath   = `(` + iamName + `/)*`
+	partition = `aws[a-z-]*`
+)
+
+var (
+	nameGrammar        = regexp.MustCompile(`^` + label + `(\.` + label + `)*$`)
+	labelGrammar       = regexp.MustCompile(`^` + label + `$`)
+	labelKeyGrammar    = regexp.MustCompile(`^(` + label + `(\.` + label + `)*/)?` + qualified + `$`)
+	labelValueGrammar  = regexp.MustCompile(`^` + qualified + `$`)
+	clusterGrammar     = regexp.MustCompile(`^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$`)
+	regionGrammar      = regexp.MustCompile(`^[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}$`)
+	accountGrammar     = regexp.MustCompile(`^[0-9]{12}$`)
+	iamNameGrammar     = regexp.MustCompile(`^` + iamName + `$`)
+	roleARNGrammar     = regexp.MustCompile(`^arn:` + partition + `:iam::[0-9]{12}:role/` + iamPath + iamName + `$`)
+	policyARNGrammar   = regexp.MustCompile(`^arn:` + partition + `:iam::(aws|[0-9]{12}):policy/` + iamPath + iamName + `$`)
+	pathGrammar        = regexp.MustCompile(`^/?` + iamPath + iamName + `$`)
+	orgPolicyGrammar   = regexp.MustCompile(`^arn:` + partition + `:organizations::[0-9]{12}:policy/o-[a-z0-9]{1,32}/service_control_policy/p-[0-9A-Za-z_]{1,128}$`)
+	keyGrammar         = regexp.MustCompile(`^(arn:` + partition + `:kms:[a-z0-9-]+:[0-9]{12}:)?((key|alias)/)?[A-Za-z0-9][A-Za-z0-9/_-]{0,255}$`)
+	typeGrammar        = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}\.[a-z0-9][a-z0-9-]{0,30}$`)
+	flagGrammar        = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+	programGrammar     = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]{0,127}$`)
+	checkGrammar       = regexp.MustCompile(`^[A-Z]{2,10}-[0-9]{1,3}$`)
+	instanceGrammar    = resource("i")
+	subnetGrammar      = resource("subnet")
+	groupGrammar       = resource("sg")
+	vpcGrammar         = resource("vpc")
+	tableGrammar       = resource("rtb")
+	natGrammar         = resource("nat")
+	aclGrammar         = resource("acl")
+	imageGrammar       = resource("ami")
+	kubernetesUserName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 :._@{}/+=,-]{0,254}[A-Za-z0-9:._@{}/+=,-])?$`)
+)
+
+// resource is the grammar of EC2's ids. EC2 writes hexadecimal digits, and promises no more than letters and digits.
+func resource(prefix string) *regexp.Regexp {
+	return regexp.MustCompile(`^` + prefix + `-[0-9a-z]{1,40}$`)
+}
+
+// Name is the name of an object of Kubernetes: a DNS subdomain.
+func Name(text string) Value {
+	v := checked("name of an object", text, nameGrammar)
+	v.valid = v.valid && len(text) <= 253
+	return v
+}
+
+// Namespace is the name of a namespace: a DNS label.
+func Namespace(text string) Value {
+	v := checked("name of a namespace", text, labelGrammar)
+	v.valid = v.valid && len(text) <= 63
+	return v
+}
+
+// LabelKey is the key of a label or of a taint.
+func LabelKey(text string) Value {
+	v := checked("label key", text, labelKeyGrammar)
+	prefix, _, isPrefixed := strings.Cut(text, "/")
+	v.valid = v.valid && (!isPrefixed || len(prefix) <= 253)
+	return v
+}
+
+// LabelValue is the value of a label. The empty one is valid.
+func LabelValue(text string) Value {
+	v := checked("label value", text, labelValueGrammar)
+	v.valid = v.valid || text == ""
+	return v
+}
+
+// TaintEffect is the effect of a taint.
+func TaintEffect(text string) Value {
+	return oneOf("effect of a taint", text, "NoSchedule", "PreferNoSchedule", "NoExecute")
+}
+
+// Architecture is that of a node.
+func Architecture(text string) Value { return oneOf("architecture", text, "amd64", "arm64") }
+
+// Family is an AMI family.
+func Family(text string) Value {
+	return oneOf("AMI family", text, "AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025")
+}
+
+// ClusterName is the name of an EKS cluster.
+func ClusterName(text string) Value { return checked("name of an EKS cluster", text, clusterGrammar) }
+
+// FargateProfile is the name of a Fargate profile.
+func FargateProfile(text string) Value {
+	return checked("name of a Fargate profile", text, clusterGrammar)
+}
+
+// Region is a region of AWS.
+func Region(text string) Value { return checked("AWS region", text, regionGrammar) }
+
+// Account is the id of an AWS account.
+func Account(text string) Value { return checked("id of an AWS account", text, accountGrammar) }
+
+// RoleName is the name of an IAM role, without its path.
+func RoleName(text string) Value {
+	v := checked("name of an IAM role", text, iamNameGrammar)
+	v.valid = v.valid && len(text) <= 64
+	return v
+}
+
+// RoleOf is the name of an IAM role that is written as a name, with its path before it, or as an ARN. All of it has to be valid.
+func RoleOf(text string) Value {
+	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
+		return RoleName(text)
+	}
+	if !roleARNGrammar.MatchString(text) && !pathGrammar.MatchString(text) || len(text) > longest {
+		return Value{kind: "name or ARN of an IAM role", text: text}
+	}
+	return RoleName(text[strings.LastIndexByte(text, '/')+1:])
+}
+
+// RoleARN is the ARN of an IAM role.
+func RoleARN(text string) Value { return checked("ARN of an IAM role", text, roleARNGrammar) }
+
+// Profile is the name of an instance profile.
+func Profile(text string) Value {
+	v := checked("name of an instance profile", text, iamNameGrammar)
+	v.valid = v.valid && len(text) <= 128
+	return v
+}
+
+// Policy is the ARN of an IAM policy.
+func Policy(text string) Value { return checked("ARN of an IAM policy", text, policyARNGrammar) }
+
+// PolicyName is the name of a policy that a role has of its own.
+func PolicyName(text string) Value {
+	v := checked("name of an IAM policy", text, iamNameGrammar)
+	v.valid = v.valid && len(text) <= 128
+	return v
+}
+
+// OrganizationPolicy is the id of a service control policy, of its ARN.
+func OrganizationPolicy(arn string) Value {
+	v := checked("ARN of a service control policy", arn, orgPolicyGrammar)
+	if v.valid {
+		v.text = arn[strings.LastIndexByte(arn, '/')+1:]
+	}
+	return v
+}
+
+// Key is the id, alias or ARN of a KMS key.
+func Key(text string) Value { return checked("KMS key", text, keyGrammar) }
+
+// InstanceType is an EC2 instance type.
+func InstanceType(text string) Value { return checked("instance type", text, typeGrammar) }
+
+// Instance is the id of an EC2 instance.
+func Instance(text string) Value { return checked("id of an instance", text, instanceGrammar) }
+
+// Subnet is the id of a subnet.
+func Subnet(text string) Value { return checked("id of a subnet", text, subnetGrammar) }
+
+// Group is the id of a security group.
+func Group(text string) Value { return checked("id of a security group", text, groupGrammar) }
+
+// VPC is the id of a VPC.
+func VPC(text string) Value { return checked("id of a VPC", text, vpcGrammar) }
+
+// RouteTable is the id of a route table.
+func RouteTable(text string) Value { return checked("id of a route table", text, tableGrammar) }
+
+// NAT is the id of a NAT gateway.
+func NAT(text string) Value { return checked("id of a NAT gateway", text, natGrammar) }
+
+// ACL is the id of a network ACL.
+func ACL(text string) Value { return checked("id of a network ACL", text, aclGrammar) }
+
+// Image is the id of an AMI.
+func Image(text string) Value { return checked("id of an image", text, imageGrammar) }
+
+// Flag is the name of a kubelet's flag, without its hyphens.
+func Flag(text string) Value { return checked("name of a flag", text, flagGrammar) }
+
+// Program is the name or path of a program.
+func Program(text string) Value { return checked("name of a program", text, programGrammar) }
+
+// Check is the id of a check of doctor.
+func Check(text string) Value { return checked("id of a check", text, checkGrammar) }
+
+// Username is a user or group of Kubernetes, as aws-auth maps roles to.
+func Username(text string) Value {
+	return checked("name of a user or group of Kubernetes", text, kubernetesUserName)
+}
+
+// Preserved is text of an object that a patch writes back with a change: only letters, digits, signs and line ends that a terminal shows as they
+// are.
+func Preserved(text string) Value {
+	const most = 100_000 // bytes; an argument of a command may have 128 KiB
+	hidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })
+	return Value{kind: "text that a terminal shows as it is", text: text, valid: !hidden && utf8.ValidString(text) && len(text) <= most}
+}

@@ -1,0 +1,59 @@
+package migration
+
+import (
+	"slices"
+	"strings"
+)
+
+// Panel is a panel of a Grafana dashboard that Karpenter's documentation publishes, with the metrics that it shows.
+type Panel struct {
+	Dashboard, Title string
+	Metrics          []string
+}
+
+// Panels are those of Karpenter's capacity and performance dashboards, as of its v1 API.
+func Panels() []Panel {
+	const capacity, performance = "capacity", "performance"
+	return []Panel{
+		{capacity, "Nodes Created", []string{"karpenter_nodes_created_total"}},
+		{capacity, "Nodes Terminated", []string{"karpenter_nodes_terminated_total"}},
+		{capacity, "Node Disruption Decisions", []string{"karpenter_voluntary_disruption_decisions_total"}},
+		{capacity, "Nodes Eligible for Disruption", []string{"karpenter_voluntary_disruption_eligible_nodes"}},
+		{capacity, "Nodes Disrupted", []string{"karpenter_nodeclaims_disrupted_total"}},
+		{capacity, "Pod Phase", []string{"karpenter_pods_state"}},
+		{capacity, "Pod Distribution", []string{"karpenter_pods_state"}},
+		{capacity, "Nodepool Summary", []string{"karpenter_nodepools_usage", "karpenter_nodepools_limit", "karpenter_nodes_allocatable"}},
+		{capacity, "Spot Node Percentage", []string{"karpenter_nodes_allocatable"}},
+		{capacity, "Node Summary", []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests", "karpenter_nodes_total_pod_requests"}},
+		{performance, "Node Termination Latency", []string{"karpenter_nodes_termination_duration_seconds"}},
+		{performance, "Pod Startup Latency", []string{"karpenter_pods_startup_duration_seconds"}},
+		{performance, "Controller Reconciliation Latency", []string{"controller_runtime_reconcile_time_seconds"}},
+	}
+}
+
+// MetricsOfKarpenterAlone are the metrics of these panels that Joiner does not have.
+func MetricsOfKarpenterAlone() []string {
+	return []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests", "karpenter_nodes_total_pod_requests", "karpenter_pods_state"}
+}
+
+// dashboards says which panels of Karpenter's dashboards show nothing, or less, with Joiner.
+func dashboards(in Installation) []Finding {
+	if len(in.of(Karpenter)) == 0 {
+		return nil
+	}
+	var empty, partial []string
+	for _, p := range Panels() {
+		lacking := slices.DeleteFunc(slices.Clone(p.Metrics), func(m string) bool { return !slices.Contains(MetricsOfKarpenterAlone(), m) })
+		switch len(lacking) {
+		case 0:
+		case len(p.Metrics):
+			empty = append(empty, p.Title)
+		default:
+			partial = append(partial, p.Title)
+		}
+	}
+	return []Finding{differs("Grafana dashboards of Karpenter",
+		"these panels stay empty: %s; these lack columns: %s. Joiner does not have the metrics %s",
+		strings.Join(empty, ", "), strings.Join(partial, ", "), strings.Join(MetricsOfKarpenterAlone(), ", ")).
+		mend("import deploy/dashboards/joiner.json, which has the spot share and usage of NodePools from other metrics; the other panels keep working")}
+}
