@@ -183,7 +183,8 @@ type HostPort struct {
 
 // Conflicts reports whether both cannot be taken on one node.
 func (h HostPort) Conflicts(o HostPort) bool {
-	return h.Port == o.Port && h.Protocol == o.Protocol && (h.IP == o.IP || h.everywhere() || o.everywhere())
+	return h.Port == o.Port && h.Protocol == o.Protocol && (h.IP == o.IP || h.Everywhere() || o.Everywhere())
 }
 
-func (h HostPort) everywhere() bool { return h.IP == "" || h.IP == "0.0.0.0" || h.IP == "::" }
+// Everywhere reports whether the port is taken on all addresses of the node.
+func (h HostPort) Everywhere() bool { return h.IP == "" || h.IP == "0.0.0.0" || h.IP == "::" }

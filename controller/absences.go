@@ -14,6 +14,13 @@ type absences struct {
 	since map[types.UID]time.Time
 }
 
+// count returns how many are missing.
+func (a *absences) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.since)
+}
+
 // note says whether it is missing at now, and returns since when it is; zero if it is not.
 func (a *absences) note(claim types.UID, missing bool, now time.Time) time.Time {
 	a.mu.Lock()

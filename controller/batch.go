@@ -8,14 +8,21 @@ import (
 
 // Batch collects what asks for a plan, so that pods that come together are planned together. Its methods may be
 // called at the same time; one caller waits.
+//
+// Each group has a window of its own, which is open until nobody new of the group has asked for a while. The first window that ends
+// closes the batch: a namespace whose pods keep coming does not hold up the pods of others.
 type Batch struct {
 	idle, most time.Duration
 
 	mu      sync.Mutex
 	asking  map[string]time.Time // who asks, since when
+	groups  map[string]group     // by namespace; "" is for what is not a pod
 	changed chan struct{}        // holds a token after each new name
 	hurry   bool                 // somebody cannot wait for the window to end
 }
+
+// group is when the first and the last of a group asked.
+type group struct{ first, last time.Time }
 
 // Window is one batch.
 type Window struct {
@@ -24,19 +31,29 @@ type Window struct {
 	Size   int
 }
 
-// NewBatch returns a batch that closes when nobody new has asked for idle, or after most.
+// NewBatch returns a batch that closes when nobody new of a group has asked for idle, or after most.
 func NewBatch(idle, most time.Duration) *Batch {
-	return &Batch{idle: idle, most: most, asking: map[string]time.Time{}, changed: make(chan struct{}, 1)}
+	return &Batch{idle: idle, most: most, asking: map[string]time.Time{}, groups: map[string]group{}, changed: make(chan struct{}, 1)}
 }
 
 // Ask asks for a plan on behalf of name, a UID. Who asks again in the same window does not make it longer.
-func (b *Batch) Ask(name string) {
+func (b *Batch) Ask(name string) { b.AskFor("", name) }
+
+// AskFor is Ask for a pod of the namespace.
+func (b *Batch) AskFor(namespace, name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.asking[name]; ok {
 		return
 	}
-	b.asking[name] = time.Now()
+	now := time.Now()
+	b.asking[name] = now
+	g, ok := b.groups[namespace]
+	if !ok {
+		g.first = now
+	}
+	g.last = now
+	b.groups[namespace] = g
 	b.signal()
 }
 
@@ -58,58 +75,52 @@ func (b *Batch) signal() {
 	}
 }
 
-// Wait returns the next batch. With a recheck above 0, an empty one is returned when nobody asked for so long. The
-// second result is false when ctx ended.
-func (b *Batch) Wait(ctx context.Context, recheck time.Duration) (Window, bool) {
+// Wait returns the next batch. With a recheck above 0, an empty one is returned when nobody asked for so long, or when something
+// comes from wake, which leaves an open window open. The second result is false when ctx ended.
+func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
 	var again <-chan time.Time
 	if recheck > 0 {
 		timer := time.NewTimer(recheck)
 		defer timer.Stop()
 		again = timer.C
 	}
-	for b.isEmpty() {
+	end := time.NewTimer(b.most)
+	defer end.Stop()
+	for {
+		left, isOpen := b.left(time.Now())
+		if isOpen && left <= 0 {
+			return b.close(), ctx.Err() == nil
+		}
+		end.Stop()
+		if isOpen {
+			end.Reset(left)
+			again = nil
+		}
 		select {
 		case <-ctx.Done():
 			return Window{}, false
-		case <-again:
-			return b.close(), true
-		case <-b.changed:
-		}
-	}
-	b.linger(ctx)
-	return b.close(), ctx.Err() == nil
-}
-
-// linger waits until the window ends.
-func (b *Batch) linger(ctx context.Context) {
-	end := time.NewTimer(b.most)
-	defer end.Stop()
-	idle := time.NewTimer(b.idle)
-	defer idle.Stop()
-	for !b.isHurried() {
-		select {
-		case <-ctx.Done():
-			return
 		case <-end.C:
-			return
-		case <-idle.C:
-			return
+		case <-again:
+			return Window{Closed: time.Now()}, true
+		case <-wake:
+			return Window{Closed: time.Now()}, true
 		case <-b.changed:
-			idle.Reset(b.idle)
 		}
 	}
 }
 
-func (b *Batch) isEmpty() bool {
+// left returns how long the window stays open if nobody else asks; false if nobody has asked.
+func (b *Batch) left(now time.Time) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.asking) == 0
-}
-
-func (b *Batch) isHurried() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.hurry
+	if b.hurry || len(b.asking) == 0 {
+		return 0, b.hurry
+	}
+	left := b.most
+	for _, g := range b.groups {
+		left = min(left, g.last.Add(b.idle).Sub(now), g.first.Add(b.most).Sub(now))
+	}
+	return left, true
 }
 
 func (b *Batch) close() Window {
@@ -122,6 +133,13 @@ func (b *Batch) close() Window {
 		}
 	}
 	clear(b.asking)
+	clear(b.groups)
 	b.hurry = false
 	return w
+}
+
+func (b *Batch) isHurried() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hurry
 }

@@ -39,6 +39,18 @@ func TestBatch(t *testing.T) {
 			},
 			wantSize: 100, wantOpen: 10 * time.Second,
 		},
+		"a namespace whose pods keep coming does not hold up another": {
+			ask: func(b *Batch) {
+				for i := range 30 {
+					b.AskFor("many", fmt.Sprint(i))
+					if i == 3 {
+						b.AskFor("other", "one")
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			},
+			wantSize: 14, wantOpen: 1300 * time.Millisecond,
+		},
 		"nobody waits who hurries": {
 			ask:      func(b *Batch) { b.Ask("a"); time.Sleep(500 * time.Millisecond); b.Hurry("b") },
 			wantSize: 2, wantOpen: 500 * time.Millisecond,
@@ -57,7 +69,7 @@ func TestBatch(t *testing.T) {
 				defer cancel()
 				var asking sync.WaitGroup
 				asking.Go(func() { c.ask(b) })
-				w, ok := b.Wait(ctx, c.recheck)
+				w, ok := b.Wait(ctx, c.recheck, nil)
 				if !ok || w.Closed.Sub(start).Round(50*time.Millisecond) != c.wantOpen {
 					t.Errorf("closed after %s, %t; want %s", w.Closed.Sub(start), ok, c.wantOpen)
 				}
@@ -77,7 +89,7 @@ func TestBatchEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, ok := NewBatch(time.Second, time.Second).Wait(ctx, 0); ok {
+	if _, ok := NewBatch(time.Second, time.Second).Wait(ctx, 0, nil); ok {
 		t.Error("a batch came of a context that had ended")
 	}
 }

@@ -83,7 +83,7 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 		set(&d.KMSKey, e.KMSKeyID)
 		set(&d.Snapshot, e.SnapshotID)
 		if e.VolumeSize != nil {
-			d.GiB = int32((e.VolumeSize.Value() + 1<<30 - 1) >> 30)
+			d.GiB = int32(kube.GiBOf(e))
 		}
 		out = append(out, d)
 	}

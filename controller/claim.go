@@ -49,6 +49,7 @@ type buyer interface {
 type machines interface {
 	Instance(ctx context.Context, id string) (ec2.Instance, error)
 	Terminate(ctx context.Context, id string, proof ec2.Proof) error
+	OwnTags(nodePool, nodeClass, claim string) map[string]string
 }
 
 // Claims takes each NodeClaim a step further, from its creation to its end.
@@ -84,6 +85,9 @@ type Claims struct {
 	attempts attempts
 	newest   newest
 	absences absences
+	refusals refusals // Nodes that are not their instance's
+	edits    Backoff  // by NodePool: replacements of claims that it or its class has outdated; the cause is what they give now
+	untagged absences // claims that leave and whose instance has lost its tags
 	leaving  absences // since when the Node of a claim is being deleted
 	turns    sequences
 	failures Backoff
@@ -163,6 +167,8 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 		return c.recordFound(ctx, v, now)
 	case lifecycle.Register:
 		return c.register(ctx, v, now)
+	case lifecycle.HoldNode:
+		return c.holdNode(ctx, v)
 	case lifecycle.Initialize:
 		return c.initialize(ctx, v, now)
 	case lifecycle.Replace:

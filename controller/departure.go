@@ -83,6 +83,7 @@ func (i *Interruption) seeOff(ctx context.Context) {
 // of the next plan; when that plan was carried out the claim is deleted, and the node drains. It returns how many claims
 // still wait.
 func (i *Interruption) departPass(ctx context.Context) (int, error) {
+	defer working(ctx, LoopInterruption, "interrupted nodes").End()
 	// 1. read
 	now := i.Now.now()
 	claims, err := i.marked(ctx)
@@ -175,7 +176,7 @@ func (i *Interruption) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim
 	d := departure{claim: claim}
 	var since time.Time
 	d.kind, since = markOf(claim)
-	nodes, err := i.Cluster.NodesOf(ctx, claim.Status.ProviderID)
+	nodes, err := nodesOf(ctx, i.Cluster, claim)
 	if err != nil {
 		return d, err
 	}

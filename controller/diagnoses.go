@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
 
@@ -41,6 +42,7 @@ type Diagnoses struct {
 	mu       sync.Mutex
 	report   report
 	verdicts map[types.UID]verdict
+	cured    map[types.UID]time.Time // since when what kept a late claim from joining is seen no more
 	waiting  map[string]time.Time    // since when a class waits for its first report, by fingerprint
 	woken    chan event.GenericEvent // classes to be visited
 	late     chan event.GenericEvent // claims to be visited
@@ -104,6 +106,7 @@ func (d *Diagnoses) Start(ctx context.Context) error {
 
 // pass looks once.
 func (d *Diagnoses) pass(ctx context.Context) error {
+	defer working(ctx, LoopDiagnoses, "").End()
 	// 1. read
 	if err := d.Holds.Recall(ctx); err != nil {
 		return err
@@ -157,7 +160,9 @@ func (d *Diagnoses) see(ctx context.Context) (muster, error) {
 		if err != nil {
 			return out, err
 		}
-		if len(nodes) == 0 {
+		// A Node that is not the instance's does not hide that the instance's own is missing.
+		registered, _ := one.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
 			out.late = append(out.late, one)
 		}
 	}

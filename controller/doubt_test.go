@@ -158,7 +158,7 @@ func TestOneBadMachineHoldsNoPool(t *testing.T) {
 	r.ahead += 10 * time.Minute
 	for _, c := range r.claims(t) {
 		if c.Name != late {
-			r.create(t, nodeOf(c, "node"))
+			r.create(t, r.nodeOf(t, c))
 		}
 	}
 	r.work(t)

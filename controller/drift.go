@@ -94,6 +94,7 @@ func (d *Drift) Start(ctx context.Context) error {
 }
 
 func (d *Drift) pass(ctx context.Context, now time.Time) error {
+	defer working(ctx, LoopDrift, "").End()
 	// 1. read
 	listErr := d.list(ctx, now)
 	seen, err := d.read(ctx, now)

@@ -129,7 +129,7 @@ func (r *refresh) boot() {
 		if c.Status.ProviderID == "" || known[c.Status.ProviderID] || c.DeletionTimestamp != nil || r.broken[c.Status.ImageID] {
 			continue
 		}
-		r.create(r.t, nodeOf(c, "node-of-"+c.Name))
+		r.create(r.t, r.nodeOf(r.t, c))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +24,7 @@ type objectReader interface {
 type Emptiness struct {
 	Cluster snapshots
 	Reader  objectReader
+	Live    liveReader
 	Market  markets
 	Solve   Solver
 	Objects objectWriter
@@ -86,6 +86,7 @@ func (e *Emptiness) pause(took time.Duration) time.Duration {
 }
 
 func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
+	defer working(ctx, LoopEmptiness, "").End()
 	looked := time.Now()
 	// 1. read
 	objects, err := e.Reader.Objects(ctx)
@@ -107,6 +108,7 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	flights := flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes)
 	// 2. decide
 	proposal, leaving := e.choose(in, flights, books)
+	leaving = withNodes(leaving, objects.Nodes)
 	countEvaluation(e.Metrics, disruption.Empty, kindEmpty, looked)
 	// 3. act, 4. tell
 	e.Pods.Keep(books.nodes)
@@ -133,13 +135,6 @@ func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Propos
 	}
 }
 
-// leaver is an empty node that goes.
-type leaver struct {
-	node  string
-	claim *karpv1.NodeClaim
-	move  disruption.Move // that it is part of
-}
-
 // choose says which nodes may go, and which of them do: those that were proposed this time and the last.
 func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (disruption.Proposal, []leaver) {
 	e.Gate.enter()
@@ -164,41 +159,6 @@ func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (dis
 		}
 	}
 	return proposal, out
-}
-
-// remove deletes the claims of nodes.
-func (e *Emptiness) remove(ctx context.Context, leaving []leaver, now time.Time) error {
-	begun := time.Now()
-	var group errgroup.Group
-	group.SetLimit(parallelClaims)
-	for _, l := range leaving {
-		group.Go(func() error {
-			err := e.removeOne(ctx, l, now)
-			e.Gate.note(l.claim.UID, now.Add(time.Since(begun))) // others may have gone for a while before this one
-			return err
-		})
-	}
-	return group.Wait()
-}
-
-func (e *Emptiness) removeOne(ctx context.Context, l leaver, now time.Time) error {
-	node, move := l.node, l.move
-	claim, err := e.Objects.PatchClaim(ctx, l.claim, func(c *karpv1.NodeClaim) {
-		c.StatusConditions().Set(now, disruptionReason(move.Reason))
-	})
-	if err != nil {
-		return err
-	}
-	if err := e.Objects.Delete(ctx, claim); err != nil {
-		return err
-	}
-	reason := strings.ToLower(string(move.Reason))
-	loss{claim: claim, reason: reason}.count(e.Metrics)
-	moveMark{Reason: move.Reason, Nodes: 1}.count(e.Metrics, []*karpv1.NodeClaim{claim})
-	e.Tell.Tell(claim, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(move.Reason))
-	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", move.Pool, "reason", reason, "Node", node,
-		"providerID", claim.Status.ProviderID)
-	return nil
 }
 
 // noteQuiet writes on the claims when a pod last came or left, so that it is known after a restart too, and whether

@@ -13,29 +13,63 @@ import (
 	"github.com/joiner-sh/joiner/packing"
 )
 
-// explain writes a refusal as one sentence: "No place for the pod: TypeMismatch kubernetes.io/arch (812 offerings), …".
+// explain writes a refusal in two sentences: the nearest obstacle, with the code that metrics and log name, and what to do about it. The cause
+// comes first, so that an event that is cut off loses the advice and not the cause.
 func explain(r packing.Refusal) string {
-	var b strings.Builder
-	b.WriteString("No place for the pod")
-	for i, reason := range r.Reasons {
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
-		b.WriteString(sep + string(reason.Code))
-		if reason.Detail != "" {
-			b.WriteString(" " + reason.Detail)
-		}
-		if reason.Count > 1 {
-			fmt.Fprintf(&b, " (%d offerings)", reason.Count)
-		}
+	if len(r.Reasons) == 0 {
+		return strings.TrimSuffix("No place for the pod. "+r.Hint, ". ")
 	}
-	// To mend what was just named is no advice.
-	what, repeats := strings.CutPrefix(r.Hint, "mend NodePool ")
-	if r.Hint != "" && !(repeats && strings.Contains(b.String(), what)) {
-		b.WriteString(". " + r.Hint)
+	nearest := r.Reasons[0]
+	what := fmt.Sprintf("No place for the pod (%s): %s", nearest.Code, obstacle(nearest))
+	// A hint that says again what was just said is no advice.
+	if r.Hint == "" || nearest.Code == packing.PoolUnusable && strings.Contains(r.Hint, pastColon(nearest.Detail)) {
+		return what
 	}
-	return b.String()
+	return what + ". " + strings.ToUpper(r.Hint[:1]) + r.Hint[1:]
+}
+
+// obstacle says a reason in words.
+func obstacle(r packing.Reason) string {
+	pool, rest, _ := strings.Cut(r.Detail, ": ")
+	switch r.Code {
+	case packing.NoPool:
+		return "there is no NodePool"
+	case packing.PoolUnusable:
+		return "NodePool " + pool + " cannot be used: " + rest
+	case packing.PoolEmpty:
+		return "the requirements of NodePool " + pool + " match no instance type: " + rest
+	case packing.TaintUntolerated:
+		return "the pod does not tolerate the taint " + r.Detail
+	case packing.LabelMissing:
+		return "no NodePool has nodes with the label " + r.Detail
+	case packing.LabelConflict:
+		return "the pod and the NodePool differ in the label " + r.Detail
+	case packing.TypeMismatch:
+		return "no offering has the value of " + r.Detail + " that the pod asks for"
+	case packing.TooSmall:
+		return "no instance type has enough room: " + r.Detail
+	case packing.HostPortTaken:
+		return "the host port " + r.Detail + " is taken on every node"
+	case packing.NoCapacity:
+		return "EC2 has no capacity for any offering that fits"
+	case packing.ReservationFull:
+		return "every instance of capacity reservation " + r.Detail + " is in use"
+	case packing.LimitReached:
+		return "NodePool " + pool + " has reached its limit of " + rest
+	case packing.MinValues:
+		return "minValues is not reached, " + r.Detail
+	case packing.TopologySpread, packing.PodAffinity, packing.PodAntiAffinity:
+		return "the pod's affinity and spread rules allow no value of " + r.Detail
+	case packing.EffortSpent:
+		return cmp.Or(r.Detail, "the plan reached its limit of work before it placed the pod")
+	}
+	return r.Detail
+}
+
+// pastColon is what follows the first colon: the cause, of a detail that begins with a name.
+func pastColon(detail string) string {
+	_, rest, _ := strings.Cut(detail, ": ")
+	return rest
 }
 
 // refusalSummary counts refusals by their first reason: "TypeMismatch kubernetes.io/arch: 12 pods; …", most first.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +88,7 @@ func (h *Holds) tried(now time.Time, pool string) (time.Time, string) {
 	case now.Before(t.until):
 		return t.until, why
 	case !t.canary.IsZero() && now.Before(t.canary.Add(canaryTime)):
-		return t.canary.Add(canaryTime), why + "; one machine was bought to see whether it still is so"
+		return t.canary.Add(canaryTime), why + canaryText
 	}
 	return time.Time{}, ""
 }
@@ -144,12 +145,30 @@ func (h *Holds) explanation(pool string) string {
 	return h.trials[pool].check
 }
 
+// unsolved returns why instances of the pool did not join, as long as none has joined since and the cause is not seen to be gone; also when
+// the pool does not wait for the next one.
+func (h *Holds) unsolved(pool string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.trials[pool]
+	if !ok {
+		return ""
+	}
+	return "instances did not join the cluster " + count(t.times, "time") + " in a row: " + t.cause + unsolvedEnd
+}
+
+// canaryText follows the cause while the one machine has not joined.
+const canaryText = "; one machine was bought to see whether it still is so"
+
+// unsolvedEnd ends what the condition of a pool says that does not wait; recall reads it.
+const unsolvedEnd = "; the next instance shows whether that is still so"
+
 // heldText is what the condition of a pool says that waits; recall reads it.
 func heldText(why string, until time.Time) string {
 	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
 }
 
-var heldForm = regexp.MustCompile(`(?s)^machines did not join the cluster (\d+) times? in a row: (.*); the next try is at (\S+)$`)
+var heldForm = regexp.MustCompile(`(?s)^(?:machines|instances) did not join the cluster (\d+) times? in a row: (.*)(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
 
 // Recall takes up, once, what a process before us wrote on the conditions of pools: why they wait, and since when they are as they are.
 // Before that nothing may be bought, and no machine judged.
@@ -182,9 +201,12 @@ func (h *Holds) recall(pool *karpv1.NodePool) {
 	if parts == nil {
 		return
 	}
-	times, err1 := strconv.Atoi(parts[1])
-	until, err2 := time.Parse(time.RFC3339, parts[3])
-	if err1 != nil || err2 != nil {
+	times, err := strconv.Atoi(parts[1])
+	var until time.Time // zero: the pool did not wait
+	if err == nil && parts[3] != "" {
+		until, err = time.Parse(time.RFC3339, parts[3])
+	}
+	if err != nil {
 		return
 	}
 	if h.trials == nil {
@@ -192,6 +214,6 @@ func (h *Holds) recall(pool *karpv1.NodePool) {
 	}
 	if _, known := h.trials[pool.Name]; !known {
 		check := checkOfReason(c.Reason)
-		h.trials[pool.Name] = trial{explained: explained{check: check, cause: parts[2], ahead: true}, times: times, until: until}
+		h.trials[pool.Name] = trial{explained: explained{check: check, cause: strings.TrimSuffix(parts[2], canaryText), ahead: true}, times: times, until: until}
 	}
 }

@@ -227,8 +227,7 @@ func TestRefusedPodIsTold(t *testing.T) {
 
 // drip tells at once what would be told at leisure.
 func (r *rig) drip() {
-	for len(r.Provisioner.Tell.drops) > 0 {
-		e := <-r.Provisioner.Tell.drops
+	for e, ok := r.Provisioner.Tell.next(); ok; e, ok = r.Provisioner.Tell.next() {
 		r.events.Tell(e.about, e.reason, e.message)
 	}
 }

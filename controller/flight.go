@@ -60,16 +60,14 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight
 			come(c)
 		}
 	}
-	byProvider := map[string]*corev1.Node{}
+	byName := map[string]*corev1.Node{}
 	for _, n := range nodes {
-		if n.Spec.ProviderID != "" {
-			byProvider[n.Spec.ProviderID] = n
-		}
+		byName[n.Name] = n
 	}
 	var out []*flight
 	for _, f := range byID {
 		for _, c := range f.leaving {
-			if n := byProvider[c.Status.ProviderID]; n != nil {
+			if n := byName[c.Status.NodeName]; kube.IsNodeOf(c, n) {
 				f.nodes[c.Name] = n
 			}
 		}

@@ -228,6 +228,15 @@ func amis(images []ami.Image) []awsv1.AMI {
 	return out
 }
 
+// disksOf are the volumes that images come with.
+func disksOf(images []ami.Image) []kube.ImageDisks {
+	var out []kube.ImageDisks
+	for _, i := range images {
+		out = append(out, kube.ImageDisks{ID: i.ID, Name: i.Name, GiB: i.Disks})
+	}
+	return out
+}
+
 // classProblem says what is wrong with the class itself, but for its user data: what the schema lets through and a launch would fail on.
 func classProblem(class *awsv1.EC2NodeClass) problem {
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
@@ -235,7 +244,7 @@ func classProblem(class *awsv1.EC2NodeClass) problem {
 			return problem{awsv1.ReasonTagValidationFailed, "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
 		}
 	}
-	if text := diskProblem(class.Spec.BlockDeviceMappings); text != "" {
+	if text := kube.DiskProblem(class.Spec.BlockDeviceMappings); text != "" {
 		return problem{"BlockDeviceMappingInvalid", text}
 	}
 	if reason, message := kube.KubeletProblem(class); reason != "" {

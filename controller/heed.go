@@ -108,7 +108,7 @@ func (i *Interruption) heed(ctx context.Context, claim *karpv1.NodeClaim, l *let
 
 // announce tells of the notice.
 func (i *Interruption) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice) error {
-	nodes, err := i.Cluster.NodesOf(ctx, claim.Status.ProviderID)
+	nodes, err := nodesOf(ctx, i.Cluster, claim)
 	if err != nil {
 		return err
 	}

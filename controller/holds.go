@@ -28,7 +28,7 @@ type Holds struct {
 // before anybody knows, so the next one waits longer.
 const (
 	holdLaunchFirst = 5 * time.Second
-	holdLaunchMost  = 5 * time.Minute
+	holdLaunchMost  = 30 * time.Second
 	holdJoinFirst   = 5 * time.Minute
 	holdJoinMost    = time.Hour
 )

@@ -43,6 +43,8 @@ type Interruption struct {
 	Ledger     *kube.Ledger
 	Batch      *Batch
 	ClusterUID string // a claim that carries another one is not ours
+	Account    string // of the cluster; a message from another one is ignored. Empty: it is not known, and not compared
+	Region     string // likewise
 	Tell       teller
 	Metrics    *metrics.Metrics
 	Log        *slog.Logger
@@ -156,6 +158,7 @@ type letter struct {
 
 // pass heeds messages, and deletes those that nobody needs any more.
 func (i *Interruption) pass(ctx context.Context, messages []interruption.Message) error {
+	defer working(ctx, LoopInterruption, "messages of the queue").End()
 	if len(messages) == 0 {
 		return nil
 	}
@@ -169,6 +172,7 @@ func (i *Interruption) pass(ctx context.Context, messages []interruption.Message
 	now := i.Now.now()
 	for _, l := range letters {
 		book.address(l)
+		i.checkCapacityType(l)
 		if book.reservations[l.notice.Reservation] {
 			i.noteEnding(l.notice.Reservation, l.notice.Kind, now) // also when nothing of ours runs in it yet
 		}
@@ -192,6 +196,20 @@ func (i *Interruption) pass(ctx context.Context, messages []interruption.Message
 		}
 	}
 	return err
+}
+
+// checkCapacityType takes off the letter the claims whose instance is of a capacity type that the notice cannot be about.
+func (i *Interruption) checkCapacityType(l *letter) {
+	var kept []*karpv1.NodeClaim
+	for _, c := range l.claims {
+		if l.notice.Kind.Suits(c.Labels[karpv1.LabelCapacityType]) {
+			kept = append(kept, c)
+			continue
+		}
+		id, _ := ec2.ParseProviderID(c.Status.ProviderID)
+		i.ignore(l.notice, ignoredCapacityType, []string{id})
+	}
+	l.claims = kept
 }
 
 // isDoubtful reports whether what to do with the letter depends on more than our own claims: it is about others'
@@ -232,9 +250,13 @@ func (i *Interruption) judge(ctx context.Context, letters []*letter) error {
 	owners := i.owners.find(ctx, i.Machines, othersOf(letters), i.Now.now())
 	// 2. decide
 	for _, l := range letters {
-		if whose, isLeft := leave(l, owners); isLeft {
+		whose, isLeft := leave(l, owners)
+		switch {
+		case isLeft:
 			l.keep.Store(true)
 			i.Metrics.Left.WithLabelValues(whose).Inc()
+		case len(l.others) > 0 && whose == ownerNobody:
+			i.ignore(l.notice, ignoredInstance, l.others)
 		}
 	}
 	// 3. act, 4. tell
@@ -259,10 +281,48 @@ func (i *Interruption) open(messages []interruption.Message) []*letter {
 			i.Metrics.Dropped.WithLabelValues("unknown_kind").Inc()
 			i.Log.Debug("message of an unknown kind", "source", l.notice.Source, "detailType", l.notice.DetailType)
 		}
+		if what := i.elsewhere(l.notice); what != "" {
+			i.ignore(l.notice, what, l.notice.Instances)
+			l.notice = interruption.Notice{Kind: interruption.NoOp}
+		}
 		i.Metrics.Received.WithLabelValues(string(l.notice.Kind)).Inc()
 		out = append(out, l)
 	}
 	return out
+}
+
+// Why a message that could be read is ignored, in the words of the metrics.
+const (
+	ignoredAccount      = "other_account"
+	ignoredRegion       = "other_region"
+	ignoredCapacityType = "capacity_type"
+	ignoredInstance     = "no_nodeclaim"
+)
+
+// elsewhere returns which part of a notice's origin is not the cluster's, or nothing. EventBridge names account and region in every event, so one
+// that lacks them is not from there.
+func (i *Interruption) elsewhere(n interruption.Notice) string {
+	switch {
+	case n.Kind == interruption.NoOp:
+		return ""
+	case i.Account != "" && n.Account != i.Account:
+		return ignoredAccount
+	case i.Region != "" && n.Region != i.Region:
+		return ignoredRegion
+	}
+	return ""
+}
+
+// ignore counts and logs a notice, or the part of it that is about these instances, on which nothing is done. The rules of EventBridge send the
+// events of all instances of the account, so those of instances that no NodeClaim has are logged at the level debug.
+func (i *Interruption) ignore(n interruption.Notice, why string, instances []string) {
+	level := slog.LevelWarn
+	if why == ignoredInstance {
+		level = slog.LevelDebug
+	}
+	i.Metrics.Dropped.WithLabelValues(why).Inc()
+	i.Log.Log(context.Background(), level, "ignored an interruption message", "cause", why, "kind", string(n.Kind), "instances", instances,
+		"account", n.Account, "region", n.Region, "hint", "see who may send to the queue, and the rules that send to it: docs/interruption.md")
 }
 
 // tellBroken says once for each cause that messages cannot be read: who sends them may send many.

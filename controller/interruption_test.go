@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -143,7 +144,7 @@ func (r *rig) podsOn(t testing.TB, node string) int {
 
 // eventOf is a message as EventBridge delivers it.
 func eventOf(source, detailType, detail string) string {
-	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
+	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` + emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
 }
 
 // about is an event of EC2 about one instance.
@@ -201,6 +202,9 @@ func TestKinds(t *testing.T) {
 			r := spotNode(t, "t3.medium")
 			id, claim := r.instances()[0].ID, r.claims(t)[0]
 			claim.Labels[awsv1.LabelCapacityReservationID] = reservation
+			if strings.HasPrefix(c.kind, "capacity_") {
+				claim.Labels[karpv1.LabelCapacityType] = karpv1.CapacityTypeReserved
+			}
 			if err := r.api.Update(t.Context(), &claim); err != nil {
 				t.Fatal(err)
 			}

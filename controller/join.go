@@ -37,6 +37,7 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 		return nil, err
 	}
 	c.Holds.Joined(now, pool)
+	c.edits.Clear(pool)
 	if !v.seen.Claim.Registered {
 		c.Registrations.note(claim, true)
 		c.Metrics.Join.WithLabelValues("registered", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
@@ -94,6 +95,20 @@ func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 }
 
+// holdNode gives a Node back the finalizer that it lost: without it the Node would be gone before its pods have left.
+func (c *Claims) holdNode(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
+	_, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
+		if !slices.Contains(n.Finalizers, karpv1.FinalizerTermination) {
+			n.Finalizers = append(slices.Clone(n.Finalizers), karpv1.FinalizerTermination)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Log.Info("restored the finalizer of a Node that had lost it", "Node", v.node().Name, "NodeClaim", v.claim.Name)
+	return nil, nil // the change wakes us
+}
+
 func hasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
@@ -135,8 +150,11 @@ func (c *Claims) wait(ctx context.Context, v view, step lifecycle.Step, now time
 		if reason, why, known := c.Late.verdict(v.claim); known && step.Reason == lifecycle.WaitNode {
 			step.Reason, message = reason, why
 		}
-		if step.Reason == lifecycle.WaitOneNode {
+		switch step.Reason {
+		case lifecycle.WaitOneNode:
 			message = step.Detail + " Nodes carry the provider id of this claim; one is right"
+		case lifecycle.WaitIdentity, lifecycle.WaitConfirmation:
+			message = step.Detail
 		}
 	case lifecycle.Joined:
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)

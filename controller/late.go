@@ -11,6 +11,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lifecycle"
 )
@@ -43,12 +44,12 @@ func isOfCheck(c metav1.Condition) bool { return checkReason.MatchString(c.Reaso
 
 // sentence tells a finding: the cause, then the fix as it can be pasted into a shell.
 func sentence(f diagnosis.Finding) string {
-	text := f.Cause
+	text := fix.Visible(f.Cause)
 	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
 		text = "perhaps " + text
 	}
-	if f.Fix != "" {
-		text += ". Fix: " + f.Fix
+	if correction := f.Fix.Correction(); !correction.IsZero() {
+		text += ". Fix: " + correction.String()
 	}
 	return text + " (" + f.Check + ")"
 }
@@ -57,7 +58,7 @@ func sentence(f diagnosis.Finding) string {
 func allOf(findings []diagnosis.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
-		b.WriteString(f.Check + f.Cause + f.Fix)
+		b.WriteString(f.Check + f.Cause + f.Fix.String())
 	}
 	return b.String()
 }
@@ -79,7 +80,10 @@ func (d *Diagnoses) judge(seen muster) map[types.UID]verdict {
 func (r report) verdict(l lateClaim, after time.Duration) verdict {
 	about := r.about(l)
 	if len(about) == 0 {
-		text := "the instance has not joined the cluster within " + after.String() + ", and no cause was found: joiner doctor tells what was looked at"
+		console := fix.Of("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)), fix.P("--latest"), fix.P("--output", fix.Text("text")),
+			fix.P("--instance-id", fix.Instance(l.id))))
+		text := "the instance has not joined the cluster within " + after.String() + ", and no check of joiner doctor finds a cause. " +
+			"docs/checks/READY-3.md explains how to read its console output: " + console.String()
 		if gaps := diagnosis.Gaps(r.evidence); len(gaps) > 0 {
 			text = "the instance has not joined the cluster within " + after.String() + ", and why is not known: allow the controller " + strings.Join(gaps, ", ")
 		}
@@ -171,6 +175,7 @@ func (d *Diagnoses) tell(ctx context.Context, seen muster, verdicts map[types.UI
 	d.mu.Lock()
 	before := d.verdicts
 	d.verdicts = verdicts
+	d.cure(seen.late, before)
 	d.mu.Unlock()
 	logged := map[string]int{}
 	for _, l := range seen.late {
@@ -193,6 +198,37 @@ func (d *Diagnoses) tell(ctx context.Context, seen muster, verdicts map[types.UI
 		part := strings.SplitN(text, "\n", 3)
 		d.Log.Warn("instances have not joined the cluster in time", "nodePool", part[0], "nodeClaims", n, "check", part[1], "cause", part[2])
 	}
+}
+
+// cure notes of which late claims the cause is gone since the last verdicts, or since those that a process before us wrote on their conditions. It
+// is called with the lock held. Claims that one fix cures have one time: they are replaced together, see Claims.outdated.
+func (d *Diagnoses) cure(late []lateClaim, before map[types.UID]verdict) {
+	cured, now := map[types.UID]time.Time{}, d.Now.now()
+	for _, l := range late {
+		id := l.claim.UID
+		v, isJudged := d.verdicts[id]
+		was, wasJudged := before[id]
+		said, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		switch since, isCured := d.cured[id]; {
+		case !isJudged || v.known:
+		case isCured:
+			cured[id] = since
+		case was.known || !wasJudged && isOfCheck(said):
+			cured[id] = now
+		}
+	}
+	d.cured = cured
+}
+
+// curedAt returns since when the cause is gone that kept a late claim from joining, zero if none was known or it is still there; and whether
+// one is known now.
+func (d *Diagnoses) curedAt(claim *karpv1.NodeClaim) (since time.Time, isKnown bool) {
+	if d == nil {
+		return time.Time{}, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cured[claim.UID], d.verdicts[claim.UID].known
 }
 
 func (d *Diagnoses) tellOne(ctx context.Context, seen muster, l lateClaim, v verdict) {

@@ -41,6 +41,9 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
 		askOutside(ctx, c.Machines, v.claim).tell(c.Tell, c.Metrics, c.Log)
 	}
+	if step.Reason == lifecycle.ReasonOutdated {
+		c.Tell.Tell(v.claim, kube.ReasonNotJoining, c.outdatedText(v.claim))
+	}
 	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Registrations.note(v.claim, false)
 	}
@@ -157,6 +160,7 @@ func (c *Claims) terminate(ctx context.Context, v view, now time.Time) (*karpv1.
 		c.Metrics.TerminateErrors.Inc()
 		return nil, err
 	}
+	c.noteUntagged(v.claim.UID, false, now)
 	pool := v.claim.Labels[karpv1.LabelNodePool]
 	wasDrained := v.node() != nil
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
@@ -191,6 +195,10 @@ func (c *Claims) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, node 
 // release lets the claim go: nothing is left of what it asked for.
 func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 	claim, pool := v.claim, v.claim.Labels[karpv1.LabelNodePool]
+	if v.instance != nil && v.seen.Machine.Foreign && !v.instance.State.Ended() {
+		c.Log.Warn("removed the finalizer of a NodeClaim whose instance has the tags of another owner; the instance is not terminated",
+			"NodeClaim", claim.Name, "instance", v.instance.ID, "owner", string(v.instance.Owner))
+	}
 	_, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Finalizers = slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 	})
@@ -201,6 +209,7 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 	c.Offers.Over(claim)
 	c.absences.note(claim.UID, false, now)
 	c.leaving.note(claim.UID, false, now)
+	c.noteUntagged(claim.UID, false, now)
 	c.Replacements.forget(claim.UID)
 	c.Ledger.Forget(claim.UID)
 	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()
@@ -215,6 +224,9 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 
 // waitDraining writes on the claim what its way out waits for.
 func (c *Claims) waitDraining(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	if step.Reason == lifecycle.WaitUnmarked {
+		return c.quarantine(ctx, v, step, now)
+	}
 	if step.Reason != lifecycle.WaitVolumes {
 		return v.claim, nil
 	}

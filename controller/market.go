@@ -128,6 +128,7 @@ func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
 
 // Refresh asks EC2 and the price list for news. What could not be had stays as it was.
 func (m *Market) Refresh(ctx context.Context) error {
+	defer working(ctx, LoopMarket, "").End()
 	offered, err := m.ask(ctx)
 	if err == nil {
 		for i, f := range offered.Facts {
@@ -367,7 +368,7 @@ func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	prices.Assumed = m.assumed
 	group, placed := m.placements.of(class)
 	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
-	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID}
+	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID, PodVolume: catalog.PodVolume(settings)}
 	if !placed {
 		return out // which types there are depends on the group, and EC2 has not said
 	}

@@ -199,16 +199,14 @@ func (m *Measured) replay(ctx context.Context, now time.Time) {
 			return
 		}
 	}
-	byProvider := map[string]*corev1.Node{}
+	byName := map[string]*corev1.Node{}
 	for i := range nodes.Items {
-		if id := nodes.Items[i].Spec.ProviderID; id != "" {
-			byProvider[id] = &nodes.Items[i]
-		}
+		byName[nodes.Items[i].Name] = &nodes.Items[i]
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		node := byProvider[claim.Status.ProviderID]
-		if node != nil && isServed(claim.Spec.NodeClassRef) && node.Labels[karpv1.LabelInitialized] == "true" {
+		node := byName[claim.Status.NodeName]
+		if kube.IsNodeOf(claim, node) && isServed(claim.Spec.NodeClassRef) && node.Labels[karpv1.LabelInitialized] == "true" {
 			m.Note(claim, node, now)
 		}
 	}

@@ -36,7 +36,7 @@ func measuredRig(t *testing.T) (*rig, karpv1.NodeClaim) {
 		t.Fatalf("%d claims, want one: by reckoning, 3246Mi are allocatable\n%s", n, r.log)
 	}
 	r.work(t)
-	node := nodeOf(r.claims(t)[0], "measured")
+	node := r.nodeOf(t, r.claims(t)[0])
 	node.Status.Capacity = shown
 	r.create(t, node)
 	r.work(t)

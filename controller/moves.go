@@ -120,6 +120,7 @@ func (m *Moves) complain(err error) {
 
 // advance takes each move a step further.
 func (m *Moves) advance(ctx context.Context) error {
+	defer working(ctx, LoopMoves, "").End()
 	// 1. read
 	now := m.Now.now()
 	objects, err := m.Reader.Objects(ctx)

@@ -50,6 +50,7 @@ func (m *Moves) look(ctx context.Context) error {
 		return nil
 	}
 	m.search.next = now.Add(searchEvery)
+	defer working(ctx, LoopSearch, "").End()
 	if err := errors.Join(m.Travel.Recall(ctx, now), m.Holds.Recall(ctx)); err != nil {
 		return err
 	}
@@ -358,9 +359,9 @@ func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 // beginAll begins moves, one after the other, but those that would buy what is not bought now. An error ends only the move that it
 // befell.
 func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reason, moves []consolidation.Move, now time.Time) error {
-	byProvider := map[string]*corev1.Node{}
+	byName := map[string]*corev1.Node{}
 	for _, n := range s.objects.Nodes {
-		byProvider[n.Spec.ProviderID] = n
+		byName[n.Name] = n
 	}
 	by, usual := nodesByName(s.in.Snapshot), usualJoin(s.objects.Claims)
 	for _, move := range moves {
@@ -373,7 +374,7 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 		for _, name := range move.Nodes {
 			claim := m.newest.of(s.claims[by[name].Claim])
 			claims = append(claims, claim)
-			if node := byProvider[claim.Status.ProviderID]; node != nil {
+			if node := byName[claim.Status.NodeName]; kube.IsNodeOf(claim, node) {
 				nodes = append(nodes, node)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -56,7 +57,7 @@ func (s *scenery) nodesOf(claims []*karpv1.NodeClaim) []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range claims {
 		for _, n := range s.objects.Nodes {
-			if c.Status.ProviderID != "" && n.Spec.ProviderID == c.Status.ProviderID {
+			if kube.IsNodeOf(c, n) {
 				out = append(out, n)
 			}
 		}

@@ -30,7 +30,7 @@ func (m *Moves) clear(ctx context.Context, o kube.Objects, now time.Time) error 
 	var marked []*karpv1.NodeClaim
 	for _, n := range o.Nodes {
 		claim := claims[n.Spec.ProviderID]
-		if claim == nil || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.going(claim.UID, now) {
+		if claim == nil || !kube.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.going(claim.UID, now) {
 			continue
 		}
 		since, known := m.strays[n.UID]

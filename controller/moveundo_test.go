@@ -169,7 +169,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.Moves.Drift = f.Drift
 	c := f.comer(t)
-	node := nodeOf(c, "unfit")
+	node := f.nodeOf(t, c)
 	node.Status.Conditions[0].Status = corev1.ConditionFalse
 	f.create(t, node)
 	f.work(t)

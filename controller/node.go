@@ -63,18 +63,43 @@ func (o *Orphans) visit(ctx context.Context, name string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	claims, err := o.Finder.ClaimsOf(ctx, node.Spec.ProviderID)
-	if err != nil || len(claims) > 0 {
+	if err != nil {
 		return time.Time{}, err
 	}
 	now := time.Now()
+	if len(claims) > 0 {
+		// It is one of them that leads its own Node out. Another Node with our finalizer is led out by none.
+		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return mayLead(c, node) }); isOther {
+			return time.Time{}, o.free(ctx, node, "its NodeClaim was registered with another Node")
+		}
+		return time.Time{}, nil
+	}
 	seen, leaving, err := o.see(ctx, node, now)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if seen.Node.Mismatch != "" {
+		return time.Time{}, o.free(ctx, node, seen.Node.Mismatch)
 	}
 	// 2. decide
 	step := lifecycle.Next(seen, now)
 	// 3. act, 4. tell
 	return step.Until, o.act(ctx, node, step, leaving, now)
+}
+
+// mayLead reports whether the claim is what leads the Node out: it was registered with it, or is about to leave or to be registered.
+func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
+	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
+}
+
+// free takes our finalizer off a Node that is being deleted and is not the Node of the instance that it names. That instance is not touched.
+func (o *Orphans) free(ctx context.Context, node *corev1.Node, why string) error {
+	_, err := o.Objects.PatchNode(ctx, node, release)
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	o.Log.Warn("removed the finalizer of a deleted Node that has the provider ID of an instance and is not the Node of that instance", "Node", node.Name, "providerID", node.Spec.ProviderID, "cause", why)
+	return nil
 }
 
 // isOrphan reports whether a Node is one that this loop looks at: being deleted, and held by us.
@@ -93,6 +118,10 @@ func (o *Orphans) see(ctx context.Context, node *corev1.Node, now time.Time) (li
 		}
 		if err == nil {
 			seen.Machine = machineSeen(instance)
+			seen.Node.Mismatch, err = o.mismatch(ctx, node, instance)
+		}
+		if err != nil && !fault.Is(err, fault.Gone) {
+			return seen, drain.Step{}, err
 		}
 	}
 	pods, err := o.Cluster.PodsOn(ctx, node.Name)
@@ -106,6 +135,23 @@ func (o *Orphans) see(ctx context.Context, node *corev1.Node, now time.Time) (li
 	step := drain.Next(leaving, time.Time{}, now)
 	seen.Node.Pods = step.Waiting
 	return seen, step, nil
+}
+
+// mismatch says why the Node is not the instance's, or nothing. An instance that has ended cannot be compared, and needs not be.
+func (o *Orphans) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
+	if i.State.Ended() {
+		return "", nil
+	}
+	var class awsv1.EC2NodeClass
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: node.Labels[awsv1.LabelNodeClass]}, &class)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	verdict, why := instanceIdentity(i, &class).Judge(claimantOf(node))
+	if verdict == lifecycle.IdentityMatches {
+		return "", nil
+	}
+	return why, nil
 }
 
 func (o *Orphans) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {

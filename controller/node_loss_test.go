@@ -61,7 +61,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.tearOut(t, r.readyNode(t))
 	claim := findClaim(t, r)
-	r.create(t, nodeOf(*claim, "again"))
+	r.create(t, r.nodeOf(t, *claim))
 	node := r.nodes(t)[0]
 	node.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute)) // as an API server says whose clock is behind ours
 	if err := r.api.Update(t.Context(), &node); err != nil {
@@ -73,7 +73,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	if hasTaint(&node, karpv1.TaintUnregistered) || node.Labels[karpv1.LabelInitialized] != "true" || len(node.Finalizers) == 0 {
 		t.Errorf("the Node is not prepared: %+v %+v\n%s", node.ObjectMeta, node.Spec, r.log)
 	}
-	if claim := findClaim(t, r); claim.Status.NodeName != "again" || !claim.StatusConditions().IsReady() {
+	if claim := findClaim(t, r); claim.Status.NodeName != node.Name || !claim.StatusConditions().IsReady() {
 		t.Errorf("the claim does not know: %+v", claim.Status)
 	}
 }
@@ -142,22 +142,25 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 			r.plan(t)
 			r.work(t)
 			claim := findClaim(t, r)
-			r.create(t, nodeOf(*claim, "first"))
+			first := r.nodeOf(t, *claim)
+			r.create(t, first)
 			if c.registered {
 				r.work(t)
 			}
-			r.create(t, nodeOf(*claim, "second"))
+			second := r.renamed(t, *claim)
+			r.create(t, second)
+			names := map[string]string{"first": first.Name, "second": second.Name}
 			r.work(t)
 			registered, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionRegistered)
 			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !c.registered && registered.Reason != karpv1.ReasonMultipleNodesFound {
 				t.Fatalf("%d Nodes, and the claim says %+v", len(r.nodes(t)), registered)
 			}
-			r.silence(t, c.silent)
+			r.silence(t, names[c.silent])
 			r.work(t)
 			r.work(t)
 			claim = findClaim(t, r)
 			nodes := r.nodes(t)
-			if len(nodes) != 1 || nodes[0].Name != c.want || claim.Status.NodeName != c.want || !claim.StatusConditions().IsReady() {
+			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
 				t.Fatalf("%d Nodes, the first is %s, the claim knows %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
 			}
 			if hasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 || len(r.instances()) != 1 || claim.DeletionTimestamp != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -136,8 +137,14 @@ func (n *NodeClasses) visit(ctx context.Context, class *awsv1.EC2NodeClass) (tim
 	if pause := found.settles(); pause > 0 {
 		return now.Add(min(pause, n.Refresh)), nil
 	}
+	if !written.StatusConditions().IsReady() {
+		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing it in AWS, of which no event comes
+	}
 	return now.Add(n.Refresh), nil
 }
+
+// brokenRefresh is how often AWS is asked about a class that is not ready.
+const brokenRefresh = 20 * time.Second
 
 func holdClass(class *awsv1.EC2NodeClass) {
 	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
@@ -163,8 +170,16 @@ func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {
 		if wasReady {
 			n.Log.Error("EC2NodeClass is not ready any more", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
 		}
-		n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+		// What is not known yet, as of each new class, is nothing to warn of.
+		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
+			n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+		}
 	}
+}
+
+// isFalse reports whether a condition of a class that is not Ready itself is false, and Ready is based on it.
+func isFalse(c metav1.Condition) bool {
+	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
 
 // look asks AWS about all that the class names. One question that fails stops no other.
@@ -188,6 +203,9 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 		f.problem = p
 	}
 	n.lookAhead(ctx, class, &f)
+	if text := kube.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" && f.problem.reason == "" && !f.pending {
+		f.problem = problem{"BlockDeviceMappingInvalid", text}
+	}
 	return f
 }
 

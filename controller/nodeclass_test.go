@@ -124,6 +124,32 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid deviceName"},
 		},
+		"a disk smaller than the image's snapshot": {
+			change: func(c *awsv1.EC2NodeClass) {
+				size := resource.MustParse("2Gi")
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
+				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: text("gp3")}}}
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid needs at least 4 GiB on /dev/xvda: write 4Gi"},
+		},
+		"a disk whose throughput its IOPS do not allow": {
+			change: func(c *awsv1.EC2NodeClass) {
+				size, iops, throughput := resource.MustParse("100Gi"), int64(3000), int64(1000)
+				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"),
+					EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: text("gp3"), IOPS: &iops, Throughput: &throughput}}}
+			},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid throughput is 1000 MiB/s"},
+		},
+		"a sysctl as a number": {
+			change: func(c *awsv1.EC2NodeClass) {
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
+				c.Spec.UserData = text("[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n")
+			},
+			want: map[string]string{
+				awsv1.ConditionValidationSucceeded: "False UserDataInvalid settings.kernel.sysctl.net.core.somaxconn has to be text",
+				awsv1.ConditionPreflightPassed:     "False SettingInvalid settings.kernel.sysctl.net.core.somaxconn has to be text",
+			},
+		},
 		"no such placement group": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: text("g")}

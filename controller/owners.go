@@ -102,6 +102,9 @@ func othersOf(letters []*letter) []string {
 // ownerUnknown is the owner, in metrics, of instances that EC2 has not said anything about.
 const ownerUnknown = "unknown"
 
+// ownerNobody is the owner, in metrics, of instances that no NodeClaim of a cluster of our name has.
+const ownerNobody = "nobody"
+
 // mostTurns is how often a message about nobody's instance is put back. Another cluster may read the same queue: it has
 // the first turns, and after them the message would only fill the queue.
 const mostTurns = 3
@@ -111,7 +114,7 @@ const mostTurns = 3
 func leave(l *letter, owners map[string]standing) (whose string, isLeft bool) {
 	turns := l.message.Received < mostTurns
 	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
-		return "nobody", turns
+		return ownerNobody, turns
 	}
 	for _, id := range l.others {
 		s, isKnown := owners[id]
@@ -125,7 +128,7 @@ func leave(l *letter, owners map[string]standing) (whose string, isLeft bool) {
 		case s.owner == ec2.Ours:
 			whose, isLeft = "ours", turns // its claim does not know it yet
 		case !isLeft:
-			whose, isLeft = "nobody", turns
+			whose, isLeft = ownerNobody, turns
 		}
 	}
 	return whose, isLeft

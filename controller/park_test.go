@@ -109,7 +109,7 @@ func (f *park) boot(t *testing.T) {
 	}
 	for _, c := range f.claims(t) {
 		if c.Status.ProviderID != "" && !known[c.Status.ProviderID] && c.DeletionTimestamp == nil && !f.broken[c.Status.ImageID] {
-			f.create(t, nodeOf(c, "node-of-"+c.Name))
+			f.create(t, f.nodeOf(t, c))
 		}
 	}
 }

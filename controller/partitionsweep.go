@@ -32,7 +32,7 @@ func (s *Sweeper) partition(ctx context.Context, instances []ec2.Instance, claim
 }
 
 func (s *Sweeper) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, labels map[string]string) error {
-	nodes, err := s.Cluster.NodesOf(ctx, claim.Status.ProviderID)
+	nodes, err := nodesOf(ctx, s.Cluster, claim)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 
 func (w *PodWatch) added(pod *corev1.Pod, isInitial bool) {
 	if needsPlan(pod) {
-		w.Batch.Ask(string(pod.UID))
+		w.Batch.AskFor(pod.Namespace, string(pod.UID))
 	}
 	if !isInitial {
 		w.touch(pod)
@@ -75,7 +75,7 @@ func (w *PodWatch) added(pod *corev1.Pod, isInitial bool) {
 
 func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	if needsPlan(pod) {
-		w.Batch.Ask(string(pod.UID))
+		w.Batch.AskFor(pod.Namespace, string(pod.UID))
 	}
 	now := time.Now()
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {

@@ -82,7 +82,7 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	// 4. tell
-	p.measure(written, seen.cost)
+	p.measure(written, seen)
 	if isReady := written.StatusConditions().IsReady(); isReady != wasReady {
 		p.Log.Info("NodePool changed", "NodePool", name, "ready", isReady, "cause", seen.cause())
 		p.Batch.Ask(string(pool.UID))
@@ -97,7 +97,8 @@ type poolSeen struct {
 	policy  disruption.Policy
 	usage   corev1.ResourceList
 	nodes   int64
-	cost    catalog.Price // an hour
+	byType  map[string]int // NodeClaims by capacity type
+	cost    catalog.Price  // an hour
 
 	held     string // why launches wait, and until when; empty if they do not
 	heldBy   string // the check that has found why; empty if none has
@@ -126,12 +127,14 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 	}
 	if until, why := p.Holds.Held(time.Now(), pool.Name); why != "" {
 		seen.held, seen.heldBy = heldText(why, until), p.Holds.explanation(pool.Name)
+	} else if why := p.Holds.unsolved(pool.Name); why != "" {
+		seen.held, seen.heldBy = why, p.Holds.explanation(pool.Name)
 	}
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return seen, fmt.Errorf("list nodeclaims: %w", err)
 	}
-	seen.usage = corev1.ResourceList{}
+	seen.usage, seen.byType = corev1.ResourceList{}, map[string]int{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage} {
 		seen.usage[name] = resource.Quantity{}
 	}
@@ -158,10 +161,11 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 // count adds one claim to what the pool holds: as its Node reports it, before that as the claim expects it.
 func (p *Pools) count(ctx context.Context, claim *karpv1.NodeClaim, seen *poolSeen) error {
 	seen.nodes++
+	seen.byType[claim.Labels[karpv1.LabelCapacityType]]++
 	if c, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && c.Status == metav1.ConditionTrue && c.LastTransitionTime.After(seen.joined) {
 		seen.joined = c.LastTransitionTime.Time
 	}
-	nodes, err := p.Cluster.NodesOf(ctx, claim.Status.ProviderID)
+	nodes, err := nodesOf(ctx, p.Cluster, claim)
 	if err != nil {
 		return err
 	}
@@ -277,8 +281,11 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return true
 }
 
-func (p *Pools) measure(pool *karpv1.NodePool, cost catalog.Price) {
-	p.Metrics.Cost.WithLabelValues(pool.Name).Set(cost.Dollars())
+func (p *Pools) measure(pool *karpv1.NodePool, seen poolSeen) {
+	p.Metrics.Cost.WithLabelValues(pool.Name).Set(seen.cost.Dollars())
+	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {
+		p.Metrics.ByCapacityType.WithLabelValues(pool.Name, capacityType).Set(float64(seen.byType[capacityType]))
+	}
 	for name, amount := range pool.Status.Resources {
 		p.Metrics.Usage.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
 	}
@@ -293,6 +300,7 @@ func (p *Pools) forget(name string) {
 	p.Metrics.Limit.DeletePartialMatch(labels)
 	p.Metrics.Allowed.DeletePartialMatch(labels)
 	p.Metrics.Cost.DeletePartialMatch(labels)
+	p.Metrics.ByCapacityType.DeletePartialMatch(labels)
 	p.Metrics.Join.DeletePartialMatch(labels)
 	p.Metrics.JoinFailures.DeletePartialMatch(labels)
 	p.failures.Clear(name)

@@ -25,7 +25,8 @@ func nodeMatters() predicate.Predicate {
 			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
 			old.Labels[karpv1.LabelExcludeFromLoadBalancers] != node.Labels[karpv1.LabelExcludeFromLoadBalancers] ||
 			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||
-			!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable)
+			!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) ||
+			!equality.Semantic.DeepEqual(old.Status.Addresses, node.Status.Addresses)
 	}}
 }
 

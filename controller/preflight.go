@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/diagnosis/fix"
 	"github.com/joiner-sh/joiner/userdata"
 )
 
@@ -104,7 +105,7 @@ func (p preflight) write(c karpv1.ConditionSet, now time.Time) {
 	switch {
 	case p.mode == "":
 	case p.broken.reason != "":
-		c.SetFalse(now, condition, p.broken.reason, p.broken.message)
+		c.SetFalse(now, condition, p.broken.reason, fix.Visible(p.broken.message))
 	case p.odd != "":
 		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s has to be %s, %s or %s: it counts as %s",
 			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
@@ -137,7 +138,7 @@ func (p preflight) causes() string {
 func sentences(all []userdata.Problem) string {
 	var texts []string
 	for _, one := range all[:min(len(all), maxSentences)] {
-		texts = append(texts, one.String())
+		texts = append(texts, fix.Visible(one.String()))
 	}
 	out := strings.Join(texts, "; ")
 	if more := len(all) - maxSentences; more > 0 {

@@ -3,11 +3,14 @@ package controller
 import (
 	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/userdata"
 )
 
 // lostTaint is the script of case-4: the form --option=value is not known to bootstrap.sh.
@@ -153,5 +156,19 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 				t.Errorf("the log says %s", r.log)
 			}
 		})
+	}
+}
+
+// TestPreflightIsHarmless: what the author of a class has written acts on no terminal that shows the class's conditions.
+func TestPreflightIsHarmless(t *testing.T) {
+	t.Parallel()
+	hostile := "a\x1b[2Jb\u009bc\u202ed"
+	if got := sentences([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("%q", got)
+	}
+	conditions := (&awsv1.EC2NodeClass{}).StatusConditions()
+	preflight{mode: awsv1.PreflightWarn, broken: problem{reasonUserDataInvalid, hostile}}.write(conditions, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); !ok || strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("%q", c.Message)
 	}
 }

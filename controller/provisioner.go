@@ -13,6 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/fairness"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/packing"
@@ -63,7 +64,10 @@ type Provisioner struct {
 	// Departures are told for which nodes that leave places were asked for; nil: nobody wants to know.
 	Departures *Departures
 
-	last string // what the last pass logged about refusals, so that it is said once
+	last      string // what the last pass logged about refusals, so that it is said once
+	postponed int    // plans in a row that waited for nodes which came while they were made
+	omitted   string // the first pod whose preferences the last plan left out
+	costly    costly
 }
 
 // recheck is how often pods that got no place, or whose node is on its way, are planned again although nothing changed.
@@ -74,40 +78,84 @@ func (p *Provisioner) Start(ctx context.Context) error {
 	// The first look starts the informers of kinds that nothing else watches, which takes half a second. An error is
 	// not lost: the first pass looks again.
 	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
-	pause := time.Duration(0)
+	p.costly.init()
+	var next, slice time.Time // when the next pass and the next slice are due; zero: when something changes
 	for {
-		window, ok := p.Batch.Wait(ctx, pause)
+		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), next, slice), p.costly.ended)
 		if !ok {
 			return nil
 		}
-		pause = p.pass(ctx, window)
+		p.collect(ctx)
+		if now := time.Now(); window.Size > 0 || !next.IsZero() && !now.Before(next) {
+			next = time.Time{}
+			if pause := p.pass(ctx, window); pause > 0 {
+				next = time.Now().Add(pause)
+			}
+		}
+		slice = p.slice(ctx)
 	}
+}
+
+// untilFirst returns how long it is until the first of the times that are not zero; 0 if all are.
+func untilFirst(now time.Time, times ...time.Time) time.Duration {
+	var out time.Duration
+	for _, t := range times {
+		if left := max(t.Sub(now), time.Millisecond); !t.IsZero() && (out == 0 || left < out) {
+			out = left
+		}
+	}
+	return out
+}
+
+// basis is what a plan is made from.
+type basis struct {
+	snapshot cluster.Snapshot // its pods are all that need a place
+	market   catalog.Market
+}
+
+// look reads what a plan is made from. It is false if there can be no plan now.
+func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
+	if err := p.Holds.Recall(ctx); err != nil {
+		p.Log.Error("cannot see which pools wait", "error", err, "hint", kube.Hint(err))
+		return basis{}, false
+	}
+	market := p.Market.Market(now)
+	if market == nil {
+		p.say("EC2 has not said yet what there is to buy")
+		return basis{}, false
+	}
+	snapshot, err := p.see(ctx, now, market)
+	return basis{snapshot: snapshot, market: market}, err == nil
+}
+
+// see returns the cluster as it is, with pools that wait marked as unusable.
+func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
+	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		p.Log.Error("cannot see the cluster", "error", err, "hint", kube.Hint(err))
+		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
+		return snapshot, err
+	}
+	snapshot.Pools = p.Holds.marked(snapshot.Pools, now)
+	return snapshot, nil
 }
 
 // pass makes one plan and carries it out. It returns when to make another one although nothing changed; 0 for never.
 func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
+	work := working(ctx, LoopProvisioner, "a snapshot of the cluster")
+	defer work.End()
 	// 1. read
 	begun := p.Now.now()
-	if err := p.Holds.Recall(ctx); err != nil {
-		p.Log.Error("cannot see which pools wait", "error", err, "hint", kube.Hint(err))
-		return recheck
-	}
 	number := p.Departures.begin()
-	market := p.Market.Market(begun)
-	if market == nil {
-		p.say("EC2 has not said yet what there is to buy")
+	seen, ok := p.look(ctx, begun)
+	if !ok {
 		return recheck
 	}
-	snapshot, err := p.Cluster.Snapshot(ctx, begun, market)
-	if err != nil {
-		p.Log.Error("cannot see the cluster", "error", err, "hint", kube.Hint(err))
-		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
-		return recheck
-	}
-	snapshot.Pools = p.Holds.marked(snapshot.Pools, begun)
-	p.Metrics.Nodes.Count.Set(float64(len(snapshot.Nodes)))
-	if len(snapshot.Pods) == 0 {
-		p.Departures.planned(number, snapshot)
+	all := seen.snapshot.Pods
+	p.Metrics.Nodes.Count.Set(float64(len(seen.snapshot.Nodes)))
+	p.costly.forget(all)
+	if len(all) == 0 {
+		p.Departures.planned(number, seen.snapshot)
 		p.forget()
 		if p.Ledger.Len() > 0 {
 			return recheck // pods count as placed until kube-scheduler has had its time
@@ -116,26 +164,108 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	}
 
 	// 2. decide
-	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(snapshot.Pods)))
-	all := snapshot.Pods
-	var held []waiting
-	snapshot.Pods, held = p.Unhelped.Sort(all, snapshot.Nodes, begun)
-	plan := p.Solve(snapshot, market)
-	snapshot.Pods = all
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
+	due, held := p.Unhelped.Sort(all, seen.snapshot.Nodes, begun)
+	division := p.costly.divide(due, begun)
+	p.waits(division)
+	work.On("a plan for " + count(len(division.Now), "pod"))
+	m := made{of: p.costly.with(seen.snapshot, due, division.Now), market: seen.market}
+	m.make(p.Solve)
+	p.costly.share = p.costly.share.AfterPlan(division.Cost, m.took)
 	planned := p.Now.now()
 	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
 
 	// 3. act
-	plan.Machines = p.Holds.Canaries(begun, plan.Machines)
-	created := p.Claims.CreateClaims(ctx, plan.Machines)
-	if !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil }) {
-		p.Departures.planned(number, snapshot)
+	work.On("the NodeClaims of a plan")
+	plan, created, isWhole := p.carryOut(ctx, m)
+	if isWhole && !p.costly.isOwed(except(due, division.Now)) {
+		p.Departures.planned(number, seen.snapshot)
 	}
+	p.costly.sit(plan, m.of)
 
 	// 4. tell
 	p.tellWaiting(held)
-	p.report(window, planned, snapshot, plan, created)
+	p.report(window, planned, seen.snapshot.Pods, plan, created)
 	return recheck
+}
+
+// made is a plan with what it was made from.
+type made struct {
+	of     cluster.Snapshot
+	market catalog.Market
+	plan   packing.Plan
+	took   time.Duration
+}
+
+func (m *made) make(solve Solver) {
+	begun := time.Now()
+	if len(m.of.Pods) > 0 {
+		m.plan = solve(m.of, m.market)
+	}
+	m.took = time.Since(begun)
+}
+
+// lateAfter is how long a plan may take so that nodes which came meanwhile do not count: the next plan finds them.
+const lateAfter = time.Second
+
+// carryOut creates the NodeClaims of a plan, as far as it holds by the newest state of the cluster. It returns that part of the
+// plan, what became of each NodeClaim, and whether that was the whole plan.
+func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kube.Created, bool) {
+	plan, isWhole := m.plan, true
+	p.tellOmissions(plan.Omissions)
+	if len(plan.Machines) > 0 {
+		newest, err := p.see(ctx, p.Now.now(), m.market)
+		if err != nil {
+			plan.Machines = nil
+			return plan, nil, false
+		}
+		r := review{before: m.of, now: newest, market: m.market, isLate: m.took > lateAfter && p.postponed < mostPostponed}
+		var lost stale
+		plan, lost = r.revalidated(plan)
+		p.tellStale(lost, m)
+		isWhole = !lost.isAgain
+	}
+	begun := p.Now.now()
+	plan.Machines = p.Holds.Canaries(begun, plan.Machines)
+	created := p.Claims.CreateClaims(ctx, plan.Machines)
+	return plan, created, isWhole && !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil })
+}
+
+// tellOmissions logs once that a plan had to do without preferences of pods.
+func (p *Provisioner) tellOmissions(all []packing.Omission) {
+	text, preferences := "", 0
+	for _, o := range all {
+		preferences += o.Preferences
+	}
+	if len(all) > 0 {
+		text = all[0].Pod
+	}
+	if text != "" && text != p.omitted {
+		p.Log.Warn("planned pods without some of their preferred affinity: the rules of all pods exceed the limit of one plan",
+			"pods", len(all), "preferences", preferences, "firstPod", text)
+	}
+	p.omitted = text
+}
+
+// mostPostponed is how many plans in a row may wait for nodes that came while they were made.
+const mostPostponed = 3
+
+// tellStale logs what of a plan does not hold any more, and asks for another one if pods still wait.
+func (p *Provisioner) tellStale(lost stale, m made) {
+	p.postponed++
+	if lost.claims[staleRoom] == 0 {
+		p.postponed = 0
+	}
+	if len(lost.claims) == 0 {
+		return
+	}
+	for cause, n := range lost.claims {
+		p.Metrics.StaleClaims.WithLabelValues(staleLabels[cause]).Add(float64(n))
+	}
+	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(), "podsGone", lost.pods, "seconds", m.took.Seconds())
+	if lost.isAgain {
+		p.Batch.Hurry("stale plan")
+	}
 }
 
 // say logs why nothing is planned, once.
@@ -146,15 +276,10 @@ func (p *Provisioner) say(why string) {
 	}
 }
 
-func (p *Provisioner) report(window Window, planned time.Time, snapshot cluster.Snapshot, plan packing.Plan, created []kube.Created) {
-	p.measure(window, planned, plan, created)
-	pods := make(map[string]*corev1.Pod, len(snapshot.Pods))
-	for _, pod := range snapshot.Pods {
-		pods[pod.ID()] = podObject(pod)
-	}
-	p.tellRefusals(plan.Refusals, pods)
-	p.tellPlacements(plan.Placements, pods)
-	failed := p.tellClaims(created, pods)
+func (p *Provisioner) report(window Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []kube.Created) {
+	p.measure(window, planned, created)
+	p.measureRefusals(slices.Concat(plan.Refusals, p.costly.refusals(pods)))
+	failed := p.tellPlan(pods, plan, created)
 	if len(created) == 0 && len(plan.Refusals) == 0 {
 		return
 	}
@@ -167,7 +292,18 @@ func (p *Provisioner) report(window Window, planned time.Time, snapshot cluster.
 	}
 }
 
-func (p *Provisioner) measure(window Window, planned time.Time, plan packing.Plan, created []kube.Created) {
+// tellPlan reports to pods what a plan means for them. It returns how many NodeClaims could not be created.
+func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []kube.Created) int {
+	pods := make(map[string]*corev1.Pod, len(all))
+	for _, pod := range all {
+		pods[pod.ID()] = podObject(pod)
+	}
+	p.tellRefusals(plan.Refusals, pods)
+	p.tellPlacements(plan.Placements, pods)
+	return p.tellClaims(created, pods)
+}
+
+func (p *Provisioner) measure(window Window, planned time.Time, created []kube.Created) {
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
 		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
@@ -178,10 +314,13 @@ func (p *Provisioner) measure(window Window, planned time.Time, plan packing.Pla
 			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(c.At.Sub(planned).Seconds())
 		}
 	}
-	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(plan.Refusals)))
+}
+
+func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(refusals)))
 	p.Metrics.Refused.Reset()
 	ignored := 0
-	for _, r := range plan.Refusals {
+	for _, r := range refusals {
 		if len(r.Reasons) == 0 {
 			continue
 		}
@@ -247,6 +386,7 @@ func (p *Provisioner) forget() {
 	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0)
 	p.Metrics.Refused.Reset()
 	p.Metrics.Ignored.Set(0)
+	p.waits(fairness.Division{})
 }
 
 func batchSeconds(w Window) float64 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -26,7 +27,7 @@ func (r *rig) heeding(t testing.TB) {
 	r.Interruption = &Interruption{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
 		Machines: r.Claims.Machines, Troubles: r.troubles(t), Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
-		Batch: r.Claims.Batch, ClusterUID: r.uid, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
+		Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -125,6 +126,110 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
 		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
 	}
+}
+
+// TestPodThatComesAtTheLastMomentKeepsItsNode: kube-scheduler binds a pod after the node was found empty for the second time, and before
+// its claim is deleted. The claim is not deleted, and the Node is open again.
+func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
+	t.Parallel()
+	r := newMultitude(t, 4)
+	const name = "copy-0001"
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	late := &lateBinding{t: t, rig: r}
+	r.Emptiness.Live = late
+	for range 3 {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+		r.ahead += emptinessAgain
+	}
+	if late.node == "" {
+		t.Fatal("nobody asked whether pods had come")
+	}
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			t.Errorf("NodeClaim %s is deleted, and a pod had come to its node\n%s", c.Name, r.log)
+		}
+	}
+	var node corev1.Node
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: late.node}, &node); err != nil || !isOpen(&node) {
+		t.Errorf("the Node is closed, or gone: %v, taints %v", err, node.Spec.Taints)
+	}
+}
+
+// lateBinding binds a pod to the first Node that it is asked about, just before it answers.
+type lateBinding struct {
+	t    *testing.T
+	rig  *rig
+	node string
+}
+
+func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var closed corev1.Node
+	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || isOpen(&closed) {
+		l.t.Errorf("pods can still come when it is asked for those of %s: %v", node, err)
+	}
+	if l.node == "" {
+		l.node = node
+		l.rig.create(l.t, residentOf(node, "late"))
+	}
+	return (&kube.Reader{Live: l.rig.api}).PodsNow(ctx, node)
+}
+
+// TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails with a conflict, the Node is
+// opened at once, and a later pass removes it.
+func TestConflictReopensNode(t *testing.T) {
+	t.Parallel()
+	r := newMultitude(t, 4)
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "copy-0001"}}); err != nil {
+		t.Fatal(err)
+	}
+	busy := &busyClaims{t: t, rig: r}
+	r.Emptiness.Live = busy
+	failed := false
+	for range 5 {
+		isNew := busy.node == ""
+		err := r.Emptiness.pass(t.Context(), r.now())
+		r.ahead += emptinessAgain
+		if !isNew || busy.node == "" {
+			continue
+		}
+		failed = err != nil
+		var node corev1.Node
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !isOpen(&node) {
+			t.Errorf("the Node is closed, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
+		}
+	}
+	if !failed {
+		t.Fatal("the deletion met no conflict")
+	}
+	for _, c := range r.claims(t) {
+		if c.Status.NodeName == busy.node && c.DeletionTimestamp == nil {
+			t.Errorf("NodeClaim %s, whose node is empty, is still there\n%s", c.Name, r.log)
+		}
+	}
+}
+
+// busyClaims changes all NodeClaims when it is asked for pods for the first time.
+type busyClaims struct {
+	t    *testing.T
+	rig  *rig
+	node string // that it was asked for first
+}
+
+func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	if b.node == "" {
+		b.node = node
+		for _, c := range b.rig.claims(b.t) {
+			c.StatusConditions().SetTrue(b.rig.now(), "Audited")
+			if err := b.rig.api.Status().Update(ctx, &c); err != nil {
+				b.t.Error(err)
+			}
+		}
+	}
+	return (&kube.Reader{Live: b.rig.api}).PodsNow(ctx, node)
 }
 
 // TestLooksLeaveRoom: the looks for empty nodes begin as often as they should, and leave others room when they take long.

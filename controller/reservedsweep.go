@@ -69,7 +69,7 @@ func (s *Sweeper) expire(ctx context.Context, claim *karpv1.NodeClaim, now time.
 
 // demote labels the claim and its Node as what they are now.
 func (s *Sweeper) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
-	nodes, err := s.Cluster.NodesOf(ctx, claim.Status.ProviderID)
+	nodes, err := nodesOf(ctx, s.Cluster, claim)
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func (r *rig) start(t testing.TB) {
 
 func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *price.Door, nets *network.Door, imgs *ami.Door, table catalog.Table) {
 	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
-	reader := &kube.Reader{Cache: r.api, Ledger: ledger}
+	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
 	batch := NewBatch(time.Second, 10*time.Second)
 	holds, unhelped, departures, registrations := &Holds{}, &Unhelped{}, &Departures{}, &Registrations{}
@@ -258,7 +258,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,
 			Versions: fixedVersion("1.33"), Reservations: door, Placements: door, Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
-		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
+		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
 		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
@@ -437,11 +437,11 @@ func (r *rig) join(t *testing.T) {
 		if c.Status.ProviderID == "" || known[c.Status.ProviderID] || c.DeletionTimestamp != nil {
 			continue
 		}
-		r.create(t, nodeOf(c, "node-of-"+c.Name))
+		r.create(t, r.nodeOf(t, c))
 	}
 }
 
-// nodeOf is the Node that the kubelet on the claim's machine makes.
+// nodeOf is a Node of any name that carries the claim's provider id.
 func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
@@ -451,6 +451,30 @@ func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
+}
+
+// nodeOf is the Node that the kubelet on the claim's instance makes.
+func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
+	t.Helper()
+	id := c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
+	var node *corev1.Node
+	r.Do(func(w *world.World, _ time.Time) {
+		i, ok := w.Instance(id)
+		if !ok {
+			t.Fatalf("there is no instance %s", id)
+		}
+		node = nodeOf(c, i.PrivateDNSName)
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}}
+	})
+	return node
+}
+
+// renamed is the Node of the same kubelet under its other name, the instance id.
+func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
+	t.Helper()
+	node := r.nodeOf(t, c)
+	node.Name = c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
+	return node
 }
 
 // bind puts every pending pod onto the first Node, as kube-scheduler might.

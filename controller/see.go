@@ -27,7 +27,8 @@ type view struct {
 
 	claim    *karpv1.NodeClaim
 	class    *awsv1.EC2NodeClass // nil if there is none, or nobody needs it in this phase
-	nodes    []*corev1.Node      // those that may be the machine's
+	nodes    []*corev1.Node      // those that are the machine's
+	refused  []refusedNode       // those that carry its provider id, and are not
 	strays   []*corev1.Node      // those that it has left behind; none while the claim leaves, which takes all along
 	instance *ec2.Instance       // nil if none was found, or nobody looked
 	drain    drain.Step
@@ -52,18 +53,20 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 	if v.nodes, err = c.Cluster.NodesOf(ctx, claim.Status.ProviderID); err != nil {
 		return v, err
 	}
+	if v.nodes, v.refused, err = c.identify(ctx, claim, v.nodes, now); err != nil {
+		return v, err
+	}
 	sortNodes(v.nodes)
 	s := &v.seen.Claim
 	if s.Deleted.IsZero() {
 		v.nodes, v.strays = withoutStrays(v.nodes)
-		if v.nodes, err = c.genuine(ctx, claim, v.nodes); err != nil {
-			return v, err
-		}
+		v.nodes = registeredOf(claim, v.nodes)
 	}
 	if len(v.nodes) > 0 {
 		v.seen.Node = nodeSeen(claim, v.nodes)
 		v.seen.Node.Strays = len(v.strays)
 	}
+	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// By our clock, not the API server's: where that is ahead, a closed node would be watched for as long before it counts as empty.
 	v.seen.Node.Deleted = c.leaving.note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
@@ -79,6 +82,9 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 		return v, c.seeLaunch(ctx, &v, now)
 	case len(v.nodes) == 1:
 		return v, c.seeNode(ctx, &v, now)
+	case !s.Registered && len(v.nodes) == 0:
+		s.Outdated, err = c.outdated(ctx, claim, s.Bought, now)
+		return v, err
 	}
 	return v, nil
 }
@@ -279,8 +285,9 @@ func (c *Claims) seeBought(ctx context.Context, v *view) error {
 
 func machineSeen(instance ec2.Instance) lifecycle.Machine {
 	m := lifecycle.Machine{
-		State:   lifecycle.MachineRunning,
-		Foreign: instance.Owner == ec2.Foreign || instance.Owner == ec2.Namesake,
+		State:    lifecycle.MachineRunning,
+		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.Namesake,
+		Unmarked: instance.Owner == ec2.Unmarked,
 	}
 	switch instance.State {
 	case ec2.Terminated:

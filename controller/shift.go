@@ -70,6 +70,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 
 // pass looks once. While ARC cannot be asked, what it said last holds until it ends by itself.
 func (z *ZonalShifts) pass(ctx context.Context, now time.Time) error {
+	defer working(ctx, LoopShifts, "").End()
 	// 1. read
 	found, err := z.Door.Shifts(ctx, now)
 	// 2. decide, 3. act

@@ -46,7 +46,7 @@ func sightings(out sweeping, name string) []sighting {
 		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kube.ReasonNamesake,
 			fmt.Sprintf("%s our cluster's name%s, no mark of who made them, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; they are not touched",
 				verb(len(ids)), quoted(name), whose(out.legacy)),
-			"find out whose they are; terminate them by hand if nobody needs them"})
+			"find out whose they are; terminate them by hand if they are not needed"})
 	}
 	return all
 }

@@ -61,16 +61,23 @@ func TestPoolProblem(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	got := explain(packing.Refusal{Pod: "a/b", Hint: "Add arm64 to the NodePool.", Reasons: []packing.Reason{
-		{Code: packing.TypeMismatch, Count: 812, Detail: "kubernetes.io/arch"}, {Code: packing.NoPool, Count: 1},
-	}})
-	want := "No place for the pod: TypeMismatch kubernetes.io/arch (812 offerings), NoPool. Add arm64 to the NodePool."
-	if got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	got = explain(packing.Refusal{Hint: "mend NodePool a: it is broken", Reasons: []packing.Reason{{Code: packing.PoolUnusable, Detail: "a: it is broken"}}})
-	if want := "No place for the pod: PoolUnusable a: it is broken"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	broken := "its EC2NodeClass is not ready: not authorized to call ec2:DescribeImages, because no identity-based policy allows it"
+	for want, r := range map[string]packing.Refusal{
+		"No place for the pod (TypeMismatch): no offering has the value of kubernetes.io/arch that the pod asks for. Add arm64 to the NodePool": {
+			Hint: "add arm64 to the NodePool", Reasons: []packing.Reason{
+				{Code: packing.TypeMismatch, Count: 812, Detail: "kubernetes.io/arch"}, {Code: packing.NoPool, Count: 1},
+			}},
+		"No place for the pod (PoolUnusable): NodePool a cannot be used: " + broken: {
+			Hint: "mend NodePool a, whose labels and taints suit the pod: " + broken, Reasons: []packing.Reason{
+				{Code: packing.PoolUnusable, Detail: "a: " + broken}, {Code: packing.TaintUntolerated, Count: 90, Detail: "gpu:NoSchedule"},
+				{Code: packing.LabelConflict, Count: 70, Detail: "team"},
+			}},
+		"No place for the pod (Unplannable): it is too odd": {Reasons: []packing.Reason{{Code: packing.Unplannable, Detail: "it is too odd"}}},
+		"No place for the pod":                              {},
+	} {
+		if got := explain(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
@@ -117,7 +124,7 @@ func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
 	for range 2 * dripKeeps {
 		d.Later(&corev1.Pod{}, "Nominated", "x")
 	}
-	if n := len(d.drops); n != dripKeeps {
+	if n := d.size; n != dripKeeps {
 		t.Errorf("it keeps %d", n)
 	}
 }

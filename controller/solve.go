@@ -1,15 +1,39 @@
 package controller
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/fairness"
 	"github.com/joiner-sh/joiner/packing"
 )
 
 // Plan is the Solver that the controller runs with.
 func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
 	return packing.Solve(s, market, packing.Usual)
+}
+
+// Bounded returns a Solver for loops that only have to know about where pods will go. Pods whose rules cost more than their share are
+// not planned but refused, so that nodes are kept that might be theirs.
+func Bounded(solve Solver) Solver {
+	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
+		d := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
+		if len(d.Now) == len(s.Pods) {
+			return solve(s, market)
+		}
+		later := except(s.Pods, d.Now)
+		s.Pods = d.Now
+		plan := solve(s, market)
+		for i := range later {
+			reason := packing.Reason{Code: packing.EffortSpent, Count: 1, Detail: "its rules cost more than its share of one plan"}
+			plan.Refusals = append(plan.Refusals, packing.Refusal{Pod: later[i].ID(), Reasons: []packing.Reason{reason}})
+		}
+		slices.SortStableFunc(plan.Refusals, func(a, b packing.Refusal) int { return strings.Compare(a.Pod, b.Pod) })
+		return plan
+	}
 }
 
 // JoinFacts are what an instance must know of its cluster to join it.

@@ -35,7 +35,7 @@ func (s *stage) boot() {
 			continue
 		}
 		s.booted[i.ID] = true
-		name := "node-of-" + i.ID
+		name := i.PrivateDNSName
 		s.check(s.api.Create(s.t.Context(), &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 			Spec: corev1.NodeSpec{
@@ -43,6 +43,7 @@ func (s *stage) boot() {
 			},
 			Status: corev1.NodeStatus{
 				Capacity: shown, Allocatable: shown,
+				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}},
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
 		}))

@@ -124,7 +124,11 @@ func (s *Staying) update(snapshot cluster.Snapshot, claims map[string]*karpv1.No
 	for i := range snapshot.Nodes {
 		n := &snapshot.Nodes[i]
 		claim := claims[n.Claim]
-		if claim == nil || claim.DeletionTimestamp != nil {
+		if claim == nil {
+			continue
+		}
+		if claim.DeletionTimestamp != nil {
+			counts[disruption.Leaving]++
 			continue
 		}
 		claim = s.newest.of(claim)
@@ -138,19 +142,30 @@ func (s *Staying) update(snapshot cluster.Snapshot, claims map[string]*karpv1.No
 		}
 		entry.Stay = stay
 		nodes[n.Name] = entry
-		if stay.Cause != "" {
-			counts[stay.Cause]++
-		}
+		counts[countedCause(n, stay)]++
 		if entry.isDue(claim, now) {
 			due = append(due, dueStay{claim, n.Name, stay, entry.since})
 		}
 	}
 	s.nodes = nodes
-	for _, cause := range disruption.Causes() {
+	for _, cause := range append(disruption.Causes(), disruption.Undecided, disruption.Leaving, disruption.NotInitialized) {
 		s.Metrics.Staying.WithLabelValues(string(cause)).Set(float64(counts[cause]))
 	}
 	slices.SortFunc(due, func(a, b dueStay) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.node, b.node)) })
 	return due[:min(len(due), stayWrites)]
+}
+
+// countedCause is the cause by which a node is counted, and joiner explain node shows it.
+func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
+	switch {
+	case stay.Cause != "":
+		return stay.Cause
+	case n.Leaving:
+		return disruption.Leaving
+	case !n.Initialized:
+		return disruption.NotInitialized
+	}
+	return disruption.Undecided
 }
 
 // isDue reports whether the claim's condition says something else than what has been true for a while.

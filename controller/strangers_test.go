@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/emulator"
@@ -105,35 +103,5 @@ func TestProfileWithoutRole(t *testing.T) {
 	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionInstanceProfileReady)
 	if got.Status != "False" || got.Reason != "InstanceProfileWithoutRole" || !strings.Contains(got.Message, "spec.instanceProfile") {
 		t.Errorf("%s %s %q", got.Status, got.Reason, got.Message)
-	}
-}
-
-func TestDiskProblem(t *testing.T) {
-	t.Parallel()
-	size := resource.MustParse("50Gi")
-	text := func(s string) *string { return &s }
-	number := func(n int64) *int64 { return &n }
-	no := false
-	disk := func(device string, change func(*awsv1.BlockDevice)) awsv1.BlockDeviceMapping {
-		m := awsv1.BlockDeviceMapping{DeviceName: text(device), EBS: &awsv1.BlockDevice{VolumeSize: &size}}
-		change(m.EBS)
-		return m
-	}
-	same := func(*awsv1.BlockDevice) {}
-	for want, mappings := range map[string][]awsv1.BlockDeviceMapping{
-		"": {disk("/dev/xvda", same), disk("/dev/xvdb", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp3") })},
-		"spec.blockDeviceMappings[1].deviceName is missing":    {disk("/dev/xvda", same), {EBS: &awsv1.BlockDevice{VolumeSize: &size}}},
-		"spec.blockDeviceMappings[0].deviceName is missing":    {disk("", same)},
-		"spec.blockDeviceMappings[0].ebs is missing":           {{DeviceName: text("/dev/xvda")}},
-		"as in spec.blockDeviceMappings[0]":                    {disk("/dev/xvda", same), disk("/dev/xvda", same)},
-		"spec.blockDeviceMappings[0].ebs.volumeSize":           {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeSize = nil })},
-		"spec.blockDeviceMappings[0].ebs.kmsKeyID":             {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.KMSKeyID, d.Encrypted = text("k"), &no })},
-		"spec.blockDeviceMappings[0].ebs.iops is missing":      {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeType = text("io2") })},
-		"spec.blockDeviceMappings[0].ebs.iops cannot":          {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp2") })},
-		"spec.blockDeviceMappings[0].ebs.throughput cannot be": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(500), text("io1"); d.IOPS = number(9) })},
-	} {
-		if got := diskProblem(mappings); (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }

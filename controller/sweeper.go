@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
@@ -82,6 +83,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 }
 
 func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
+	defer working(ctx, LoopSweeper, "").End()
 	// 1. read
 	in := sweepInput{now: now, breaker: s.Breaker, shifted: s.Market.shiftedZones(now)}
 	var err error
@@ -152,6 +154,9 @@ func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 		return err
 	}
 	for _, node := range nodes {
+		if verdict, _ := instanceIdentity(i, &awsv1.EC2NodeClass{}).Judge(claimantOf(node)); verdict == lifecycle.IdentityMismatch {
+			continue // another machine's, which names this one
+		}
 		if err := s.Objects.Delete(ctx, node); err != nil {
 			return err
 		}
@@ -171,6 +176,7 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Ti
 			return err
 		}
 		if err == nil && !instance.State.Ended() {
+			s.tellUntagged(claim, instance)
 			return nil
 		}
 		known = err == nil
@@ -194,6 +200,13 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Ti
 		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
 	return nil
+}
+
+// tellUntagged emits an event about an instance that EC2 does not list as this cluster's, as its tags are gone, although a claim has it.
+func (s *Sweeper) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
+	if i.Owner == ec2.Unmarked && s.Market != nil {
+		s.Tell.Tell(claim, kube.ReasonTagsMissing, untaggedOf(s.Machines, s.Market.Region, claim, i).String())
+	}
 }
 
 // tellGone says why a claim lost its machine. A pool whose machines end before they join waits a little before it buys the

@@ -31,7 +31,7 @@ type tester interface {
 // refusal is asked about again soon: somebody is mending it.
 const (
 	trialHolds   = 30 * time.Minute
-	refusalHolds = time.Minute
+	refusalHolds = 20 * time.Second
 	settlePoll   = 5 * time.Second
 )
 

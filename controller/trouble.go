@@ -55,6 +55,7 @@ type illness struct {
 
 // examine asks EC2 once, and marks the claims whose machines fail, or will not stay.
 func (i *Interruption) examine(ctx context.Context) error {
+	defer working(ctx, LoopInterruption, "status checks").End()
 	// 1. read
 	found, err := i.Troubles.Troubles(ctx)
 	if err != nil || len(found) == 0 {

@@ -142,7 +142,7 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 			if c.Status.NodeName != "" {
 				continue
 			}
-			node := nodeOf(c, "node-of-"+c.Name)
+			node := r.nodeOf(t, c)
 			node.Status.Allocatable = node.Status.Allocatable.DeepCopy()
 			node.Status.Allocatable[corev1.ResourceMemory] = resource.MustParse("1Gi")
 			r.create(t, node)
@@ -155,8 +155,8 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		t.Errorf("told %d times\n%s", n, r.log)
 	}
 	var told []string
-	for range len(r.Provisioner.Tell.drops) {
-		told = append(told, (<-r.Provisioner.Tell.drops).message)
+	for e, ok := r.Provisioner.Tell.next(); ok; e, ok = r.Provisioner.Tell.next() {
+		told = append(told, e.message)
 	}
 	if said := strings.Join(told, "\n"); strings.Count(said, "2 nodes in a row became ready for the pod") != 1 {
 		t.Errorf("told:\n%s", said)

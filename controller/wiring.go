@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,8 @@ type Loops struct {
 	Diagnoses *Diagnoses
 	// Drift finds the nodes that are not what is asked for any more.
 	Drift *Drift
+	// Progress watches all loops; nil: nothing does.
+	Progress *Progress
 }
 
 // How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
@@ -86,8 +89,11 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	if l.Diagnoses != nil {
 		loops = append(loops, l.Diagnoses.Start)
 	}
+	if l.Progress != nil {
+		loops = append(loops, l.Progress.Start)
+	}
 	for _, loop := range loops {
-		if err := m.Add(leading(loop)); err != nil {
+		if err := m.Add(leading(func(ctx context.Context) error { return loop(l.Progress.with(ctx)) })); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
@@ -96,6 +102,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 
 // objectLoop visits the objects of a kind.
 type objectLoop struct {
+	name    string // one of the Loop constants
 	build   *builder.Builder
 	loop    reconcile.Reconciler
 	workers int
@@ -109,7 +116,10 @@ func (l Loops) addObjects(m manager.Manager) error {
 		}), builder.WithPredicates(nodeMatters())).
 		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return waitingClaims(ctx, cached, o)
-		}))
+		})).
+		Watches(&karpv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return unjoinedClaims(ctx, cached, o)
+		}), builder.WithPredicates(poolMatters()))
 	orphans := builder.ControllerManagedBy(m).Named("node.termination").
 		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			node, ok := o.(*corev1.Node)
@@ -132,18 +142,18 @@ func (l Loops) addObjects(m manager.Manager) error {
 			return requests(poolsOfClass(pools.Items, o.GetName()))
 		}))
 	all := []objectLoop{
-		{claims, l.Claims, claimWorkers}, {orphans, l.Orphans, otherWorkers},
-		{classes, l.NodeClasses, otherWorkers}, {pools, l.Pools, otherWorkers},
+		{LoopClaims, claims, l.Claims, claimWorkers}, {LoopOrphans, orphans, l.Orphans, otherWorkers},
+		{LoopClasses, classes, l.NodeClasses, otherWorkers}, {LoopPools, pools, l.Pools, otherWorkers},
 	}
 	if l.Statics != nil {
-		all = append(all, objectLoop{watchStatics(m), l.Statics, otherWorkers})
+		all = append(all, objectLoop{LoopStatics, watchStatics(m), l.Statics, otherWorkers})
 	}
 	if l.Overlays != nil {
-		all = append(all, objectLoop{watchOverlays(m), l.Overlays, 1})
+		all = append(all, objectLoop{LoopOverlays, watchOverlays(m), l.Overlays, 1})
 	}
 	all = append(all, l.Honour.watch(m)...)
 	for _, c := range all {
-		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(c.loop); err != nil {
+		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(watched{c.loop, l.Progress, c.name}); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
@@ -167,7 +177,7 @@ func watchStatics(m manager.Manager) *builder.Builder {
 func (h *Honour) watch(m manager.Manager) []objectLoop {
 	on := func(name string, kind client.Object, loop reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-		return objectLoop{builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), loop, 1}
+		return objectLoop{LoopHonour, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), loop, 1}
 	}
 	out := []objectLoop{
 		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
@@ -213,7 +223,7 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 	return requests(namesOf(claims.Items))
 }
 
-// waitingClaims returns the claims that wait for a class to become ready.
+// waitingClaims returns the claims that wait for a class to become ready, and those that wait for a Node: a change of the class may outdate their launch.
 func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -221,7 +231,22 @@ func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) [
 	}
 	var names []string
 	for _, c := range claims.Items {
-		if c.Status.ProviderID == "" {
+		if c.Status.ProviderID == "" || c.Status.NodeName == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return requests(names)
+}
+
+// unjoinedClaims returns the claims of a NodePool that wait for a Node.
+func unjoinedClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range claims.Items {
+		if c.Labels[karpv1.LabelNodePool] == o.GetName() && c.Status.NodeName == "" {
 			names = append(names, c.Name)
 		}
 	}
@@ -252,8 +277,17 @@ func requests(names []string) []reconcile.Request {
 	return out
 }
 
-// readyNodes returns the provider ids of the Nodes that are ready.
+// readyNodes returns the provider ids of the Nodes that are ready. Where a NodeClaim has the id, only the Node counts that the claim was
+// registered with.
 func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	claimed := map[string][]string{} // names of Nodes by provider id
+	for _, c := range claims.Items {
+		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
+	}
 	var nodes corev1.NodeList
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -261,7 +295,8 @@ func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, err
 	out := map[string]bool{}
 	for i := range nodes.Items {
 		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && isReady(node) {
-			out[node.Spec.ProviderID] = true
+			names, isClaimed := claimed[node.Spec.ProviderID]
+			out[node.Spec.ProviderID] = out[node.Spec.ProviderID] || !isClaimed || slices.Contains(names, node.Name)
 		}
 	}
 	return out, nil

@@ -31,7 +31,8 @@ type Room struct {
 	Out    int // nodes of the pool that use its budgets up: they are leaving, or broken
 	// Budget is the budget that says so ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty where none bounds it.
 	Budget string
-	// Until is when that budget stops or another begins; zero if time changes nothing.
+	// Until is when that budget stops or another begins, without room when the last budget that leaves none stops; zero if time
+	// changes nothing.
 	Until time.Time
 }
 
@@ -39,6 +40,7 @@ type Room struct {
 // broken already. Without a budget that is active it is all of them that are left. Pool and Out are left empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
+	var full []time.Time // when each of the budgets without room stops; zero: never
 	for _, b := range p.Budgets {
 		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
 			continue
@@ -47,11 +49,31 @@ func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 		if !until.IsZero() && (room.Until.IsZero() || until.Before(room.Until)) {
 			room.Until = until
 		}
+		if active && b.allowed(total) <= out {
+			full = append(full, until)
+		}
 		if allowed := max(b.allowed(total)-out, 0); active && (allowed < room.Nodes || allowed == room.Nodes && room.Budget == "") {
 			room.Nodes, room.Budget = allowed, b.String()
 		}
 	}
+	if len(full) > 0 {
+		room.Until = latest(full)
+	}
 	return room
+}
+
+// latest returns the last of the times, of which zero stands for never.
+func latest(times []time.Time) time.Time {
+	last := times[0]
+	for _, at := range times {
+		if at.IsZero() {
+			return at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // active reports whether the budget counts at now, and when that changes; zero if it does not.
@@ -98,7 +120,11 @@ func (b Budget) String() string {
 	case b.Unreadable != "":
 		return strconv.Quote(b.Nodes) + ", which cannot be read: " + b.Unreadable
 	case b.Schedule != nil:
-		return b.Nodes + " after " + strconv.Quote(b.Line) + " for " + b.Open.String()
+		text := b.Nodes + " after " + strconv.Quote(b.Line) + " for " + b.Open.String()
+		if b.Schedule.IsAlways(b.Open) {
+			text += ", which never ends"
+		}
+		return text
 	}
 	return b.Nodes
 }

@@ -99,6 +99,13 @@ const (
 	Looping    Cause = "Loop"         // its pods leave nodes like it again and again
 )
 
+// What is counted and shown of nodes that no cause keeps; no condition is written for it.
+const (
+	Undecided      Cause = "Undecided"      // no cause is known
+	Leaving        Cause = "Leaving"        // the node is being replaced or terminated
+	NotInitialized Cause = "NotInitialized" // the node is not ready for pods yet
+)
+
 // Proposal is what to do, and what was considered and left.
 type Proposal struct {
 	Moves []Move // sorted by pool

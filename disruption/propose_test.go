@@ -232,6 +232,18 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 			budgets: []Budget{{Nodes: "50%"}, scheduled(t, "0", "30 12 * * *", time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Nodes: 7, Budget: "50%", Until: now.Add(30 * time.Minute)},
 		},
+		"around the clock": {
+			budgets: []Budget{scheduled(t, "0", "0 0 * * *", 24*time.Hour)}, reason: Drifted,
+			want: Room{Reason: Drifted, Budget: `0 after "0 0 * * *" for 24h0m0s, which never ends`},
+		},
+		"around the clock, and another opens": {
+			budgets: []Budget{scheduled(t, "0", "@hourly", time.Hour), scheduled(t, "50%", "30 12 * * *", time.Hour)}, reason: Drifted,
+			want: Room{Reason: Drifted, Budget: `0 after "@hourly" for 1h0m0s, which never ends`},
+		},
+		"until the last of two closes": {
+			budgets: []Budget{scheduled(t, "0", "0 9 * * *", 4*time.Hour), scheduled(t, "0", "0 10 * * *", 8*time.Hour)}, reason: Drifted,
+			want: Room{Reason: Drifted, Budget: `0 after "0 9 * * *" for 4h0m0s`, Until: now.Add(6 * time.Hour)},
+		},
 	} {
 		got := Policy{Budgets: c.budgets}.Room(c.reason, 20, 3, now)
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -12,8 +12,8 @@ import (
 // Stamp is a hash with the version of the way in which it was made. Without one of the two it says nothing.
 type Stamp struct{ Hash, Version string }
 
-// differs reports whether the hashes say that something has changed: both are there, made in the same way, and differ.
-func (s Stamp) differs(other Stamp) bool {
+// Differs reports whether the hashes say that something has changed: both are there, made in the same way, and differ.
+func (s Stamp) Differs(other Stamp) bool {
 	known := s.Hash != "" && s.Version != "" && other.Hash != "" && other.Version != ""
 	return known && s.Version == other.Version && s.Hash != other.Hash
 }
@@ -124,7 +124,7 @@ func First(all []Verdict) (Verdict, bool) {
 
 func judgePool(n Node, w Wish) (Verdict, bool) {
 	fields := changed(n.Pool, w.Pool)
-	if !n.Pool.Stamp.differs(w.Pool.Stamp) {
+	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: PoolDrifted, Fields: fields, Message: changeText("spec.template of NodePool "+w.PoolName, fields, n.Pool, w.Pool)}, true
@@ -158,7 +158,7 @@ func judgeType(n Node, w Wish) (Verdict, bool) {
 
 func judgeClass(n Node, w Wish) (Verdict, bool) {
 	fields := changed(n.Class, w.Class)
-	if n.Class.Stamp.Version != w.Class.Stamp.Version || !n.Class.Stamp.differs(w.Class.Stamp) && len(fields) == 0 {
+	if n.Class.Stamp.Version != w.Class.Stamp.Version || !n.Class.Stamp.Differs(w.Class.Stamp) && len(fields) == 0 {
 		return Verdict{}, false
 	}
 	v := Verdict{Reason: ClassDrift, Fields: fields, Message: changeText("spec of EC2NodeClass "+w.ClassName, fields, n.Class, w.Class)}

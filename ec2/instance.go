@@ -50,6 +50,7 @@ type Instance struct {
 	Launched       time.Time // zero for an instance just returned by Launch
 	PrivateDNS     string
 	PrivateIP      string
+	Addresses      []string // all private addresses of all network interfaces, IPv4 and IPv6, sorted
 	SubnetID       string
 	VPC            string
 	SecurityGroups []string // ids, sorted
@@ -200,8 +201,26 @@ func (d *Door) fromInstance(i awstypes.Instance) Instance {
 			out.EFA++
 		}
 	}
+	out.Addresses = addresses(i)
 	out.Owner = d.cluster.Owner(out.Tags)
 	return out
+}
+
+// addresses returns the private addresses of an instance, each once.
+func addresses(i awstypes.Instance) []string {
+	all := []string{aws.ToString(i.PrivateIpAddress), aws.ToString(i.Ipv6Address)}
+	for _, n := range i.NetworkInterfaces {
+		all = append(all, aws.ToString(n.PrivateIpAddress))
+		for _, a := range n.PrivateIpAddresses {
+			all = append(all, aws.ToString(a.PrivateIpAddress))
+		}
+		for _, a := range n.Ipv6Addresses {
+			all = append(all, aws.ToString(a.Ipv6Address))
+		}
+	}
+	all = slices.DeleteFunc(all, func(a string) bool { return a == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // capacityType tells how an instance is paid for: one that was bought for a

@@ -20,17 +20,22 @@ func TestOwner(t *testing.T) {
 		tags map[string]string
 		want Ownership
 	}{
-		"ours":                   {us.Tags(nil, "apps", "default", "apps-1"), Ours},
-		"a namesake's":           {them.Tags(nil, "apps", "default", "apps-1"), Namesake},
-		"another cluster's":      {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
-		"Karpenter's":            {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
-		"Karpenter's, old":       {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
-		"shared, not owned":      {map[string]string{TagClusterPrefix + "prod": "shared"}, Foreign},
-		"an empty uid":           {map[string]string{TagClusterName: "prod", TagUID: ""}, Namesake},
-		"our uid, no name":       {map[string]string{TagUID: "1111"}, Foreign},
-		"our uid, other name":    {map[string]string{TagUID: "1111", TagClusterName: "test", TagClusterPrefix + "prod": "owned"}, Foreign},
-		"nothing":                {nil, Foreign},
-		"uid in the wrong case ": {map[string]string{TagClusterName: "prod", TagUID: "111A"}, Namesake},
+		"ours":                                 {us.Tags(nil, "apps", "default", "apps-1"), Ours},
+		"a namesake's":                         {them.Tags(nil, "apps", "default", "apps-1"), Namesake},
+		"another cluster's":                    {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
+		"Karpenter's":                          {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
+		"Karpenter's, old":                     {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
+		"shared, not owned":                    {map[string]string{TagClusterPrefix + "prod": "shared"}, Unmarked},
+		"an empty uid":                         {map[string]string{TagClusterName: "prod", TagUID: ""}, Namesake},
+		"our uid, no name":                     {map[string]string{TagUID: "1111"}, Unmarked},
+		"our uid, other name":                  {map[string]string{TagUID: "1111", TagClusterName: "test", TagClusterPrefix + "prod": "owned"}, Foreign},
+		"nothing":                              {nil, Unmarked},
+		"no pool":                              {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned"}, Unmarked},
+		"a node group's":                       {map[string]string{TagClusterPrefix + "prod": "owned", "eks:cluster-name": "prod", "eks:nodegroup-name": "web"}, Foreign},
+		"a node group's, labelled as a pool's": {map[string]string{TagClusterName: "prod", TagNodePool: "apps", "eks:nodegroup-name": "web"}, Foreign},
+		"an Auto Scaling group's":              {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps", "aws:autoscaling:groupName": "web"}, Foreign},
+		"two clusters'":                        {map[string]string{TagClusterPrefix + "prod": "owned", TagClusterPrefix + "test": "owned", TagNodePool: "apps"}, Foreign},
+		"uid in the wrong case ":               {map[string]string{TagClusterName: "prod", TagUID: "111A"}, Namesake},
 	} {
 		if got := us.Owner(c.tags); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

@@ -26,6 +26,11 @@ func (d *Door) LateTags(i Instance, claim, node string) map[string]string {
 	return out
 }
 
+// OwnTags returns the tags by which an instance is known to be this cluster's, as it got them at its launch.
+func (d *Door) OwnTags(nodePool, nodeClass, claim string) map[string]string {
+	return d.cluster.Tags(nil, nodePool, nodeClass, claim)
+}
+
 // Tag puts tags onto an instance, over those of the same keys. It refuses (fault.Refused) what is not ours; proof is as for
 // Terminate. An instance that EC2 does not know is fault.Gone.
 func (d *Door) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {

@@ -60,11 +60,19 @@ const (
 	// Namesake carries our cluster's name and another UID: a cluster that is
 	// called as ours is. It is never touched, always reported.
 	Namesake Ownership = "Namesake"
-	// Legacy carries our cluster's name and no UID: made before Joiner. It is
+	// Legacy carries our cluster's name, TagNodePool and no UID: launched by Karpenter. It is
 	// ours only if a NodeClaim or Node of our cluster carries its provider id.
 	Legacy Ownership = "Legacy"
-	// Foreign does not carry our cluster's name.
+	// Foreign carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
+	// Unmarked carries too few tags to say whose it is, or none. It is never touched. Where a NodeClaim has it, its tags were removed.
+	Unmarked Ownership = "Unmarked"
+)
+
+// The tags of instances that a node group or an Auto Scaling group manages. AWS keeps users from removing the second.
+const (
+	tagNodeGroup    = "eks:nodegroup-name"
+	tagScalingGroup = "aws:autoscaling:groupName"
 )
 
 // Owner says whose a thing with these tags is.
@@ -72,15 +80,31 @@ func (c Cluster) Owner(tags map[string]string) Ownership {
 	name, ok := tags[TagClusterName]
 	named := ok && name == c.Name || !ok && tags[TagClusterPrefix+c.Name] == "owned"
 	uid, marked := tags[TagUID]
+	_, hasPool := tags[TagNodePool]
 	switch {
-	case !named:
-		return Foreign
-	case marked && uid == c.UID:
+	case named && marked && uid == c.UID:
 		return Ours
-	case marked:
+	case named && marked:
 		return Namesake
+	case c.isOfAnother(tags):
+		return Foreign
+	case named && hasPool:
+		return Legacy
 	}
-	return Legacy
+	return Unmarked
+}
+
+// isOfAnother reports whether tags name another owner: a cluster, a node group or an Auto Scaling group.
+func (c Cluster) isOfAnother(tags map[string]string) bool {
+	for key, value := range tags {
+		cluster, isCluster := strings.CutPrefix(key, TagClusterPrefix)
+		switch {
+		case key == tagNodeGroup, key == tagScalingGroup, isCluster && cluster != c.Name,
+			key == TagClusterName && value != c.Name, key == TagUID && value != c.UID:
+			return true
+		}
+	}
+	return false
 }
 
 func toTags(tags map[string]string) []awstypes.Tag {

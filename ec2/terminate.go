@@ -64,8 +64,11 @@ func (d *Door) mayChange(op string, i Instance, proof Proof) error {
 	case i.Owner == Namesake:
 		return fault.Refuse(op, reason, "instance %s belongs to another cluster named %s, with uid %s; ours is %s",
 			i.ID, d.cluster.Name, i.Tags[TagUID], d.cluster.UID)
+	case i.Owner == Unmarked:
+		return fault.Refuse(op, reason, "instance %s carries neither %s nor %s, so it is not known to be of a NodePool of cluster %s",
+			i.ID, TagUID, TagNodePool, d.cluster.Name)
 	}
-	return fault.Refuse(op, reason, "instance %s does not carry the tags of cluster %s", i.ID, d.cluster.Name)
+	return fault.Refuse(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
 }
 
 // endAll terminates instances that were found to be ours a moment ago. EC2 fails the

@@ -35,6 +35,18 @@ func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTermina
 // IsBroken reports whether the machine does not do its work any more, so that its pods are deleted by force.
 func (k Kind) IsBroken() bool { return k == InstanceImpaired || k == SystemImpaired }
 
+// Suits reports whether a notice of this kind can be about an instance of the capacity type: only spot instances are taken back by EC2, and only
+// those in a reservation by its owner. An empty capacity type suits every kind.
+func (k Kind) Suits(capacityType string) bool {
+	switch k {
+	case SpotInterrupted, RebalanceRecommended:
+		return capacityType == "spot" || capacityType == ""
+	case ReservationInterrupted, BlockExpiring:
+		return capacityType == "reserved" || capacityType == ""
+	}
+	return true
+}
+
 // Outranks reports whether a notice of this kind says more than one of the other kind has said already; an empty kind has
 // said nothing.
 func (k Kind) Outranks(known Kind) bool {
@@ -62,6 +74,8 @@ type Notice struct {
 	Reservation string
 	// State is the state that an instance went into, in EC2's words; empty for other kinds.
 	State string
+	// Account and Region are where the event is from, as the message says; empty if it does not.
+	Account, Region string
 	// At is when AWS noticed; zero if the message does not say.
 	At time.Time
 	// Ends is when a scheduled change is over; zero if the message does not say.

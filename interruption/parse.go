@@ -19,6 +19,8 @@ type event struct {
 	Version    string          `json:"version"`
 	Source     string          `json:"source"`
 	DetailType string          `json:"detail-type"`
+	Account    string          `json:"account"` // 12 digits
+	Region     string          `json:"region"`
 	Time       string          `json:"time"` // RFC 3339
 	Detail     json.RawMessage `json:"detail"`
 }
@@ -33,7 +35,7 @@ func Parse(body string) (Notice, error) {
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
 		return Notice{}, broken(Unreadable, "%s", err)
 	}
-	n := Notice{Kind: NoOp}
+	n := Notice{Kind: NoOp, Account: short(e.Account), Region: short(e.Region)}
 	if at, err := time.Parse(time.RFC3339, e.Time); err == nil {
 		n.At = at.UTC()
 	}
@@ -146,7 +148,10 @@ func readHealth(detail json.RawMessage, n *Notice) error {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Status   string `json:"statusCode"` // open, closed or upcoming
-		End      string `json:"endTime"`    // RFC 1123
+		// An organization's Health events come from another account, and the copies that Health keeps from another region.
+		Account  string `json:"affectedAccount"`
+		Region   string `json:"eventRegion"`
+		End      string `json:"endTime"` // RFC 1123
 		Affected []struct {
 			Value string `json:"entityValue"` // an instance's id or ARN, or another thing's
 		} `json:"affectedEntities"`
@@ -169,6 +174,7 @@ func readHealth(detail json.RawMessage, n *Notice) error {
 		return nil // about volumes or hosts
 	}
 	n.Kind = ScheduledChange
+	n.Account, n.Region = cmp.Or(short(d.Account), n.Account), cmp.Or(short(d.Region), n.Region)
 	if end, err := time.Parse(time.RFC1123, d.End); err == nil {
 		n.Ends = end.UTC()
 	}

@@ -71,7 +71,8 @@ func drained(seen Seen, now time.Time) (Step, bool) {
 	return step, true
 }
 
-// ending decides until the machine is gone. A machine that is not ours is not ours to wait for either.
+// ending decides until the machine is gone. A machine of another owner is not waited for. One without any owner's tags is: its claim is
+// the only thing left that knows it.
 func ending(seen Seen, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	m := seen.Machine
@@ -82,6 +83,8 @@ func ending(seen Seen, now time.Time) (Step, bool) {
 		return step, true
 	case m.State == MachineEnding:
 		return step.wait(WaitMachineEnd, now.Add(Poll)), false
+	case m.Unmarked:
+		return step.wait(WaitUnmarked, now.Add(UnmarkedPoll)), false
 	}
 	step.Until = now.Add(Poll)
 	return step.to(Terminate), false

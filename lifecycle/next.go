@@ -102,9 +102,20 @@ func bought(seen Seen, now time.Time) Step {
 	if isPast(giveUp, now) {
 		return step.delete(ReasonRegistrationTimeout)
 	}
+	if isPast(seen.Claim.Outdated, now) && seen.Node.Count == 0 && seen.Node.Unconfirmed == "" {
+		return step.delete(ReasonOutdated)
+	}
 	giveUp = earliest(giveUp, expiry(seen.Claim))
-	if seen.Node.Count > 1 {
-		return step.wait(WaitOneNode, giveUp).about(strconv.Itoa(seen.Node.Count))
+	if !isPast(seen.Claim.Outdated, now) {
+		giveUp = earliest(giveUp, seen.Claim.Outdated)
+	}
+	switch n := seen.Node; {
+	case n.Count > 1:
+		return step.wait(WaitOneNode, giveUp).about(strconv.Itoa(n.Count))
+	case n.Unconfirmed != "":
+		return step.wait(WaitConfirmation, earliest(giveUp, now.Add(ConfirmPoll))).about(n.Unconfirmed)
+	case n.Mismatch != "":
+		return step.wait(WaitIdentity, earliest(giveUp, now.Add(MismatchPoll))).about(n.Mismatch)
 	}
 	return step.wait(WaitNode, giveUp)
 }
@@ -117,7 +128,7 @@ func joined(seen Seen, now time.Time) Step {
 	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.checkup(now))
 	switch {
 	case n.Count == 0:
-		return step.wait(WaitNode, earliest(until, lostAt(n)))
+		return step.wait(WaitNode, earliest(earliest(until, lostAt(n)), n.confirmAt(now)))
 	case n.Count > 1:
 		return step.wait(WaitOneNode, until).about(strconv.Itoa(n.Count))
 	case !n.Ready:
@@ -137,8 +148,8 @@ func ready(seen Seen, now time.Time) Step {
 	if done {
 		return step
 	}
-	if seen.Node.Count == 0 {
-		return step.wait(WaitNode, earliest(expiry(seen.Claim), lostAt(seen.Node)))
+	if n := seen.Node; n.Count == 0 {
+		return step.wait(WaitNode, earliest(earliest(expiry(seen.Claim), lostAt(n)), n.confirmAt(now)))
 	}
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.checkup(now)), now.Add(CheckEvery)))
 }
@@ -174,6 +185,8 @@ func upkeep(seen Seen) Action {
 	switch n := seen.Node; {
 	case n.Count == 1 && n.Reborn:
 		return Register
+	case n.Count == 1 && !n.Finalizer && seen.Claim.Registered:
+		return HoldNode
 	case n.Strays > 0 && seen.Claim.Registered:
 		return DropStrays
 	}
@@ -186,6 +199,14 @@ func lostAt(n Node) time.Time {
 		return time.Time{}
 	}
 	return n.Lost.Add(LostTimeout)
+}
+
+// confirmAt is when the Node is compared again that has not been compared yet, zero if there is none.
+func (n Node) confirmAt(now time.Time) time.Time {
+	if n.Unconfirmed == "" {
+		return time.Time{}
+	}
+	return now.Add(ConfirmPoll)
 }
 
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

@@ -41,6 +41,8 @@ func axes() []axis {
 			{"unlabelled", func(s *Seen) {
 				s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized, s.Claim.Unlabelled = true, true, true, true
 			}},
+			{"outdated", func(s *Seen) { s.Claim.Launched, s.Claim.Outdated = true, ago(time.Second) }},
+			{"outdated-soon", func(s *Seen) { s.Claim.Launched, s.Claim.Outdated = true, now.Add(10*time.Second) }},
 			{"none", func(s *Seen) { s.Claim = Claim{} }},
 		}},
 		{"age", []way{
@@ -107,9 +109,12 @@ func axes() []axis {
 			{"ending", func(s *Seen) { s.Machine.State = MachineEnding }},
 			{"absent", func(s *Seen) { s.Machine.State = MachineAbsent }},
 			{"foreign", func(s *Seen) { s.Machine = Machine{State: MachineRunning, Foreign: true} }},
+			{"unmarked", func(s *Seen) { s.Machine = Machine{State: MachineRunning, Unmarked: true} }},
 		}},
 		{"node", []way{
 			{"none", func(s *Seen) {}},
+			{"mismatch", func(s *Seen) { s.Node = Node{Mismatch: "another name"} }},
+			{"unconfirmed", func(s *Seen) { s.Node = Node{Mismatch: "another name", Unconfirmed: "no address"} }},
 			{"young", func(s *Seen) { s.Node = Node{Count: 1} }},
 			{"ready", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
 			{"startup", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
@@ -295,7 +300,7 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 		switch step.Reason {
 		case WaitMachineAnswer:
 			seen.Machine.State = MachineRunning
-		case WaitMachineEnd:
+		case WaitMachineEnd, WaitUnmarked: // in the second case the user terminates it
 			seen.Machine.State = MachineAbsent
 		case WaitNodeGone:
 			seen.Node = Node{}

@@ -17,6 +17,11 @@ const (
 	// RegistrationTimeout is how long a machine may take to join, from when it was bought.
 	RegistrationTimeout = 15 * time.Minute
 
+	// JoinGrace is how long an instance may take to join that was launched before its NodePool or EC2NodeClass changed, where no cause is
+	// known that keeps it from joining; and CureGrace how long one may take from when its cause is gone.
+	JoinGrace = 45 * time.Second
+	CureGrace = 30 * time.Second
+
 	// LostTimeout is how long a Node that had joined may be missing. A kubelet that starts anew makes its Node again.
 	LostTimeout = time.Minute
 
@@ -25,6 +30,14 @@ const (
 	Settle = 2 * time.Second
 	// Poll is how often a machine that is ending, and a node that is being emptied, are looked at.
 	Poll = 2 * time.Second
+
+	// ConfirmPoll is how often a Node is compared again with an instance of which EC2 has not said enough, and MismatchPoll with one from
+	// which it differs.
+	ConfirmPoll  = 2 * time.Second
+	MismatchPoll = 30 * time.Second
+
+	// UnmarkedPoll is how often EC2 is asked about an instance that lost its tags.
+	UnmarkedPoll = 30 * time.Second
 
 	// ReplaceWithin is how long a node that has expired waits at most: for its turn, and again for its replacement.
 	ReplaceWithin = 10 * time.Minute
@@ -61,6 +74,10 @@ type Claim struct {
 	Bought      time.Time
 	Registered  bool
 	Initialized bool
+
+	// Outdated is from when on a claim without a Node is replaced, since its NodePool or EC2NodeClass now gives another launch, or since
+	// what kept its instance from joining is gone; zero: it is not outdated.
+	Outdated time.Time
 
 	NodeClass NodeClass
 	// Shortage: EC2 was asked and had none of what the claim accepts.
@@ -118,12 +135,14 @@ const (
 // Machine is what was seen of the instance.
 type Machine struct {
 	State MachineState
-	// Foreign: it carries no mark of this cluster, so it is not ours to end.
+	// Foreign: it carries the tags of another cluster or of a node group, so it is not ours to end.
 	Foreign bool
+	// Unmarked: it carries no owner's tags at all, although a claim has it. It is not terminated, and its claim stays until it is gone.
+	Unmarked bool
 }
 
-// Node is what was seen of the Nodes that carry the machine's provider id. All but Strays is about those that may be
-// the machine's.
+// Node is what was seen of the Nodes that carry the machine's provider id. All but Strays, Mismatch and Unconfirmed is about those that
+// are the machine's, as far as Identity can tell.
 type Node struct {
 	Count     int  // 0, 1, or more for a mistake that people make
 	Finalizer bool // ours is on it
@@ -132,6 +151,9 @@ type Node struct {
 	Lost time.Time
 	// Reborn: it lacks what registration gives, so that it is another one than was registered, and nobody has prepared it.
 	Reborn bool
+	// Mismatch says why a Node that carries the provider id is not counted: it is not the instance's. Unconfirmed says what is missing
+	// until that is known. Both are about other Nodes than those in Count, and empty where there is none.
+	Mismatch, Unconfirmed string
 	// Strays is how many more Nodes carry the provider id that no kubelet reports for, while one does for this Node: what
 	// is left of registrations under other names.
 	Strays int

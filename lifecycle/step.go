@@ -33,6 +33,8 @@ const (
 	Record Action = "Record"
 	// Register gives the Node its labels, taints, finalizer and owner, and opens it for pods.
 	Register Action = "Register"
+	// HoldNode puts our finalizer back on a Node that lost it.
+	HoldNode Action = "HoldNode"
 	// Initialize marks the node as fit for pods.
 	Initialize Action = "Initialize"
 
@@ -76,6 +78,7 @@ type Step struct {
 const (
 	ReasonLaunchTimeout       = "launch_timeout"
 	ReasonRegistrationTimeout = "registration_timeout"
+	ReasonOutdated            = "launch_outdated"
 	ReasonShortage            = "insufficient_capacity"
 	ReasonNodeClassNotReady   = "nodeclass_not_ready"
 	ReasonExpired             = "expired"
@@ -91,6 +94,8 @@ const (
 	WaitNextAttempt   = "LaunchFailed"
 	WaitNode          = "NodeNotFound"
 	WaitOneNode       = "MultipleNodesFound"
+	WaitIdentity      = "NodeMismatch"    // Step.Detail says what differs between the Node and its instance
+	WaitConfirmation  = "NodeUnconfirmed" // Step.Detail says what is missing for the comparison
 	WaitReady         = "NodeNotReady"
 	WaitStartupTaint  = "StartupTaintsExist"
 	WaitEphemeral     = "KnownEphemeralTaintsExist"
@@ -101,6 +106,7 @@ const (
 	WaitNothing       = "NothingToDo"
 	WaitMachineAnswer = "MachineUnknown"
 	WaitMachineEnd    = "MachineEnding"
+	WaitUnmarked      = "InstanceTagsMissing"
 	WaitSettle        = "Settling"
 	WaitVolumes       = "AwaitingVolumeDetachment"
 	WaitNodeGone      = "NodeDeleting"

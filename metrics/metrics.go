@@ -113,7 +113,8 @@ type Interruptions struct {
 	Deleted       prometheus.Counter
 	QueueDuration prometheus.Histogram   // seconds from a message being sent to its being deleted
 	Failing       *prometheus.CounterVec // category: instance_status, system_status, event_status
-	// Dropped counts messages that were deleted unheeded, by cause: too_large, unreadable, no_subject, unknown_kind. Not Karpenter's.
+	// Dropped counts messages on which nothing was done, by cause: too_large, unreadable, no_subject, unknown_kind, other_account,
+	// other_region, capacity_type, no_nodeclaim. Not Karpenter's.
 	Dropped *prometheus.CounterVec
 	// Left counts messages that were put back because they are not about our instances, by owner: namesake, nobody, ours
 	// (without a NodeClaim yet), unknown. Not Karpenter's.
@@ -132,6 +133,15 @@ type Own struct {
 	Diagnoses prometheus.Counter
 	// Refused pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
+	// Costly is how many pods wait for a plan of their own because their rules cost more than their share.
+	Costly prometheus.Gauge
+	// StaleClaims counts planned NodeClaims that were not created because the cluster changed while the plan was made, by cause:
+	// pods_gone, pods_changed, nodepool_changed, limit, node_came.
+	StaleClaims *prometheus.CounterVec
+	// LoopBusy is for how many seconds each loop has worked on one thing, 0 while it waits for something to do, by loop.
+	LoopBusy *prometheus.GaugeVec
+	// LoopStalled is 1 while a loop makes no progress, by loop.
+	LoopStalled *prometheus.GaugeVec
 	// Shortages is how many offerings EC2 is known to be short of.
 	Shortages prometheus.Gauge
 	// PricesAt is when AWS gave the prices in use, in seconds since 1970, by capacity type; 0 if it never did.
@@ -142,6 +152,8 @@ type Own struct {
 	Swept *prometheus.CounterVec
 	// BreakerOpen is 1 while the sweeper holds back because it would remove too much, by kind.
 	BreakerOpen *prometheus.GaugeVec
+	// ByCapacityType is how many NodeClaims are not being deleted, by nodepool and capacity_type.
+	ByCapacityType *prometheus.GaugeVec
 	// Drifted is how many NodeClaims are not what is asked for, by nodepool, reason, and state: drifted, observed where the pool asks that
 	// nothing is replaced for it, ignored where the pool does not mind.
 	Drifted *prometheus.GaugeVec
@@ -149,6 +161,10 @@ type Own struct {
 	DriftHeld *prometheus.GaugeVec
 	// Namesakes is how many instances carry our cluster's name and another cluster's UID.
 	Namesakes prometheus.Gauge
+	// NodeMismatches counts Nodes that name the instance of a NodeClaim and are not that instance's, by nodepool.
+	NodeMismatches *prometheus.CounterVec
+	// Untagged is how many instances of NodeClaims have lost their tags, so that they are not terminated.
+	Untagged prometheus.Gauge
 	// Proven is 1 for each mark by which EKS's cluster of our name was proven to be this one, and 0 for each that says nothing, by mark.
 	Proven *prometheus.GaugeVec
 	// Foreign counts instances of NodeClaims that somebody else ended, by nodepool and by how: call, within, unknown.
@@ -252,7 +268,7 @@ func (r *maker) interruptions() Interruptions {
 		Deleted:       r.counter("karpenter_interruption_deleted_messages_total", "Messages deleted from the interruption queue."),
 		QueueDuration: r.histogram("karpenter_interruption_message_queue_duration_seconds", "From the sending of a message to its deletion.", durations()),
 		Failing:       r.counters("karpenter_interruption_instance_status_unhealthy_total", "Nodes taken away for what EC2's status checks and scheduled events say of their instances.", "category"),
-		Dropped:       r.counters("joiner_interruption_dropped_messages_total", "Messages that were deleted unheeded.", "cause"),
+		Dropped:       r.counters("joiner_interruption_dropped_messages_total", "Interruption messages deleted without being processed.", "cause"),
 		Left:          r.counters("joiner_interruption_left_messages_total", "Messages that were put back, not being about instances of NodeClaims here.", "owner"),
 	}
 }
@@ -284,30 +300,37 @@ func (r *maker) moves() Moves {
 			"What a move saves as a share of the price of all nodes that may go, beside its share of what moving all their pods would take. Balanced asks for 0.5, WhenEmptyOrUnderutilized for 0.02.",
 			scores(), "decision", "nodepool", "policy"),
 
-		Staying:   r.gauges("joiner_nodes_staying", "Nodes that are not taken away by choice, by what keeps them.", "cause"),
+		Staying:   r.gauges("joiner_nodes_staying", "Nodes of NodePools by what keeps them from voluntary disruption, with the causes of joiner explain node.", "cause"),
 		Deadlocks: r.gauges("joiner_disruption_deadlocks", "PodDisruptionBudgets, alone or together, that keep nodes from being emptied until somebody changes something.", "kind"),
 	}
 }
 
 func (r *maker) own() Own {
 	return Own{
-		Stage:        r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
-		Join:         r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its instance is bought (launched), its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
-		JoinFailures: r.counters("joiner_join_failures_total", "NodeClaims whose instance has not joined in time, by the check that says why.", "check", "nodepool"),
-		Diagnoses:    r.counter("joiner_diagnoses_total", "How often evidence was collected about nodes that do not join."),
-		Refused:      r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),
-		Shortages:    r.gauge("joiner_shortages", "Offerings that EC2 is known to be short of."),
-		PricesAt:     r.gauges("joiner_prices_timestamp_seconds", "When AWS gave the prices in use; 0 if it never did.", "capacity_type"),
-		MarketBuilds: r.counter("joiner_market_builds_total", "How often the market was built anew."),
-		Swept:        r.counters("joiner_swept_total", "What the sweeper removed.", "kind"),
-		BreakerOpen:  r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),
-		Drifted:      r.gauges("joiner_drifted_nodeclaims", "NodeClaims that are not what is asked for; observed: nothing is replaced for it; ignored: the NodePool does not mind.", "nodepool", "reason", "state"),
-		DriftHeld:    r.gauges("joiner_drift_held", "1 while drifted nodes of a NodePool are not replaced.", "nodepool", "reason"),
-		Namesakes:    r.gauge("joiner_namesake_instances", "Instances that carry our cluster's name and another cluster's UID."),
-		Proven:       r.gauges("joiner_identity_proven", "1 where EKS's cluster of our name and the cluster that we run in agree, 0 where one of them does not say.", "mark"),
-		Foreign:      r.counters("joiner_foreign_terminations_total", "Instances of NodeClaims that ended by neither our doing nor AWS's.", "nodepool", "how"),
-		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
-		CallWait:     r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
-		CallsRefused: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 refused as one too many.", "action"),
+		Stage:          r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
+		Join:           r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its instance is launched (launched), its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
+		JoinFailures:   r.counters("joiner_join_failures_total", "NodeClaims whose instance has not joined in time, by the check that says why.", "check", "nodepool"),
+		Diagnoses:      r.counter("joiner_diagnoses_total", "How often evidence was collected about nodes that do not join."),
+		Refused:        r.gauges("joiner_refused_pods", "Pods of the last plan that got no place, by their first reason.", "code"),
+		Costly:         r.gauge("joiner_costly_pods", "Pending pods that wait for a plan of their own because their rules cost more than their share."),
+		StaleClaims:    r.counters("joiner_stale_nodeclaims_total", "Planned NodeClaims that were not created because the cluster changed while the plan was made.", "cause"),
+		LoopBusy:       r.gauges("joiner_loop_busy_seconds", "For how long a loop has worked on one thing; 0 while it waits for something to do.", "loop"),
+		LoopStalled:    r.gauges("joiner_loop_stalled", "1 while a loop makes no progress; /readyz fails then.", "loop"),
+		Shortages:      r.gauge("joiner_shortages", "Offerings that EC2 is known to be short of."),
+		PricesAt:       r.gauges("joiner_prices_timestamp_seconds", "When AWS gave the prices in use; 0 if it never did.", "capacity_type"),
+		MarketBuilds:   r.counter("joiner_market_builds_total", "How often the table of instance types and prices was rebuilt."),
+		Swept:          r.counters("joiner_swept_total", "What the sweeper removed.", "kind"),
+		BreakerOpen:    r.gauges("joiner_sweep_breaker_open", "1 while the sweeper holds back because it would remove too much.", "kind"),
+		ByCapacityType: r.gauges("joiner_nodes", "NodeClaims that are not being deleted, by their capacity type.", "nodepool", "capacity_type"),
+		Drifted:        r.gauges("joiner_drifted_nodeclaims", "NodeClaims that differ from what is asked for. State observed: they are not replaced; ignored: the NodePool ignores the field.", "nodepool", "reason", "state"),
+		DriftHeld:      r.gauges("joiner_drift_held", "1 while drifted nodes of a NodePool are not replaced.", "nodepool", "reason"),
+		Namesakes:      r.gauge("joiner_namesake_instances", "Instances with the tag of this cluster's name and the UID of another cluster."),
+		NodeMismatches: r.counters("joiner_node_mismatches_total", "Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance.", "nodepool"),
+		Untagged:       r.gauge("joiner_untagged_instances", "Instances of deleted NodeClaims that have lost their tags and are therefore not terminated."),
+		Proven:         r.gauges("joiner_identity_proven", "1 if the EKS cluster with the configured name is proven to be the controller's own cluster, 0 if the proof is missing.", "mark"),
+		Foreign:        r.counters("joiner_foreign_terminations_total", "Instances of NodeClaims terminated by neither Joiner nor AWS.", "nodepool", "how"),
+		Failures:       r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
+		CallWait:       r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
+		CallsRefused:   r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 throttled.", "action"),
 	}
 }

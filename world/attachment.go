@@ -71,27 +71,6 @@ func (b birth) volumes(w *World) []Volume {
 	return out
 }
 
-// checkVolumes refuses volumes that EC2 would not make.
-func (b birth) checkVolumes() error {
-	for _, d := range b.data.Devices {
-		if d.DeviceName == "" {
-			return refuse("MissingParameter", "The request must contain the parameter blockDeviceMapping.deviceName")
-		}
-		if d.EBS == nil || d.EBS.SizeGiB == nil {
-			continue
-		}
-		if *d.EBS.SizeGiB < 1 {
-			return refuse("InvalidParameterValue", "Invalid value '%d' for volumeSize.", *d.EBS.SizeGiB)
-		}
-		for _, v := range b.image.Volumes {
-			if v.Device == d.DeviceName && *d.EBS.SizeGiB < v.SizeGiB {
-				return refuse("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", *d.EBS.SizeGiB, v.SnapshotID, v.SizeGiB)
-			}
-		}
-	}
-	return nil
-}
-
 // value returns what a number points at, 0 for nil.
 func value(n *int64) int64 {
 	if n == nil {

@@ -145,7 +145,7 @@ func bottlerocketImages(version string, rel release) []published {
 			out = append(out, published{
 				image: Image{
 					Name: name, Description: name, Architecture: arch, OwnerID: bottlerocketTeam, CreatedAt: rel.at,
-					Volumes: []ImageVolume{{Device: imageDevice, SizeGiB: 2, Kind: "gp2"}, {Device: "/dev/xvdb", SizeGiB: 20, Kind: "gp2"}},
+					Volumes: []ImageVolume{{Device: imageDevice, SizeGiB: 4, Kind: "gp2"}, {Device: "/dev/xvdb", SizeGiB: 20, Kind: "gp2"}},
 					Family:  "Bottlerocket", Variant: variant, Version: version,
 				},
 				pinned: path + rel.bottlerocket, newest: path + "latest",

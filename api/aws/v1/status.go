@@ -144,6 +144,10 @@ const (
 	ConditionImageHeldBack = "ImageHeldBack"
 )
 
+// AnnotationNodeDomains on an EC2NodeClass lists domains, separated by commas, that the names of its Nodes may have besides the domain of the
+// private DNS name. "*" allows any name. The address of a Node must be one of its instance in any case.
+const AnnotationNodeDomains = "joiner.sh/node-domains"
+
 // AnnotationPreflight, on an EC2NodeClass, says what comes of problems that are found before a launch.
 const AnnotationPreflight = "joiner.sh/preflight"
 

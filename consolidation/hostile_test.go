@@ -1,0 +1,71 @@
+package consolidation_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/constraint"
+)
+
+// hostileKinds are pods of a tenant with many demands of their own, which already run on nodes.
+var hostileKinds = []struct {
+	name string
+	n    int
+	with func(p *cluster.Pod, i, n int)
+}{
+	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 1, constraint.NoneOf) }},
+	{"required-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 0, constraint.OneOf) }},
+	{"required-anti-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
+		p.Labels = constraint.Labels{"id": fmt.Sprint(i)}
+		p.AntiAffinity = manyTerms(i, 0, constraint.OneOf)
+		for t := range p.AntiAffinity {
+			p.AntiAffinity[t].Selector.Labels = constraint.Requirements{"id": constraint.OneOf(fmt.Sprint((i + 1 + t*t) % n))}
+		}
+	}},
+	{"host-ports", 100, func(p *cluster.Pod, i, _ int) {
+		for t := range 200 {
+			p.HostPorts = append(p.HostPorts, cluster.HostPort{IP: "0.0.0.0", Port: int32(1 + (i*37+t*13)%60000), Protocol: "TCP"})
+		}
+	}},
+	{"node-affinity", 400, func(p *cluster.Pod, i, _ int) {
+		for t := range 200 {
+			p.Required = append(p.Required, constraint.Requirements{fmt.Sprint("h.example/k", t): constraint.NoneOf(fmt.Sprint("v", i, "-", t))})
+		}
+	}},
+}
+
+func manyTerms(i, weight int, values func(...string) constraint.Values) []cluster.Term {
+	out := make([]cluster.Term, 50)
+	for t := range out {
+		out[t] = cluster.Term{
+			Key: []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone"}[t%2], Namespaces: []string{"tenant"}, Weight: weight * (1 + t),
+			Selector: cluster.Selector{Labels: constraint.Requirements{fmt.Sprint("k", t): values(fmt.Sprint("v", i, "-", t))}},
+		}
+	}
+	return out
+}
+
+// BenchmarkHostile is one pass over a fleet on which pods of a tenant with very many demands run, and of which half has gone.
+func BenchmarkHostile(b *testing.B) {
+	for _, k := range hostileKinds {
+		for _, n := range []int{k.n / 2, k.n, 2 * k.n} {
+			b.Run(fmt.Sprintf("%s/%d", k.name, n), func(b *testing.B) {
+				d := dice(1)
+				pods := mixedPods(2000, 40, &d)
+				for i := range n {
+					p := cluster.Pod{
+						Namespace: "tenant", Name: fmt.Sprintf("h-%04d", i), Owner: fmt.Sprint("ReplicaSet/h-", i),
+						Requests: capacity.Amounts{CPU: 250, Memory: 256 << 20, Pods: 1}, Labels: constraint.Labels{"k0": fmt.Sprint("w", i%7)},
+					}
+					k.with(&p, i, n)
+					pods = append(pods, p)
+				}
+				in := fleet(b, []cluster.Pool{{Name: "general", NodeClass: "default"}}, pods, realMarket(b, 4, 32))
+				scaleDown(&in, 50, &d)
+				measure(b, in)
+			})
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lifecycle"
+)
+
+// launched makes a claim that has an instance, and whose Node gets a label that NodeRestriction protects.
+func (r *rig) launched(t *testing.T) karpv1.NodeClaim {
+	t.Helper()
+	pool := &karpv1.NodePool{}
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
+		t.Fatal(err)
+	}
+	pool.Spec.Template.Labels["node-restriction.kubernetes.io/tier"] = "secret"
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	return r.claims(t)[0]
+}
+
+// forgedNode is a Node that another machine's kubelet makes, and that says it is the claim's.
+func forgedNode(c karpv1.NodeClaim) *corev1.Node {
+	node := nodeOf(c, "ip-6-6-6-6.ec2.internal")
+	node.Spec.Taints = nil
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "6.6.6.6"}}
+	return node
+}
+
+// TestForgedNode: a Node that names an instance and is not that instance's is never registered, and does not keep the instance's own Node
+// from being registered.
+func TestForgedNode(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(node *corev1.Node, own *corev1.Node, claim karpv1.NodeClaim){
+		"as it is":              func(*corev1.Node, *corev1.Node, karpv1.NodeClaim) {},
+		"the address is copied": func(n, own *corev1.Node, _ karpv1.NodeClaim) { n.Status.Addresses = own.Status.Addresses },
+		"it says it is registered": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
+			n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
+		},
+		"it has finalizer, owner, pool and address": func(n, own *corev1.Node, c karpv1.NodeClaim) {
+			n.Labels[karpv1.LabelNodePool], n.Labels[awsv1.LabelNodeClass] = "apps", "default"
+			n.Finalizers = []string{karpv1.FinalizerTermination}
+			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: c.Name, UID: c.UID}}
+			n.Status.Addresses = own.Status.Addresses
+		},
+		"our name in another domain": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
+			host, _, _ := strings.Cut(own.Name, ".")
+			n.Name, n.Status.Addresses = host+".evil.example", own.Status.Addresses
+		},
+		"our name, another address": func(n, own *corev1.Node, _ karpv1.NodeClaim) { n.Name = strings.TrimSuffix(own.Name, "l") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			claim := r.launched(t)
+			own, forged := r.nodeOf(t, claim), forgedNode(claim)
+			change(forged, own, claim)
+			want := forged.DeepCopy()
+			r.create(t, forged)
+			for range 2 {
+				r.work(t)
+				r.expectForged(t, want)
+			}
+			registered, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
+			if registered.Status == "True" || registered.Reason != lifecycle.WaitIdentity || !strings.Contains(registered.Message, forged.Name) {
+				t.Errorf("the claim says %+v", registered)
+			}
+			for _, about := range []string{"NodeClaim/NodeMismatch", "Node/NodeMismatch"} {
+				if r.events.has(about, forged.Name, "kubectl delete node") == "" {
+					t.Errorf("no event %s: %v", about, r.events.told)
+				}
+			}
+			if n := counted(t, r.Claims.Metrics.NodeMismatches, "apps"); n != 1 {
+				t.Errorf("counted %d times", n)
+			}
+			r.create(t, own)
+			for range 3 {
+				r.work(t)
+			}
+			if got := r.claim(t, claim.Name); got.Status.NodeName != own.Name || !got.StatusConditions().IsReady() {
+				t.Fatalf("the claim is of Node %q, %+v\n%s", got.Status.NodeName, got.Status.Conditions, r.log)
+			}
+			r.expectForged(t, want)
+			r.ahead += 20 * time.Minute
+			r.work(t)
+			r.expectForged(t, want)
+		})
+	}
+}
+
+// expectForged asserts that the Node is as its kubelet made it.
+func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
+	t.Helper()
+	for _, n := range r.nodes(t) {
+		if n.Name != want.Name {
+			continue
+		}
+		if n.Labels["node-restriction.kubernetes.io/tier"] != "" || n.Labels["team"] != "" || len(n.Labels) != len(want.Labels) || len(n.Spec.Taints) != len(want.Spec.Taints) ||
+			len(n.Finalizers) != len(want.Finalizers) || len(n.OwnerReferences) != len(want.OwnerReferences) || n.DeletionTimestamp != nil {
+			t.Fatalf("the Node was changed: %+v %+v\n%s", n.ObjectMeta, n.Spec, r.log)
+		}
+		return
+	}
+	t.Fatalf("Node %s is gone", want.Name)
+}
+
+// TestForgedNodeHoldsNoPods: pods are not planned onto it, and the claim counts as before.
+func TestForgedNodeHoldsNoPods(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	forged := forgedNode(r.launched(t))
+	forged.Labels[karpv1.LabelRegistered], forged.Labels[karpv1.LabelInitialized], forged.Labels[karpv1.LabelNodePool] = "true", "true", "apps"
+	r.create(t, forged)
+	r.work(t)
+	r.pending(t, "more", "1500m", "2Gi")
+	r.plan(t)
+	if n := len(r.claims(t)); n != 2 {
+		t.Errorf("%d claims, want another one for the pod\n%s", n, r.log)
+	}
+}
+
+// TestForgedNodeOfLeavingClaim: a claim that is deleted takes its own Node along, and leaves the other one alone.
+func TestForgedNodeOfLeavingClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.launched(t)
+	forged := forgedNode(claim)
+	r.create(t, forged)
+	r.join(t)
+	r.create(t, r.nodeOf(t, claim))
+	for range 3 {
+		r.work(t)
+	}
+	claim = *r.claim(t, claim.Name)
+	if err := r.api.Delete(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(t)
+	if nodes := r.nodes(t); len(r.claims(t)) != 0 || len(r.instances()) != 0 || len(nodes) != 1 || nodes[0].Name != forged.Name || nodes[0].DeletionTimestamp != nil {
+		t.Errorf("%d claims, %d instances, Nodes %+v\n%s", len(r.claims(t)), len(r.instances()), nodes, r.log)
+	}
+}
+
+// TestForgedNodeDeleted: who deletes a Node that has our finalizer and another instance's provider id frees the Node, and ends nothing.
+func TestForgedNodeDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	claim := r.claims(t)[0]
+	for name, providerID := range map[string]string{
+		"as its claim writes it": claim.Status.ProviderID,
+		"another zone":           "aws:///us-east-1z" + claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/'):],
+	} {
+		forged := forgedNode(claim)
+		forged.Spec.ProviderID = providerID
+		forged.Finalizers, forged.Labels[awsv1.LabelNodeClass] = []string{karpv1.FinalizerTermination}, "default"
+		r.create(t, forged)
+		if err := r.api.Delete(t.Context(), forged); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if _, err := r.Orphans.Reconcile(t.Context(), named(forged.Name)); err != nil {
+				t.Fatal(err)
+			}
+			r.work(t)
+		}
+		for _, n := range r.nodes(t) {
+			if n.Name == forged.Name {
+				t.Errorf("%s: the Node does not go: %+v", name, n.ObjectMeta)
+			}
+		}
+		if got := r.claim(t, claim.Name); len(r.instances()) != 1 || got.DeletionTimestamp != nil {
+			t.Fatalf("%s: %d instances, the claim is deleted: %t\n%s", name, len(r.instances()), got.DeletionTimestamp != nil, r.log)
+		}
+	}
+}
+
+// TestNodeOfAnotherName: a node class says which names its Nodes have besides those that EC2 knows.
+func TestNodeOfAnotherName(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		userData, domains, node string
+		want                    bool
+	}{
+		"Bottlerocket":        {"[settings.kubernetes]\nhostname-override = \"mine.example.com\"\n", "", "mine.example.com", true},
+		"a dotted key":        {"settings.kubernetes.hostname-override = \"mine.example.com\"\n", "", "mine.example.com", true},
+		"a comment":           {"# hostname-override = \"mine.example.com\"\n", "", "mine.example.com", false},
+		"a flag":              {"--hostname-override=mine.example.com", "", "mine.example.com", true},
+		"another name":        {"[settings.kubernetes]\nhostname-override = \"mine.example.com\"\n", "", "other.example.com", false},
+		"a domain":            {"", "a.example, corp.example", "HOST.corp.example", true},
+		"any name":            {"", "*", "mine", true},
+		"nothing is said":     {"", "", "mine", false},
+		"the domain is wrong": {"", "corp.example", "HOST.evil.example", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			claim := r.launched(t)
+			class := r.class(t)
+			class.Spec.UserData, class.Annotations = &c.userData, map[string]string{awsv1.AnnotationNodeDomains: c.domains}
+			if err := r.api.Update(t.Context(), class); err != nil {
+				t.Fatal(err)
+			}
+			node := r.nodeOf(t, claim)
+			host, _, _ := strings.Cut(node.Name, ".")
+			node.Name = strings.ReplaceAll(c.node, "HOST", host)
+			r.create(t, node)
+			r.work(t)
+			if got := r.claim(t, claim.Name); got.StatusConditions().IsTrue(karpv1.ConditionRegistered) != c.want {
+				t.Errorf("the claim says %+v", got.Status.Conditions)
+			}
+		})
+	}
+}
+
+// TestNodeWithoutAddress: a kubelet that leaves its address to the cloud's controller has none at first. It waits, and is registered.
+func TestNodeWithoutAddress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.launched(t)
+	node := r.nodeOf(t, claim)
+	addresses := node.Status.Addresses
+	node.Status.Addresses = nil
+	r.create(t, node)
+	if wait := r.work(t); wait > lifecycle.ConfirmPoll {
+		t.Errorf("it is compared again after %s", wait)
+	}
+	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered); c.Reason != lifecycle.WaitConfirmation {
+		t.Errorf("the claim says %+v", c)
+	}
+	node.Status.Addresses = addresses
+	if err := r.api.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	r.work(t)
+	if !r.claim(t, claim.Name).StatusConditions().IsTrue(karpv1.ConditionRegistered) {
+		t.Errorf("it is not registered: %+v\n%+v\n%s", r.claim(t, claim.Name).Status.Conditions, r.nodes(t)[0].Status.Addresses, r.log)
+	}
+}
+
+// TestLostFinalizer: a Node whose finalizer was taken off gets it back.
+func TestLostFinalizer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.launched(t)
+	r.join(t)
+	for range 3 {
+		r.work(t)
+	}
+	node := r.nodes(t)[0]
+	node.Finalizers = nil
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	r.work(t)
+	if node = r.nodes(t)[0]; len(node.Finalizers) != 1 || node.Finalizers[0] != karpv1.FinalizerTermination {
+		t.Errorf("finalizers %v\n%s", node.Finalizers, r.log)
+	}
+}
+
+// TestTwoNodesThatCannotBeTold: where a kubelet registers under two names of its instance, none is taken, and the claim says so until its time
+// to join is over.
+func TestTwoNodesThatCannotBeTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.launched(t)
+	r.create(t, r.nodeOf(t, claim))
+	r.create(t, r.renamed(t, claim))
+	r.work(t)
+	got, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
+	if got.Status == "True" || got.Reason != "MultipleNodesFound" {
+		t.Errorf("the claim says %+v\n%s", got, r.log)
+	}
+	r.ahead += 16 * time.Minute
+	r.work(t)
+	if r.claim(t, claim.Name).DeletionTimestamp == nil {
+		t.Errorf("it waits for ever\n%s", r.log)
+	}
+}

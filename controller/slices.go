@@ -1,0 +1,293 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/fairness"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// costly are the pods whose rules cost more than their share, and how far their slices have come. A slice is planned in a goroutine
+// of its own, so that other pods are planned meanwhile; all that is written here is written by the loop.
+type costly struct {
+	share fairness.Share
+	turns map[string]costlyTurn    // by UID
+	costs map[string]int           // of pods that wait, by UID
+	seats map[string]fairness.Seat // by "namespace/name": where a plan put pods that kube-scheduler has not bound yet
+	last  string                   // the namespace that was served last
+
+	refused map[string]packing.Refusal // by UID: what the last slice said of the pod
+	waiting int                        // pods that wait for a slice, whether or not they had one
+	running bool                       // a slice is being planned
+	done    chan slice
+	ended   chan struct{} // holds a token after each slice
+	due     time.Time     // no slice begins before
+	round   round
+	said    string // what was logged last about refusals
+}
+
+// round is what slices came to since the last log line.
+type round struct {
+	slices, pods, refused, claims int
+	took                          time.Duration
+}
+
+// costlyTurn is when a pod had its turn.
+type costlyTurn struct {
+	times int
+	again time.Time // when it has the next one
+}
+
+// slice is a plan for some costly pods.
+type slice struct {
+	made
+	last string // the namespace that it serves last
+	cost int
+	work *Work
+}
+
+// How long after its turn a pod that still waits has the next one: this, then twice as long each time up to the most.
+const (
+	costlyAgain = 5 * time.Second
+	costlyMost  = time.Minute
+	// roundMost is for how long slices may have been planned until they are logged.
+	roundMost = time.Minute
+)
+
+func (c *costly) init() {
+	if c.turns == nil {
+		c.share = fairness.Usual()
+		c.turns, c.costs, c.seats, c.refused = map[string]costlyTurn{}, map[string]int{}, map[string]fairness.Seat{}, map[string]packing.Refusal{}
+		c.done, c.ended = make(chan slice, 1), make(chan struct{}, 1)
+	}
+}
+
+// divide divides the pods that are to be planned at now.
+func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
+	c.init()
+	served := map[string]bool{}
+	for uid, t := range c.turns {
+		if now.Before(t.again) {
+			served[uid] = true
+		}
+	}
+	for i := range pods {
+		if _, ok := c.costs[pods[i].UID]; !ok {
+			c.costs[pods[i].UID] = fairness.Cost(&pods[i])
+		}
+	}
+	return fairness.Divide(pods, fairness.Turns{Served: served, Costs: c.costs, Last: c.last}, c.share)
+}
+
+// forget drops what is remembered of pods that need no place any more.
+func (c *costly) forget(pods []cluster.Pod) {
+	if len(c.costs) == 0 {
+		return
+	}
+	waiting := make(map[string]bool, len(pods))
+	for i := range pods {
+		waiting[pods[i].UID] = true
+	}
+	for uid := range c.costs {
+		if !waiting[uid] {
+			delete(c.costs, uid)
+			delete(c.turns, uid)
+			delete(c.refused, uid)
+		}
+	}
+	for id, seat := range c.seats {
+		if !waiting[seat.UID] {
+			delete(c.seats, id)
+		}
+	}
+}
+
+// isOwed reports whether one of the pods that still run on a node that leaves has had no turn yet.
+func (c *costly) isOwed(pods []cluster.Pod) bool {
+	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
+}
+
+// sit remembers where the plan puts pods.
+func (c *costly) sit(plan packing.Plan, s cluster.Snapshot) {
+	at := map[string]*cluster.Node{}
+	for i := range s.Nodes {
+		at[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	to := map[string]string{}
+	for _, p := range plan.Placements {
+		to[p.Pod] = p.Node
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if n := at[to[p.ID()]]; n != nil {
+			c.seats[p.ID()] = fairness.NewSeat(p, n)
+		} else {
+			delete(c.seats, p.ID())
+		}
+	}
+}
+
+// except returns the pods that are not among others.
+func except(pods, others []cluster.Pod) []cluster.Pod {
+	isOther := make(map[string]bool, len(others))
+	for i := range others {
+		isOther[others[i].UID] = true
+	}
+	var out []cluster.Pod
+	for i := range pods {
+		if !isOther[pods[i].UID] {
+			out = append(out, pods[i])
+		}
+	}
+	return out
+}
+
+// with returns the snapshot with these pods to plan, and the others counted where earlier plans put them.
+func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
+	if len(c.seats) > 0 {
+		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.seats)
+	}
+	s.Pods = pods
+	return s
+}
+
+// refusals returns what the slices said of those of the pods that still wait.
+func (c *costly) refusals(pods []cluster.Pod) []packing.Refusal {
+	var out []packing.Refusal
+	for i := range pods {
+		if r, ok := c.refused[pods[i].UID]; ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// waits notes how many pods wait for slices.
+func (p *Provisioner) waits(d fairness.Division) {
+	p.costly.waiting = len(d.Slice) + d.Later
+	p.Metrics.Costly.Set(float64(p.costly.waiting))
+}
+
+// slice begins the next slice if it is its time. It returns when to ask again; zero: when something changes.
+func (p *Provisioner) slice(ctx context.Context) time.Time {
+	c, now := &p.costly, p.Now.now()
+	if c.running || c.waiting == 0 {
+		return time.Time{}
+	}
+	if now.Before(c.due) {
+		return c.due
+	}
+	seen, ok := p.look(ctx, now)
+	if !ok {
+		return time.Time{} // so is the next pass
+	}
+	due, held := p.Unhelped.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
+	p.tellWaiting(held)
+	d := c.divide(due, now)
+	if p.waits(d); len(d.Slice) == 0 {
+		p.sumUp()
+		return time.Time{} // each pod had its turn; after the next pass some may have another
+	}
+	s := slice{
+		made: made{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
+		last: d.Last, cost: d.Spent, work: working(ctx, LoopSlices, describe(d.Slice)),
+	}
+	c.running = true
+	go func() {
+		s.make(p.Solve)
+		c.done <- s
+		c.ended <- struct{}{}
+	}()
+	return time.Time{}
+}
+
+// collect carries out the plan of the slice that has ended, if there is one.
+func (p *Provisioner) collect(ctx context.Context) {
+	select {
+	case s := <-p.costly.done:
+		p.carryOutSlice(ctx, s)
+	default:
+	}
+}
+
+func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
+	c := &p.costly
+	defer s.work.End()
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner.slices").Observe(s.took.Seconds())
+	plan, created, isWhole := p.carryOut(ctx, s.made)
+	now := p.Now.now()
+	c.running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
+	c.due = now.Add(s.took)      // half of the time is for others
+	planned := map[string]bool{} // pods that the plan as carried out says something of
+	for _, r := range plan.Refusals {
+		planned[r.Pod] = true
+	}
+	for _, l := range plan.Placements {
+		planned[l.Pod] = true
+	}
+	for _, m := range created {
+		for _, id := range m.Machine.Pods {
+			planned[id] = true
+		}
+	}
+	refused := map[string]packing.Refusal{}
+	for _, r := range plan.Refusals {
+		refused[r.Pod] = r
+	}
+	for i := range s.of.Pods {
+		pod := &s.of.Pods[i]
+		if !isWhole && !planned[pod.ID()] {
+			continue // it is planned again at once
+		}
+		t := c.turns[pod.UID]
+		t.times++
+		t.again = now.Add(min(costlyAgain<<min(t.times-1, 10), costlyMost))
+		c.turns[pod.UID] = t
+		if r, ok := refused[pod.ID()]; ok {
+			c.refused[pod.UID] = r
+		} else {
+			delete(c.refused, pod.UID)
+		}
+	}
+	c.sit(plan, s.of)
+	c.round.slices++
+	c.round.pods += len(s.of.Pods)
+	c.round.refused += len(plan.Refusals)
+	c.round.claims += len(created) - p.tellPlan(s.of.Pods, plan, created)
+	if c.round.took += s.took; c.round.took > roundMost {
+		p.sumUp()
+	}
+}
+
+// sumUp logs what the slices since the last time came to.
+func (p *Provisioner) sumUp() {
+	r := p.costly.round
+	p.costly.round = round{}
+	if said := refusalSummary(slices.Collect(maps.Values(p.costly.refused))); r.claims > 0 || r.slices > 0 && said != p.costly.said {
+		p.costly.said = said
+		p.Log.Info("planned pods with costly rules in slices", "slices", r.slices, "pods", r.pods, "nodeClaims", r.claims,
+			"refused", r.refused, "reasons", said, "seconds", r.took.Seconds())
+	}
+}
+
+// describe names what a slice is about, for those who wonder why it takes so long.
+func describe(pods []cluster.Pod) string {
+	var namespaces []string
+	for i := range pods {
+		if n := pods[i].Namespace; len(namespaces) == 0 || namespaces[len(namespaces)-1] != n {
+			namespaces = append(namespaces, n)
+		}
+	}
+	const shown = 3
+	more := ""
+	if len(namespaces) > shown {
+		more = " and " + count(len(namespaces)-shown, "other")
+		namespaces = namespaces[:shown]
+	}
+	return "a plan for " + count(len(pods), "pod") + " of " + strings.Join(namespaces, ", ") + more + ", the first " + pods[0].ID()
+}

@@ -1,0 +1,197 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/packing"
+)
+
+// meanwhile lets something happen while each plan is made.
+func (r *rig) meanwhile(happens func()) {
+	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
+		plan := Plan(s, m)
+		happens()
+		return plan
+	}
+}
+
+func (r *rig) removePod(t *testing.T, name string) {
+	t.Helper()
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlanForPodsThatAreGone: what changes while a plan is made counts before NodeClaims are created.
+func TestPlanForPodsThatAreGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		happens func(t *testing.T, r *rig)
+		want    int    // NodeClaims
+		pods    string // of the first of them
+		again   bool   // a plan is asked for at once
+	}{
+		"nothing":          {func(*testing.T, *rig) {}, 1, "ns/a,ns/b,ns/c", false},
+		"all pods deleted": {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b"); r.removePod(t, "c") }, 0, "", false},
+		"one of three":     {func(t *testing.T, r *rig) { r.removePod(t, "b") }, 1, "ns/a,ns/c", false},
+		"two of three":     {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b") }, 0, "", true},
+		"pods of the same names": {func(t *testing.T, r *rig) {
+			for _, name := range []string{"a", "b", "c"} {
+				r.removePod(t, name)
+				r.pending(t, name, "500m", "1Gi")
+			}
+		}, 0, "", false},
+		"pods bound": {func(t *testing.T, r *rig) {
+			for _, name := range []string{"a", "b", "c"} {
+				r.rewrite(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}, func(o client.Object) { o.(*corev1.Pod).Spec.NodeName = "elsewhere" })
+			}
+		}, 0, "", false},
+		"pool deleted": {func(t *testing.T, r *rig) {
+			if err := r.api.Delete(t.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}); err != nil {
+				t.Fatal(err)
+			}
+		}, 0, "", true},
+		"pool tainted": {func(t *testing.T, r *rig) {
+			r.rewrite(t, testPool(), func(o client.Object) {
+				pool := o.(*karpv1.NodePool)
+				pool.Spec.Template.Spec.Taints = append(pool.Spec.Template.Spec.Taints, corev1.Taint{Key: "new", Effect: corev1.TaintEffectNoSchedule})
+			})
+		}, 0, "", true},
+		"pool on hold": {func(t *testing.T, r *rig) {
+			r.Provisioner.Holds.LaunchFailed(r.now(), "apps", "test")
+		}, 0, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "m5.xlarge")
+			r.classes(t)
+			for _, pod := range []string{"a", "b", "c"} {
+				r.pending(t, pod, "1", "1Gi")
+			}
+			r.meanwhile(func() { c.happens(t, r) })
+			r.plan(t)
+			claims := r.claims(t)
+			if len(claims) != c.want || c.want > 0 && claims[0].Annotations["joiner.sh/pods"] != c.pods {
+				t.Fatalf("%d NodeClaims are created, want %d for %s\n%s", len(claims), c.want, c.pods, r.log)
+			}
+			if got := r.Provisioner.Batch.isHurried(); got != c.again {
+				t.Errorf("another plan is asked for at once: %t, want %t", got, c.again)
+			}
+			if c.want == 0 && !strings.Contains(r.log.String(), "did not create a part of a plan: the cluster changed while the plan was made") {
+				t.Errorf("nothing is logged:\n%s", r.log)
+			}
+		})
+	}
+}
+
+// rewrite changes an object.
+func (r *rig) rewrite(t *testing.T, o client.Object, change func(client.Object)) {
+	t.Helper()
+	if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatal(err)
+	}
+	change(o)
+	if err := r.api.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLatePlanAndNewNodes: a plan that took long does without NodeClaims whose pods have room on a node that came meanwhile.
+func TestLatePlanAndNewNodes(t *testing.T) {
+	t.Parallel()
+	pod := func(name string, cpu int64) cluster.Pod {
+		p := cluster.Pod{Namespace: "ns", Name: name, UID: "uid-" + name}
+		p.Requests.CPU, p.Requests.Pods = cpu, 1
+		return p
+	}
+	node := func(name, claim string, cpu int64) cluster.Node {
+		n := cluster.Node{Name: name, Claim: claim}
+		n.Allocatable.CPU, n.Allocatable.Pods = cpu, 10
+		return n
+	}
+	pools := []cluster.Pool{{Name: "apps", UID: "1"}}
+	before := cluster.Snapshot{Pools: pools, Pods: []cluster.Pod{pod("a", 1000)}, Nodes: []cluster.Node{node("claim-1", "claim-1", 100)}}
+	plan := packing.Plan{Machines: []packing.Machine{{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}}}
+	for name, c := range map[string]struct {
+		nodes  []cluster.Node
+		isLate bool
+		want   int
+	}{
+		"a node came":                       {[]cluster.Node{node("new", "", 2000)}, true, 0},
+		"it is too small":                   {[]cluster.Node{node("new", "", 900)}, true, 1},
+		"the plan was fast":                 {[]cluster.Node{node("new", "", 2000)}, false, 1},
+		"a NodeClaim that was known joined": {[]cluster.Node{node("ip-1", "claim-1", 2000)}, true, 1},
+		"another NodeClaim was made":        {[]cluster.Node{node("claim-2", "claim-2", 2000)}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := before
+			now.Nodes = c.nodes
+			got, lost := review{before: before, now: now, isLate: c.isLate}.revalidated(plan)
+			if len(got.Machines) != c.want || (lost.claims[staleRoom] == 1) != (c.want == 0) {
+				t.Errorf("%d machines are left, want %d; lost: %s", len(got.Machines), c.want, lost)
+			}
+		})
+	}
+}
+
+// TestLatePlanAndLimits: what a pool got while a plan was made counts against its limits.
+func TestLatePlanAndLimits(t *testing.T) {
+	t.Parallel()
+	two := 2
+	pool := func(nodes int) []cluster.Pool {
+		return []cluster.Pool{{Name: "apps", UID: "1", Nodes: nodes, Limits: cluster.Limits{Nodes: &two}}}
+	}
+	pods := []cluster.Pod{{Namespace: "ns", Name: "a", UID: "a"}, {Namespace: "ns", Name: "b", UID: "b"}}
+	plan := packing.Plan{Machines: []packing.Machine{
+		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}, {Pool: "apps", Pods: []string{"ns/b"}, Offerings: []packing.Choice{{}}},
+	}}
+	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
+		r := review{before: cluster.Snapshot{Pools: pool(0), Pods: pods}, now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
+		if got, _ := r.revalidated(plan); len(got.Machines) != want {
+			t.Errorf("with %d nodes more %d machines are left, want %d", nodes, len(got.Machines), want)
+		}
+	}
+}
+
+// TestProgress: a loop that works on one thing for minutes shows, with what it works on; one that waits does not.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "m5.large")
+	now := time.Now()
+	p := &Progress{Metrics: r.Provisioner.Metrics, Log: r.Provisioner.Log, Now: func() time.Time { return now }}
+	ctx := p.with(t.Context())
+	w := working(ctx, LoopProvisioner, "a snapshot")
+	now = now.Add(stalledAfter)
+	w.On("a plan for 400 pods of tenant")
+	p.report()
+	if err := p.Check(LoopProvisioner)(nil); err != nil {
+		t.Errorf("a loop that made a step just now fails the probe: %v", err)
+	}
+	now = now.Add(stalledAfter + time.Second)
+	p.report()
+	p.report()
+	if err := p.Check(LoopProvisioner)(nil); err == nil || !strings.Contains(err.Error(), "provisioner") || !strings.Contains(err.Error(), "400 pods of tenant") {
+		t.Errorf("the probe says %v, want the loop and what it works on", err)
+	}
+	if err := p.Check(LoopMoves)(nil); err != nil {
+		t.Errorf("a loop that waits fails its probe: %v", err)
+	}
+	if n := strings.Count(r.log.String(), "a loop makes no progress"); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, r.log)
+	}
+	w.End()
+	p.report()
+	if err := p.Check(LoopProvisioner)(nil); err != nil || !strings.Contains(r.log.String(), "the loop makes progress again") {
+		t.Errorf("after the end the probe says %v, and the log\n%s", err, r.log)
+	}
+}
