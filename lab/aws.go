@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,13 @@ func (l *Lab) AddNodeRole(name string) error {
 		return err
 	}
 	return l.permit(func(s *grant.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
+}
+
+// RemoveNodeRole takes back what AddNodeRole let the controller do with a role. A role that was not added is no error.
+func (l *Lab) RemoveNodeRole(name string) error {
+	return l.permit(func(s *grant.Scope) {
+		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
+	})
 }
 
 func addRole(now time.Time, account *world.Account, name, trusts string) error {

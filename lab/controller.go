@@ -178,6 +178,7 @@ func (l *Lab) Environment() []string {
 		"KUBECONFIG=" + l.Kubeconfig,
 		"AWS_ENDPOINT_URL=" + l.Endpoint,
 		"AWS_REGION=" + l.Region,
+		"AWS_DEFAULT_REGION=" + l.Region, // the only name that version 1 of the AWS command line knows
 		"AWS_ACCESS_KEY_ID=" + l.Account,
 		"AWS_SECRET_ACCESS_KEY=lab",
 	}

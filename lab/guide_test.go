@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,10 +52,11 @@ func TestGettingStarted(t *testing.T) {
 	g.after("aws eks describe-addon", g.says(`"status": "ACTIVE"`))
 	g.after("aws eks list-access-entries", g.says(guideNodeRole))
 	g.after("joiner version", g.says("joiner"))
-	g.after("joiner plan", g.says("$"))
+	g.after("joiner plan", g.notePlan)
 	g.after("kubectl joiner plan", g.says("$"))
 	g.until("kubectl get nodeclaims --watch", g.exampleRuns)
 	g.walk()
+	g.asPlanned()
 	g.readme()
 	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
 	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
@@ -70,6 +73,29 @@ type guideWalk struct {
 	steps   []guideStep
 	then    map[string]func(said string)      // after the commands that begin so
 	endless map[string]func(said string) bool // when Ctrl-C is pressed on those that begin so
+	planned int                               // machines that the plan of the example buys
+}
+
+var plannedMachines = regexp.MustCompile(`: (\d+) machines? to buy for \$`)
+
+// notePlan remembers how many machines the plan of the folder buys.
+func (g *guideWalk) notePlan(said string) {
+	g.t.Helper()
+	found := plannedMachines.FindStringSubmatch(said)
+	if found == nil {
+		g.t.Errorf("the plan does not say how many machines it buys:\n%s", said)
+		return
+	}
+	g.planned, _ = strconv.Atoi(found[1])
+}
+
+// asPlanned compares what was bought for the example with its plan: in a cluster without other NodePools it is the same.
+func (g *guideWalk) asPlanned() {
+	g.t.Helper()
+	claims, _ := claimsOf(g.t, g.l, "general")
+	if len(claims) != g.planned {
+		g.t.Errorf("%d NodeClaims were created for the example, and its plan buys %d machines", len(claims), g.planned)
+	}
 }
 
 func newGuideWalk(t *testing.T) *guideWalk {
@@ -96,7 +122,9 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	tools["aws"] = `exec ` + real + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older ones do not know the variable
 	l := beside(t, lab.Options{Bare: true, Cluster: "prod", Region: "eu-west-1"})
 	t.Cleanup(func() { noteAsked(l, metav1.NamespaceSystem, "joiner") })
-	env := slices.DeleteFunc(l.Environment(), func(v string) bool { return strings.HasPrefix(v, "AWS_REGION=") }) // the guide sets it
+	env := slices.DeleteFunc(l.Environment(), func(v string) bool {
+		return strings.HasPrefix(v, "AWS_REGION=") || strings.HasPrefix(v, "AWS_DEFAULT_REGION=")
+	}) // the guide sets it
 	env = append(env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_PAGER=")
 	env = readerEnv(t, tools, env...)
 	return &guideWalk{
@@ -276,21 +304,26 @@ func TestGettingStartedLab(t *testing.T) {
 		t.Skip("there is no make")
 	}
 	shell := newGuideShell(t, gettingStarted, checkoutLike(t), readerEnv(t, nil))
-	did := 0
+	demos := 0
 	for _, step := range stepsOf(t, gettingStarted) {
 		switch {
 		case step.section != labSection:
 			continue
 		case strings.Contains(step.text, "KEEP=1"):
 			shell.interrupt(step, 5*time.Minute, func(said string) bool { return strings.Contains(said, "KUBECONFIG") })
-		default:
+		case strings.HasPrefix(step.text, "make demo"):
 			if said := shell.run(step, 20*time.Minute); !strings.Contains(said, "running") {
 				t.Errorf("%s shows no pod that runs:\n%s", step.text, said)
 			}
+		default:
+			if said := shell.run(step, 5*time.Minute); said == "" {
+				t.Errorf("%s:%d: %s says nothing", gettingStarted, step.line, step.text)
+			}
+			continue
 		}
-		did++
+		demos++
 	}
-	if did == 0 {
-		t.Errorf("%s has no commands under %q", gettingStarted, labSection)
+	if demos != 2 {
+		t.Errorf("%s has %d ways to run the demo under %q: 2 were expected", gettingStarted, demos, labSection)
 	}
 }

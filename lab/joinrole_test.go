@@ -153,6 +153,7 @@ func fixIn(t *testing.T, printed string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(printed, "\n  fix   ")
 	fix, _, end := strings.Cut(rest, "\n  more  ")
+	fix, _, _ = strings.Cut(fix, "\n  then  ") // what follows from the cause
 	if !ok || !end {
 		t.Fatalf("there is no fix in:\n%s", printed)
 	}

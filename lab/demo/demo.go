@@ -19,7 +19,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -70,7 +73,10 @@ func Run(ctx context.Context, o Options) error {
 	}
 	d.summary(ctx, full)
 	if o.Keep != nil && d.screen.failed() == nil {
-		d.screen.title("The lab stays up. In another terminal:")
+		if err := d.clear(ctx); err != nil {
+			return d.explain(ctx, err)
+		}
+		d.screen.title("The demo's NodePools are deleted; the lab stays up. In another terminal:")
 		return o.Keep(ctx, d.lab, d.controller, d.joiner)
 	}
 	return d.screen.failed()
@@ -163,6 +169,27 @@ func (d *show) scaleToZero(ctx context.Context) error {
 		return fmt.Errorf("wait for the nodes to leave: %w", err)
 	}
 	d.screen.event(bold, "empty", "no pod, no node, no instance")
+	return nil
+}
+
+// clear deletes what the demo applied: a lab that stays up has no NodePool that would launch for the user's pods.
+func (d *show) clear(ctx context.Context) error {
+	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the demo's namespace: %w", err)
+	}
+	for _, all := range []client.Object{&karpenterv1.NodePool{}, &awsv1.EC2NodeClass{}} {
+		if err := d.lab.Client.DeleteAllOf(ctx, all); err != nil {
+			return fmt.Errorf("delete what the demo applied: %w", err)
+		}
+	}
+	err := d.until(ctx, func(standing) bool {
+		var pools karpenterv1.NodePoolList
+		var classes awsv1.EC2NodeClassList
+		return d.lab.Client.List(ctx, &pools) == nil && d.lab.Client.List(ctx, &classes) == nil && len(pools.Items)+len(classes.Items) == 0
+	})
+	if err != nil {
+		return fmt.Errorf("wait until what the demo applied is gone: %w", err)
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ type nodeConfig struct {
 			Config map[string]any `json:"config"`
 			Flags  []string       `json:"flags"`
 		} `json:"kubelet"`
+		FeatureGates map[string]bool `json:"featureGates"` // nodeadm's own
 	} `json:"spec"`
 }
 
@@ -202,7 +203,11 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	for _, service := range []string{"default", "kubelet"} {
 		maps.Copy(environment, c.Spec.Instance.Environment[service])
 	}
-	args := []string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + address}
+	name := b.PrivateDNSName
+	if c.Spec.FeatureGates["InstanceIdNodeName"] {
+		name = b.ID
+	}
+	args := []string{"--cloud-provider=external", "--hostname-override=" + name, "--node-ip=" + address}
 	return &start{
 		config: data, server: c.Spec.Cluster.APIServerEndpoint, ca: ca, environment: environment,
 		args: append(args, words(strings.Join(c.Spec.Kubelet.Flags, " "))...),

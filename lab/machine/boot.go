@@ -7,7 +7,9 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -82,10 +84,18 @@ type start struct {
 // Boot runs the user data as the image would and returns how the kubelet
 // starts. It returns nil when no kubelet starts; say, called with each line
 // of the console, has then said why. Token, Reach and the like are left to the caller.
-func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)) *kubelet.Settings {
+//
+// User data is anybody's: where the lab's own code panics on it, the instance fails to boot, and the console has the panic.
+func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)) (settings *kubelet.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	b := &boot{Instance: i, around: around, say: say, born: time.Now()}
+	defer func() {
+		if broken := recover(); broken != nil {
+			settings = nil
+			b.say(firstBytes(fmt.Appendf(nil, "lab: the boot panics: %v at %s", broken, debug.Stack()), 4000))
+		}
+	}()
 	b.sayKernel()
 	switch {
 	case i.NoMetadata:
@@ -99,6 +109,14 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 		return nil
 	}
 	settings, err := b.startKubelet()
+	var crash panicked
+	if errors.As(err, &crash) {
+		b.unit("kubelet[1893]", "panic: "+crash.Error())
+		b.unit("kubelet[1893]", "goroutine 1 [running]:")
+		b.unit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=2/INVALIDARGUMENT")
+		b.unit("systemd[1]", "kubelet.service: Failed with result 'exit-code'.")
+		return nil
+	}
 	if err != nil {
 		b.unit("kubelet[1893]", fmt.Sprintf("E%s    1893 run.go:72] \"command failed\" err=%q", time.Now().UTC().Format("0102 15:04:05.000000"), err))
 		b.unit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=1/FAILURE")

@@ -23,7 +23,12 @@ import (
 // startKubelet reads flags and configuration with the kubelet's own code and
 // returns what a kubelet started with them does. The error is the one that the
 // kubelet would end with.
-func (b *boot) startKubelet() (*kubelet.Settings, error) {
+func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			settings, err = nil, panicked{fmt.Sprint(broken)}
+		}
+	}()
 	config, err := b.kubeletConfig()
 	if err != nil {
 		return nil, err
@@ -66,6 +71,11 @@ func (b *boot) startKubelet() (*kubelet.Settings, error) {
 		Server:  b.kubelet.server, CA: b.kubelet.ca, Proxy: b.kubelet.proxy,
 	}, nil
 }
+
+// panicked is what the kubelet's own code panics with. The kubelet ends with it, for instance on a feature gate that it does not know.
+type panicked struct{ text string }
+
+func (p panicked) Error() string { return p.text }
 
 // errSwap is the kubelet's. Source: pkg/kubelet/cm/container_manager_linux.go.
 var errSwap = errors.New("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false: " +

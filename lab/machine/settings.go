@@ -19,16 +19,13 @@ import (
 // words of its API.
 type reading func(value any) error
 
-// settingsModel is what the images for EKS know right below [settings]. The lab
-// looks into Kubernetes' settings only.
+// settingsModel is what the images for EKS know right below [settings]. The
+// product has tables of its own (package userdata), on purpose: one misreading cannot hide on both sides.
 // Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
 func settingsModel() map[string]reading {
-	model := map[string]reading{"motd": text, "kubernetes": object(kubernetesModel())}
-	for _, name := range []string{
-		"autoscaling", "aws", "boot", "bootstrap-commands", "bootstrap-containers", "cloudformation", "container-registry",
-		"container-runtime", "container-runtime-plugins", "dns", "host-containers", "kernel", "kubelet-device-plugins", "metrics",
-		"network", "ntp", "nvidia-container-runtime", "oci-defaults", "oci-hooks", "pki", "updates", "xfs",
-	} {
+	model := systemModel()
+	model["kubernetes"] = object(kubernetesModel())
+	for _, name := range []string{"container-runtime-plugins", "kubelet-device-plugins", "xfs"} {
 		model[name] = object(nil)
 	}
 	return model

@@ -2,7 +2,9 @@ package trouble
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,14 +19,27 @@ import (
 // healthyArgs are the arguments by which an image of one's own registers its nodes with the startup taint.
 const healthyArgs = "--kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
 
+// bootstrapCluster is how bootstrap.sh is called for a cluster, whatever its name.
+var bootstrapCluster = regexp.MustCompile(`bootstrap\.sh ([0-9A-Za-z][0-9A-Za-z_-]*)`)
+
+// withoutCluster calls bootstrap.sh without the cluster's name.
+func withoutCluster(text string) string {
+	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh")
+}
+
+// ofOtherCluster calls bootstrap.sh for a cluster of another name.
+func ofOtherCluster(text string) string {
+	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh ${1}-blue")
+}
+
 // bootFaults are of user data.
 func bootFaults() []Fault {
 	taint := func(name, what, check, cause, args string) Fault {
 		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause,
-			Break: custom(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
+			Break: spoilt(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
 	}
 	broken := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Break: custom(change)}
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Break: spoilt(change)}
 	}
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
@@ -47,15 +62,13 @@ func bootFaults() []Fault {
 		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2", "before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
 		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2", "lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
 		broken("no-shebang", "the script does not begin with #!", "BOOT-7", "it is no shell script", replace("#!/bin/bash\n", "")),
-		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2", "without the name of the cluster", func(text string) string {
-			return strings.Replace(text, "bootstrap.sh lab", "bootstrap.sh", 1)
-		}),
+		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2", "without the name of the cluster", withoutCluster),
 		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3", "has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote "))),
 		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3", "may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
 		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read", replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
 		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7", "only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
 		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks in place of names", "BOOT-17", "the kubelet asks a proxy for the API server", withProxy)),
-		broken("other-cluster", "the user data names another cluster", "BOOT-7", "the node asks for a token of the wrong cluster", replace("bootstrap.sh lab", "bootstrap.sh staging")),
+		broken("other-cluster", "the user data names another cluster", "BOOT-7", "the node asks for a token of the wrong cluster", ofOtherCluster),
 	)
 }
 
@@ -82,11 +95,11 @@ func familyFaults() []Fault {
 		own(Fault{Name: "nodeconfig-malformed", What: "AL2023: the NodeConfig in the user data is no YAML", Check: "TAINT-3", Cause: "is no NodeConfig"},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
 		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "TAINT-3", Cause: "it is no TOML from here on"},
-			bottlerocket, "[settings.kubernetes\nmax-pods = 20\n"),
+			bottlerocket, "[settings.kubernetes\nevent-qps = 20\n"),
 		own(Fault{Name: "setting-out-of-range", What: "Bottlerocket: a setting has a value that it cannot have", Check: "TAINT-3", Cause: "image-gc-high-threshold-percent has to be a number"},
 			bottlerocket, "[settings.kubernetes]\nimage-gc-high-threshold-percent = 500\n"),
-		own(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "max-pod"},
-			bottlerocket, "[settings.kubernetes]\nmax-pod = 20\n"),
+		own(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "event-qp"},
+			bottlerocket, "[settings.kubernetes]\nevent-qp = 20\n"),
 		own(Fault{Name: "script-for-bottlerocket", What: "Bottlerocket: the user data is a shell script", Check: "BOOT-7", Cause: "Bottlerocket runs nothing"},
 			bottlerocket, "#!/bin/bash\necho hello\n"),
 		own(Fault{Name: "kubelet-setting-unknown", What: "AL2023: the NodeConfig sets a label that kubelets may not set", Check: "TAINT-3", Cause: "may not set the label"},
@@ -107,6 +120,17 @@ func custom(change func(string) string) func(context.Context, *Scene) error {
 		text = change(text)
 		s.Class.Spec.AMIFamily, s.Class.Spec.UserData, s.Class.Spec.AMISelectorTerms = &family, &text, []awsv1.AMISelectorTerm{{ID: id}}
 		return nil
+	}
+}
+
+// spoilt is custom with a change that must change something, whatever the cluster is called.
+func spoilt(change func(string) string) func(context.Context, *Scene) error {
+	return func(ctx context.Context, s *Scene) error {
+		before, err := s.customData()
+		if err == nil && change(before) == before {
+			err = errors.New("the fault changes nothing of the user data")
+		}
+		return errors.Join(err, custom(change)(ctx, s))
 	}
 }
 

@@ -26,7 +26,7 @@ func classFaults() []Fault {
 			s.Class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovry": s.Lab.Cluster}}}
 		}),
 		class("image-gone", "the EC2NodeClass selects an image that was deregistered", "it selects no image", func(s *Scene) {
-			id, family := s.image("gone-"+s.Name), "AL2023"
+			id, family := s.image("own-image-"+s.Name), "AL2023"
 			s.Lab.Emulator.Do(func(_ *world.World, _ time.Time) { s.Lab.Estate.Region.DeregisterImage(id) })
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: id}}
 		}),
@@ -44,7 +44,7 @@ func classFaults() []Fault {
 				return nil
 			}},
 		{Name: "class-of-other-name", What: "the NodePool names an EC2NodeClass that is not there", Check: "LAUNCH-9", Cause: "there is none of that name", Break: func(_ context.Context, s *Scene) error {
-			s.Pool.Spec.Template.Spec.NodeClassRef.Name = "other-than-" + s.Name
+			s.Pool.Spec.Template.Spec.NodeClassRef.Name = s.Name + "-nodes"
 			return nil
 		}},
 		{Name: "volume-smaller-than-image", What: "the root volume is smaller than the image's snapshot", Check: "LAUNCH-6", Cause: "is smaller than the", Break: func(_ context.Context, s *Scene) error {

@@ -41,6 +41,8 @@ type Fault struct {
 	Break func(ctx context.Context, s *Scene) error
 	// Then goes on breaking once the objects are there and, unless they are not to be, the first instance runs; nil: nothing.
 	Then func(ctx context.Context, s *Scene) error
+	// Edit does what a person does where the fix opens an editor, and says what to write; nil: the fix needs nobody.
+	Edit func(ctx context.Context, s *Scene) error
 }
 
 // All returns all faults, in the order of a node's life.

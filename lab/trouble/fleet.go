@@ -46,14 +46,14 @@ func fleetFaults() []Fault {
 				if err != nil {
 					return err
 				}
-				return custom(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
+				return spoilt(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
 			}},
-		{Name: "feature-gate-unknown", What: "image of one's own: the kubelet gets a feature gate that it does not know", Check: "BOOT-9", Cause: "the kubelet refuses a flag or its configuration", After: true,
-			Break: custom(func(text string) string {
+		{Name: "feature-gate-unknown", What: "image of one's own: the kubelet gets a feature gate that it does not know", Check: "TAINT-3", Cause: "knows no such feature gate", Hint: true,
+			Break: spoilt(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
 			})},
 		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true, Smoke: true,
-			Break: custom(func(text string) string {
+			Break: spoilt(func(text string) string {
 				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
 			})},
 	}
@@ -67,7 +67,7 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 		for k, v := range more {
 			tags = append(tags, types.Tag{Key: &k, Value: &v})
 		}
-		one, image := int32(1), s.image("stranger-"+s.Name)
+		one, image := int32(1), s.image("own-image-"+s.Name)
 		out, err := ec2.NewFromConfig(s.Lab.AWS()).RunInstances(ctx, &ec2.RunInstancesInput{
 			ImageId: &image, InstanceType: "m5.large", SubnetId: &s.Lab.Estate.PrivateSubnets[0].ID, MinCount: &one, MaxCount: &one,
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
@@ -76,6 +76,12 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 			return fmt.Errorf("launch a stranger: %w", err)
 		}
 		id := *out.Instances[0].InstanceId
+		// One that has just been launched may belong to a NodeClaim that does not say so yet.
+		if err := s.until(ctx, time.Minute, "the stranger to be old enough to be told from a new node", func(context.Context) (bool, error) {
+			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.Unclaimed, nil
+		}); err != nil {
+			return err
+		}
 		s.Undo(func(context.Context) error {
 			return s.World(func(_ *world.World, now time.Time) error {
 				_, _, err := s.Lab.Estate.Region.Terminate(now, []string{id})

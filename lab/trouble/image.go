@@ -87,7 +87,7 @@ func otherFamily(named, is string, change func(*world.Image)) func(context.Conte
 // scriptFaults are of what the user data of an image of one's own makes of its machine: it shows on the console alone.
 func scriptFaults() []Fault {
 	own := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: custom(change)}
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: spoilt(change)}
 	}
 	before := func(lines string) func(string) string {
 		return func(text string) string { return strings.Replace(text, "/etc/eks", lines+"\n/etc/eks", 1) }

@@ -149,7 +149,9 @@ func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image
 		}
 		i.ID, i.Name, i.OwnerID, i.OwnerAlias, i.Public, i.CreatedAt = "", fmt.Sprintf("golden-%x", now.UnixNano()), s.Lab.Account, "", false, now
 		change(&i)
-		return region.RegisterImage(i).ID, nil
+		id = region.RegisterImage(i).ID
+		s.images = append(s.images, id)
+		return id, nil
 	}
 	return "", errors.New("there is no image of family " + family)
 }

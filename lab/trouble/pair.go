@@ -40,7 +40,7 @@ func Pairs(faults []Fault, n int, seed uint64) []Pair {
 // PlayPair breaks the lab in two ways at once, asks doctor until it finds both, and tidies up.
 func (s *Stage) PlayPair(ctx context.Context, p Pair) Pair {
 	s.played++
-	scenes := []*Scene{NewScene(s.Lab, fmt.Sprintf("%s-%d", p.One.Name, s.played)), NewScene(s.Lab, fmt.Sprintf("%s-%d-b", p.Other.Name, s.played))}
+	scenes := []*Scene{NewScene(s.Lab, nameOf(s.played)), NewScene(s.Lab, nameOf(s.played)+"-b")}
 	p.Err = s.playPair(ctx, scenes, &p)
 	tidy := context.WithoutCancel(ctx)
 	for _, scene := range scenes {

@@ -2,8 +2,10 @@ package trouble
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
@@ -21,6 +23,18 @@ func planFaults() []Fault {
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Labels["tier-"+s.Name] = "silver"
 				s.Pods.Spec.Template.Spec.NodeSelector["tier-"+s.Name] = "gold"
+				return nil
+			},
+			// Whether the nodes are what the pods ask for, only who runs them knows.
+			Edit: func(ctx context.Context, s *Scene) error {
+				var pool karpv1.NodePool
+				if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Pool), &pool); err != nil {
+					return fmt.Errorf("read the NodePool: %w", err)
+				}
+				pool.Spec.Template.Labels["tier-"+s.Name] = "gold"
+				if err := s.Lab.Client.Update(ctx, &pool); err != nil {
+					return fmt.Errorf("edit the NodePool: %w", err)
+				}
 				return nil
 			}},
 		{Name: "label-of-other-case", What: "pods select a label that the NodePool spells with a capital letter", Check: "ARCH-4", Cause: none, NeedsPods: true,

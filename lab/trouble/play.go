@@ -23,8 +23,12 @@ import (
 // Limit is how long after the launch a cause may take to be found, and so how long doctor is asked.
 const Limit = 2 * time.Minute
 
-// mending is how long pods may take to run once the fix was applied.
-const mending = 90 * time.Second
+const (
+	// fixTakes is how long it may take from when a fix is pasted until pods run, beside what it takes to type it.
+	fixTakes = time.Minute
+	// mending is how long doctor may take to find nothing once pods run.
+	mending = 90 * time.Second
+)
 
 // Stage is a lab in which faults are played, with a controller.
 type Stage struct {
@@ -71,13 +75,16 @@ type Result struct {
 	After time.Duration // from the launch, or where nothing was launched from the objects being there, until it was found
 	Wrong []string      // what was told first, before the cause was
 	Fixed bool          // the fix mended it: pods run, and doctor finds nothing
-	Err   error         // why it was not found, or not mended
+	// ByHand is true of a fix that opens an editor, where the lab did what a person would.
+	ByHand bool
+	Ran    time.Duration // from when the fix was pasted until pods ran; they were waiting before it was
+	Err    error         // why it was not found, or not mended
 }
 
 // Play breaks the lab, asks doctor until it finds the fault, does what its fix says, waits until pods run and doctor finds nothing, and tidies up.
 func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	s.played++
-	scene := NewScene(s.Lab, fmt.Sprintf("%s-%d", f.Name, s.played))
+	scene := NewScene(s.Lab, nameOf(s.played))
 	r := Result{Fault: f}
 	r.Err = s.play(ctx, scene, f, &r)
 	tidy := context.WithoutCancel(ctx)
@@ -99,15 +106,23 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return err
 	}
 	s.say("%s: found, %s", f.Name, r.when())
-	if err := s.mend(ctx, fix); err != nil {
-		return fmt.Errorf("the fix %q: %w", fix, err)
-	}
+	// Pods wait before the fix is pasted, as a user's do: what was tried for them in vain must not delay what comes after.
 	if err := s.ensurePods(ctx, scene); err != nil {
 		return err
 	}
-	if err := scene.until(ctx, mending, "pods to run", scene.running); err != nil {
+	began := time.Now()
+	if r.ByHand = f.Edit != nil && strings.HasPrefix(fix, "kubectl edit "); r.ByHand {
+		err = f.Edit(ctx, scene)
+	} else {
+		err = s.mend(ctx, fix)
+	}
+	if err != nil {
+		return fmt.Errorf("the fix %q: %w", fix, err)
+	}
+	if err := scene.until(ctx, fixTakes, "pods to run", scene.running); err != nil {
 		return fmt.Errorf("after the fix %q: %w", fix, err)
 	}
+	r.Ran = time.Since(began)
 	err = scene.until(ctx, mending, "doctor to find nothing", func(ctx context.Context) (bool, error) {
 		all, err := s.ask(ctx)
 		if bad := slices.IndexFunc(all, Found.Bad); bad >= 0 {

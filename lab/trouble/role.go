@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -137,6 +138,18 @@ func roleFaults() []Fault {
 		{Name: "role-missing", What: "the EC2NodeClass names a role that is not there", Check: "AUTH-6", Cause: "there is no role",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = s.Name
+				return nil
+			},
+			// With roles of several EC2NodeClasses to choose from, only the user knows which one is meant.
+			Edit: func(ctx context.Context, s *Scene) error {
+				var class awsv1.EC2NodeClass
+				if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), &class); err != nil {
+					return fmt.Errorf("read the EC2NodeClass: %w", err)
+				}
+				class.Spec.Role = lab.NodeRole
+				if err := s.Lab.Client.Update(ctx, &class); err != nil {
+					return fmt.Errorf("edit the EC2NodeClass: %w", err)
+				}
 				return nil
 			}},
 		{Name: "role-for-lambda", What: "the node role trusts another service than EC2", Check: "AUTH-6", Cause: "EC2 may not give instances the role",

@@ -34,8 +34,9 @@ type Scene struct {
 	Pods  *appsv1.Deployment
 	More  []client.Object // that are made before the others, and deleted with them
 
-	undo []func(context.Context) error
-	made []client.Object // in the order in which they were made
+	undo   []func(context.Context) error
+	images []string        // that were registered for it
+	made   []client.Object // in the order in which they were made
 }
 
 // NewScene returns a healthy scene, of which nothing is made yet.

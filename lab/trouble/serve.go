@@ -75,7 +75,7 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	d.played++ // what a scene leaves in AWS keeps its name, so the next needs another
-	scene := NewScene(d.stage.Lab, fmt.Sprintf("%s-%d", name, d.played))
+	scene := NewScene(d.stage.Lab, nameOf(d.played))
 	before, err := stage.keepMode(scene)
 	if err != nil {
 		return "", err
@@ -116,8 +116,15 @@ func (d *desk) undo(ctx context.Context, name string) (string, error) {
 	if err := errors.Join(scene.undone(ctx), scene.remove(ctx)); err != nil {
 		return "", err
 	}
+	// The controller needs the role until the instances and its own instance profile are gone.
+	if err := scene.gone(ctx); err != nil {
+		return "", fmt.Errorf("the objects %s are deleted, and not gone yet; roles and access entries of the fault stay until `lab fault --undo %s` is run again: %w", scene.Name, name, err)
+	}
+	if err := scene.clean(ctx); err != nil {
+		return "", err
+	}
 	delete(d.scenes, name)
-	return "The fault " + name + " is ended, and its objects are deleted.\n", nil
+	return "The fault " + name + " is ended: its objects, instances, roles and access entries are deleted.\n", nil
 }
 
 // keepMode returns the cluster's authentication mode, and notes it, to be put back.

@@ -28,7 +28,7 @@ func (k kept) stay(ctx context.Context) error {
 	}
 	// EKS's kubeconfig says the cluster's name, the lab's does not. What is tested must do without: fixes and guides say it themselves.
 	var exports strings.Builder
-	for _, variable := range append(k.lab.Environment(), "CLUSTER_NAME="+k.lab.Cluster) {
+	for _, variable := range append(k.lab.Environment(), "CLUSTER_NAME="+k.lab.Cluster, "NODE_ROLE="+lab.NodeRole) {
 		exports.WriteString("export " + quoted(variable) + "\n")
 	}
 	if _, err := io.WriteString(k.out, exports.String()); err != nil {

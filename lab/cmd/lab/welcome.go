@@ -33,6 +33,7 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 		fmt.Fprintf(w, "To run a controller, with the variables above:\n  %s\n", byHand(l.Cluster, "joiner"))
 	}
 	fmt.Fprintf(w, "To begin, with a node class, a NodePool and three pods:\n  kubectl apply -f %s\n", strings.TrimPrefix(quoted("="+path), "="))
+	fmt.Fprint(w, "To break the lab, and to find out why nodes do not join:\n  bin/lab fault list\n  bin/lab fault entry-of-wrong-type\n  joiner doctor\n  bin/lab fault --undo entry-of-wrong-type\nMore of it: lab/README.md\n")
 	return nil
 }
 

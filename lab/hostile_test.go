@@ -1,0 +1,268 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+const (
+	// chartMemory is the chart's memory limit.
+	chartMemory = 1 << 30
+	// usualHostile and usualOrdinary are how many pods of a tenant wait, and how many of another one come meanwhile, in every run;
+	// make soak has 400 and 20.
+	usualHostile, usualOrdinary = 40, 3
+	// mostPlans is how many plans may end from when kube-scheduler has found no place for an ordinary pod until one is for it: one
+	// may be under way then, and others are checks of the pods that wait.
+	mostPlans = 5
+)
+
+// hostiles are pods of a tenant that cost the solver much, by what they ask for too much of.
+var hostiles = map[string]func(pod *corev1.Pod, i int){
+	"preferred-anti-affinity": func(pod *corev1.Pod, i int) {
+		for j, term := range hostileTerms(i) {
+			pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+				corev1.WeightedPodAffinityTerm{Weight: int32(1 + j%100), PodAffinityTerm: term})
+		}
+	},
+	"required-anti-affinity": func(pod *corev1.Pod, i int) {
+		pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = hostileTerms(i)
+	},
+	"host-ports": func(pod *corev1.Pod, i int) {
+		for t := range 200 {
+			port := int32(1 + (i*37+t*13)%60000)
+			pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: port, HostPort: port})
+		}
+	},
+	"own-resources": func(pod *corev1.Pod, i int) {
+		name := corev1.ResourceName(fmt.Sprintf("hostile.example/r%d", i))
+		pod.Spec.Containers[0].Resources.Requests[name] = resource.MustParse("1")
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{name: resource.MustParse("1")}
+	},
+	"topology-constraints": func(pod *corev1.Pod, i int) {
+		for t := range 1000 {
+			pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+				MaxSkew: 1, TopologyKey: fmt.Sprintf("hostile.example/k%d-%d", i, t), WhenUnsatisfiable: corev1.ScheduleAnyway,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"k": fmt.Sprint(t)}},
+			})
+		}
+	},
+	"long-selectors": func(pod *corev1.Pod, i int) {
+		for t := range 10_000 {
+			pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = append(
+				pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+				corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: "h.example/k", Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprintf("v%d-%d", i, t)}}}})
+		}
+	},
+}
+
+func hostileTerms(i int) []corev1.PodAffinityTerm {
+	var out []corev1.PodAffinityTerm
+	for x := range 50 {
+		key := corev1.LabelHostname
+		if x%2 == 1 {
+			key = corev1.LabelTopologyZone
+		}
+		out = append(out, corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: fmt.Sprintf("k%d", x), Operator: metav1.LabelSelectorOpNotIn, Values: []string{fmt.Sprintf("v%d-%d", i, x)}}}}})
+	}
+	return out
+}
+
+// TestHostileTenant: while very many pods of a tenant wait whose rules cost much, pods of another one get NodeClaims as if they were
+// not there; the controller stays within the chart's memory; and in the end each of the tenant's pods has a place or a reason.
+func TestHostileTenant(t *testing.T) {
+	many, others := int(numberFrom(t, "LAB_HOSTILE", usualHostile)), int(numberFrom(t, "LAB_ORDINARY", usualOrdinary))
+	l := own(t, lab.Options{Cluster: "hostile"})
+	lighten(t, l)
+	c := restart(t, l)
+	for _, kind := range []string{"preferred-anti-affinity", "required-anti-affinity", "host-ports", "own-resources", "topology-constraints", "long-selectors"} {
+		t.Run(kind, func(t *testing.T) {
+			tenant := namespaced(t, l)
+			other := tenant + "-other"
+			if err := l.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{tenant, other} {
+				apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
+				account(t, l, name)
+				within(t, l, time.Minute, "NodePool "+name+" to be ready", func(ctx context.Context) (bool, error) {
+					var p karpenterv1.NodePool
+					err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &p)
+					return err == nil && p.StatusConditions().IsReady(), err
+				})
+			}
+			besiege(t, l, tenant, many, hostiles[kind])
+			var took, ours []time.Duration
+			for i := range others {
+				all, seen := planOne(t, l, c, other, i)
+				took = append(took, all)
+				if seen > 0 {
+					ours = append(ours, seen)
+				}
+			}
+			slices.Sort(took)
+			slices.Sort(ours)
+			t.Logf("%d pods of the other tenant got a place after %.1f s (median), %.1f s at most", len(took), took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
+			if len(ours) > 0 {
+				t.Logf("%d of them %.1f s (median) after kube-scheduler had found none, %.1f s at most", len(ours), ours[len(ours)/2].Seconds(), ours[len(ours)-1].Seconds())
+			}
+			allAnswered(t, l, tenant, many)
+			peak := peakMemory(t, c.PID())
+			t.Logf("the controller has taken at most %d MiB of memory", peak>>20)
+			if peak > chartMemory {
+				t.Errorf("the controller took %d MiB of memory, want at most %d", peak>>20, chartMemory>>20)
+			}
+			now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+			for _, name := range []string{tenant, other} {
+				if err := l.Kube.CoreV1().Pods(name).DeleteCollection(t.Context(), now, metav1.ListOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// account waits for the service account that pods of the namespace need.
+func account(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	within(t, l, time.Minute, "a service account", func(ctx context.Context) (bool, error) {
+		_, err := l.Kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, err
+	})
+}
+
+// labPod is a pod for the nodes of the pool that has the namespace's name.
+func labPod(namespace, name, cpu string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"test": namespace},
+			Affinity:     &corev1.Affinity{},
+			Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("16Mi")}}}},
+		},
+	}
+}
+
+// besiege makes hostile pods.
+func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Pod, int)) {
+	t.Helper()
+	var makers sync.WaitGroup
+	const parallel = 4
+	for k := range parallel {
+		makers.Go(func() {
+			for i := k; i < n; i += parallel {
+				pod := labPod(tenant, fmt.Sprintf("h-%04d", i), "10m")
+				pod.Labels = map[string]string{}
+				for x := range 10 {
+					pod.Labels[fmt.Sprintf("k%d", x)] = fmt.Sprintf("w%d", i%7)
+				}
+				pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}, NodeAffinity: &corev1.NodeAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
+				ask(pod, i)
+				if len(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0 {
+					pod.Spec.Affinity.NodeAffinity = nil
+				}
+				if err := l.Client.Create(t.Context(), pod); err != nil {
+					t.Errorf("make a hostile pod: %.500s", err)
+				}
+			}
+		})
+	}
+	makers.Wait()
+}
+
+// planOne creates an ordinary pod that needs a node of its own, and returns how long it took until it had a NodeClaim or a Node, and how
+// much of that was after kube-scheduler had found no place for it, which no controller can know before. 0: it found one.
+func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i int) (took, ours time.Duration) {
+	t.Helper()
+	plans := func() float64 {
+		return total(t, c.Metrics, "karpenter_scheduler_scheduling_duration_seconds_count", `controller="provisioner"`)
+	}
+	pod := labPod(namespace, fmt.Sprintf("ordinary-%d", i), "1500m")
+	before, begun, seen := plans(), time.Now(), time.Time{}
+	if err := l.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	within(t, l, 5*time.Minute, "a NodeClaim for "+pod.Name, func(ctx context.Context) (bool, error) {
+		var claims karpenterv1.NodeClaimList
+		if err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: namespace}); err != nil {
+			return false, err
+		}
+		// kube-scheduler may give it the node of the pod before, which then gets another one.
+		now, err := l.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil || now.Spec.NodeName != "" {
+			return err == nil, err
+		}
+		if seen.IsZero() && tried(now) != "" {
+			before, seen = plans(), time.Now()
+		}
+		return slices.ContainsFunc(claims.Items, func(n karpenterv1.NodeClaim) bool {
+			return slices.Contains(strings.Split(n.Annotations["joiner.sh/pods"], ","), namespace+"/"+pod.Name)
+		}), nil
+	})
+	took = time.Since(begun)
+	if !seen.IsZero() {
+		ours = time.Since(seen)
+		t.Logf("%s got a place after %.1f s, %.1f s after kube-scheduler had found none", pod.Name, took.Seconds(), ours.Seconds())
+	}
+	if n := plans() - before; n > mostPlans {
+		t.Errorf("%.0f plans were made until one was for %s, want at most %d", n, pod.Name, mostPlans)
+	}
+	return took, ours
+}
+
+// allAnswered waits until each pod of the tenant is bound, is planned for a node, or has a reason from the controller.
+func allAnswered(t *testing.T, l *lab.Lab, tenant string, n int) {
+	t.Helper()
+	begun := time.Now()
+	within(t, l, 10*time.Minute, "a place or a reason for each hostile pod", func(ctx context.Context) (bool, error) {
+		answered := map[string]string{}
+		events, err := l.Kube.EventsV1().Events(tenant).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		for i := range events.Items {
+			if e := &events.Items[i]; e.ReportingController == "joiner" && (e.Reason == "FailedScheduling" || e.Reason == "Nominated") {
+				answered[e.Regarding.Name] = e.Reason
+			}
+		}
+		pods, err := l.Kube.CoreV1().Pods(tenant).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		var open []string
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			if p.Spec.NodeName != "" {
+				answered[p.Name] = "bound"
+			}
+			if answered[p.Name] == "" {
+				open = append(open, p.Name)
+			}
+		}
+		if len(open) > 0 || len(pods.Items) != n {
+			return false, fmt.Errorf("%d of %d pods have no answer, the first %s", len(open), len(pods.Items), open[:min(1, len(open))])
+		}
+		counts := map[string]int{}
+		for _, how := range answered {
+			counts[how]++
+		}
+		t.Logf("each of %d hostile pods has a place or a reason after %.1f s more: %v", n, time.Since(begun).Seconds(), counts)
+		return true, nil
+	})
+}

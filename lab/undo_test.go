@@ -1,0 +1,97 @@
+package lab_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/trouble"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestFaultsAreUndone: after `lab fault NAME` and `lab fault --undo NAME` of faults that touch roles, access entries, aws-auth, instance
+// profiles, policies and images, AWS and the cluster have what they had before, and nothing more.
+func TestFaultsAreUndone(t *testing.T) {
+	l := beside(t, lab.Options{Cluster: "undone"})
+	restart(t, l, trouble.Settings()...)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	if err := trouble.Serve(ctx, l); err != nil {
+		t.Fatal(err)
+	}
+	before := leftOf(t, l)
+	for _, name := range []string{"role-without-policies", "entry-of-wrong-type", "row-with-path", "profile-without-role", "role-denies-tags", "image-not-ready", "label-of-other-case"} {
+		if _, err := trouble.Ask(t.Context(), l.Home, name, false); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if slices.Equal(leftOf(t, l), before) {
+			t.Errorf("%s: nothing is different while it is played", name)
+		}
+		if said, err := trouble.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is ended") {
+			t.Errorf("--undo %s: %q, %v", name, said, err)
+		}
+		within(t, l, time.Minute, "nothing of "+name+" to be left", func(context.Context) (bool, error) {
+			return slices.Equal(leftOf(t, l), before), nil
+		})
+		if after := leftOf(t, l); !slices.Equal(after, before) {
+			t.Errorf("%s left\n%s\nwhere there was\n%s", name, strings.Join(after, "\n"), strings.Join(before, "\n"))
+		}
+	}
+}
+
+// leftOf names what faults create or change: roles with their policies, access entries, instance profiles, the account's images,
+// instances that are not over, aws-auth, and the cluster's NodePools, EC2NodeClasses, NodeClaims and Deployments.
+func leftOf(t *testing.T, l *lab.Lab) (out []string) {
+	t.Helper()
+	var err error
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		account := w.Account(l.Account)
+		for _, r := range account.Roles("") {
+			out = append(out, "role "+r.Name+" "+strings.Join(slices.Sorted(slices.Values(r.Policies)), ","))
+		}
+		for _, p := range account.Profiles("") {
+			out = append(out, "profile "+p.Name+" "+p.Role)
+		}
+		var c *world.Cluster
+		if c, err = l.Estate.Region.Cluster(l.Cluster); err != nil {
+			return
+		}
+		out = append(out, "mode "+c.AuthMode)
+		for _, e := range c.AccessEntries() {
+			out = append(out, "entry "+e.Principal+" "+e.Kind)
+		}
+		for _, i := range l.Estate.Region.Images() {
+			if i.OwnerID == l.Account {
+				out = append(out, "image "+i.Name)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range l.Instances() {
+		if i.Alive() {
+			out = append(out, "instance "+i.ID)
+		}
+	}
+	auth, err := l.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), "aws-auth", metav1.GetOptions{})
+	if err == nil {
+		out = append(out, "aws-auth "+auth.Data["mapRoles"])
+	}
+	pods, err := l.Kube.CoreV1().Pods(corev1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		out = append(out, "pod "+p.Name)
+	}
+	slices.Sort(out)
+	return out
+}
