@@ -17,11 +17,12 @@ func newCatalog() *cobra.Command {
 		Short: "List what can be bought in a region",
 		Long: `Lists the instance types of a region that can be nodes, with their labels, what
 a node of an EC2NodeClass that sets nothing (Amazon Linux 2023) offers to pods,
-zones, ways of paying and prices.
+zones, capacity types and prices.
 
-The embedded table needs no AWS and ages. It knows no spot prices: spot is
-reckoned at the on-demand price. The last line says where prices are from, and
-how old they are. The JSON can be given back with --catalog.`,
+The embedded table works without AWS, but is only as new as this program. It has no
+spot prices: spot is estimated as a share of the on-demand price (--spot-estimate).
+The last line shows the source and the age of the prices. joiner plan --catalog reads
+the JSON output.`,
 		Example: `  joiner catalog --region eu-central-1
   joiner catalog --from aws -o json > types.json
   joiner plan -f manifests/ --catalog types.json`,
@@ -36,11 +37,11 @@ how old they are. The JSON can be given back with --catalog.`,
 				return err
 			}
 			text := func() string {
-				out := view.Types(c).String() + view.Count(len(c.Types), "type") + "\n"
-				if market.prices != "" {
-					out += "prices " + market.prices + "\n"
+				text := view.Types(c).Fit(out.width(cmd.OutOrStdout())) + view.Count(len(c.Types), "type") + "\n"
+				if market.prices != nil {
+					text += "prices on demand: " + market.prices.OnDemand + "; spot: " + market.prices.Spot + "\n"
 				}
-				return out
+				return text
 			}
 			return out.write(cmd.OutOrStdout(), text, func() any { return view.CatalogOf(c) })
 		},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -18,6 +19,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -34,6 +36,36 @@ func nodePools() schema.GroupVersionResource {
 
 func nodeClasses() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: awsv1.Group, Version: "v1", Resource: "ec2nodeclasses"}
+}
+
+// nodes and nodeClaims are kinds whose names joiner explain node takes.
+func nodes() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+}
+
+func nodeClaims() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodeclaims"}
+}
+
+// all completes what any of the functions does.
+func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var out []cobra.Completion
+		for _, one := range of {
+			found, _ := one(cmd, args, typed)
+			out = append(out, found...)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// checkNames completes the names of checks of joiner doctor.
+func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []string
+	for _, c := range diagnosis.Checks() {
+		names = append(names, c.ID)
+	}
+	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
 // names completes the names of the cluster's objects of a kind. Where the cluster does not say, the shell shows why not.
@@ -151,10 +183,20 @@ func beginning(names []string, typed string) []cobra.Completion {
 // are theirs by completes.
 func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{
-		"output": words(string(asTable), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
+		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
 		"instance-type": instanceTypes, "capacity-type": words(catalog.OnDemand, catalog.Spot, catalog.Reserved),
-		"min-values-policy": words(strictValues, relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
+		"fix": checkNames, "check": checkNames, "min-values-policy": words(strictValues, relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
 	})
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	withoutFiles := map[string]cobra.CompletionFunc{}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if what, _ := pflag.UnquoteUsage(f); what != "PATH" && what != "FILE" && f.Value.Type() != "bool" {
+			withoutFiles[f.Name] = cobra.NoFileCompletions
+		}
+	})
+	completes(cmd, withoutFiles)
 	for _, c := range cmd.Commands() {
 		completeFlags(c)
 	}

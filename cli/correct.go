@@ -28,6 +28,7 @@ type correctFlags struct {
 	checks []string
 	wish   userdata.Wish
 	diff   bool
+	out    output
 }
 
 func newCorrect() *cobra.Command {
@@ -66,6 +67,7 @@ It ends with 2 when there is nothing that it can put right.`,
 	flags.StringVar(&c.wish.Program, "without-program", "", "leave out the calls of this `PROGRAM`")
 	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
 	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "tell the kubelet to take so many pods, where its image does not know the instance type")
+	c.out.flag(flags)
 	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
 	c.render.live.instead = manifestsGiven
 	c.render.live.flags(flags)
@@ -96,15 +98,18 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 		if patch.data != nil {
 			after = *patch.data
 		}
-		_, err := fmt.Fprintln(s.Out, strings.Join(view.Difference(own, after), "\n"))
-		return err
+		lines := view.Difference(own, after)
+		return c.out.write(s.Out, func() string { return strings.Join(lines, "\n") + "\n" }, func() any { return lines })
 	}
 	text, err := patch.json()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.Out, text)
-	return err
+	if c.out.isText() { // a program reads it, character by character
+		_, err := fmt.Fprintln(s.Out, text)
+		return err
+	}
+	return c.out.write(s.Out, nil, func() any { return json.RawMessage(text) })
 }
 
 // value is text that may not be there.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -32,6 +34,7 @@ func newCRDsApply() *cobra.Command {
 	var (
 		cluster clusterFlags
 		force   bool
+		out     output
 	)
 	cmd := &cobra.Command{
 		Use:   "apply",
@@ -48,17 +51,21 @@ given: objects would lose them. It ends with 1 when such a one was left.`,
 				if err != nil {
 					return err
 				}
-				return tellDefinitions(cmd.OutOrStdout(), seen, kube.DefinitionSeen.Held)
+				return tellDefinitions(&out, cmd.OutOrStdout(), seen, kube.DefinitionSeen.Held)
 			})
 		},
 	}
 	cluster.flags(cmd.Flags())
+	out.flag(cmd.Flags())
 	cmd.Flags().BoolVar(&force, "force", false, "take over definitions that have fields which this program does not know")
 	return cmd
 }
 
 func newCRDsCheck() *cobra.Command {
-	var cluster clusterFlags
+	var (
+		cluster clusterFlags
+		out     output
+	)
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say how the cluster's definitions compare with this program's",
@@ -71,18 +78,20 @@ a definition is missing, older, or somebody else's.`,
 				if err != nil {
 					return err
 				}
-				return tellDefinitions(cmd.OutOrStdout(), seen, func(s kube.DefinitionSeen) bool {
+				return tellDefinitions(&out, cmd.OutOrStdout(), seen, func(s kube.DefinitionSeen) bool {
 					return s.State != kube.DefinitionSame && s.State != kube.DefinitionNewer
 				})
 			})
 		},
 	}
 	cluster.flags(cmd.Flags())
+	out.flag(cmd.Flags())
 	return cmd
 }
 
 func newCRDsPrint() *cobra.Command {
-	return &cobra.Command{
+	var out output
+	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Write this program's definitions as YAML, for tools that apply them",
 		Args:  cobra.NoArgs,
@@ -91,14 +100,33 @@ func newCRDsPrint() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), text)
-			return err
+			if out == asTable || out == asYAML || out == asWide {
+				_, err = io.WriteString(cmd.OutOrStdout(), text)
+				return err
+			}
+			var all []any
+			for part := range strings.SplitSeq(text, "\n---\n") {
+				var one any
+				if err := yaml.Unmarshal([]byte(part), &one); err != nil {
+					return fmt.Errorf("write the definitions as JSON: %w", err)
+				}
+				if one != nil {
+					all = append(all, one)
+				}
+			}
+			list := map[string]any{"apiVersion": "v1", "kind": "List", "items": all}
+			return out.write(cmd.OutOrStdout(), nil, func() any { return list })
 		},
 	}
+	out.flag(cmd.Flags())
+	return cmd
 }
 
 func newCRDsDelete() *cobra.Command {
-	var cluster clusterFlags
+	var (
+		cluster clusterFlags
+		out     output
+	)
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete the definitions, when no object of theirs is left",
@@ -107,18 +135,21 @@ there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
-				removed, err := d.Remove(ctx)
-				for _, name := range removed {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: deleted\n", name)
-				}
-				if err == nil && len(removed) == 0 {
-					fmt.Fprintln(cmd.OutOrStdout(), "there are none")
-				}
-				return err
+				return out.lines(cmd.OutOrStdout(), func(w io.Writer) error {
+					removed, err := d.Remove(ctx)
+					for _, name := range removed {
+						fmt.Fprintf(w, "%s: deleted\n", name)
+					}
+					if err == nil && len(removed) == 0 {
+						fmt.Fprintln(w, "there are no definitions")
+					}
+					return err
+				})
 			})
 		},
 	}
 	cluster.flags(cmd.Flags())
+	out.flag(cmd.Flags())
 	return cmd
 }
 
@@ -145,15 +176,21 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 }
 
 // tellDefinitions prints a line for each, and ends with those that are wrong.
-func tellDefinitions(out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
+func tellDefinitions(format *output, out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
 	wrong := 0
-	for _, s := range seen {
-		if isWrong(s) {
-			wrong++
+	err := format.lines(out, func(w io.Writer) error {
+		for _, s := range seen {
+			if isWrong(s) {
+				wrong++
+			}
+			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Says()); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", s.Name, s.Says()); err != nil {
-			return fmt.Errorf("write the answer: %w", err)
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if wrong > 0 {
 		return Findings{wrong}

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joiner-sh/joiner/access"
 	"github.com/joiner-sh/joiner/ami"
@@ -32,12 +35,14 @@ type doctorFlags struct {
 	mask    bool
 	name    string
 	region  string
+	own     string // Deployment of the controller, as namespace/name; empty: it is found
 	fix     string // id of the check whose fix is to be made
 	yes     bool
 	cluster clusterFlags
 	out     output
 
 	aws       *aws.Config // as the doors were opened with; nil if they were not
+	progress  *progress   // nil: none is shown
 	authority string      // the cluster's certificates, as base64 of PEM; empty: not known
 }
 
@@ -73,7 +78,7 @@ end with 2; if nothing of a system may be read, that does.`,
   joiner doctor --fix AUTH-2                shows the change, and asks`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := emptyFlag(cmd.Flags(), "filename", "bundle", "fix", "cluster-name", "region"); err != nil {
+			if err := emptyFlag(cmd.Flags(), "filename", "bundle", "fix", "cluster-name", "region", "controller"); err != nil {
 				return err
 			}
 			return d.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
@@ -85,6 +90,7 @@ end with 2; if nothing of a system may be read, that does.`,
 	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
 	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
 	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&d.own, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the one whose service account may write the status of NodeClaims")
 	flags.StringVar(&d.fix, "fix", "", "make the fix of this `CHECK`, after showing it and asking")
 	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; only for what is certain")
 	d.cluster.instead = "a bundle with -f"
@@ -125,7 +131,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		}
 		return d.mend(ctx, s, e, findings)
 	}
-	if err := d.out.write(s.Out, func() string { return screen(findings, unseen) }, func() any { return report(e, findings) }); err != nil {
+	if err := d.out.write(s.Out, func() string { return screen(findings, unseen, e.Truncated()) }, func() any { return report(e, findings) }); err != nil {
 		return err
 	}
 	if lost != nil {
@@ -152,6 +158,10 @@ func blind(unseen []diagnosis.Unseen) error {
 // check holds the flags against one another.
 func (d *doctorFlags) check() error {
 	switch {
+	case d.own != "" && !isObjectKey(d.own):
+		return fmt.Errorf("--controller %s: want NAMESPACE/NAME of a Deployment, for example kube-system/joiner", strconv.Quote(d.own))
+	case d.own != "" && d.file != "":
+		return errors.New("--controller and -f exclude each other: -f reads a bundle instead of a cluster; leave one of them out")
 	case d.yes && d.fix == "":
 		return errors.New("--yes goes with --fix CHECK: it says yes to that fix")
 	case d.fix != "" && d.file != "":
@@ -163,6 +173,12 @@ func (d *doctorFlags) check() error {
 		return err
 	}
 	return nil
+}
+
+// isObjectKey reports whether the text is a namespace and a name as Kubernetes has them.
+func isObjectKey(text string) bool {
+	namespace, name, ok := strings.Cut(text, "/")
+	return ok && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 func whyNot[T any](i diagnosis.Item[T]) string {
@@ -179,16 +195,22 @@ type doctorReport struct {
 	At       time.Time           `json:"at"`
 	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
 	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
+	// Truncated are the lists of which only a part was read, each with how much that was.
+	Truncated []string `json:"truncated,omitempty"`
 }
 
 func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
-	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen()}
+	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen(), Truncated: e.Truncated()}
 }
 
 // evidence is that of a bundle, or what there is to see now.
 func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Evidence, error) {
 	switch d.file {
 	case "":
+		if d.out == asTable {
+			d.progress = newProgress(s.Err, time.Now)
+		}
+		defer d.progress.watch()()
 		return d.collect(ctx), nil
 	case "-":
 		text, err := io.ReadAll(s.In)
@@ -210,7 +232,7 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 
 // collect opens what doors it can, and asks them.
 func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
-	doors := evidence.Doors{Cluster: d.name, Region: d.region}
+	doors := evidence.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.note}
 	uid := d.openKube(ctx, &doors)
 	name, region := d.cluster.eks()
 	doors.Cluster = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
@@ -240,13 +262,16 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *evidence.Doors) (uid 
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
+	const source = "namespace kube-system"
+	d.progress.note(source, false)
+	defer d.progress.note(source, true)
 	home, err := w.Home(ctx)
 	if err != nil && !kube.IsForbidden(err) { // who may not see that one may see others
 		doors.NoKube = oneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
 	doors.Kube, d.authority = w, inBase64(home.CA)
-	if c, _, found, err := w.Controller(ctx, nil); err == nil && found && doors.Cluster == "" {
+	if c, _, found, err := w.Controller(ctx, d.own, nil); err == nil && found && doors.Cluster == "" {
 		doors.Cluster = c.Settings["CLUSTER_NAME"]
 	}
 	return home.UID
@@ -276,7 +301,11 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid st
 		doors.NoAWS = "the region is not known: give --region REGION"
 		return nil
 	}
-	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+	const source = "credentials for AWS"
+	d.progress.note(source, false)
+	_, err = cfg.Credentials.Retrieve(ctx)
+	d.progress.note(source, true)
+	if err != nil {
 		doors.NoAWS = "no credentials for AWS: " + CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
 		return nil
 	}

@@ -71,7 +71,7 @@ func knownCheck(name string) (string, error) {
 		}
 		all = append(all, c.ID)
 	}
-	hint := "joiner doctor tells what is wrong, with the check in front"
+	hint := "joiner doctor shows what is wrong, with the check in front"
 	if near := spelling.Nearest(strings.ToUpper(name), all); near != "" {
 		hint = "is " + near + " meant?"
 	}
@@ -92,7 +92,7 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 			return nil, fmt.Errorf("fix %s: this is only one of several explanations, and has to be decided by a person: %s", id, f.Cause)
 		case d.yes && f.Certainty != diagnosis.Certain:
 			return nil, fmt.Errorf("fix %s: it is likely and not certain, so --yes is not enough: run it in a terminal, and say yes there", id)
-		case !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Fix == f.Fix }):
+		case !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Fix.String() == f.Fix.String() }):
 			out = append(out, f)
 		}
 	}
@@ -104,8 +104,10 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) repair.Doors {
 	out := repair.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = oneLine(err.Error())
-	} else if out.Kube, err = kube.NewPatcher(cfg); err != nil {
+	} else if p, err := kube.NewPatcher(cfg); err != nil {
 		out.NoKube = oneLine(hinted(err).Error())
+	} else {
+		out.Kube = p
 	}
 	if d.aws != nil {
 		out.AWS = repair.NewAWS(*d.aws, e.Caller.Value)
@@ -138,7 +140,7 @@ func tellChanges(w io.Writer, f diagnosis.Finding, changes []repair.Change) erro
 			}
 			lines = append(lines, lead+oneLine(line))
 		}
-		lines = append(lines, "change  "+c.What)
+		lines = append(lines, "change  "+oneLine(c.What))
 		if c.Before == c.After {
 			lines = append(lines, "        nothing: it is so already")
 		}

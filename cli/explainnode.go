@@ -53,6 +53,8 @@ controller's lease has ended, a note says since when none acts.`,
 	cmd.Flags().BoolVar(&e.all, "all", false, "all nodes of NodePools")
 	e.cluster.flags(cmd.Flags())
 	e.out.flag(cmd.Flags())
+	cmd.ValidArgsFunction = all(e.cluster.names(nodes()), e.cluster.names(nodeClaims()))
+	completes(cmd, map[string]cobra.CompletionFunc{"context": e.cluster.contexts})
 	return cmd
 }
 
@@ -88,7 +90,7 @@ func (e *explainNodeFlags) tell(s Streams, rows []view.NodeStay, since time.Time
 			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, looksAgain)
 		}
 	}
-	if err := e.out.write(s.Out, func() string { return view.NodeStays(rows) }, func() any { return rows }); err != nil {
+	if err := e.out.write(s.Out, func() string { return view.NodeStays(rows, e.out.width(s.Out)) }, func() any { return rows }); err != nil {
 		return err
 	}
 	if !since.IsZero() {
@@ -129,7 +131,15 @@ func nodeStays(o kube.Objects, names []string, now time.Time) ([]view.NodeStay, 
 }
 
 // looksAgain is what becomes of a node that nothing is known to keep.
-const looksAgain = "; the controller looks at it again within seconds"
+const looksAgain = "; the controller checks it again within seconds"
+
+// Causes as the controller counts them in joiner_nodes_staying: the values of disruption.Cause, which this package does not import.
+const (
+	blocked        = "Blocked"
+	leaving        = "Leaving"
+	notInitialized = "NotInitialized"
+	undecided      = "Undecided"
+)
 
 // nodeStay says what keeps the claim's node, or what else there is to say of it.
 func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) view.NodeStay {
@@ -138,24 +148,25 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) view.NodeStay
 	reason, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)
 	stay, stays := conditions.Find(karpv1.ConditionDisruptable)
 	hold, isHeld := holds[claim.Status.NodeName]
-	const blocked = "Blocked" // by a pod
 	switch {
 	case claim.DeletionTimestamp != nil && isGoing:
-		out.Cause, out.Why = "Leaving", "it is being taken away: "+reason.Reason
+		out.Cause, out.Why = leaving, "it is being disrupted: "+reason.Reason
 	case claim.DeletionTimestamp != nil:
-		out.Cause, out.Why = "Leaving", "its NodeClaim is being deleted"
+		out.Cause, out.Why = leaving, "its NodeClaim is being deleted"
 	case isGoing:
-		out.Cause, out.Why = "Leaving", "its pods are about to be moved: "+reason.Reason
+		out.Cause, out.Why = leaving, "its pods are about to be moved: "+reason.Reason
 	case !conditions.IsTrue(karpv1.ConditionInitialized):
-		out.Cause, out.Why = "NotInitialized", "it is not ready for pods yet"
+		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
 	case stays && stay.Reason != blocked:
 		out.Cause, out.Why = stay.Reason, stay.Message
-	case isHeld: // by what is there now, which need not be what was written
+	case stays && isHeld: // by what is there now, which need not be what was written
 		out.Cause, out.Why = blocked, hold.String()
+	case isHeld: // the controller has not named a cause, and does not count the node as blocked
+		out.Cause, out.Why = undecided, hold.String()+looksAgain
 	case stays:
-		out.Cause, out.Why = "None", "what held it is gone ("+stay.Message+")"+looksAgain
+		out.Cause, out.Why = undecided, "the reason that kept it is gone ("+stay.Message+")"+looksAgain
 	default:
-		out.Cause, out.Why = "None", "nothing is known to keep it"+looksAgain
+		out.Cause, out.Why = undecided, "no reason is known that keeps it"+looksAgain
 	}
 	if isHeld && stays && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()

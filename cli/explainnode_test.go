@@ -57,14 +57,14 @@ func TestNodesAreExplained(t *testing.T) {
 n1    web       Budget          as many leave as may
 n2    web       Leaving         its pods are about to be moved: Drifted
 n3    web       Leaving         its NodeClaim is being deleted
-n4    web       None            nothing is known to keep it; the controller looks at it again within seconds
-n5    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
+n4    web       Undecided       no reason is known that keeps it; the controller checks it again within seconds
+n5    web       Undecided       pod a/x has the annotation karpenter.sh/do-not-disrupt; the controller checks it again within seconds
 n6    web       NotInitialized  it is not ready for pods yet
 n7    web       Never           consolidateAfter is Never; also, pod a/x has the annotation karpenter.sh/do-not-disrupt
-n8    web       None            what held it is gone (pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)); the controller looks at it again within seconds
+n8    web       Undecided       the reason that kept it is gone (pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)); the controller checks it again within seconds
 n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
 `
-	if got := view.NodeStays(rows); got != want {
+	if got := view.NodeStays(rows, 0); got != want {
 		t.Errorf("it says\n%s\nwant\n%s", got, want)
 	}
 	if rows, err := nodeStays(o, []string{"claim-n1", "n4"}, now); err != nil || len(rows) != 2 || rows[0].Node != "n1" {
@@ -78,7 +78,7 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 	if rows, err := nodeStays(o, []string{"claim-first"}, now); err != nil || len(rows) != 1 || rows[0].Claim != "claim-first" {
 		t.Errorf("a claim that has no Node yet: %+v, %v", rows, err)
 	}
-	if got := view.NodeStays(nil); got != "There is no node of a NodePool.\n" {
+	if got := view.NodeStays(nil, 0); got != "There is no node of a NodePool.\n" {
 		t.Errorf("nothing is told as %q", got)
 	}
 }

@@ -34,6 +34,10 @@ const (
 // usualRegion is that of a user who names none.
 const usualRegion = "us-east-1"
 
+// usualSpotShare is what spot is estimated to cost where no prices of it are known, as a share of the on-demand price. EC2 sells spot at up to
+// 90 % off, most types at half to two thirds off.
+const usualSpotShare = 0.4
+
 // awsPatience is how long AWS may take, with all attempts, to say what it sells
 // and at what prices: some forty pages. Who runs a command waits for it.
 const awsPatience = 30 * time.Second
@@ -53,7 +57,9 @@ type marketFlags struct {
 	from   string
 	file   string
 
-	prices string // once open: where the prices are from, in words; empty if that is not known
+	spotShare float64 // of the on-demand price, where spot prices are not known
+
+	prices *view.Prices // once open: where the prices are from, in words
 
 	patience time.Duration          // with AWS
 	given    func(flag string) bool // reports whether the user set the flag
@@ -63,6 +69,7 @@ func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	m.patience, m.given = awsPatience, flags.Changed
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
 	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
+	flags.Float64Var(&m.spotShare, "spot-estimate", usualSpotShare, "with --from embedded: the `SHARE` of the on-demand price that spot is estimated to cost")
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
 
@@ -102,6 +109,8 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) 
 		return nil, errors.New("--catalog: the path is empty; name a file, as written by joiner catalog -o json")
 	case m.from == fromAWS:
 		return m.fromAWS(ctx, notes)
+	case m.from == fromEmbedded && !(m.spotShare > 0 && m.spotShare <= 1):
+		return nil, fmt.Errorf("--spot-estimate %g: want a share of the on-demand price, above 0 and at most 1", m.spotShare)
 	case m.from == fromEmbedded:
 		return m.fromTable()
 	}
@@ -129,6 +138,7 @@ func (m *marketFlags) fromFile() (goods, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog %s: %w", m.file, err)
 	}
+	m.prices = &view.Prices{OnDemand: "the file " + m.file, Spot: "the file " + m.file}
 	// The file says what a node has; settings cannot change it any more.
 	return func(catalog.Settings) (catalog.Catalog, error) { return c, nil }, nil
 }
@@ -140,10 +150,19 @@ func (m *marketFlags) fromTable() (goods, error) {
 	}
 	region := cmp.Or(m.region, environmentRegion(), usualRegion)
 	m.prices = pricesOf(price.Embedded(table, region))
+	m.prices.Spot = fmt.Sprintf("estimated as %g %% of on demand (--spot-estimate, or --from aws for real prices)", 100*m.spotShare)
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		c, err := table.Catalog(region, s)
 		if err != nil {
 			return c, fmt.Errorf("%w%s; choose one with --region, or ask AWS with --from aws", err, spelling.Hint(region, table.Regions()))
+		}
+		for i, t := range c.Types {
+			for o := range t.Offerings {
+				if t.Offerings[o].CapacityType == catalog.Spot {
+					t.Offerings[o].Price = max(catalog.Price(float64(t.Offerings[o].Price)*m.spotShare), 1)
+				}
+			}
+			c.Types[i] = t.WithOfferings(t.Offerings)
 		}
 		return c, nil
 	}, nil
@@ -182,9 +201,9 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 }
 
 // pricesOf says where the prices of a book are from.
-func pricesOf(book price.Book) string {
+func pricesOf(book price.Book) *view.Prices {
 	onDemand, spot := book.Origins(time.Now())
-	return "on demand: " + onDemand + "; spot: " + spot
+	return &view.Prices{OnDemand: onDemand, Spot: spot}
 }
 
 // advised returns err with one piece of advice: its own, unless it has none or it
@@ -224,7 +243,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 
 // assemble puts together what AWS sells and what it costs.
 func assemble(region string, sold ec2.Market, table catalog.Table, book price.Book, s catalog.Settings) catalog.Catalog {
-	c := catalog.Catalog{Region: region}
+	c := catalog.Catalog{Region: region, PodVolume: catalog.PodVolume(s)}
 	for _, f := range sold.Facts {
 		if catalog.Incompatible(f, s) != "" {
 			continue

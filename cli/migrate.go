@@ -135,7 +135,7 @@ func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installat
 	if err != nil {
 		return migration.Installation{}, err
 	}
-	seen.At, seen.Values = time.Now().UTC(), chart.flat
+	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.flat, unknownValues(chart.flat)
 	own := settingsOf(&seen, installed, chart)
 	name, region := m.cluster.eks()
 	if offline {

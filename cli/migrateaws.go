@@ -90,6 +90,8 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 		return migration.Legacy
 	case ec2.Namesake:
 		return migration.Namesake
+	case ec2.Unmarked:
+		return migration.Untagged
 	}
 	return migration.Stranger
 }

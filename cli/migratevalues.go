@@ -18,9 +18,10 @@ import (
 
 // chartValues are what Karpenter's chart was given.
 type chartValues struct {
-	flat    map[string]string // by path; nil: no file was given
-	environ []string          // what the container gets by them
-	problem string            // what Joiner's chart refuses, in a sentence; empty: nothing
+	flat    map[string]string   // by path; nil: no file was given
+	environ []string            // what the container gets by them
+	problem string              // what Joiner's chart refuses, in a sentence; empty: nothing
+	left    []migration.Ignored // values of charts before 1.0, which both charts ignore
 }
 
 // readValues reads files of values; a later one wins.
@@ -29,22 +30,50 @@ func readValues(files []string) (chartValues, error) {
 		return chartValues{}, nil
 	}
 	out := chartValues{flat: map[string]string{}}
+	var wrong []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return out, fmt.Errorf("read values: %w", plain(err))
 		}
 		var tree map[string]any
-		if err := yaml.UnmarshalStrict(text, &tree); err != nil {
+		var list []any
+		switch err := yaml.UnmarshalStrict(text, &tree); {
+		case err != nil && yaml.Unmarshal(text, &list) == nil:
+			return out, fmt.Errorf("read values: %s is not a file of values: it is a list, and should be a mapping", file)
+		case err != nil:
 			return out, fmt.Errorf("read values: %s is not a file of values: %s", file, oneLine(err.Error()))
 		}
 		if _, isManifest := tree["apiVersion"]; isManifest {
 			return out, fmt.Errorf("read values: %s is not a file of values but a manifest: give it with -f", file)
 		}
 		flatten(tree, "", out.flat)
+		wrong = append(wrong, misshapen(tree)...)
 	}
+	out.left = takeLeftovers(out.flat)
 	out.environ, out.problem = environOf(out.flat)
+	if len(wrong) > 0 {
+		out.problem = "the chart refuses them: " + strings.Join(wrong, "; ")
+	}
 	return out, nil
+}
+
+// takeLeftovers removes the values of Karpenter's charts before 1.0, and returns what takes their place.
+func takeLeftovers(flat map[string]string) []migration.Ignored {
+	var out []migration.Ignored
+	for _, l := range config.Leftovers() {
+		for _, path := range slices.Sorted(maps.Keys(flat)) {
+			if path != l.Path && !strings.HasPrefix(path, l.Path+".") {
+				continue
+			}
+			if strings.HasSuffix(path, "clusterName") && flat["settings.clusterName"] == "" {
+				flat["settings.clusterName"] = flat[path] // as our chart does
+			}
+			out = append(out, migration.Ignored{Setting: path, Value: flat[path], Says: "a value of Karpenter's charts before 1.0, which its chart ignores, too: " + l.Says})
+			delete(flat, path)
+		}
+	}
+	return out
 }
 
 // flatten writes values by their paths. A list is one value, its items with commas.
@@ -68,16 +97,16 @@ func flatten(tree map[string]any, path string, into map[string]string) {
 
 // environOf is the environment that the chart makes of its values, and what of them Joiner's does not know.
 func environOf(flat map[string]string) (environ []string, problem string) {
-	variables := map[string]string{} // by name without hyphens, in small letters
+	variables := map[string]string{} // by the chart's name
 	for _, s := range slices.Concat(config.All(), config.Unsupported()) {
-		variables[strings.ReplaceAll(s.Flag, "-", "")] = s.Variable
+		variables[chartName(s.Flag)] = s.Variable
 	}
 	var gates []string
 	for _, path := range slices.Sorted(maps.Keys(flat)) {
 		setting, isSetting := strings.CutPrefix(path, "settings.")
 		switch gate, isGate := strings.CutPrefix(path, "settings.featureGates."); {
 		case path == "logLevel", path == "logOutputPaths", path == "logErrorOutputPaths":
-			environ = append(environ, variables[strings.ToLower(path)]+"="+flat[path])
+			environ = append(environ, variables[path]+"="+flat[path])
 		case !isSetting:
 		case isGate:
 			gates = append(gates, strings.ToUpper(gate[:1])+gate[1:]+"="+flat[path])
@@ -85,9 +114,9 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 			name := strings.TrimPrefix(setting, "awsFeatureGates.")
 			environ = append(environ, "AWS_FEATURE_GATES="+strings.ToUpper(name[:1])+name[1:]+"="+flat[path])
 		default:
-			variable, ok := variables[strings.ToLower(setting)]
+			variable, ok := variables[setting]
 			if !ok {
-				problem = fmt.Sprintf("the chart has no value %s%s", path, spelling.Hint(strings.ToLower(setting), slices.Collect(maps.Keys(variables))))
+				problem = fmt.Sprintf("the chart has no value %s%s", path, spelling.Hint(setting, slices.Collect(maps.Keys(variables))))
 				continue
 			}
 			environ = append(environ, variable+"="+flat[path])
@@ -124,11 +153,14 @@ func settingsOf(seen *migration.Installation, installed []kube.Installed, chart 
 		} else if c.Product == migration.Karpenter {
 			own = settings
 		}
-		if c.Product == migration.Karpenter && chart.problem != "" && c.Problem == "" {
-			c.Problem = chart.problem
+		if c.Product == migration.Karpenter && chart.problem != "" {
+			c.Problem = strings.TrimSuffix(chart.problem+"; "+c.Problem, "; ") // a misspelt value is why another is not set
 		}
 		for _, n := range notes {
 			c.Ignored = append(c.Ignored, migration.Ignored{Setting: n.Setting, Value: n.Value, Says: n.Says})
+		}
+		if c.Product == migration.Karpenter {
+			c.Ignored = append(c.Ignored, chart.left...)
 		}
 		c.Queue = settings.InterruptionQueue
 		if settings.LeaderElection {

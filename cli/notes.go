@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/capacity"
 	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -19,9 +20,25 @@ import (
 // those of a cluster, and not of a folder that may lack some.
 func notesOn(o kube.Objects, live bool) []string {
 	if live {
-		return append(gated(o.Pods), schedulers(o.Pods, kube.Provisionable)...)
+		return slices.Concat(gated(o.Pods), schedulers(o.Pods, kube.Provisionable), transientTaints(o.Pools))
 	}
-	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools))
+	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
+}
+
+// transientTaints reports taints of NodePools that a component removes when a node is ready. Among taints, they keep off all pods that do
+// not tolerate them, for a plan and for the controller.
+func transientTaints(pools []*karpv1.NodePool) []string {
+	var out []string
+	for _, p := range pools {
+		for _, t := range p.Spec.Template.Spec.Taints {
+			taint := constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)}
+			if taint.IsTransient() && taint.Effect != constraint.PreferNoSchedule {
+				out = append(out, fmt.Sprintf("NodePool %s: taint %s looks like one that a DaemonSet removes when it is ready; "+
+					"in spec.template.spec.taints it keeps away all pods that do not tolerate it: move it to startupTaints", p.Name, taint))
+			}
+		}
+	}
+	return out
 }
 
 // static says which NodePools have a size of their own, which no pod changes.

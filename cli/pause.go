@@ -20,9 +20,10 @@ import (
 // pauseFlags are those of joiner pause and joiner resume.
 type pauseFlags struct {
 	namespace string
-	span      time.Duration
+	span      span
 	bounded   bool // it ends after span
 	cluster   clusterFlags
+	out       output
 }
 
 func newPause() *cobra.Command {
@@ -47,10 +48,11 @@ any the ConfigMap joiner in the controller's namespace, which is for all. With
 			if err != nil {
 				return err
 			}
-			return p.set(cmd.Context(), cmd.OutOrStdout(), args, value)
+			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, value) })
 		},
+		ValidArgsFunction: p.cluster.names(nodePools()),
 	}
-	cmd.Flags().DurationVar(&p.span, "for", 0, "the pause ends after this `DURATION`; without it joiner resume ends it")
+	cmd.Flags().Var(&p.span, "for", "the pause ends after this `DURATION`, for instance 90m, 2h or 1d; without it joiner resume ends it")
 	p.flags(cmd)
 	return cmd
 }
@@ -65,8 +67,9 @@ and that of one do not end each other; it says which NodePools are still paused.
 		Example: `  joiner resume
   joiner resume batch web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.set(cmd.Context(), cmd.OutOrStdout(), args, "")
+			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, "") })
 		},
+		ValidArgsFunction: p.cluster.names(nodePools()),
 	}
 	p.flags(cmd)
 	return cmd
@@ -75,17 +78,19 @@ and that of one do not end each other; it says which NodePools are still paused.
 func (p *pauseFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it that of its Deployment")
 	p.cluster.flags(cmd.Flags())
+	p.out.flag(cmd.Flags())
+	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 }
 
 // value is what a pause that begins now is written as.
 func (p *pauseFlags) value(now time.Time) (string, error) {
 	switch {
-	case p.bounded && p.span < time.Second:
-		return "", fmt.Errorf("--for %s: want a second or more", p.span)
+	case p.bounded && time.Duration(p.span) < time.Second:
+		return "", fmt.Errorf("--for %s: want a second or more", time.Duration(p.span))
 	case !p.bounded:
 		return "true", nil
 	}
-	return now.Add(p.span).UTC().Format(time.RFC3339), nil
+	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
 }
 
 // set pauses with a value, or ends a pause with none.

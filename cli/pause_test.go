@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -23,7 +24,14 @@ func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "controller"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "controller"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "controller"}}
+	for _, o := range objects {
+		if d, ok := o.(*appsv1.Deployment); ok && d.Namespace != "tenant" && d.Name != "web" { // tenants cannot write ClusterRoleBindings
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: d.Namespace, Name: "default"})
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, role, binding)...).Build()
 }
 
 func installed(namespace, name string) *appsv1.Deployment {
@@ -75,6 +83,8 @@ func TestPauseFindsTheController(t *testing.T) {
 		"what it is told":        {objects: []client.Object{elsewhere}, want: "leases"},
 		"Karpenter's chart":      {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
 		"two of them":            {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")}, wantErr: "namespaces a, b; say which"},
+		"a tenant's besides":     {objects: []client.Object{installed("a", "joiner"), installed("tenant", "joiner")}, want: "a"},
+		"a tenant's alone":       {objects: []client.Object{installed("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
 		"none":                   {wantErr: "there is no Deployment of Joiner"},
 		"whatever the user says": {namespace: "x", want: "x"},
 	} {
@@ -201,10 +211,10 @@ func TestPauseValue(t *testing.T) {
 	if got, err := new(pauseFlags).value(now); got != "true" || err != nil {
 		t.Errorf("without --for: %q, %v", got, err)
 	}
-	for span, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
-		p := pauseFlags{span: span, bounded: true}
+	for length, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
+		p := pauseFlags{span: span(length), bounded: true}
 		if got, err := p.value(now); got != want || (err == nil) != (want != "") {
-			t.Errorf("for %s: %q, %v; want %q", span, got, err, want)
+			t.Errorf("for %s: %q, %v; want %q", length, got, err, want)
 		}
 	}
 }

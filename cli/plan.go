@@ -44,6 +44,9 @@ neither a cluster nor AWS: workloads count as the pods of their replicas, and
 instance types come from the embedded table. A NodeClass without status may use
 all zones of the region.
 
+Without AWS, spot is estimated as a share of the on-demand price. Each plan shows
+the source of its prices.
+
 It ends with 0 when it has a plan, also when some pods have no place in it; with
 --strict it ends with 1 then. It ends with 2 when there is something it cannot read.`,
 		Example: `  joiner plan                                   the cluster of your kubeconfig
@@ -125,8 +128,12 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	for _, note := range notes {
 		fmt.Fprintln(s.Err, "note: "+oneLine(note))
 	}
-	text := func() string { return view.Summary(plan, seconds) }
-	if err := p.out.write(s.Out, text, func() any { return view.PlanOf(plan, seconds) }); err != nil {
+	more := view.Context{Prices: p.market.prices}
+	if len(p.files) == 0 {
+		more.InFlight = inFlight(objects, snapshot, time.Now())
+	}
+	text := func() string { return view.Summary(plan, seconds, more, p.out.width(s.Out)) }
+	if err := p.out.write(s.Out, text, func() any { return view.PlanOf(plan, seconds, more) }); err != nil {
 		return err
 	}
 	if p.strict && len(plan.Refusals) > 0 {
@@ -149,7 +156,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []
 		return kube.Objects{}, nil, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
 			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
 	}
-	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), skipped(m)), nil
+	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
 }
 
 // classesOf returns what each node class wants of the market, and a note on capacity reservations that

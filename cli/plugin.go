@@ -84,6 +84,30 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), spelling.Hint(name, names), there)
 }
 
+// strayHelp is the error about a name that no command has and for which help was asked: cobra would show the help of the command above it,
+// and end as if all were well. Nil if there is none.
+func strayHelp(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil || !cmd.HasSubCommands() {
+		return nil
+	}
+	name, isHelp := "", false
+	for _, arg := range rest {
+		switch {
+		case arg == "--":
+			return nil
+		case arg == "--help" || arg == "-h":
+			isHelp = true
+		case !strings.HasPrefix(arg, "-") && name == "":
+			name = arg
+		}
+	}
+	if !isHelp || name == "" {
+		return nil
+	}
+	return unknownCommand(cmd, name)
+}
+
 // helpful makes "help" refuse a command that is not there.
 func helpful(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
@@ -134,7 +158,7 @@ func valueOf(flag *pflag.Flag, value string) string {
 	case flag.Value.Type() == "duration" && isLong.MatchString(value):
 		return "a duration of at most 2562047h"
 	case flag.Value.Type() == "duration":
-		return "a duration with its unit, for instance 30s"
+		return "a duration with units s, m, h or d, for instance 90m, 2h or 1d"
 	case flag.Value.Type() == "stringToInt":
 		return name + ", with a whole number behind the ="
 	case strings.HasPrefix(flag.Value.Type(), "int"):

@@ -15,6 +15,7 @@ import (
 type policyFlags struct {
 	scope grant.Scope
 	names []string
+	out   output
 }
 
 func newRenderPolicy() *cobra.Command {
@@ -40,6 +41,7 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
 		},
 	}
 	flags := cmd.Flags()
+	p.out.flag(flags)
 	flags.StringVar(&p.scope.Cluster, "cluster-name", "", "the `NAME` of the EKS cluster")
 	flags.StringVar(&p.scope.Account, "account", "", "the `ID` of the AWS account, 12 digits")
 	flags.StringVar(&p.scope.Region, "region", "", "the `REGION` of the cluster")
@@ -77,8 +79,10 @@ func (p policyFlags) run(out io.Writer) error {
 		if !ok {
 			return fmt.Errorf("there is no policy %q: want one of %s", p.names[0], strings.Join(names, ", "))
 		}
-		_, err := out.Write(text)
-		return err
+		return p.out.write(out, func() string { return string(text) }, func() any { return text })
+	}
+	if !p.out.isText() {
+		return p.out.write(out, nil, func() any { return all })
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)

@@ -147,7 +147,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
 		found = true
 	}
-	data, reading, err := r.reading(node, userdata.Input{Image: image.Name, Arch: kind.Labels[corev1.LabelArchStable]})
+	data, reading, err := r.reading(node, userdata.Input{Image: node.ImageName, Arch: kind.Labels[corev1.LabelArchStable]})
 	if err != nil {
 		return err
 	}

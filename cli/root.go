@@ -40,11 +40,14 @@ func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
 		Short: "Buys the nodes that pending pods need, and says why when it cannot",
 		Long: `Joiner is a node autoscaler for Amazon EKS that speaks Karpenter's API.
 
-Every command ends with 0 when it has an answer, 1 when it was asked to judge
-and the answer is that something is wrong, and 2 when it could not look.`,
+Exit status: 0 when the command succeeded, 1 when a check found a problem, 2 when
+the command failed or could not read what it needs, and 130 or 143 when SIGINT or
+SIGTERM stopped it.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version, // for --version
 	}
+	root.SetVersionTemplate("joiner {{.Version}}\n")
 	root.SetIn(s.In)
 	root.SetOut(&answer{w: s.Out})
 	root.SetErr(s.Err)
@@ -62,12 +65,16 @@ and the answer is that something is wrong, and 2 when it could not look.`,
 // one line; several errors that were joined, one line each.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := strayHelp(root, args)
+	if err == nil {
+		err = execute(ctx, root, args)
+	}
 	if out, ok := root.OutOrStdout().(*answer); ok && out.lost != nil {
 		err = fmt.Errorf("write the answer: %w", plain(out.lost)) // help texts ignore what becomes of them
 	}
 	var found Findings
 	var unseen Unseen
+	var signaled Interrupted
 	switch {
 	case err == nil:
 		return ExitOK
@@ -75,6 +82,9 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		return ExitFindings
 	case errors.As(err, &unseen):
 		return ExitFailed
+	case errors.As(err, &signaled):
+		complain(root.ErrOrStderr(), err)
+		return signaled.exitCode()
 	}
 	complain(root.ErrOrStderr(), err)
 	return ExitFailed

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,6 +33,7 @@ Settings:
 ` + config.Help(),
 		// The settings are those of Karpenter, in flags and in the environment; package config reads both.
 		DisableFlagParsing: true,
+		Annotations:        map[string]string{cli.OwnSignals: "true"},
 		ValidArgsFunction:  cli.Settings,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, notes, err := config.FromProcess(args, os.Environ())
@@ -81,6 +83,9 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	}
 	away.tellProof(numbers)
 	loops := wire(parts{settings: settings, usual: usual, home: home, away: away, manager: m, metrics: numbers, log: log})
+	if err := addProbes(m, loops.Progress); err != nil {
+		return err
+	}
 	if err := loops.Add(ctx, m); err != nil {
 		return fmt.Errorf("start the loops: %w", err)
 	}
@@ -90,6 +95,17 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 		return fmt.Errorf("run: %w", err)
 	}
 	log.Info("stopped")
+	return nil
+}
+
+// addProbes lets /readyz fail while a loop makes no progress. Its body names the loop; /readyz/LOOP says what the loop works on. The
+// process goes on: its other loops work, and a new process would come to the same point.
+func addProbes(m ctrl.Manager, progress *controller.Progress) error {
+	for _, loop := range controller.LoopNames() {
+		if err := m.AddReadyzCheck(loop, progress.Check(loop)); err != nil {
+			return fmt.Errorf("set up probes: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -178,11 +194,11 @@ func wire(p parts) controller.Loops {
 			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &controller.Emptiness{
-			Cluster: reader, Reader: reader, Market: market, Solve: controller.Plan, Objects: writer, Pods: pods,
+			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: controller.Bounded(controller.Plan), Objects: writer, Pods: pods,
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &controller.Moves{
-			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Plan, Claims: writer, Ledger: ledger,
+			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Bounded(controller.Plan), Claims: writer, Ledger: ledger,
 			Holds: holds, Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
@@ -196,6 +212,7 @@ func wire(p parts) controller.Loops {
 			Holds:   holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 	}
+	loops.Progress = &controller.Progress{Metrics: p.metrics, Log: p.log}
 	loops.Honour = &controller.Honour{
 		Cache: cache, Unseen: p.home.lacks.overlays, Tell: teller, Log: p.log,
 		Gates: controller.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
@@ -219,7 +236,7 @@ func wire(p parts) controller.Loops {
 	}
 	loops.Interruption = &controller.Interruption{
 		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Troubles: p.away.ec2, Shortages: shortages,
-		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Tell: teller, Metrics: p.metrics, Log: p.log,
+		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Account: accountOf(p.away.arn), Region: p.away.plain.Region, Tell: teller, Metrics: p.metrics, Log: p.log,
 	}
 	late := p.diagnoses(loops)
 	loops.Diagnoses, loops.Claims.Late, loops.Moves.Late, loops.NodeClasses.Diagnoses = late, late, late, late
@@ -241,4 +258,13 @@ func (p parts) drift(l controller.Loops) *controller.Drift {
 		Reserves: p.settings.ReservedCapacity, Breaker: controller.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
 		Tell: l.Claims.Tell, Metrics: p.metrics, Log: p.log,
 	}
+}
+
+// accountOf returns the account of an ARN, empty if it has none.
+func accountOf(arn string) string {
+	parts := strings.SplitN(arn, ":", 6) // arn:aws:eks:us-east-1:111122223333:cluster/prod
+	if len(parts) < 6 {
+		return ""
+	}
+	return parts[4]
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 )
 
 // TestLogIsForItsReader: programs read JSON, people a line of text with the time of day.
@@ -28,6 +33,21 @@ func TestLogIsForItsReader(t *testing.T) {
 	}
 }
 
+// TestLogLinesAreBounded: texts that users wrote do not make lines of any length, whoever reads them.
+func TestLogLinesAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 250_000)
+	for _, forPeople := range []bool{false, true} {
+		for name, value := range map[string]any{"text": long, "error": errors.New(long), "stringer": &url.URL{Path: long}, "list": []string{"a", long}, "map": map[string]string{"a": long}} {
+			var out bytes.Buffer
+			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info("a b", "c", value)
+			if out.Len() > 4*longestText || !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), " bytes)") {
+				t.Errorf("%s, for people %t: a line of %d bytes: %.200s", name, forPeople, out.Len(), out.String())
+			}
+		}
+	}
+}
+
 func TestIsTerminal(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -42,6 +62,22 @@ func TestIsTerminal(t *testing.T) {
 		t.Cleanup(func() { _ = device.Close() })
 		if !isTerminal(device) {
 			t.Error("a device is taken for a file")
+		}
+	}
+}
+
+// TestLogIsHarmless: texts of tenants and of AWS do not act on the terminal that shows the log, whatever its format.
+func TestLogIsHarmless(t *testing.T) {
+	t.Parallel()
+	const hostile = "a\x1b[2Jb\u009b2Jc\u202ed\u2066e\x7ff"
+	for _, forPeople := range []bool{false, true} {
+		for name, value := range map[string]any{"text": hostile, "error": errors.New(hostile), "long": errors.New(hostile + strings.Repeat("x", longestText)),
+			"list": []string{"a", hostile}, "struct": struct{ Name string }{hostile}} {
+			var out bytes.Buffer
+			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info(hostile, "c", value)
+			if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+				t.Errorf("%s, for people %t: %q", name, forPeople, out.String())
+			}
 		}
 	}
 }

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Times of the progress display.
+const (
+	progressEvery = 250 * time.Millisecond // between two updates
+	progressAfter = time.Second            // until something is shown at all
+	progressSlow  = 3 * time.Second        // after which an item is reported in a line, where there is no terminal
+	progressWidth = 78
+)
+
+// progress shows on stderr what is being read and for how long: one line that changes, on a terminal; elsewhere one line for each item that is
+// slow. Its methods may be called concurrently.
+type progress struct {
+	w          io.Writer
+	isTerminal bool
+	now        func() time.Time
+
+	mu     sync.Mutex
+	begun  time.Time
+	active []item // in the order in which they began
+	shown  int    // length of the line that stands on the terminal
+}
+
+// item is what is being read.
+type item struct {
+	source string
+	begun  time.Time
+	isTold bool
+}
+
+func newProgress(w io.Writer, now func() time.Time) *progress {
+	file, ok := w.(*os.File)
+	p := &progress{w: w, now: now, begun: now()}
+	if ok {
+		info, err := file.Stat()
+		p.isTerminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+// note is called when an item begins to be read, and when it was read. A nil progress notes nothing.
+func (p *progress) note(source string, isDone bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !isDone {
+		p.active = append(p.active, item{source: source, begun: p.now()})
+		return
+	}
+	for i, one := range p.active {
+		if one.source != source {
+			continue
+		}
+		p.active = append(p.active[:i:i], p.active[i+1:]...)
+		if one.isTold {
+			fmt.Fprintf(p.w, "read %s after %s\n", oneLine(source), seconds(p.now().Sub(one.begun)))
+		}
+		return
+	}
+}
+
+// show brings the display up to date.
+func (p *progress) show() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if p.isTerminal {
+		if len(p.active) > 0 && now.Sub(p.begun) >= progressAfter {
+			text := fmt.Sprintf("reading %s (%s)", oneLine(p.active[0].source), seconds(now.Sub(p.begun)))
+			if more := len(p.active) - 1; more > 0 {
+				text = fmt.Sprintf("reading %s and %d more (%s)", oneLine(p.active[0].source), more, seconds(now.Sub(p.begun)))
+			}
+			p.replace(cutRunes(text, progressWidth))
+		}
+		return
+	}
+	for i := range p.active {
+		if one := &p.active[i]; !one.isTold && now.Sub(one.begun) >= progressSlow {
+			one.isTold = true
+			fmt.Fprintf(p.w, "still reading %s (%s)\n", oneLine(one.source), seconds(now.Sub(one.begun)))
+		}
+	}
+}
+
+// replace writes a line over the one that stands there.
+func (p *progress) replace(text string) {
+	length := len([]rune(text))
+	fmt.Fprintf(p.w, "\r%s%s\r", text, strings.Repeat(" ", max(0, p.shown-length)))
+	p.shown = length
+}
+
+// watch shows the progress until the returned function is called, which takes the line off the terminal.
+func (p *progress) watch() (end func()) {
+	if p == nil {
+		return func() {}
+	}
+	ticker, done := time.NewTicker(progressEvery), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			select {
+			case <-ticker.C:
+				p.show()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		ticker.Stop()
+		close(done)
+		all.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.shown > 0 {
+			p.replace("")
+		}
+	}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
+
+// cutRunes shortens a text to at most n characters.
+func cutRunes(text string, n int) string {
+	all := []rune(text)
+	if len(all) <= n {
+		return text
+	}
+	return string(all[:n-1]) + "…"
+}

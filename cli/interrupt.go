@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// OwnSignals is the annotation of a command that handles signals itself, because it has something to bring to an end first.
+const OwnSignals = "own-signals"
+
+// Interrupted is the error of a command that a signal stopped.
+type Interrupted struct{ By os.Signal }
+
+func (i Interrupted) Error() string {
+	if i.By == syscall.SIGTERM {
+		return "stopped by SIGTERM"
+	}
+	return "stopped by SIGINT"
+}
+
+// exitCode is what shells make of the signal.
+func (i Interrupted) exitCode() int {
+	if number, ok := i.By.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return ExitFailed
+}
+
+// execute runs the command until it is done or a signal comes. A command whose work cannot be interrupted, such as a plan, is left behind: the
+// process is about to end.
+func execute(ctx context.Context, root *cobra.Command, args []string) error {
+	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[OwnSignals] != "" {
+		return root.ExecuteContext(ctx)
+	}
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(came)
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case s := <-came:
+		return Interrupted{By: s}
+	}
+}

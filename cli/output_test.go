@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestLinesAreHarmless: lines about objects act on no terminal.
+func TestLinesAreHarmless(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[output]string{
+		asTable: "NodePool a\uFFFD[2J\uFFFD: paused\n",
+		asJSON:  "[\n  {\n    \"object\": \"NodePool a\\u001b[2J\\u202e\",\n    \"says\": \"paused\"\n  }\n]\n",
+	} {
+		var out strings.Builder
+		err := format.lines(&out, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "NodePool %s: paused\n", "a\x1b[2J\u202e")
+			return err
+		})
+		if err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v; want %q", format, out.String(), err, want)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReports runs the cases of testdata/reports: inputs after public reports about node autoscalers on EKS, each with its right answer. A
+// case is a file of lines:
+//
+//	# what is right
+//	run ARGUMENTS      joiner with these, in the folder of the inputs; what follows is about it
+//	exit CODE          it ends with the code; without this line with 0
+//	want PATTERN       its output, of both streams, has it
+//	not PATTERN        its output does not have it
+//	file NAME          an input of a case that another test covers
+//	covered FILE TEST  that test
+//
+// An input that no case names fails the test.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	const folder = "testdata/reports"
+	cases, err := filepath.Glob(folder + "/*.case")
+	if err != nil || len(cases) < 30 {
+		t.Fatalf("there are %d cases: %v", len(cases), err)
+	}
+	named := map[string]bool{}
+	for _, file := range cases {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		for _, line := range lines {
+			for _, word := range strings.Fields(line) {
+				if strings.HasSuffix(word, ".yaml") {
+					named[word] = true
+				}
+			}
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".case"), func(t *testing.T) {
+			t.Parallel()
+			judge(t, folder, lines)
+		})
+	}
+	inputs, err := filepath.Glob(folder + "/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, input := range inputs {
+		if !named[filepath.Base(input)] {
+			t.Errorf("no case is about %s", input)
+		}
+		delete(named, filepath.Base(input))
+	}
+	if missing := slices.Sorted(maps.Keys(named)); len(missing) > 0 {
+		t.Errorf("cases name %v, which are not there", missing)
+	}
+}
+
+// judge runs the lines of a case.
+func judge(t *testing.T, folder string, lines []string) {
+	t.Helper()
+	var args []string
+	var out string
+	code, want := 0, 0
+	finish := func() {
+		if args != nil && code != want {
+			t.Errorf("joiner %s ended with %d, want %d:\n%s", strings.Join(args, " "), code, want, out)
+		}
+		want = 0
+	}
+	for _, line := range lines {
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "#", "file":
+		case "run":
+			finish()
+			args = strings.Fields(rest)
+			out, code = runReport(t, folder, args)
+		case "exit":
+			if _, err := fmt.Sscan(rest, &want); err != nil {
+				t.Fatal(err)
+			}
+		case "want", "not":
+			pattern, err := regexp.Compile(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pattern.MatchString(out) != (word == "want") {
+				t.Errorf("joiner %s: %s %s, and it prints\n%s", strings.Join(args, " "), word, rest, out)
+			}
+		case "covered":
+			file, test, _ := strings.Cut(rest, " ")
+			if text, err := os.ReadFile(filepath.Join("..", file)); err != nil || !bytes.Contains(text, []byte("func "+test+"(")) {
+				t.Errorf("%s has no test %s: %v", file, test, err)
+			}
+		default:
+			t.Errorf("a case has no line %q", line)
+		}
+	}
+	finish()
+}
+
+// runReport runs joiner in the folder, and returns what it prints and the code that it ends with.
+func runReport(t *testing.T, folder string, args []string) (out string, code int) {
+	t.Helper()
+	joiner, err := exec.LookPath("joiner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), joiner, args...)
+	cmd.Dir = folder
+	home := t.TempDir()
+	cmd.Env = []string{"HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=" + home + "/none", "AWS_SHARED_CREDENTIALS_FILE=" + home + "/none"}
+	var both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &both, &both
+	_ = cmd.Run() // its code is judged
+	return both.String(), cmd.ProcessState.ExitCode()
+}
