@@ -23,7 +23,7 @@ var wrong = map[string]string{
 	"settings: {featureGates: {NodeOverlay: true}}":                "there is no value settings.featureGates.NodeOverlay (is settings.featureGates.nodeOverlay meant?)",
 	"settings: {featureGates: {spotToSpot: true}}":                 "there is no value settings.featureGates.spotToSpot (is settings.featureGates.spotToSpotConsolidation meant?)",
 	"settings: {aws: {interruptionQueue: q}}":                      "there is no value settings.aws.interruptionQueue (is settings.interruptionQueue meant?)",
-	"clusterName: demo":                                            "there is no value clusterName (is settings.clusterName meant?)",
+	"settings: {aws: {clusterName: demo, colour: red}}":            "there is no value settings.aws.clusterName (is settings.clusterName meant?)",
 	"resources: {limits: {cpu: 1}}":                                "there is no value resources (is controller.resources meant?)",
 	"image: {tag: v1}":                                             "there is no value image (is controller.image meant?)",
 	"controller: {metrics: {prot: 8080}}":                          "there is no value controller.metrics.prot (is controller.metrics.port meant?)",

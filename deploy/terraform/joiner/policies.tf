@@ -185,14 +185,11 @@ locals {
             }
           }
         },
-        # An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own. Tagging while making takes a permission of its own.
+        # An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own.
         {
-          Sid    = "MakeInstanceProfiles"
-          Effect = "Allow"
-          Action = [
-            "iam:CreateInstanceProfile",
-            "iam:TagInstanceProfile",
-          ]
+          Sid      = "MakeInstanceProfiles"
+          Effect   = "Allow"
+          Action   = ["iam:CreateInstanceProfile"]
           Resource = ["arn:${local.partition}:iam::${local.account_id}:instance-profile/karpenter/${local.region}/${var.cluster_name}/*"]
           Condition = {
             StringEquals = {
@@ -203,6 +200,32 @@ locals {
             StringLike = {
               "aws:RequestTag/joiner.sh/cluster-uid"          = [local.cluster_uid]
               "aws:RequestTag/karpenter.k8s.aws/ec2nodeclass" = ["*"]
+            }
+          }
+        },
+        # Tagging a profile while it is created takes a permission of its own. A profile with the tags of another cluster is not tagged.
+        {
+          Sid      = "TagInstanceProfiles"
+          Effect   = "Allow"
+          Action   = ["iam:TagInstanceProfile"]
+          Resource = ["arn:${local.partition}:iam::${local.account_id}:instance-profile/karpenter/${local.region}/${var.cluster_name}/*"]
+          Condition = {
+            StringEquals = {
+              "aws:RequestTag/eks:eks-cluster-name"                      = [var.cluster_name]
+              "aws:RequestTag/kubernetes.io/cluster/${var.cluster_name}" = ["owned"]
+              "aws:RequestTag/topology.kubernetes.io/region"             = [local.region]
+            }
+            StringEqualsIfExists = {
+              "aws:ResourceTag/eks:eks-cluster-name"                      = [var.cluster_name]
+              "aws:ResourceTag/kubernetes.io/cluster/${var.cluster_name}" = ["owned"]
+              "aws:ResourceTag/topology.kubernetes.io/region"             = [local.region]
+            }
+            StringLike = {
+              "aws:RequestTag/joiner.sh/cluster-uid"          = [local.cluster_uid]
+              "aws:RequestTag/karpenter.k8s.aws/ec2nodeclass" = ["*"]
+            }
+            StringLikeIfExists = {
+              "aws:ResourceTag/joiner.sh/cluster-uid" = [local.cluster_uid]
             }
           }
         },
@@ -234,7 +257,7 @@ locals {
     reading = {
       Version = "2012-10-17"
       Statement = [
-        # Optional: whether instances have a way to the API server, and what they print while they boot, to say why a node does not join. EC2 cannot restrict all of these by resource.
+        # Optional: whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these by resource.
         {
           Sid    = "LookWhyNodesDoNotJoin"
           Effect = "Allow"
@@ -243,12 +266,26 @@ locals {
             "ec2:DescribeRouteTables",
             "ec2:DescribeVpcAttribute",
             "ec2:DescribeVpcEndpoints",
-            "ec2:GetConsoleOutput",
           ]
           Resource = ["*"]
           Condition = {
             StringEquals = {
               "aws:RequestedRegion" = [local.region]
+            }
+          }
+        },
+        # Optional: what the cluster's own instances print while they boot, to explain why a node does not join.
+        {
+          Sid      = "ReadOwnConsoles"
+          Effect   = "Allow"
+          Action   = ["ec2:GetConsoleOutput"]
+          Resource = ["arn:${local.partition}:ec2:${local.region}:*:instance/*"]
+          Condition = {
+            StringEquals = {
+              "aws:ResourceTag/kubernetes.io/cluster/${var.cluster_name}" = ["owned"]
+            }
+            StringLike = {
+              "aws:ResourceTag/karpenter.sh/nodepool" = ["*"]
             }
           }
         },
@@ -274,7 +311,7 @@ locals {
             "iam:ListAttachedRolePolicies",
             "iam:ListRolePolicies",
           ]
-          Resource = ["arn:${local.partition}:iam::${local.account_id}:role/*"]
+          Resource = local.node_role_arns
         },
         # Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.
         {

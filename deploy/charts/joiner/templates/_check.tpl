@@ -44,7 +44,7 @@ was meant. The sentence about the first value that is wrong, or nothing. */}}
 {{- $problem = include "joiner.check" (dict "value" $item "rule" (get $known $key) "path" $path "rules" $.rules) -}}
 {{- else if kindIs "map" $more -}}
 {{- $problem = include "joiner.check" (dict "value" $item "rule" $more "path" $path "rules" $.rules) -}}
-{{- else if not $more -}}
+{{- else if and (not $more) (not (include "joiner.leftover" (dict "value" $item "path" $path "rules" $.rules))) -}}
 {{- $problem = include "joiner.unknown" (dict "value" $item "key" $key "path" $.path "known" $known "rules" $.rules) -}}
 {{- end -}}
 {{- end -}}

@@ -3,7 +3,7 @@ What controller.env says of a setting goes before its value: two variables of on
 {{- define "joiner.env" -}}
 {{- $s := .Values.settings -}}
 {{- $variables := list
-  (list "CLUSTER_NAME" (required "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME" $s.clusterName))
+  (list "CLUSTER_NAME" (required "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME" (include "joiner.clusterName" .)))
   (list "CLUSTER_ENDPOINT" $s.clusterEndpoint)
   (list "CLUSTER_CA_BUNDLE" $s.clusterCABundle)
   (list "INTERRUPTION_QUEUE" $s.interruptionQueue)

@@ -1,0 +1,76 @@
+package charts
+
+import (
+	"strings"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestNetworkPolicyIsClosed: whatever the values, only named peers reach the pods, and only the port of the metrics; what the pods
+// reach is limited unless the values say otherwise.
+func TestNetworkPolicyIsClosed(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for name := range combinations(t) {
+		o := rendered(t, name)
+		if o.network == nil {
+			continue // switched off
+		}
+		seen++
+		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
+			t.Errorf("%s: the policy is about %v with %d rules for what the pods reach", name, o.network.Spec.PolicyTypes, len(o.network.Spec.Egress))
+		}
+		checkIngress(t, name, o.network.Spec.Ingress)
+		for _, r := range o.network.Spec.Egress {
+			if len(r.Ports) == 0 {
+				t.Errorf("%s: the pods reach every port of %v", name, r.To)
+			}
+		}
+		if got := strings.Contains(portsOf(o.network.Spec.Egress), " 3128 "); got != (name == "private") {
+			t.Errorf("%s: the port of the proxy is open: %t", name, got)
+		}
+	}
+	if seen < 3 {
+		t.Errorf("only %d combinations of values have a NetworkPolicy", seen)
+	}
+}
+
+func checkIngress(t *testing.T, name string, rules []networkingv1.NetworkPolicyIngressRule) {
+	t.Helper()
+	for _, r := range rules {
+		if len(r.From) == 0 {
+			t.Errorf("%s: every pod reaches the controller", name)
+		}
+		if len(r.Ports) != 1 || r.Ports[0].Port == nil || r.Ports[0].Port.String() != "8080" {
+			t.Errorf("%s: the ports %+v are open, want that of the metrics", name, r.Ports)
+		}
+	}
+}
+
+func portsOf(rules []networkingv1.NetworkPolicyEgressRule) string {
+	out := " "
+	for _, r := range rules {
+		for _, p := range r.Ports {
+			out += p.Port.String() + " "
+		}
+	}
+	return out
+}
+
+// TestNetworkPolicyOfNobody: an empty list of peers lets no pod in, and not all, as Kubernetes reads an empty list.
+func TestNetworkPolicyOfNobody(t *testing.T) {
+	t.Parallel()
+	out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo", "--set-json", "networkPolicy.from=[]", "--show-only", "templates/networkpolicy.yaml")
+	if err != nil {
+		t.Fatal(errs)
+	}
+	var policy networkingv1.NetworkPolicy
+	if err := yaml.UnmarshalStrict([]byte(out), &policy); err != nil {
+		t.Fatal(err)
+	}
+	if len(policy.Spec.Ingress) != 0 || policy.Spec.PolicyTypes[0] != networkingv1.PolicyTypeIngress {
+		t.Errorf("ingress %+v of types %v", policy.Spec.Ingress, policy.Spec.PolicyTypes)
+	}
+}
