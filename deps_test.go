@@ -35,22 +35,24 @@ schedule:
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 fork:
 bound:               fork capacity catalog cluster constraint
-topology:            keys cluster constraint
+topology:            keys bitmap cluster constraint
 pending:             keys topology capacity cluster constraint
 offers:              bitmap pending capacity catalog cluster constraint
 terrain:             keys topology pending offers bitmap capacity cluster constraint
-packing:             fork keys bound topology pending offers terrain bitmap capacity catalog cluster constraint
+packing:             spelling fork keys bound topology pending offers terrain bitmap capacity catalog cluster constraint
 packing/verify:      capacity catalog cluster constraint packing
 lifecycle:           capacity cluster constraint
 bootstrap:           capacity catalog constraint
+fairness:            pending capacity catalog cluster constraint
 estimate:            pending offers capacity catalog cluster constraint
 consolidation:       capacity catalog cluster constraint packing packing/verify estimate
 disruption:          schedule capacity catalog cluster constraint packing
 drift:               constraint
 drain:               cluster constraint
 move:
-diagnosis:
-migration:
+diagnosis/fix:
+diagnosis:           spelling diagnosis/fix
+migration:           diagnosis/fix
 world:               capacity catalog constraint permit
 scenario:            capacity catalog cluster constraint packing
 view:                capacity catalog cluster constraint packing
@@ -78,8 +80,8 @@ shift:               fault | github.com/aws
 # Evidence for a diagnosis, from all doors at once.
 evidence:            diagnosis catalog constraint fault ec2 ami network access kube | golang.org/x/sync
 
-# A fix, made as it was printed, when a user says so.
-repair:              fault kube | github.com/aws mvdan.cc/sh
+# A fix, made as a value, when a user says so.
+repair:              diagnosis/fix fault kube | github.com/aws
 
 # What an instance makes of what it is given.
 userdata:            catalog constraint bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
@@ -89,11 +91,11 @@ config:              spelling
 grant:
 rights:
 metrics:             | github.com/prometheus
-controller:          spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation drift disruption move drain diagnosis api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller:          fairness spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation drift disruption move drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator:            catalog permit world
-cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner:          spelling catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `

@@ -1,0 +1,70 @@
+package joiner_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// filledIn are the files in which text is filled into a command that users paste, though diagnosis/fix does not check it, and why that is safe. Other
+// commands are values of diagnosis/fix.
+var filledIn = map[string]string{
+	"controller/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
+	"controller/identity.go":   "the name of a Node, which the API server has checked",
+	"controller/quarantine.go": "ids of EC2, settings that are checked at the start, and names which the API server has checked",
+	"cli/webidentity.go":       "the issuer of the token that the process itself was given",
+	"cli/plan.go":              "what the user has typed",
+	"diagnosis/classfix.go":    "a comment behind a command, which diagnosis/fix escapes",
+}
+
+// commandForm matches a command with text to be filled in.
+var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
+
+// TestCommandsAreValues: only diagnosis/fix fills text into commands, except where that is known to be safe. A user who pastes a command would run
+// the text of others that is in it.
+func TestCommandsAreValues(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, _ := strconv.Unquote(literal.Value)
+			if name := filepath.ToSlash(file); commandForm.MatchString(text) {
+				seen[name] = true
+				if filledIn[name] == "" {
+					t.Errorf("%s: text is filled into the command %q: make it of values of diagnosis/fix", fset.Position(literal.Pos()), text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range filledIn {
+		if !seen[name] {
+			t.Errorf("%s fills nothing into a command any more: take it from the list", name)
+		}
+	}
+}

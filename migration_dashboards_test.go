@@ -1,0 +1,33 @@
+package joiner_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/migration"
+)
+
+// TestPanelsOfKarpenter: which metrics of Karpenter's dashboards Joiner lacks is what package metrics says, so that migrate check names the
+// panels that stay empty, and no others.
+func TestPanelsOfKarpenter(t *testing.T) {
+	t.Parallel()
+	ours, lacking := readSource(t).metricNames(), migration.MetricsOfKarpenterAlone()
+	seen := map[string]bool{}
+	for _, p := range migration.Panels() {
+		for _, m := range p.Metrics {
+			seen[m] = true
+			if strings.HasPrefix(m, "controller_runtime_") {
+				continue // of the library
+			}
+			if slices.Contains(ours, m) == slices.Contains(lacking, m) {
+				t.Errorf("%s, panel %q: there is %s: %t; migrate check says that it is lacking: %t", p.Dashboard, p.Title, m, slices.Contains(ours, m), slices.Contains(lacking, m))
+			}
+		}
+	}
+	for _, m := range lacking {
+		if !seen[m] {
+			t.Errorf("no panel shows %s", m)
+		}
+	}
+}
