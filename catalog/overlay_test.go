@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/constraint"
 )
 
-func accept(t *testing.T, requirements ...constraint.Requirement) constraint.Requirements {
+func accept(t *testing.T, all ...constraint.Requirement) constraint.Requirements {
 	t.Helper()
-	out, wrong := constraint.All(requirements...)
+	out, wrong := constraint.All(all...)
 	if wrong != nil {
 		t.Fatalf("%v contradicts the others", wrong)
 	}

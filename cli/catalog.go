@@ -10,7 +10,7 @@ import (
 func newCatalog() *cobra.Command {
 	var (
 		market marketFlags
-		out    output
+		out    format
 	)
 	cmd := &cobra.Command{
 		Use:   "catalog",

@@ -28,7 +28,7 @@ type correctFlags struct {
 	checks []string
 	wish   userdata.Wish
 	diff   bool
-	out    output
+	out    format
 }
 
 func newCorrect() *cobra.Command {

@@ -34,7 +34,7 @@ func newCRDsApply() *cobra.Command {
 	var (
 		cluster clusterFlags
 		force   bool
-		out     output
+		out     format
 	)
 	cmd := &cobra.Command{
 		Use:   "apply",
@@ -64,7 +64,7 @@ given: objects would lose them. It ends with 1 when such a one was left.`,
 func newCRDsCheck() *cobra.Command {
 	var (
 		cluster clusterFlags
-		out     output
+		out     format
 	)
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -90,7 +90,7 @@ a definition is missing, older, or somebody else's.`,
 }
 
 func newCRDsPrint() *cobra.Command {
-	var out output
+	var out format
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Write this program's definitions as YAML, for tools that apply them",
@@ -125,7 +125,7 @@ func newCRDsPrint() *cobra.Command {
 func newCRDsDelete() *cobra.Command {
 	var (
 		cluster clusterFlags
-		out     output
+		out     format
 	)
 	cmd := &cobra.Command{
 		Use:   "delete",
@@ -176,7 +176,7 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 }
 
 // tellDefinitions prints a line for each, and ends with those that are wrong.
-func tellDefinitions(format *output, out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
+func tellDefinitions(format *format, out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
 	wrong := 0
 	err := format.lines(out, func(w io.Writer) error {
 		for _, s := range seen {

@@ -39,7 +39,7 @@ type doctorFlags struct {
 	fix     string // id of the check whose fix is to be made
 	yes     bool
 	cluster clusterFlags
-	out     output
+	out     format
 
 	aws       *aws.Config // as the doors were opened with; nil if they were not
 	progress  *progress   // nil: none is shown

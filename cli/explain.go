@@ -25,7 +25,7 @@ func newExplain() *cobra.Command {
 // blockersFlags are those of joiner explain blockers.
 type blockersFlags struct {
 	cluster clusterFlags
-	out     output
+	out     format
 }
 
 func newExplainBlockers() *cobra.Command {

@@ -22,7 +22,7 @@ import (
 type explainNodeFlags struct {
 	all     bool
 	cluster clusterFlags
-	out     output
+	out     format
 }
 
 func newExplainNode() *cobra.Command {

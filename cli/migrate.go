@@ -25,7 +25,7 @@ type migrateFlags struct {
 	region   string
 	role     string
 	cluster  clusterFlags
-	out      output
+	out      format
 }
 
 func newMigrate() *cobra.Command {

@@ -17,46 +17,46 @@ import (
 	"github.com/joiner-sh/joiner/spelling"
 )
 
-// output is how a command writes its answer: the value of -o.
-type output string
+// format is how a command writes its answer: the value of -o.
+type format string
 
 const (
-	asTable output = "table"
-	asJSON  output = "json"
-	asYAML  output = "yaml"
-	asWide  output = "wide" // a table whose lines are as long as they are
+	asTable format = "table"
+	asJSON  format = "json"
+	asYAML  format = "yaml"
+	asWide  format = "wide" // a table whose lines are as long as they are
 )
 
 // flag adds -o to a command.
-func (o *output) flag(flags *pflag.FlagSet) {
+func (o *format) flag(flags *pflag.FlagSet) {
 	*o = asTable
 	flags.VarP(o, "output", "o", "table, wide, json or yaml")
 }
 
 // String returns the value of the flag.
-func (o *output) String() string { return string(*o) }
+func (o *format) String() string { return string(*o) }
 
 // Type names the kind of value, for the help text.
-func (o *output) Type() string { return "format" }
+func (o *format) Type() string { return "format" }
 
 // Set reads the value of the flag.
-func (o *output) Set(text string) error {
-	switch output(text) {
+func (o *format) Set(text string) error {
+	switch format(text) {
 	case asTable, asWide, asJSON, asYAML:
-		*o = output(text)
+		*o = format(text)
 		return nil
 	}
 	return fmt.Errorf("want table, wide, json or yaml%s", spelling.Hint(text, []string{string(asTable), string(asWide), string(asJSON), string(asYAML)}))
 }
 
 // isText reports whether the answer is for people.
-func (o *output) isText() bool { return *o == asTable || *o == asWide }
+func (o *format) isText() bool { return *o == asTable || *o == asWide }
 
 // usualWidth is how wide tables are where nothing says how wide the terminal is.
 const usualWidth = 100
 
 // width is how wide lines of tables may be: as the terminal that COLUMNS or standard output says, else usualWidth; 0: as wide as they are.
-func (o *output) width(w io.Writer) int {
+func (o *format) width(w io.Writer) int {
 	if *o == asWide {
 		return 0
 	}
@@ -81,7 +81,7 @@ type reported struct {
 }
 
 // lines writes what do writes, lines of "OBJECT: what was done", in the format of -o. What was done before an error is written, too.
-func (o *output) lines(w io.Writer, do func(io.Writer) error) error {
+func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(harmlessWriter{w})
 	}
@@ -102,7 +102,7 @@ func (o *output) lines(w io.Writer, do func(io.Writer) error) error {
 }
 
 // write writes text as a table, or value as JSON or YAML. No text of others commands the terminal in any of them.
-func (o *output) write(w io.Writer, text func() string, value func() any) error {
+func (o *format) write(w io.Writer, text func() string, value func() any) error {
 	if o.isText() {
 		_, err := io.WriteString(w, harmless(text()))
 		return err

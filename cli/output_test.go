@@ -10,7 +10,7 @@ import (
 // TestLinesAreHarmless: lines about objects act on no terminal.
 func TestLinesAreHarmless(t *testing.T) {
 	t.Parallel()
-	for format, want := range map[output]string{
+	for format, want := range map[format]string{
 		asTable: "NodePool a\uFFFD[2J\uFFFD: paused\n",
 		asJSON:  "[\n  {\n    \"object\": \"NodePool a\\u001b[2J\\u202e\",\n    \"says\": \"paused\"\n  }\n]\n",
 	} {

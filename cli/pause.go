@@ -23,7 +23,7 @@ type pauseFlags struct {
 	span      span
 	bounded   bool // it ends after span
 	cluster   clusterFlags
-	out       output
+	out       format
 }
 
 func newPause() *cobra.Command {

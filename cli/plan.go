@@ -23,7 +23,7 @@ type planFlags struct {
 	files   []string
 	cluster clusterFlags
 	market  marketFlags
-	out     output
+	out     format
 	strict  bool
 
 	minValues string         // Strict or BestEffort

@@ -15,7 +15,7 @@ import (
 type policyFlags struct {
 	scope grant.Scope
 	names []string
-	out   output
+	out   format
 }
 
 func newRenderPolicy() *cobra.Command {

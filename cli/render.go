@@ -29,7 +29,7 @@ import (
 type renderFlags struct {
 	files  []string
 	market marketFlags
-	out    output
+	out    format
 	live   clusterFlags
 
 	class, pool   string // names; empty: the only one

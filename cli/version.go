@@ -14,7 +14,7 @@ type versionFacts struct {
 }
 
 func newVersion(version string) *cobra.Command {
-	var out output
+	var out format
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

@@ -65,7 +65,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	pool := claim.Labels[karpv1.LabelNodePool]
 	o.Over(claim) // what was asked for before
 	subnets := o.perZone(class, now)
-	accepted, wrong := constraint.All(requirements(claim)...)
+	accepted, wrong := constraint.All(requirementsOf(claim)...)
 	if wrong != nil {
 		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
@@ -144,7 +144,7 @@ func (o *Offers) Over(claim *karpv1.NodeClaim) {
 // Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
 func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
 	market, ok := o.Market.Catalog(class, now)
-	accepted, wrong := constraint.All(requirements(claim)...)
+	accepted, wrong := constraint.All(requirementsOf(claim)...)
 	if !ok || wrong != nil {
 		return false
 	}
@@ -274,7 +274,7 @@ func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	return f
 }
 
-func requirements(claim *karpv1.NodeClaim) []constraint.Requirement {
+func requirementsOf(claim *karpv1.NodeClaim) []constraint.Requirement {
 	var out []constraint.Requirement
 	for _, r := range claim.Spec.Requirements {
 		out = append(out, constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})

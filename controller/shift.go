@@ -163,7 +163,7 @@ func (z *ZonalShifts) users(ctx context.Context) (map[string][]*karpv1.NodePool,
 func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
 	like := &karpv1.NodeClaim{}
 	like.Spec.Requirements = pool.Spec.Template.Spec.Requirements
-	accepted, wrong := constraint.All(requirements(like)...)
+	accepted, wrong := constraint.All(requirementsOf(like)...)
 	if wrong != nil {
 		return false
 	}

@@ -143,7 +143,7 @@ func acceptedBy(pools []karpv1.NodePool, class string) []constraint.Requirements
 		}
 		like := &karpv1.NodeClaim{}
 		like.Spec.Requirements = p.Spec.Template.Spec.Requirements
-		if accepted, wrong := constraint.All(requirements(like)...); wrong == nil {
+		if accepted, wrong := constraint.All(requirementsOf(like)...); wrong == nil {
 			out = append(out, accepted)
 		}
 	}

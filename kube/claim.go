@@ -55,21 +55,21 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	case ref == nil || pool.Spec.Replicas == nil:
 		return nil, fmt.Errorf("%w: nodepool %s is not static", errStale, pool.Name)
 	}
-	requirements := slices.Clone(template.Spec.Requirements)
+	all := slices.Clone(template.Spec.Requirements)
 	known := awsv1.WellKnownLabels()
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		if slices.Contains(known, key) {
-			requirements = append(requirements, requirementObject(constraint.Requirement{
+			all = append(all, requirementObject(constraint.Requirement{
 				Key: key, Operator: constraint.In, Values: []string{template.Labels[key]},
 			}))
 		}
 	}
-	if requirements == nil {
-		requirements = karpv1.Requirements{}
+	if all == nil {
+		all = karpv1.Requirements{}
 	}
 	m := packing.Machine{Pool: pool.Name, Labels: template.Labels}
-	return newClaim(pool, claimLabels(m, ref, requirements), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
-		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: requirements,
+	return newClaim(pool, claimLabels(m, ref, all), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: all,
 	}), nil
 }
 

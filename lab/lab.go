@@ -132,9 +132,9 @@ type Lab struct {
 	reviews   *authn.Webhook
 	admission *http.Server // nil without Fargate
 
-	ownCalls    atomic.Int64 // to AWS
-	ahead       atomic.Int64 // by how much AWS's clock is, a time.Duration
-	permissions permissions  // of the controller, in AWS
+	ownCalls    atomic.Int64    // to AWS
+	ahead       atomic.Int64    // by how much AWS's clock is, a time.Duration
+	permissions grantedPolicies // of the controller, in AWS
 
 	controllerConfig string // path of the kubeconfig of the controller's service account
 }

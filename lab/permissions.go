@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/world"
 )
 
-// permissions is what the controller's role is allowed: the policies that users attach to it, see package grant.
-type permissions struct {
+// grantedPolicies is what the controller's role is allowed: the policies that users attach to it, see package grant.
+type grantedPolicies struct {
 	mu    sync.Mutex
 	scope grant.Scope
 }
