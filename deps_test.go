@@ -24,80 +24,80 @@ const policy = `
 # Values: what the cluster is, and what can be bought.
 keys:
 spelling:
-capacity:
-constraint:          keys
-bitmap:              constraint
-catalog:             capacity constraint
-cluster:             capacity constraint
+internal/model/resources:
+internal/model/requirements: keys
+internal/model/bitset: internal/model/requirements
+internal/model/catalog: internal/model/resources internal/model/requirements
+internal/model/cluster: internal/model/resources internal/model/requirements
 permit:
 schedule:
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 fork:
-bound:               fork capacity catalog cluster constraint
-topology:            keys bitmap cluster constraint
-pending:             keys topology capacity cluster constraint
-offers:              bitmap pending capacity catalog cluster constraint
-terrain:             keys topology pending offers bitmap capacity cluster constraint
-packing:             spelling fork keys bound topology pending offers terrain bitmap capacity catalog cluster constraint
-packing/verify:      capacity catalog cluster constraint packing
-lifecycle:           capacity cluster constraint
-bootstrap:           capacity catalog constraint
-fairness:            pending capacity catalog cluster constraint
-estimate:            pending offers capacity catalog cluster constraint
-consolidation:       capacity catalog cluster constraint packing packing/verify estimate
-disruption:          schedule capacity catalog cluster constraint packing
-drift:               constraint
-drain:               cluster constraint
+bound: fork internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+topology: keys internal/model/bitset internal/model/cluster internal/model/requirements
+pending: keys topology internal/model/resources internal/model/cluster internal/model/requirements
+offers: internal/model/bitset pending internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+terrain: keys topology pending offers internal/model/bitset internal/model/resources internal/model/cluster internal/model/requirements
+packing: spelling fork keys bound topology pending offers terrain internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+packing/verify: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
+lifecycle: internal/model/resources internal/model/cluster internal/model/requirements
+bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
+fairness: pending internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+estimate: pending offers internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing packing/verify estimate
+disruption: schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
+drift: internal/model/requirements
+drain: internal/model/cluster internal/model/requirements
 move:
 diagnosis/fix:
-diagnosis:           spelling diagnosis/fix
-migration:           diagnosis/fix
-world:               capacity catalog constraint permit
-scenario:            capacity catalog cluster constraint packing
-view:                capacity catalog cluster constraint packing
+diagnosis: spelling diagnosis/fix
+migration: diagnosis/fix
+world: internal/model/resources internal/model/catalog internal/model/requirements permit
+scenario: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
+view: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
 # end of pure
 
 # The objects users write.
-api/karpenter/v1:    | k8s.io/api k8s.io/apimachinery
+api/karpenter/v1:  | k8s.io/api k8s.io/apimachinery
 api/karpenter/v1alpha1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
-api/aws/v1:          api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
-api/crds/gen:        api/karpenter/v1 api/aws/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
-api/crds:            | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
+api/aws/v1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
+api/crds/gen: api/karpenter/v1 api/aws/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
+api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 
 # Doors: one set of packages may speak to each outside system.
-fault:               | github.com/aws
-budget:              fault | github.com/aws
-kube:                spelling capacity catalog cluster constraint packing bootstrap drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
-ec2:                 fault capacity catalog constraint diagnosis | github.com/aws
-ami:                 fault catalog constraint diagnosis | github.com/aws
-network:             fault catalog diagnosis | github.com/aws
-access:              fault diagnosis | github.com/aws
-price:               fault catalog | github.com/aws
-interruption:        fault | github.com/aws
-shift:               fault | github.com/aws
+fault:  | github.com/aws
+budget: fault | github.com/aws
+kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing bootstrap drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+ec2: fault internal/model/resources internal/model/catalog internal/model/requirements diagnosis | github.com/aws
+ami: fault internal/model/catalog internal/model/requirements diagnosis | github.com/aws
+network: fault internal/model/catalog diagnosis | github.com/aws
+access: fault diagnosis | github.com/aws
+price: fault internal/model/catalog | github.com/aws
+interruption: fault | github.com/aws
+shift: fault | github.com/aws
 
 # Evidence for a diagnosis, from all doors at once.
-evidence:            diagnosis catalog constraint fault ec2 ami network access kube | golang.org/x/sync
+evidence: diagnosis internal/model/catalog internal/model/requirements fault ec2 ami network access kube | golang.org/x/sync
 
 # A fix, made as a value, when a user says so.
-repair:              diagnosis/fix fault kube | github.com/aws
+repair: diagnosis/fix fault kube | github.com/aws
 
 # What an instance makes of what it is given.
-userdata:            catalog constraint bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
+userdata: internal/model/catalog internal/model/requirements bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
 
 # Loops: read, decide, act, tell.
-config:              spelling
+config: spelling
 grant:
 rights:
-metrics:             | github.com/prometheus
-controller:          fairness spelling schedule capacity catalog cluster constraint packing lifecycle bootstrap consolidation drift disruption move drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+metrics:  | github.com/prometheus
+controller: fairness spelling schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing lifecycle bootstrap consolidation drift disruption move drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
-emulator:            catalog permit world
-cli:                 spelling capacity catalog cluster constraint packing bound bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+emulator: internal/model/catalog permit world
+cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing bound bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner:          spelling catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner: spelling internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.

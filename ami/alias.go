@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Labels of instance types that tell apart the variants of an image.
@@ -25,23 +25,23 @@ const (
 // variant is one image of an alias: where SSM names it, and which types it is for.
 type variant struct {
 	path  string
-	needs []constraint.Requirement
+	needs []requirements.Requirement
 }
 
-func requirement(key string, op constraint.Operator, values ...string) constraint.Requirement {
-	return constraint.Requirement{Key: key, Operator: op, Values: values}
+func requirement(key string, op requirements.Operator, values ...string) requirements.Requirement {
+	return requirements.Requirement{Key: key, Operator: op, Values: values}
 }
 
 // The three variants of an image. One for a GPU, one for Inferentia and
 // Trainium, one for all else.
-func plain() []constraint.Requirement {
-	return []constraint.Requirement{requirement(labelGPU, constraint.DoesNotExist), requirement(labelAccelerator, constraint.DoesNotExist)}
+func plain() []requirements.Requirement {
+	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist), requirement(labelAccelerator, requirements.DoesNotExist)}
 }
-func gpu() []constraint.Requirement {
-	return []constraint.Requirement{requirement(labelGPU, constraint.Exists)}
+func gpu() []requirements.Requirement {
+	return []requirements.Requirement{requirement(labelGPU, requirements.Exists)}
 }
-func neuron() []constraint.Requirement {
-	return []constraint.Requirement{requirement(labelAccelerator, constraint.Exists)}
+func neuron() []requirements.Requirement {
+	return []requirements.Requirement{requirement(labelAccelerator, requirements.Exists)}
 }
 
 // byAlias resolves the parameters that AWS publishes for the alias' family. A
@@ -61,7 +61,7 @@ func (d *Door) byAlias(ctx context.Context, version string, t Term) ([]Image, *U
 		if !ok {
 			continue
 		}
-		images, _, err := d.describe(ctx, t, []string{id}, map[string][]constraint.Requirement{id: v.needs})
+		images, _, err := d.describe(ctx, t, []string{id}, map[string][]requirements.Requirement{id: v.needs})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -162,7 +162,7 @@ func windows(year, version, release string, minor int) ([]variant, string) {
 	}
 	return []variant{{
 		"/aws/service/ami-windows-latest/Windows_Server-" + year + "-English-Core-EKS_Optimized-" + version + "/image_id",
-		[]constraint.Requirement{requirement(catalog.LabelOS, constraint.In, "windows"), requirement(labelBuild, constraint.In, build(year))},
+		[]requirements.Requirement{requirement(catalog.LabelOS, requirements.In, "windows"), requirement(labelBuild, requirements.In, build(year))},
 	}}, ""
 }
 

@@ -18,9 +18,9 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Door is the way to EC2's images and the parameters that name them. It is safe for concurrent use.
@@ -99,7 +99,7 @@ type Image struct {
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64
 	// Requirements are what an instance type's labels must satisfy, sorted by key.
-	Requirements []constraint.Requirement
+	Requirements []requirements.Requirement
 }
 
 // Unmatched is a term that found no image, and why.
@@ -113,14 +113,14 @@ type Unmatched struct {
 func (u Unmatched) String() string { return u.Term.String() + ": " + u.Detail }
 
 // Accepts reports whether an instance type with these labels can start from the image.
-func (i Image) Accepts(labels constraint.Labels) bool {
-	needs, wrong := constraint.All(i.Requirements...)
+func (i Image) Accepts(labels requirements.Labels) bool {
+	needs, wrong := requirements.All(i.Requirements...)
 	return wrong == nil && needs.Accepts(labels)
 }
 
 // For returns the image that an instance type with these labels starts from:
 // the first that accepts it. images are in the order of Images.
-func For(images []Image, labels constraint.Labels) (Image, bool) {
+func For(images []Image, labels requirements.Labels) (Image, bool) {
 	for _, i := range images {
 		if i.Accepts(labels) {
 			return i, true
@@ -191,6 +191,6 @@ func boolean(b bool) int {
 }
 
 // architecture is the requirement that an image of EC2's architecture has.
-func architecture(arch string) constraint.Requirement {
-	return constraint.Requirement{Key: catalog.LabelArch, Operator: constraint.In, Values: []string{arch}}
+func architecture(arch string) requirements.Requirement {
+	return requirements.Requirement{Key: catalog.LabelArch, Operator: requirements.In, Values: []string{arch}}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/ami"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -40,18 +40,18 @@ func open(t *testing.T) stand {
 
 // The labels of instance types of each kind, as the catalog writes them.
 var (
-	amd64  = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
-	arm64  = constraint.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
-	nvidia = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
-	neuron = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-accelerator-count": "1"}
-	armGPU = constraint.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
-	server = constraint.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}
+	amd64  = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+	arm64  = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
+	nvidia = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
+	neuron = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-accelerator-count": "1"}
+	armGPU = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
+	server = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}
 )
 
 // names returns the names of the images that each kind of instance type starts from.
 func names(images []ami.Image) map[string]string {
 	out := map[string]string{}
-	for kind, labels := range map[string]constraint.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia, "neuron": neuron, "armGPU": armGPU, "server": server} {
+	for kind, labels := range map[string]requirements.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia, "neuron": neuron, "armGPU": armGPU, "server": server} {
 		if i, ok := ami.For(images, labels); ok {
 			out[kind] = i.Name
 		}
@@ -168,7 +168,7 @@ func TestTerms(t *testing.T) {
 	if err != nil || len(images) != 3 {
 		t.Fatalf("%v, %v", images, err)
 	}
-	for kind, labels := range map[string]constraint.Labels{"plain": amd64, "nvidia": nvidia, "neuron": neuron} {
+	for kind, labels := range map[string]requirements.Labels{"plain": amd64, "nvidia": nvidia, "neuron": neuron} {
 		if got, ok := ami.For(images, labels); !ok || got.ID != variants[kind] {
 			t.Errorf("a type of kind %s starts from %s", kind, got.Name)
 		}

@@ -13,13 +13,13 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // describe asks EC2 for images: those with the ids, or those the term's name
 // and tags select. more adds what an image requires beside its architecture.
-func (d *Door) describe(ctx context.Context, t Term, ids []string, more map[string][]constraint.Requirement) ([]Image, *Unmatched, error) {
+func (d *Door) describe(ctx context.Context, t Term, ids []string, more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
 		IncludeDeprecated: aws.Bool(true),
 		MaxResults:        aws.Int32(1000),
@@ -87,7 +87,7 @@ func owners(t Term) []string {
 	return nil
 }
 
-func imageOf(i awstypes.Image, more []constraint.Requirement) (Image, bool) {
+func imageOf(i awstypes.Image, more []requirements.Requirement) (Image, bool) {
 	out := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name)}
 	switch i.Architecture {
 	case awstypes.ArchitectureValuesX8664:
@@ -105,8 +105,8 @@ func imageOf(i awstypes.Image, more []constraint.Requirement) (Image, bool) {
 	if deprecation := parseTime(aws.ToString(i.DeprecationTime)); !deprecation.IsZero() {
 		out.Deprecated = time.Now().After(deprecation)
 	}
-	out.Requirements = append([]constraint.Requirement{architecture(out.Arch)}, more...)
-	slices.SortFunc(out.Requirements, func(a, b constraint.Requirement) int { return cmp.Compare(a.Key, b.Key) })
+	out.Requirements = append([]requirements.Requirement{architecture(out.Arch)}, more...)
+	slices.SortFunc(out.Requirements, func(a, b requirements.Requirement) int { return cmp.Compare(a.Key, b.Key) })
 	return out, true
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // accelerators are the words by which names and descriptions of images tell their drivers, and the label of instance types that
@@ -52,9 +52,9 @@ func suited(images []Image) []Image {
 				switch {
 				case label == "":
 				case images[i].Accelerated == label:
-					images[i].add(requirement(label, constraint.Exists))
+					images[i].add(requirement(label, requirements.Exists))
 				case images[i].Accelerated == "":
-					images[i].add(requirement(label, constraint.DoesNotExist))
+					images[i].add(requirement(label, requirements.DoesNotExist))
 				}
 			}
 		}
@@ -63,7 +63,7 @@ func suited(images []Image) []Image {
 }
 
 // add adds a requirement, and keeps them sorted.
-func (i *Image) add(r constraint.Requirement) {
+func (i *Image) add(r requirements.Requirement) {
 	i.Requirements = append(i.Requirements, r)
-	slices.SortFunc(i.Requirements, func(a, b constraint.Requirement) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(i.Requirements, func(a, b requirements.Requirement) int { return cmp.Compare(a.Key, b.Key) })
 }

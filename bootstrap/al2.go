@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // al2 writes a MIME message: the user's parts first, then a script that calls

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // al2023 writes a MIME message: the user's parts first, then a NodeConfig for

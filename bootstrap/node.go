@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Node is all that user data is made from. Two equal Nodes give the same bytes.
@@ -25,10 +25,10 @@ type Node struct {
 
 	// Labels are those the node shall have. What a kubelet may not set on
 	// itself is left out; the controller adds it when the node registers.
-	Labels constraint.Labels
+	Labels requirements.Labels
 	// Taints are those of the NodeClaim, startup taints included. The
 	// unregistered taint is added.
-	Taints []constraint.Taint
+	Taints []requirements.Taint
 
 	UserData      string // the user's own, as in spec.userData
 	InstanceStore string // catalog.RAID0 or empty
@@ -66,8 +66,8 @@ type Kubelet struct {
 }
 
 // Unregistered is on every node until the controller has seen it.
-func Unregistered() constraint.Taint {
-	return constraint.Taint{Key: "karpenter.sh/unregistered", Effect: constraint.NoExecute}
+func Unregistered() requirements.Taint {
+	return requirements.Taint{Key: "karpenter.sh/unregistered", Effect: requirements.NoExecute}
 }
 
 // labelNoSync tells the controller that the taints came with the user data, and
@@ -177,7 +177,7 @@ func (n Node) dns() []string {
 }
 
 // taints returns those to register with, the unregistered one last if it is not among them.
-func (n Node) taints() []constraint.Taint {
+func (n Node) taints() []requirements.Taint {
 	if slices.Contains(n.Taints, Unregistered()) {
 		return n.Taints
 	}
@@ -185,8 +185,8 @@ func (n Node) taints() []constraint.Taint {
 }
 
 // labels returns those that the kubelet may set on its own node.
-func (n Node) labels() constraint.Labels {
-	out := constraint.Labels{labelNoSync: "true"}
+func (n Node) labels() requirements.Labels {
+	out := requirements.Labels{labelNoSync: "true"}
 	for k, v := range n.Labels {
 		if !reserved(k) {
 			out[k] = v

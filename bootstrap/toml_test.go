@@ -8,7 +8,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // documents are settings that users may write, right and wrong ones.

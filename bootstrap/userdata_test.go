@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -37,7 +37,7 @@ func plain(family string) bootstrap.Node {
 			ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10",
 		},
 		Kubelet: bootstrap.Kubelet{MaxPods: ptr[int64](29)},
-		Labels: constraint.Labels{
+		Labels: requirements.Labels{
 			"karpenter.sh/nodepool": "apps", "karpenter.sh/capacity-type": "spot", "nodegroup": "karpenter",
 			"kubernetes.io/arch": "amd64", "topology.kubernetes.io/zone": "eu-west-1a", "node-restriction.kubernetes.io/team": "a",
 		},
@@ -47,10 +47,10 @@ func plain(family string) bootstrap.Node {
 // full is a node with everything set.
 func full(family string) bootstrap.Node {
 	n := plain(family)
-	n.Taints = []constraint.Taint{
-		{Key: "team", Value: "ml", Effect: constraint.NoSchedule},
-		{Key: "team", Value: "ml", Effect: constraint.NoExecute},
-		{Key: "example.com/warm-up", Effect: constraint.NoSchedule},
+	n.Taints = []requirements.Taint{
+		{Key: "team", Value: "ml", Effect: requirements.NoSchedule},
+		{Key: "team", Value: "ml", Effect: requirements.NoExecute},
+		{Key: "example.com/warm-up", Effect: requirements.NoSchedule},
 	}
 	n.InstanceStore = catalog.RAID0
 	n.ImageName = "bottlerocket-aws-k8s-1.33-x86_64-v1.42.0-abcdef"
@@ -170,7 +170,7 @@ func machine(family, arch string) bootstrap.Node {
 	n.ImageName = map[string]string{"amd64": "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-0a1b2c3d", "arm64": "bottlerocket-aws-k8s-1.33-aarch64-v1.46.0-0a1b2c3d"}[arch]
 	n.InstanceStore = catalog.RAID0
 	n.Kubelet.EvictionHard = map[string]string{"memory.available": "5%"}
-	n.Taints = []constraint.Taint{{Key: "team", Value: "ml", Effect: constraint.NoSchedule}}
+	n.Taints = []requirements.Taint{{Key: "team", Value: "ml", Effect: requirements.NoSchedule}}
 	return n
 }
 
@@ -281,7 +281,7 @@ func TestUserDataErrors(t *testing.T) {
 	noEndpoint := plain(catalog.AL2)
 	noEndpoint.Cluster.Endpoint = ""
 	quoted := plain(catalog.AL2)
-	quoted.Labels = constraint.Labels{"a": "x' --rotate-certificates=false '"}
+	quoted.Labels = requirements.Labels{"a": "x' --rotate-certificates=false '"}
 	eviction := plain(catalog.AL2)
 	eviction.Kubelet.EvictionHard = map[string]string{"memory.available": "5% --v=9"}
 	perCore := plain(catalog.Bottlerocket)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // region is what is sold in us-east-1, on demand in one zone: up to so many types.

@@ -15,7 +15,7 @@ import (
 	"cmp"
 	"math"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Offer is a machine that can be bought any number of times.

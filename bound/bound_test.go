@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 func TestLeast(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // few draws a problem small enough to try every plan, and its pods.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestSuperfluousOffers has two offers that a third makes superfluous: the one without room says nothing of the other.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // dice is a small generator of numbers that are the same in every run.

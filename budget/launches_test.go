@@ -19,10 +19,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/joiner-sh/joiner/budget"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/world"
 )
 

@@ -4,8 +4,8 @@ import (
 	"maps"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // dedicate gives pools whose nodes must be on hardware of their own the types that can be, as the controller does.
@@ -31,10 +31,10 @@ func dedicate(market catalog.Market, pools []*karpv1.NodePool) {
 
 // wantsDedicated reads the pool's requirements; what is wrong with one is for the plan to say.
 func wantsDedicated(pool *karpv1.NodePool) bool {
-	var all []constraint.Requirement
+	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {
-		all = append(all, constraint.Requirement{Key: karpv1.StableLabel(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values})
+		all = append(all, requirements.Requirement{Key: karpv1.StableLabel(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
-	says, wrong := constraint.All(all...)
+	says, wrong := requirements.All(all...)
 	return wrong == nil && catalog.WantsDedicated(says)
 }

@@ -12,8 +12,8 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/userdata"
@@ -89,7 +89,7 @@ func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userd
 		var out []userdata.Problem
 		class.Spec.UserData = &own
 		for _, arch := range []string{karpv1.ArchitectureAMD64, karpv1.ArchitectureARM64} {
-			image, found := kube.ImageFor(class, constraint.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
+			image, found := kube.ImageFor(class, requirements.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
 			if !found && len(class.Status.AMIs) > 0 {
 				continue // no machine of this architecture can be bought
 			}

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/price"
 	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"

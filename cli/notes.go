@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -31,8 +31,8 @@ func transientTaints(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
 		for _, t := range p.Spec.Template.Spec.Taints {
-			taint := constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)}
-			if taint.IsTransient() && taint.Effect != constraint.PreferNoSchedule {
+			taint := requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)}
+			if taint.IsTransient() && taint.Effect != requirements.PreferNoSchedule {
 				out = append(out, fmt.Sprintf("NodePool %s: taint %s looks like one that a DaemonSet removes when it is ready; "+
 					"in spec.template.spec.taints it keeps away all pods that do not tolerate it: move it to startupTaints", p.Name, taint))
 			}
@@ -121,14 +121,14 @@ func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 	var out []string
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		settings := classes[class].settings
-		for _, name := range []string{capacity.CPU, capacity.Memory, capacity.EphemeralStorage} {
+		for _, name := range []string{resources.CPU, resources.Memory, resources.EphemeralStorage} {
 			var set []string
 			for _, field := range []struct {
 				name   string
 				values map[string]int64
 			}{{"systemReserved", settings.SystemReserved}, {"kubeReserved", settings.KubeReserved}} {
 				if v := field.values[name]; v > 0 {
-					set = append(set, fmt.Sprintf("spec.kubelet.%s.%s (%s)", field.name, name, capacity.Format(name, v)))
+					set = append(set, fmt.Sprintf("spec.kubelet.%s.%s (%s)", field.name, name, resources.Format(name, v)))
 				}
 			}
 			types := market[class].Types

@@ -15,9 +15,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/world"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // arriving is in which order pods come that are moved together.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestMuchFirst: pods are moved for much before they are moved for little, and not for next to nothing at all.

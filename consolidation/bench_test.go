@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // BenchmarkFind is one pass over fleets of which half of the pods have gone. The largest has a budget: five seconds and 500 MB.

@@ -3,8 +3,8 @@ package consolidation
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -180,7 +180,7 @@ func (s *scene) arrivals(m *Move, name func(machine int) string) arrivals {
 	for k := range m.Machines {
 		machine := m.Machines[k]
 		machine.Name = name(k)
-		var theirs capacity.Amounts
+		var theirs resources.Amounts
 		for _, id := range machine.Pods {
 			if i, ok := at[id]; ok {
 				out.pods[i].plan = machine.Name

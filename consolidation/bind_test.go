@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -43,7 +43,7 @@ func TestBindsByItself(t *testing.T) {
 		"a node that does not take it": {
 			in: rows(market, node(1900, 1000), node(100), node(2900)), unbound: []string{"x/p0-0"},
 			change: func(in *consolidation.Input) {
-				in.Snapshot.Nodes[1].Taints = []constraint.Taint{{Key: "a", Value: "b", Effect: constraint.NoSchedule}}
+				in.Snapshot.Nodes[1].Taints = []requirements.Taint{{Key: "a", Value: "b", Effect: requirements.NoSchedule}}
 				in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
 			},
 		},

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -29,11 +29,11 @@ type board struct {
 type seat struct {
 	name   string // as in byName
 	bought bool   // a machine that is to be bought
-	labels constraint.Labels
-	taints []constraint.Taint
+	labels requirements.Labels
+	taints []requirements.Taint
 	avoids []cluster.Term
-	all    capacity.Amounts
-	free   capacity.Amounts
+	all    resources.Amounts
+	free   resources.Amounts
 	pods   int // that have come
 	shut   bool
 }
@@ -44,8 +44,8 @@ type room struct{ cpu, memory int64 }
 
 // demand is what a pod asks of nodes, told apart by where it is written: pods that are alike share it.
 type demand struct {
-	required  *constraint.Requirements
-	tolerates *constraint.Toleration
+	required  *requirements.Requirements
+	tolerates *requirements.Toleration
 }
 
 // newBoard has the nodes that are fit for pods, but for those that are out.
@@ -81,7 +81,7 @@ func (b *board) cut(n int) {
 }
 
 // set notes what is free of a seat now.
-func (b *board) set(at int, free capacity.Amounts) {
+func (b *board) set(at int, free resources.Amounts) {
 	s := &b.seats[at]
 	s.free, b.rooms[at] = free, room{free.CPU, free.Memory}
 	if s.shut {
@@ -91,7 +91,7 @@ func (b *board) set(at int, free capacity.Amounts) {
 
 // seatOf is a machine of a plan, as what it is at its cheapest, with room for the pods that it is bought for. It reports whether that is
 // still sold.
-func seatOf(m *packing.Machine, market catalog.Market, pods capacity.Amounts) (seat, bool) {
+func seatOf(m *packing.Machine, market catalog.Market, pods resources.Amounts) (seat, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		if t.Name != first.InstanceType {
@@ -104,8 +104,8 @@ func seatOf(m *packing.Machine, market catalog.Market, pods capacity.Amounts) (s
 }
 
 // labelsOf are those of a machine of the type, with those of its pool.
-func labelsOf(t *catalog.Type, pool constraint.Labels, zone, capacityType string) constraint.Labels {
-	out := make(constraint.Labels, len(t.Labels)+len(pool)+2)
+func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType string) requirements.Labels {
+	out := make(requirements.Labels, len(t.Labels)+len(pool)+2)
 	maps.Copy(out, t.Labels)
 	maps.Copy(out, pool)
 	out[catalog.LabelZone], out[catalog.LabelCapacityType] = zone, capacityType
@@ -188,7 +188,7 @@ func (b *board) place(a *arrival) int {
 
 // score is at most 1, the more the more room there would be of what there is least of. That is what NodeResourcesFit and
 // NodeResourcesBalancedAllocation add up to, but for a constant.
-func (s *seat) score(ask *capacity.Amounts) float64 {
+func (s *seat) score(ask *resources.Amounts) float64 {
 	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.all.CPU, 1))
 	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.all.Memory, 1))
 	return min(cpu, memory)
@@ -223,8 +223,8 @@ func (s *seat) keepsOff(p *cluster.Pod) bool {
 
 // accepts reports whether the node's taints and labels are right for the pod.
 func (s *seat) accepts(p *cluster.Pod) bool {
-	if _, bad := constraint.Untolerated(s.taints, p.Tolerations); bad {
+	if _, bad := requirements.Untolerated(s.taints, p.Tolerations); bad {
 		return false
 	}
-	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r constraint.Requirements) bool { return r.Accepts(s.labels) })
+	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(s.labels) })
 }

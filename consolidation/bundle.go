@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -80,7 +80,7 @@ func (b *bundles) isMinded(k *cluster.Kind) bool {
 
 // both returns alternatives that are right for who asks for one of a, and for who asks for one of b. It reports whether there are any,
 // and not too many.
-func both(a, b []constraint.Requirements) ([]constraint.Requirements, bool) {
+func both(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
 	switch {
 	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:
 		return a, true
@@ -89,7 +89,7 @@ func both(a, b []constraint.Requirements) ([]constraint.Requirements, bool) {
 	case len(a)*len(b) > mostAlternatives:
 		return nil, false
 	}
-	var out []constraint.Requirements
+	var out []requirements.Requirements
 	for _, x := range a {
 		for _, y := range b {
 			if x.Conflict(y) == "" {
@@ -101,11 +101,11 @@ func both(a, b []constraint.Requirements) ([]constraint.Requirements, bool) {
 }
 
 // common returns the tolerations that are in both.
-func common(a, b []constraint.Toleration) []constraint.Toleration {
+func common(a, b []requirements.Toleration) []requirements.Toleration {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return a
 	}
-	return slices.DeleteFunc(slices.Clone(a), func(t constraint.Toleration) bool { return !slices.Contains(b, t) })
+	return slices.DeleteFunc(slices.Clone(a), func(t requirements.Toleration) bool { return !slices.Contains(b, t) })
 }
 
 // untie makes a plan for bundles one for their pods.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestDeclined: what saves too little for its pool is told with its worth, once, and only as long as it is not done.

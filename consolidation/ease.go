@@ -3,8 +3,8 @@ package consolidation
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -78,7 +78,7 @@ func (e ease) loosen(s *cluster.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		free := n.Allocatable.Sub(n.Requested)
-		n.Requested = n.Requested.Add(capacity.Amounts{CPU: max(free.CPU*e.nodes/100, 0), Memory: max(free.Memory*e.nodes/100, 0)})
+		n.Requested = n.Requested.Add(resources.Amounts{CPU: max(free.CPU*e.nodes/100, 0), Memory: max(free.Memory*e.nodes/100, 0)})
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -87,8 +87,8 @@ func (e ease) loosen(s *cluster.Snapshot) {
 }
 
 // extra is what the pod asks for too much.
-func (e ease) extra(p *cluster.Pod) capacity.Amounts {
-	return capacity.Amounts{CPU: p.Requests.CPU * e.pods / 100, Memory: p.Requests.Memory * e.pods / 100}
+func (e ease) extra(p *cluster.Pod) resources.Amounts {
+	return resources.Amounts{CPU: p.Requests.CPU * e.pods / 100, Memory: p.Requests.Memory * e.pods / 100}
 }
 
 // tighten makes a plan for pods that asked for too much one for the pods as they are, which are known by their IDs.

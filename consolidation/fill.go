@@ -3,7 +3,7 @@ package consolidation
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // fill adds moves as long as more nodes may go: nodes whose pods fit, all together, onto a cheaper machine or a node that stays. All nodes

@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // TestLikeForLike: a node whose pods kube-scheduler would not find places for among the others goes for one machine that holds them all, if
@@ -23,8 +23,8 @@ func TestLikeForLike(t *testing.T) {
 		return rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), node(5*cent, 1900, 1000), node(4*cent, 2000), node(4*cent, 2900))
 	}
 	pod := func(in *consolidation.Input, i int) *cluster.Pod { return &in.Snapshot.Nodes[0].Pods[i] }
-	arch := func(values ...string) []constraint.Requirements {
-		return []constraint.Requirements{{catalog.LabelArch: constraint.OneOf(values...)}}
+	arch := func(values ...string) []requirements.Requirements {
+		return []requirements.Requirements{{catalog.LabelArch: requirements.OneOf(values...)}}
 	}
 	for name, c := range map[string]struct {
 		change func(*consolidation.Input)
@@ -39,7 +39,9 @@ func TestLikeForLike(t *testing.T) {
 		}, goes: true},
 		"one that wants nothing": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
 		"pods that cannot agree": {change: func(in *consolidation.Input) { pod(in, 0).Required, pod(in, 1).Required = arch("arm64"), arch("amd64") }},
-		"one tolerates more":     {change: func(in *consolidation.Input) { pod(in, 0).Tolerations = []constraint.Toleration{{Operator: "Exists"}} }, goes: true},
+		"one tolerates more": {change: func(in *consolidation.Input) {
+			pod(in, 0).Tolerations = []requirements.Toleration{{Operator: "Exists"}}
+		}, goes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -177,7 +177,7 @@ func (s *scene) order(fresh packing.Plan) (order []int, wasteful int) {
 func part(p *cluster.Pod, m *packing.Machine) float64 {
 	sum, n := 0.0, 0
 	for _, name := range m.Requests.Names() {
-		if total := m.Requests.Of(name); total > 0 && name != capacity.Pods {
+		if total := m.Requests.Of(name); total > 0 && name != resources.Pods {
 			sum += float64(p.Requests.Of(name)) / float64(total)
 			n++
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -79,7 +79,7 @@ func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, p
 	tb.Helper()
 	pods := mixedPods(count, deployments, &d)
 	for i := range pods {
-		app := cluster.Selector{Labels: constraint.Exactly(pods[i].Labels)}
+		app := cluster.Selector{Labels: requirements.Exactly(pods[i].Labels)}
 		switch pods[i].Labels["app"] {
 		case "0":
 			pods[i].AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: app}}
@@ -222,7 +222,7 @@ func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot
 				p.Node = n.Name
 				s.Pods = append(s.Pods, p)
 			}
-			n.Leaving, n.Pods, n.Residents, n.Requested = true, nil, nil, capacity.Amounts{}
+			n.Leaving, n.Pods, n.Residents, n.Requested = true, nil, nil, resources.Amounts{}
 		}
 	}
 	return s, plan

@@ -6,11 +6,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -41,8 +41,8 @@ func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
 func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
 	out := make([]cluster.Pod, 0, pods)
 	for n := range deployments {
-		ask := capacity.Amounts{CPU: int64(50 * (1 + d.roll(40))), Memory: int64(64*(1+d.roll(80))) << 20, Pods: 1}
-		labels := constraint.Labels{"app": fmt.Sprint(n)}
+		ask := resources.Amounts{CPU: int64(50 * (1 + d.roll(40))), Memory: int64(64*(1+d.roll(80))) << 20, Pods: 1}
+		labels := requirements.Labels{"app": fmt.Sprint(n)}
 		for i := n; i < pods; i += deployments {
 			out = append(out, cluster.Pod{
 				Namespace: "default", Name: fmt.Sprintf("app-%04d-%05d", n, i), Requests: ask, Labels: labels, Owner: fmt.Sprint("ReplicaSet/app-", n),
@@ -86,8 +86,8 @@ func nodeOf(tb rapid.TB, m packing.Machine, market catalog.Market) cluster.Node 
 	if !ok {
 		tb.Fatalf("no type %s", c.InstanceType)
 	}
-	labels := constraint.Labels{catalog.LabelZone: c.Zone, catalog.LabelCapacityType: c.CapacityType, "kubernetes.io/hostname": m.Name}
-	for _, all := range []constraint.Labels{types[i].Labels, m.Labels} {
+	labels := requirements.Labels{catalog.LabelZone: c.Zone, catalog.LabelCapacityType: c.CapacityType, "kubernetes.io/hostname": m.Name}
+	for _, all := range []requirements.Labels{types[i].Labels, m.Labels} {
 		for k, v := range all {
 			labels[k] = v
 		}
@@ -101,7 +101,7 @@ func nodeOf(tb rapid.TB, m packing.Machine, market catalog.Market) cluster.Node 
 // settle counts the node's pods as what is asked of it, and as residents.
 func settle(n *cluster.Node) {
 	slices.SortFunc(n.Pods, func(a, b cluster.Pod) int { return compare(a.ID(), b.ID()) })
-	n.Requested, n.Residents = capacity.Amounts{}, nil
+	n.Requested, n.Residents = resources.Amounts{}, nil
 	for i := range n.Pods {
 		p := &n.Pods[i]
 		n.Requested = n.Requested.Add(p.Requests)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/estimate"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // How far handfuls looks.
@@ -109,8 +109,8 @@ const systemCritical = 2_000_000_000
 // takesTurns reports whether the pod leaves when it is told to, and its successor comes at once under another name, as those of a ReplicaSet do: others
 // make theirs only when the old one has ended. Pods that are critical leave after all others of their node, those that tolerate that it leaves never.
 func takesTurns(p *cluster.Pod) bool {
-	leaving := constraint.Taint{Key: karpenterDisrupted, Effect: constraint.NoSchedule}
-	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical && !constraint.Tolerated(leaving, p.Tolerations)
+	leaving := requirements.Taint{Key: karpenterDisrupted, Effect: requirements.NoSchedule}
+	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical && !requirements.Tolerated(leaving, p.Tolerations)
 }
 
 // karpenterDisrupted is the taint of nodes that leave.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -33,7 +33,7 @@ func TestFewLargePods(t *testing.T) {
 		"of StatefulSets":             {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) { p.Owner = "StatefulSet/db" }},
 		"critical ones":               {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) { p.Priority = 2_000_000_000 }},
 		"that stay to the end": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) {
-			p.Tolerations = []constraint.Toleration{{Operator: "Exists"}}
+			p.Tolerations = []requirements.Toleration{{Operator: "Exists"}}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,14 +78,14 @@ func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	out := make([]cluster.Pod, count)
 	for i := range out {
 		n := cores[d.roll(len(cores))]
-		asks := capacity.Amounts{CPU: n * 1000, Memory: n << 30, Pods: 1}
+		asks := resources.Amounts{CPU: n * 1000, Memory: n << 30, Pods: 1}
 		if uneven {
 			asks.Memory *= 1 + int64(d.roll(7))
 		} else {
 			asks = asks.With("nvidia.com/gpu", 1)
 		}
 		out[i] = cluster.Pod{
-			Namespace: "default", Name: fmt.Sprintf("task-%03d", i), Labels: constraint.Labels{"app": fmt.Sprint(n)}, Requests: asks,
+			Namespace: "default", Name: fmt.Sprintf("task-%03d", i), Labels: requirements.Labels{"app": fmt.Sprint(n)}, Requests: asks,
 		}
 	}
 	return out

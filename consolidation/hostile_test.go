@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // hostileKinds are pods of a tenant with many demands of their own, which already run on nodes.
@@ -15,13 +15,13 @@ var hostileKinds = []struct {
 	n    int
 	with func(p *cluster.Pod, i, n int)
 }{
-	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 1, constraint.NoneOf) }},
-	{"required-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 0, constraint.OneOf) }},
+	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 1, requirements.NoneOf) }},
+	{"required-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 0, requirements.OneOf) }},
 	{"required-anti-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
-		p.Labels = constraint.Labels{"id": fmt.Sprint(i)}
-		p.AntiAffinity = manyTerms(i, 0, constraint.OneOf)
+		p.Labels = requirements.Labels{"id": fmt.Sprint(i)}
+		p.AntiAffinity = manyTerms(i, 0, requirements.OneOf)
 		for t := range p.AntiAffinity {
-			p.AntiAffinity[t].Selector.Labels = constraint.Requirements{"id": constraint.OneOf(fmt.Sprint((i + 1 + t*t) % n))}
+			p.AntiAffinity[t].Selector.Labels = requirements.Requirements{"id": requirements.OneOf(fmt.Sprint((i + 1 + t*t) % n))}
 		}
 	}},
 	{"host-ports", 100, func(p *cluster.Pod, i, _ int) {
@@ -31,17 +31,17 @@ var hostileKinds = []struct {
 	}},
 	{"node-affinity", 400, func(p *cluster.Pod, i, _ int) {
 		for t := range 200 {
-			p.Required = append(p.Required, constraint.Requirements{fmt.Sprint("h.example/k", t): constraint.NoneOf(fmt.Sprint("v", i, "-", t))})
+			p.Required = append(p.Required, requirements.Requirements{fmt.Sprint("h.example/k", t): requirements.NoneOf(fmt.Sprint("v", i, "-", t))})
 		}
 	}},
 }
 
-func manyTerms(i, weight int, values func(...string) constraint.Values) []cluster.Term {
+func manyTerms(i, weight int, values func(...string) requirements.Values) []cluster.Term {
 	out := make([]cluster.Term, 50)
 	for t := range out {
 		out[t] = cluster.Term{
 			Key: []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone"}[t%2], Namespaces: []string{"tenant"}, Weight: weight * (1 + t),
-			Selector: cluster.Selector{Labels: constraint.Requirements{fmt.Sprint("k", t): values(fmt.Sprint("v", i, "-", t))}},
+			Selector: cluster.Selector{Labels: requirements.Requirements{fmt.Sprint("k", t): values(fmt.Sprint("v", i, "-", t))}},
 		}
 	}
 	return out
@@ -57,7 +57,7 @@ func BenchmarkHostile(b *testing.B) {
 				for i := range n {
 					p := cluster.Pod{
 						Namespace: "tenant", Name: fmt.Sprintf("h-%04d", i), Owner: fmt.Sprint("ReplicaSet/h-", i),
-						Requests: capacity.Amounts{CPU: 250, Memory: 256 << 20, Pods: 1}, Labels: constraint.Labels{"k0": fmt.Sprint("w", i%7)},
+						Requests: resources.Amounts{CPU: 250, Memory: 256 << 20, Pods: 1}, Labels: requirements.Labels{"k0": fmt.Sprint("w", i%7)},
 					}
 					k.with(&p, i, n)
 					pods = append(pods, p)

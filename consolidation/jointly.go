@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // mostRounds is how often the moves that are left are dealt out anew.
@@ -82,7 +82,7 @@ func (s *scene) joint(moves []Move) joint {
 // failing are those of the moves that are left of which a pod finds no place when all of them are made at once.
 func (s *scene) failing(j joint, left []int) map[int]bool {
 	goes, takesPart, pods := map[string]bool{}, map[string]bool{}, 0
-	least := capacity.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
+	least := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for _, i := range left {
 		takesPart[strconv.Itoa(i)] = true
 		for _, name := range j.moves[i].Nodes {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestAllAtOnce: moves whose pods would take each other's places when they come at the same time are made one after the other.

@@ -3,7 +3,7 @@ package consolidation
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // How far opened looks.

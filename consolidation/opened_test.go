@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestRoomOfThoseWhoMayGo: n0 wastes most, may go first, and would have to be replaced by its like. It stays, and what it has left is for the

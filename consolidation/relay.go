@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -123,11 +123,11 @@ func (r *relay) buy(m *packing.Machine) {
 }
 
 // promises are the labels that the machine will have whichever offering it becomes.
-func promises(m *packing.Machine) constraint.Labels {
-	out := constraint.Labels{}
+func promises(m *packing.Machine) requirements.Labels {
+	out := requirements.Labels{}
 	maps.Copy(out, m.Labels)
 	for _, r := range m.Requirements {
-		if r.Operator == constraint.In && len(r.Values) == 1 {
+		if r.Operator == requirements.In && len(r.Values) == 1 {
 			out[r.Key] = r.Values[0]
 		}
 	}

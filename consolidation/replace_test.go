@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -101,7 +101,7 @@ func TestReplace(t *testing.T) {
 		"who waits comes first": {
 			in: rows(market, node(2000), node(1500)), goes: []string{"n1"},
 			change: func(in *consolidation.Input) {
-				in.Snapshot.Pods = []cluster.Pod{{Namespace: "x", Name: "waits", Requests: capacity.Amounts{CPU: 1800, Memory: 1 << 20, Pods: 1}}}
+				in.Snapshot.Pods = []cluster.Pod{{Namespace: "x", Name: "waits", Requests: resources.Amounts{CPU: 1800, Memory: 1 << 20, Pods: 1}}}
 			},
 			moves: []string{"n1: 1 bought, 0 placed"}, dearer: 3 * cent,
 		},

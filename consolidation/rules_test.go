@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -20,9 +20,9 @@ func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
 	var types []catalog.Type
 	for _, n := range cores {
 		name := fmt.Sprintf("any-%02d", n)
-		full := capacity.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
+		full := resources.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
 		typ := catalog.Type{Name: name, Capacity: full, Allocatable: full,
-			Labels: constraint.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"}}
+			Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"}}
 		for way, price := range ways {
 			o := catalog.Offering{Zone: "a", CapacityType: way, Price: price * catalog.Price(n), Available: true}
 			if way == catalog.Reserved {
@@ -48,11 +48,11 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 	in := consolidation.Input{Market: market, Nodes: map[string]consolidation.Candidate{},
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}}}
 	for i, r := range all {
-		full := capacity.Amounts{CPU: 1000 * r.cores, Memory: 4 * r.cores << 30, Pods: 30}
+		full := resources.Amounts{CPU: 1000 * r.cores, Memory: 4 * r.cores << 30, Pods: 30}
 		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default", Joined: true, Initialized: true,
-			Capacity: full, Allocatable: full, Labels: constraint.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a", catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
+			Capacity: full, Allocatable: full, Labels: requirements.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a", catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
 		for k, ask := range r.pods {
-			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k), Requests: capacity.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
+			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k), Requests: resources.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
 		}
 		settle(&n)
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
@@ -139,9 +139,9 @@ func rule(r consolidation.Rule) func(*consolidation.Input) {
 
 // renewed gives the pool a label that its nodes lack, and that the pods of n1 ask for.
 func renewed(in *consolidation.Input) {
-	in.Snapshot.Pools[0].Labels = constraint.Labels{"tier": "new"}
+	in.Snapshot.Pools[0].Labels = requirements.Labels{"tier": "new"}
 	for i := range in.Snapshot.Nodes[1].Pods {
-		in.Snapshot.Nodes[1].Pods[i].Required = []constraint.Requirements{{"tier": constraint.OneOf("new")}}
+		in.Snapshot.Nodes[1].Pods[i].Required = []requirements.Requirements{{"tier": requirements.OneOf("new")}}
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // How far bargain looks.
@@ -21,13 +21,13 @@ const (
 // memory, as a share of them. Then all is full and prices have changed. Each node will be replaced sooner or later, and what is free is
 // best for those whose pods are moved for most.
 func (s *scene) isScarce() bool {
-	var free, all capacity.Amounts
+	var free, all resources.Amounts
 	for i := range s.in.Snapshot.Nodes {
 		n := &s.in.Snapshot.Nodes[i]
 		if n.Leaving || !n.Initialized || n.Cordoned() {
 			continue
 		}
-		free, all = free.Add(n.Allocatable.Sub(n.Requested).Max(capacity.Amounts{})), all.Add(n.Allocatable)
+		free, all = free.Add(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{})), all.Add(n.Allocatable)
 	}
 	share := s.share(s.price - s.target)
 	return share > Usual && 2*max(shareOf(free.CPU, all.CPU), shareOf(free.Memory, all.Memory)) < share
@@ -171,15 +171,15 @@ func (f *further) overflow(c int) float64 {
 
 // fitting is after how many of the first of the order the others have no room left, if they had it all in one piece.
 func (f *further) fitting(order []int) int {
-	var free capacity.Amounts
+	var free resources.Amounts
 	for i := range f.board.seats {
 		if s := &f.board.seats[i]; !s.shut && !s.bought {
-			free = free.Add(s.free.Max(capacity.Amounts{}))
+			free = free.Add(s.free.Max(resources.Amounts{}))
 		}
 	}
 	for i, c := range order {
 		n := f.candidates[c].node
-		free = free.Sub(n.Allocatable.Sub(n.Requested).Max(capacity.Amounts{}))
+		free = free.Sub(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{}))
 		for k := range n.Pods {
 			free = free.Sub(n.Pods[k].Requests)
 		}

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // TestScarceRoom: all machines cost a third less than they did, so that every node will be replaced. What is free on them goes to those who save

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -135,7 +135,7 @@ func isOne(k *cluster.Kind, p *cluster.Pod) bool {
 func (s *scene) release(in *cluster.Snapshot, c *candidate) {
 	if at, ok := s.pools[c.node.Pool]; ok {
 		p := &in.Pools[at]
-		p.Usage, p.Nodes = p.Usage.Sub(c.node.Capacity).Max(capacity.Amounts{}), max(p.Nodes-1, 0)
+		p.Usage, p.Nodes = p.Usage.Sub(c.node.Capacity).Max(resources.Amounts{}), max(p.Nodes-1, 0)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // How long nobody must have come or gone until a closer look is worth it: who comes next takes the room, and who goes leaves some, for which the pods

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // TestSteady: pods that move are the same workload, under whatever names; who comes, goes or becomes larger is another.

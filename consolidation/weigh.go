@@ -3,8 +3,8 @@ package consolidation
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -143,7 +143,7 @@ func narrow(m packing.Machine, kept []packing.Choice) (packing.Machine, bool) {
 	for i := range m.Requirements {
 		r := &m.Requirements[i]
 		left, ok := values[r.Key]
-		if !ok || r.Operator != constraint.In {
+		if !ok || r.Operator != requirements.In {
 			if !whole && r.MinValues > 0 {
 				return m, false // of how many values of other labels the types that are left are is not known here
 			}

@@ -9,17 +9,17 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/network"
 )
 
 // wish is what a claim accepts.
 type wish struct {
-	accepted constraint.Requirements
-	requests capacity.Amounts
+	accepted requirements.Requirements
+	requests resources.Amounts
 	variety  bool                      // many types are worth more than many zones of the cheapest
 	subnets  map[string]network.Subnet // by zone; in a zone without one nothing can be launched
 	bought   bool                      // nothing that is reserved
@@ -118,7 +118,7 @@ func (w wish) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) 
 
 // takes reports whether the labels of a type satisfy the requirements. Labels that neither types nor offerings define
 // are the pool's business: the claim carries them.
-func (w wish) takes(labels constraint.Labels) bool {
+func (w wish) takes(labels requirements.Labels) bool {
 	for key, accepted := range w.accepted {
 		value, has := labels[key]
 		switch {
@@ -148,7 +148,7 @@ func (w wish) takesOffering(o catalog.Offering) bool {
 
 // takesReservation reports whether the capacity reservation of an offering, or that it has none, satisfies the requirements.
 func (w wish) takesReservation(o catalog.Offering) bool {
-	var labels constraint.Labels
+	var labels requirements.Labels
 	for _, key := range reservationKeys() {
 		accepted, ok := w.accepted[key]
 		if !ok {

@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/network"
 )
 
@@ -21,8 +21,8 @@ func market(lines ...string) []catalog.Type {
 	for _, line := range lines {
 		head, tail, _ := strings.Cut(line, ": ")
 		words := strings.Fields(head)
-		t := catalog.Type{Name: words[0], Labels: constraint.Labels{catalog.LabelInstanceType: words[0], catalog.LabelArch: "amd64"},
-			Allocatable: capacity.Amounts{CPU: 2000, Memory: 1 << 30, Pods: 10}}
+		t := catalog.Type{Name: words[0], Labels: requirements.Labels{catalog.LabelInstanceType: words[0], catalog.LabelArch: "amd64"},
+			Allocatable: resources.Amounts{CPU: 2000, Memory: 1 << 30, Pods: 10}}
 		for _, w := range words[1:] {
 			switch {
 			case strings.HasPrefix(w, "cpu="):
@@ -51,19 +51,19 @@ func market(lines ...string) []catalog.Type {
 
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	needs := func(reqs ...constraint.Requirement) constraint.Requirements {
-		all, wrong := constraint.All(reqs...)
+	needs := func(reqs ...requirements.Requirement) requirements.Requirements {
+		all, wrong := requirements.All(reqs...)
 		if wrong != nil {
 			t.Fatalf("bad requirement %+v", wrong)
 		}
 		return all
 	}
-	is := func(key string, values ...string) constraint.Requirement {
-		return constraint.Requirement{Key: key, Operator: constraint.In, Values: values}
+	is := func(key string, values ...string) requirements.Requirement {
+		return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 	}
 	types := market("a: x/od=10 y/od=10 x/spot=4 y/spot=12", "b arch=arm64: x/od=8 x/spot=9", "c cpu=8 gpu: x/od=50 y/od=50!")
 	for name, c := range map[string]struct {
-		accepted constraint.Requirements
+		accepted requirements.Requirements
 		cpu      int64
 		variety  bool
 		want     string
@@ -85,10 +85,10 @@ func TestChoose(t *testing.T) {
 		"architecture":       {accepted: needs(is(catalog.LabelArch, "arm64")), want: "on-demand: b/x=8"},
 		"too small for many": {cpu: 4000, want: "on-demand: c/x=50"},
 		"a label that only some types have": {
-			accepted: needs(constraint.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: constraint.Exists}), want: "on-demand: c/x=50",
+			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.Exists}), want: "on-demand: c/x=50",
 		},
 		"a label that types must not have": {
-			accepted: needs(constraint.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: constraint.DoesNotExist}, is(catalog.LabelCapacityType, catalog.OnDemand)),
+			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.DoesNotExist}, is(catalog.LabelCapacityType, catalog.OnDemand)),
 			want:     "on-demand: b/x=8 a/x=10 a/y=10",
 		},
 		"a label of the pool's": {accepted: needs(is("team", "a")), want: "spot: a/x=4"},
@@ -97,7 +97,7 @@ func TestChoose(t *testing.T) {
 		},
 	} {
 		subnets := map[string]network.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
-		way, picks := choose(types, wish{accepted: c.accepted, requests: capacity.Amounts{CPU: c.cpu}, variety: c.variety, subnets: subnets})
+		way, picks := choose(types, wish{accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu}, variety: c.variety, subnets: subnets})
 		got := way + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%d", p.kind.Name, p.offering.Zone, p.offering.Price)

@@ -7,8 +7,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // tenancyRig is a rig whose pool requires one of the tenancies.
@@ -82,19 +82,19 @@ func onDemandOf(types []catalog.Type, name string) catalog.Price {
 func TestWantsDedicated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		op     constraint.Operator
+		op     requirements.Operator
 		values []string
 		want   bool
 	}{
-		"in dedicated":    {constraint.In, []string{"dedicated"}, true},
-		"not in default":  {constraint.NotIn, []string{"default"}, true},
-		"in both":         {constraint.In, []string{"default", "dedicated"}, false},
-		"in default":      {constraint.In, []string{"default"}, false},
-		"any":             {constraint.Exists, nil, false},
-		"in neither":      {constraint.In, []string{"host"}, false},
-		"not in the same": {constraint.NotIn, []string{"dedicated"}, false},
+		"in dedicated":    {requirements.In, []string{"dedicated"}, true},
+		"not in default":  {requirements.NotIn, []string{"default"}, true},
+		"in both":         {requirements.In, []string{"default", "dedicated"}, false},
+		"in default":      {requirements.In, []string{"default"}, false},
+		"any":             {requirements.Exists, nil, false},
+		"in neither":      {requirements.In, []string{"host"}, false},
+		"not in the same": {requirements.NotIn, []string{"dedicated"}, false},
 	} {
-		says, wrong := constraint.All(constraint.Requirement{Key: catalog.LabelTenancy, Operator: c.op, Values: c.values})
+		says, wrong := requirements.All(requirements.Requirement{Key: catalog.LabelTenancy, Operator: c.op, Values: c.values})
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
@@ -108,7 +108,7 @@ func TestWantsDedicated(t *testing.T) {
 func TestDedicatedType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]catalog.Price{"m5.large": 110, "m5.metal": 100} {
-		in := catalog.Type{Name: name, Labels: constraint.Labels{catalog.LabelTenancy: catalog.TenancyDefault}, Offerings: []catalog.Offering{
+		in := catalog.Type{Name: name, Labels: requirements.Labels{catalog.LabelTenancy: catalog.TenancyDefault}, Offerings: []catalog.Offering{
 			{Zone: "a", CapacityType: catalog.Reserved, Price: 1, Reservation: catalog.Reservation{ID: "cr-1"}},
 			{Zone: "a", CapacityType: catalog.Spot, Price: 40}, {Zone: "a", CapacityType: catalog.OnDemand, Price: 100}}}
 		out := in.Dedicated()

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -182,8 +182,8 @@ func (d *Drift) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.N
 func (d *Drift) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Wish {
 	w := drift.Wish{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
-		w.Requirements = append(w.Requirements, constraint.Requirement{
-			Key: kube.StableKey(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values})
+		w.Requirements = append(w.Requirements, requirements.Requirement{
+			Key: kube.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
 	class := seen.classes[claim.Spec.NodeClassRef.Name]
 	if class == nil || class.DeletionTimestamp != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lifecycle"
 )
@@ -107,7 +107,7 @@ func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 }
 
 // slotOf says as text what instance types must be to start from an image.
-func slotOf(requirements []constraint.Requirement) string {
+func slotOf(requirements []requirements.Requirement) string {
 	var out []string
 	for _, r := range requirements {
 		out = append(out, r.Key+" "+string(r.Operator)+" "+strings.Join(r.Values, ","))

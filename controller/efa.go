@@ -3,8 +3,8 @@ package controller
 import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // efaOf returns how many EFA interfaces a machine of the type is launched with: all that it can have, if the claim's pods ask for

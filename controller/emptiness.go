@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 )

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/drain"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -161,8 +161,8 @@ func drainPod(pod *corev1.Pod) drain.Pod {
 		out.Grace = time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 	}
 	for _, t := range pod.Spec.Tolerations {
-		out.Tolerations = append(out.Tolerations, constraint.Toleration{
-			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: constraint.Effect(t.Effect),
+		out.Tolerations = append(out.Tolerations, requirements.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: requirements.Effect(t.Effect),
 		})
 	}
 	return out

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // TestStale: a node that has been leaving for ten minutes keeps nobody waiting, whether its move waits for machines or its pods will not go.

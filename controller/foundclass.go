@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/drift"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
@@ -259,7 +259,7 @@ func classProblem(class *awsv1.EC2NodeClass) problem {
 // probeClaim is a claim that user data can be written for before there is one.
 func probeClaim() *karpv1.NodeClaim {
 	probe := &karpv1.NodeClaim{}
-	probe.Labels = constraint.Labels{karpv1.LabelNodePool: "probe"}
+	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}
 	return probe
 }
 

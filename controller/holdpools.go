@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 )
 

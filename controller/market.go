@@ -16,10 +16,10 @@ import (
 
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/price"
@@ -412,8 +412,8 @@ func imagesOf(class *awsv1.EC2NodeClass) []ami.Image {
 	for _, a := range class.Status.AMIs {
 		image := ami.Image{ID: a.ID, Name: a.Name, Deprecated: a.Deprecated}
 		for _, r := range a.Requirements {
-			image.Requirements = append(image.Requirements, constraint.Requirement{
-				Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values,
+			image.Requirements = append(image.Requirements, requirements.Requirement{
+				Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values,
 			})
 			if r.Key == corev1.LabelArchStable && len(r.Values) == 1 {
 				image.Arch = r.Values[0]

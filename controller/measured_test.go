@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -71,7 +71,7 @@ func TestNextPlanIsExact(t *testing.T) {
 		if c.Status.NodeName != "" {
 			continue // the one of before
 		}
-		want := capacity.Amounts{CPU: 2000, Memory: 3950 << 20, EphemeralStorage: 20893676 << 10, Pods: 17}
+		want := resources.Amounts{CPU: 2000, Memory: 3950 << 20, EphemeralStorage: 20893676 << 10, Pods: 17}
 		if !promised.Equal(want) {
 			t.Errorf("promised are %v, want %v", promised, want)
 		}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/move"

@@ -13,11 +13,11 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
@@ -38,8 +38,8 @@ type Offers struct {
 
 // Facts are what is known of a machine once it is bought.
 type Facts struct {
-	Labels                constraint.Labels
-	Capacity, Allocatable capacity.Amounts
+	Labels                requirements.Labels
+	Capacity, Allocatable resources.Amounts
 	Price                 catalog.Price // 0 if not known
 
 	Repriced, Overlaid bool // NodeOverlays say what it costs, or what it has
@@ -65,7 +65,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	pool := claim.Labels[karpv1.LabelNodePool]
 	o.Over(claim) // what was asked for before
 	subnets := o.perZone(class, now)
-	accepted, wrong := constraint.All(requirementsOf(claim)...)
+	accepted, wrong := requirements.All(requirementsOf(claim)...)
 	if wrong != nil {
 		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
@@ -144,7 +144,7 @@ func (o *Offers) Over(claim *karpv1.NodeClaim) {
 // Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
 func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
 	market, ok := o.Market.Catalog(class, now)
-	accepted, wrong := constraint.All(requirementsOf(claim)...)
+	accepted, wrong := requirements.All(requirementsOf(claim)...)
 	if !ok || wrong != nil {
 		return false
 	}
@@ -161,7 +161,7 @@ func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, n
 }
 
 // typesText names the instance types that a claim accepts, the first few of them.
-func typesText(accepted constraint.Requirements) string {
+func typesText(accepted requirements.Requirements) string {
 	names, ok := accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
 		return "any instance type that fits its other requirements"
@@ -250,7 +250,7 @@ func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest)
 // Bought returns what a claim of the pool is told about its machine.
 func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
-	f := Facts{Labels: constraint.Labels{catalog.LabelInstanceType: i.Type}}
+	f := Facts{Labels: requirements.Labels{catalog.LabelInstanceType: i.Type}}
 	t, ok := o.Market.Type(class, pool, i.Type)
 	if ok {
 		f.Capacity, f.Allocatable, f.Overlaid = t.Capacity, t.Allocatable, t.Overlaid
@@ -274,10 +274,10 @@ func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	return f
 }
 
-func requirementsOf(claim *karpv1.NodeClaim) []constraint.Requirement {
-	var out []constraint.Requirement
+func requirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
+	var out []requirements.Requirement
 	for _, r := range claim.Spec.Requirements {
-		out = append(out, constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+		out = append(out, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
 	return out
 }

@@ -15,8 +15,8 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -66,11 +66,11 @@ func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 		out.Weight = int(*o.Spec.Weight)
 	}
 	var wrong []string
-	var required []constraint.Requirement
+	var required []requirements.Requirement
 	for i, r := range o.Spec.Requirements {
 		wrong = append(wrong, overlayRequirementProblems(fmt.Sprintf("spec.requirements[%d]", i), r)...)
-		required = append(required, constraint.Requirement{
-			Key: karpv1.StableLabel(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values,
+		required = append(required, requirements.Requirement{
+			Key: karpv1.StableLabel(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values,
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Spec.Capacity)) {
@@ -93,7 +93,7 @@ func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 	if len(wrong) > 0 {
 		return out, strings.Join(wrong, "; ")
 	}
-	accepted, unreadable := constraint.All(required...)
+	accepted, unreadable := requirements.All(required...)
 	if unreadable != nil {
 		return out, fmt.Sprintf("spec.requirements: what is required of %s cannot be read", unreadable.Key)
 	}
@@ -184,12 +184,12 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 }
 
 // saysOf returns what a pool says of its nodes; false if no node can be so.
-func saysOf(pool *karpv1.NodePool) (constraint.Requirements, bool) {
-	var all []constraint.Requirement
+func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
+	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {
-		all = append(all, constraint.Requirement{Key: karpv1.StableLabel(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values})
+		all = append(all, requirements.Requirement{Key: karpv1.StableLabel(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
-	says, wrong := constraint.All(all...)
+	says, wrong := requirements.All(all...)
 	if wrong != nil {
 		return nil, false
 	}
@@ -199,7 +199,7 @@ func saysOf(pool *karpv1.NodePool) (constraint.Requirements, bool) {
 	}
 	labels[karpv1.LabelNodePool] = pool.Name
 	labels[awsv1.LabelNodeClass] = pool.Spec.Template.Spec.NodeClassRef.Name
-	return says.And(constraint.Exactly(labels)), true
+	return says.And(requirements.Exactly(labels)), true
 }
 
 // assumedBy returns what overlays say of the price of types that they name, and nothing else of: types so new that AWS has no

@@ -11,10 +11,10 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // placements finds placement groups.
@@ -242,7 +242,7 @@ func (f foundClass) usable(found []ec2.Reservation) []ec2.Reservation {
 }
 
 // place writes into the groups of a launch for the claim where its instance goes.
-func (o *Offers) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted constraint.Requirements, groups []ec2.Group) error {
+func (o *Offers) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements, groups []ec2.Group) error {
 	group, _ := o.Market.placements.of(class)
 	ref, err := placementOf(claim, group, accepted)
 	for i := range groups {
@@ -252,8 +252,8 @@ func (o *Offers) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accep
 }
 
 // placementLabels are those of a node that was launched there.
-func placementLabels(ref ec2.PlacementRef) constraint.Labels {
-	out := constraint.Labels{}
+func placementLabels(ref ec2.PlacementRef) requirements.Labels {
+	out := requirements.Labels{}
 	if ref.Group != "" {
 		out[catalog.LabelPlacementGroup] = ref.Group
 	}
@@ -265,11 +265,11 @@ func placementLabels(ref ec2.PlacementRef) constraint.Labels {
 
 // placementOf is where a launch for the claim goes. A partition that the claim does not care about is left to EC2, which
 // spreads instances evenly; of several that it accepts it gets one, always the same.
-func placementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted constraint.Requirements) (ec2.PlacementRef, error) {
+func placementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
 	ref := ec2.PlacementRef{Group: group.ID}
 	values, asks := accepted[catalog.LabelPartition]
 	if label := claim.Labels[catalog.LabelPartition]; label != "" {
-		values, asks = constraint.Exactly(constraint.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
+		values, asks = requirements.Exactly(requirements.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
 	}
 	if !asks || group.Partitions == 0 && values.Absent {
 		return ref, nil

@@ -17,9 +17,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -403,26 +403,26 @@ func TestPlacementOf(t *testing.T) {
 	t.Parallel()
 	parts := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlacePartition, Partitions: 3}
 	plain := ec2.PlacementGroup{ID: "pg-2", Strategy: catalog.PlaceCluster}
-	is := func(op constraint.Operator, values ...string) []constraint.Requirement {
-		return []constraint.Requirement{{Key: catalog.LabelPartition, Operator: op, Values: values}}
+	is := func(op requirements.Operator, values ...string) []requirements.Requirement {
+		return []requirements.Requirement{{Key: catalog.LabelPartition, Operator: op, Values: values}}
 	}
 	for name, c := range map[string]struct {
 		group ec2.PlacementGroup
 		label string
-		needs []constraint.Requirement
+		needs []requirements.Requirement
 		want  []int32 // any of them; none: refused
 	}{
 		"does not care":       {parts, "", nil, []int32{0}},
-		"all":                 {parts, "", is(constraint.In, "1", "2", "3"), []int32{0}},
-		"one":                 {parts, "", is(constraint.In, "2"), []int32{2}},
-		"two":                 {parts, "", is(constraint.NotIn, "2"), []int32{1, 3}},
-		"a label":             {parts, "3", is(constraint.In, "1", "2", "3"), []int32{3}},
-		"one there is not":    {parts, "", is(constraint.In, "4"), nil},
-		"no partitions":       {plain, "", is(constraint.In, "1"), nil},
-		"wants none, has one": {plain, "", is(constraint.DoesNotExist), []int32{0}},
+		"all":                 {parts, "", is(requirements.In, "1", "2", "3"), []int32{0}},
+		"one":                 {parts, "", is(requirements.In, "2"), []int32{2}},
+		"two":                 {parts, "", is(requirements.NotIn, "2"), []int32{1, 3}},
+		"a label":             {parts, "3", is(requirements.In, "1", "2", "3"), []int32{3}},
+		"one there is not":    {parts, "", is(requirements.In, "4"), nil},
+		"no partitions":       {plain, "", is(requirements.In, "1"), nil},
+		"wants none, has one": {plain, "", is(requirements.DoesNotExist), []int32{0}},
 		"no group":            {ec2.PlacementGroup{}, "", nil, []int32{0}},
 	} {
-		accepted, wrong := constraint.All(c.needs...)
+		accepted, wrong := requirements.All(c.needs...)
 		if wrong != nil {
 			t.Fatal(wrong)
 		}

@@ -10,9 +10,9 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/userdata"
 )
 

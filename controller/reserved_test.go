@@ -11,9 +11,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -276,7 +276,7 @@ func TestReservedBook(t *testing.T) {
 func TestChooseReserved(t *testing.T) {
 	t.Parallel()
 	kind := func(name string, price catalog.Price, reserved ...catalog.ReservedCapacity) catalog.Type {
-		out := catalog.Type{Name: name, Labels: constraint.Labels{catalog.LabelInstanceType: name}}
+		out := catalog.Type{Name: name, Labels: requirements.Labels{catalog.LabelInstanceType: name}}
 		for _, zone := range []string{"x", "y"} {
 			out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Price: price, Available: true},
 				catalog.Offering{Zone: zone, CapacityType: catalog.Spot, Price: price / 2, Available: true})
@@ -296,25 +296,25 @@ func TestChooseReserved(t *testing.T) {
 		kind("b", 200*catalog.Dollar, in("cr-5", "x", 9, block), in("cr-6", "y", 9, block)),
 		kind("c", 300*catalog.Dollar, in("cr-7", "x", 9, catalog.Reservation{Interruptible: true}), in("cr-8", "y", 9, plain)),
 	}
-	is := func(key string, values ...string) constraint.Requirement {
-		return constraint.Requirement{Key: key, Operator: constraint.In, Values: values}
+	is := func(key string, values ...string) requirements.Requirement {
+		return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 	}
 	for name, c := range map[string]struct {
-		needs  []constraint.Requirement
+		needs  []requirements.Requirement
 		bought bool
 		want   string
 	}{
 		"anything":           {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
-		"one of them":        {needs: []constraint.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
-		"a block":            {needs: []constraint.Requirement{is(catalog.LabelReservationType, catalog.ReservationBlock)}, want: "reserved: b/x=cr-5"},
-		"an interruptible":   {needs: []constraint.Requirement{is(catalog.LabelReservationInterruptible, "true")}, want: "reserved: c/x=cr-7"},
-		"a full one":         {needs: []constraint.Requirement{is(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
-		"one that is absent": {needs: []constraint.Requirement{is(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
-		"none": {needs: []constraint.Requirement{{Key: catalog.LabelReservationID, Operator: constraint.DoesNotExist}, is(catalog.LabelInstanceType, "a")},
+		"one of them":        {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
+		"a block":            {needs: []requirements.Requirement{is(catalog.LabelReservationType, catalog.ReservationBlock)}, want: "reserved: b/x=cr-5"},
+		"an interruptible":   {needs: []requirements.Requirement{is(catalog.LabelReservationInterruptible, "true")}, want: "reserved: c/x=cr-7"},
+		"a full one":         {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
+		"one that is absent": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
+		"none": {needs: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist}, is(catalog.LabelInstanceType, "a")},
 			want: "spot: a/x= a/y="},
-		"bought": {bought: true, needs: []constraint.Requirement{is(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
+		"bought": {bought: true, needs: []requirements.Requirement{is(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
 	} {
-		accepted, wrong := constraint.All(c.needs...)
+		accepted, wrong := requirements.All(c.needs...)
 		if wrong != nil {
 			t.Fatal(wrong)
 		}

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -56,9 +56,9 @@ type review struct {
 	wait   map[string]string       // UIDs of the pods of now, by "namespace/name"
 	pools  map[string]*cluster.Pool
 	old    map[string]*cluster.Pool
-	fresh  []*cluster.Node             // nodes that the plan does not know, and that take pods
-	usage  map[string]capacity.Amounts // by pool, with what of the plan is kept
-	counts map[string]int              // nodes, by pool
+	fresh  []*cluster.Node              // nodes that the plan does not know, and that take pods
+	usage  map[string]resources.Amounts // by pool, with what of the plan is kept
+	counts map[string]int               // nodes, by pool
 	stale  stale
 }
 
@@ -103,7 +103,7 @@ func (r *review) index() {
 		r.wait[r.now.Pods[i].ID()] = r.now.Pods[i].UID
 	}
 	r.old, r.pools = poolsByName(r.before.Pools), poolsByName(r.now.Pools)
-	r.usage, r.counts = map[string]capacity.Amounts{}, map[string]int{}
+	r.usage, r.counts = map[string]resources.Amounts{}, map[string]int{}
 	for name, p := range r.pools {
 		r.usage[name], r.counts[name] = p.Usage, p.Nodes
 	}
@@ -139,7 +139,7 @@ func (r *review) waits(id string) bool {
 func (r *review) keep(m packing.Machine) (packing.Machine, string) {
 	pool := r.pools[m.Pool]
 	var kept []string
-	all, left := capacity.Amounts{}, capacity.Amounts{}
+	all, left := resources.Amounts{}, resources.Amounts{}
 	for _, id := range m.Pods {
 		p := r.pods[id]
 		if p == nil {
@@ -183,7 +183,7 @@ func (r *review) isWithinLimits(m packing.Machine, pool *cluster.Pool) bool {
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
 		return true
 	}
-	most := capacity.Amounts{}
+	most := resources.Amounts{}
 	types := r.market.Types(m.NodeClass, m.Pool)
 	for _, o := range m.Offerings {
 		if i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == o.InstanceType }); i >= 0 {
@@ -208,8 +208,8 @@ func (r *review) hasRoom(n *cluster.Node, pods []string) bool {
 	free := n.Allocatable.Sub(n.Requested)
 	return slices.ContainsFunc(pods, func(id string) bool {
 		p := r.pods[id]
-		_, isKeptOff := constraint.Untolerated(n.Taints, p.Tolerations)
-		accepts := len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(q constraint.Requirements) bool { return q.Accepts(n.Labels) })
+		_, isKeptOff := requirements.Untolerated(n.Taints, p.Tolerations)
+		accepts := len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(q requirements.Requirements) bool { return q.Accepts(n.Labels) })
 		return !isKeptOff && accepts && p.Requests.Fits(free)
 	})
 }

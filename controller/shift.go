@@ -14,9 +14,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/shift"
@@ -163,7 +163,7 @@ func (z *ZonalShifts) users(ctx context.Context) (map[string][]*karpv1.NodePool,
 func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
 	like := &karpv1.NodeClaim{}
 	like.Spec.Requirements = pool.Spec.Template.Spec.Requirements
-	accepted, wrong := constraint.All(requirementsOf(like)...)
+	accepted, wrong := requirements.All(requirementsOf(like)...)
 	if wrong != nil {
 		return false
 	}

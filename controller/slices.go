@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/fairness"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 )
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/fairness"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 )
 

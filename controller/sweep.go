@@ -7,9 +7,9 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // sweepInput is what is known of both sides: what EC2 has, and what the cluster remembers. EC2 is asked first, so that

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/kube"
 )
 

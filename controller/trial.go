@@ -16,9 +16,9 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/network"
 )
 
@@ -132,10 +132,10 @@ func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now 
 }
 
 // acceptedBy returns what each pool of a class accepts, by the pools' names, and then anything.
-func acceptedBy(pools []karpv1.NodePool, class string) []constraint.Requirements {
+func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requirements {
 	sorted := slices.Clone(pools)
 	slices.SortFunc(sorted, func(a, b karpv1.NodePool) int { return cmp.Compare(a.Name, b.Name) })
-	var out []constraint.Requirements
+	var out []requirements.Requirements
 	for _, p := range sorted {
 		ref := p.Spec.Template.Spec.NodeClassRef
 		if !isServed(ref) || ref.Name != class {
@@ -143,11 +143,11 @@ func acceptedBy(pools []karpv1.NodePool, class string) []constraint.Requirements
 		}
 		like := &karpv1.NodeClaim{}
 		like.Spec.Requirements = p.Spec.Template.Spec.Requirements
-		if accepted, wrong := constraint.All(requirementsOf(like)...); wrong == nil {
+		if accepted, wrong := requirements.All(requirementsOf(like)...); wrong == nil {
 			out = append(out, accepted)
 		}
 	}
-	return append(out, constraint.Requirements{})
+	return append(out, requirements.Requirements{})
 }
 
 // settles returns how soon to look again where nothing is wrong that anybody must mend: a process that has just begun does

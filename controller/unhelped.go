@@ -7,8 +7,8 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -121,7 +121,7 @@ func isTaken(node *cluster.Node, pod cluster.Pod) bool {
 	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
 		return false
 	}
-	others := capacity.Amounts{}
+	others := resources.Amounts{}
 	for _, other := range node.Pods {
 		others = others.Add(other.Requests)
 	}

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -97,7 +97,7 @@ func TestUnhelped(t *testing.T) {
 func TestUnhelpedByANodeThatOthersTook(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	cores := func(n int64) capacity.Amounts { return capacity.Amounts{}.With(capacity.CPU, 1000*n) }
+	cores := func(n int64) resources.Amounts { return resources.Amounts{}.With(resources.CPU, 1000*n) }
 	pod := cluster.Pod{Namespace: "ns", Name: "pod", Created: start, Requests: cores(2)}
 	other := cluster.Pod{Namespace: "ns", Name: "other", Requests: cores(2)}
 	for name, c := range map[string]struct {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // Candidates returns the names of the nodes that may go for the reason, Underutilized or Drifted, whatever the budgets say, and why

@@ -8,7 +8,7 @@ package disruption
 import (
 	"time"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 )
 

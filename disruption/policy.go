@@ -3,7 +3,7 @@ package disruption
 import (
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Policy is what a pool allows: spec.disruption of a NodePool, and its annotations.

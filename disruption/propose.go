@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // Propose returns the nodes to remove now. Empty nodes go together, one move for each pool, as many as its budgets

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -26,7 +26,7 @@ func pod(name, words string) Pod {
 		case "finished":
 			p.Finished = true
 		case "tolerates":
-			p.Tolerations = []constraint.Toleration{{Operator: "Exists"}}
+			p.Tolerations = []requirements.Toleration{{Operator: "Exists"}}
 		case "kept":
 			p.DoNotDisrupt = "true"
 		case "kept-1h":

@@ -8,7 +8,7 @@ package drain
 import (
 	"time"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Pod is a pod on a node that is leaving.
@@ -21,7 +21,7 @@ type Pod struct {
 	Finished bool // Succeeded or Failed
 	Critical bool // of priority class system-cluster-critical or system-node-critical
 
-	Tolerations []constraint.Toleration
+	Tolerations []requirements.Toleration
 
 	// Bulk is how much of a machine it takes: see capacity.Amounts.Bulk. Not negative.
 	Bulk float64
@@ -45,8 +45,8 @@ const stuck = time.Minute
 // MustLeave reports whether the node waits for the pod. Pods that tolerate the taint of a node that leaves asked to stay
 // to the end; finished and static ones, and those that nobody will end, hold nothing up.
 func (p Pod) MustLeave(now time.Time) bool {
-	disrupted := constraint.Taint{Key: "karpenter.sh/disrupted", Effect: constraint.NoSchedule}
-	return !p.Finished && !p.Mirror && !constraint.Tolerated(disrupted, p.Tolerations) && !p.isStuck(now)
+	disrupted := requirements.Taint{Key: "karpenter.sh/disrupted", Effect: requirements.NoSchedule}
+	return !p.Finished && !p.Mirror && !requirements.Tolerated(disrupted, p.Tolerations) && !p.isStuck(now)
 }
 
 // Protected reports whether the pod's annotation forbids to evict it now. A value that is neither "true" nor a positive

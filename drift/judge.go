@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Stamp is a hash with the version of the way in which it was made. Without one of the two it says nothing.
@@ -30,7 +30,7 @@ type Made struct {
 // Node is a node of a pool that was bought.
 type Node struct {
 	Claim  string // name of its NodeClaim
-	Labels constraint.Labels
+	Labels requirements.Labels
 	Age    time.Duration // since the claim was made
 	Pool   Made
 	Class  Made
@@ -46,7 +46,7 @@ type Node struct {
 type Wish struct {
 	PoolName, ClassName string
 	Pool, Class         Made
-	Requirements        []constraint.Requirement // of the pool
+	Requirements        []requirements.Requirement // of the pool
 	// Offered: a node with these labels can be bought, if only there were capacity. nil: nobody can say now.
 	Offered *bool
 	Image   string // for a node of its type, id; empty: nobody can say now
@@ -131,7 +131,7 @@ func judgePool(n Node, w Wish) (Verdict, bool) {
 }
 
 func judgeRequirements(n Node, w Wish) (Verdict, bool) {
-	needs, wrong := constraint.All(w.Requirements...)
+	needs, wrong := requirements.All(w.Requirements...)
 	if wrong != nil {
 		return Verdict{}, false // the pool is at fault, and says so
 	}

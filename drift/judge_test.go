@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // alike is a node that is as it is asked for, and what is asked for.
@@ -14,14 +14,14 @@ func alike() (Node, Wish) {
 	yes, none := true, ""
 	pool := Made{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"}, Texts: map[string]string{"taints": "x:NoSchedule"}}
 	class := Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d"}}
-	labels := constraint.Labels{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a", "karpenter.sh/capacity-type": "spot", "arch": "amd64"}
+	labels := requirements.Labels{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a", "karpenter.sh/capacity-type": "spot", "arch": "amd64"}
 	n := Node{
 		Claim: "apps-1", Labels: labels, Age: 2 * time.Hour, Pool: pool, Class: class, Image: "ami-1", Known: true,
 		Groups: []string{"sg-1", "sg-2"}, Subnet: "subnet-1",
 	}
 	w := Wish{
 		PoolName: "apps", ClassName: "default", Pool: pool, Class: class,
-		Requirements: []constraint.Requirement{{Key: "arch", Operator: constraint.In, Values: []string{"amd64"}}},
+		Requirements: []requirements.Requirement{{Key: "arch", Operator: requirements.In, Values: []string{"amd64"}}},
 		Offered:      &yes, Image: "ami-1", Groups: []string{"sg-2", "sg-1"}, Subnets: []string{"subnet-1", "subnet-2"}, Placement: &none,
 		GroupsBefore: []string{"sg-1", "sg-2"},
 	}
@@ -48,10 +48,10 @@ func TestJudge(t *testing.T) {
 		"a requirement": {change: func(_ *Node, w *Wish) { w.Requirements[0].Values = []string{"arm64"} }, want: Requirements,
 			wantWords: []string{"has the label arch=amd64", "arm64"}},
 		"a requirement on a label that it lacks": {change: func(_ *Node, w *Wish) {
-			w.Requirements = append(w.Requirements, constraint.Requirement{Key: "disk", Operator: constraint.Exists})
+			w.Requirements = append(w.Requirements, requirements.Requirement{Key: "disk", Operator: requirements.Exists})
 		}, want: Requirements, wantWords: []string{"has no label disk"}},
 		"a label that it is not to have": {change: func(_ *Node, w *Wish) {
-			w.Requirements = append(w.Requirements, constraint.Requirement{Key: "disk", Operator: constraint.DoesNotExist})
+			w.Requirements = append(w.Requirements, requirements.Requirement{Key: "disk", Operator: requirements.DoesNotExist})
 		}},
 		"a wider requirement":         {change: func(_ *Node, w *Wish) { w.Requirements[0].Values = []string{"arm64", "amd64"} }},
 		"a requirement that is wrong": {change: func(_ *Node, w *Wish) { w.Requirements[0].Operator = "Is" }},

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // quota returns the quota that instances of a type count against, in vCPUs; there

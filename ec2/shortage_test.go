@@ -11,9 +11,9 @@ import (
 	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 func TestShortages(t *testing.T) {
@@ -167,7 +167,7 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	typ := func(name string, cpus int64) catalog.Type {
-		out := catalog.Type{Name: name, Capacity: capacity.Amounts{CPU: 1000 * cpus}}
+		out := catalog.Type{Name: name, Capacity: resources.Amounts{CPU: 1000 * cpus}}
 		for _, zone := range []string{"a", "b"} {
 			for _, way := range []string{catalog.OnDemand, catalog.Spot} {
 				out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: true})

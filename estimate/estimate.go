@@ -16,10 +16,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 )
@@ -32,12 +32,12 @@ type Estimator struct {
 
 	left        []int // by class: pods of the estimate that have no machine yet
 	taken, best []int // by class: those on the machine that is filled now, and on the best
-	room        capacity.Vector
+	room        resources.Vector
 }
 
 // class is pods that ask for the same.
 type class struct {
-	ask   capacity.Vector
+	ask   resources.Vector
 	alone float64 // what one of them costs by itself, in billionths of a dollar per hour; infinite where nothing holds it
 	on    Machine // then
 }
@@ -46,7 +46,7 @@ type class struct {
 type lot struct {
 	Machine
 	price  float64
-	room   capacity.Vector
+	room   resources.Vector
 	orders [2][]int // of the classes that it takes
 }
 
@@ -54,9 +54,9 @@ type lot struct {
 type Machine struct {
 	Type     *catalog.Type
 	Offering *catalog.Offering
-	Labels   constraint.Labels // of its pool
-	Taints   []constraint.Taint
-	Room     capacity.Amounts // for pods, of what they ask for
+	Labels   requirements.Labels // of its pool
+	Taints   []requirements.Taint
+	Room     resources.Amounts // for pods, of what they ask for
 }
 
 // Group is pods that are estimated together.
@@ -72,7 +72,7 @@ func New(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *Est
 	st := offers.New(s, market, func() *pending.Queue { return q })
 	accepts := st.Accept(q)
 	lots := accepts.Lots(accepts.Hard)
-	e := &Estimator{byPod: map[string]int{}, room: make(capacity.Vector, len(q.Dims))}
+	e := &Estimator{byPod: map[string]int{}, room: make(resources.Vector, len(q.Dims))}
 	takes := func(l *offers.Lot, c *pending.Class) bool {
 		return accepts.Sets[accepts.Hard[c.Sig]].Has(l.Offer) && c.Ask.Fits(st.Room(l.Offer))
 	}

@@ -7,11 +7,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/estimate"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -22,10 +22,10 @@ const (
 
 // machine is an instance type with so many cores, and GPUs.
 func machine(name string, cores, gpus int64, price catalog.Price) catalog.Type {
-	room := capacity.Amounts{CPU: cores * 1000, Memory: cores * 4 << 30, Pods: 110}.With(gpu, gpus)
+	room := resources.Amounts{CPU: cores * 1000, Memory: cores * 4 << 30, Pods: 110}.With(gpu, gpus)
 	return catalog.Type{
 		Name: name, Capacity: room, Allocatable: room,
-		Labels:    constraint.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64"},
+		Labels:    requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64"},
 		Offerings: []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: price, Available: true}},
 	}
 }
@@ -43,7 +43,7 @@ func pods(name string, n int, cores, gpus int64) []cluster.Pod {
 	for i := range out {
 		out[i] = cluster.Pod{
 			Namespace: "default", Name: fmt.Sprint(name, "-", i),
-			Requests: capacity.Amounts{CPU: cores * 1000, Memory: cores << 30, Pods: 1}.With(gpu, gpus),
+			Requests: resources.Amounts{CPU: cores * 1000, Memory: cores << 30, Pods: 1}.With(gpu, gpus),
 		}
 	}
 	return out
@@ -97,7 +97,7 @@ func TestNothingToBuy(t *testing.T) {
 	t.Parallel()
 	all := append(pods("large", 1, 200, 0), pods("small", 1, 6, 0)...)
 	picky := pods("picky", 1, 1, 0)
-	picky[0].Required = []constraint.Requirements{{catalog.LabelArch: constraint.OneOf("arm64")}}
+	picky[0].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
 	all = append(all, picky...)
 	e := estimate.New(snapshot(all), market(), everything)
 	for i, want := range []bool{false, true, false} {

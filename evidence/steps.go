@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // steps counts how many instance types of a region are left after each requirement of a pool whose EC2NodeClass has an AMI family, by architecture. Requirements on
@@ -21,7 +21,7 @@ func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 		if !keys[r.Key] {
 			continue
 		}
-		needs, wrong := constraint.All(constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+		needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 		if wrong != nil {
 			continue // the API server refuses such a pool
 		}
@@ -99,7 +99,7 @@ next:
 			if i == except || !keys[r.Key] {
 				continue
 			}
-			needs, wrong := constraint.All(constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+			needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 			if wrong == nil && !needs.Accepts(t.Labels) {
 				continue next
 			}

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // Share limits what is planned at once. Its fields are in units of cost: 1 for a pod that has a few rules, more for one with many.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fairness"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -19,7 +19,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func plain(namespace string, i int) cluster.Pod {
 	name := fmt.Sprintf("pod-%05d", i)
 	return cluster.Pod{Namespace: namespace, Name: name, UID: namespace + "/" + name, Created: noon,
-		Requests: capacity.Amounts{CPU: int64(100 + i), Pods: 1}}
+		Requests: resources.Amounts{CPU: int64(100 + i), Pods: 1}}
 }
 
 // hostile is a pod with n anti-affinity terms of its own.
@@ -27,7 +27,7 @@ func hostile(namespace string, i, n int) cluster.Pod {
 	p := plain(namespace, i)
 	for x := range n {
 		p.AntiAffinity = append(p.AntiAffinity, cluster.Term{Key: "kubernetes.io/hostname", Weight: 1, Namespaces: []string{namespace},
-			Selector: cluster.Selector{Labels: constraint.Requirements{fmt.Sprintf("k%d", x): constraint.OneOf(fmt.Sprintf("v%d-%d", i, x))}}})
+			Selector: cluster.Selector{Labels: requirements.Requirements{fmt.Sprintf("k%d", x): requirements.OneOf(fmt.Sprintf("v%d-%d", i, x))}}})
 	}
 	return p
 }
@@ -125,7 +125,7 @@ func TestCostlyPodsWait(t *testing.T) {
 		"node affinity terms": func(i int) cluster.Pod {
 			p := plain("tenant", i)
 			for x := range 1_500 {
-				p.Required = append(p.Required, constraint.Requirements{"k": constraint.OneOf(fmt.Sprintf("v%d-%d", i, x))})
+				p.Required = append(p.Required, requirements.Requirements{"k": requirements.OneOf(fmt.Sprintf("v%d-%d", i, x))})
 			}
 			return p
 		},
@@ -230,7 +230,7 @@ func TestGangsStayTogether(t *testing.T) {
 		p := hostile("a", i, 50)
 		p.Labels = map[string]string{"pair": fmt.Sprint(i % 20)}
 		p.Affinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"},
-			Selector: cluster.Selector{Labels: constraint.Requirements{"pair": constraint.OneOf(fmt.Sprint(i % 20))}}}}
+			Selector: cluster.Selector{Labels: requirements.Requirements{"pair": requirements.OneOf(fmt.Sprint(i % 20))}}}}
 		return p
 	})
 	for _, s := range rounds(t, all, fairness.Share{Whole: 1000, Pod: 40, Slice: 300}) {
@@ -285,7 +285,7 @@ func TestPace(t *testing.T) {
 // TestSeated: pods that have a place are counted there, on a copy of the node.
 func TestSeated(t *testing.T) {
 	t.Parallel()
-	room := capacity.Amounts{CPU: 1000, Pods: 10}
+	room := resources.Amounts{CPU: 1000, Pods: 10}
 	nodes := []cluster.Node{{Name: "n", Claim: "claim", Allocatable: room}, {Name: "m", Allocatable: room}}
 	waiting := pods(3, func(i int) cluster.Pod {
 		p := plain("a", i)

@@ -3,7 +3,7 @@ package fairness
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // Seat is the place that an earlier plan gave a pod which kube-scheduler has not bound yet.

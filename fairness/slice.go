@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // next returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns, beginning with the

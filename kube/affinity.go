@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // required returns the alternatives that the node selector and the required
@@ -18,22 +18,22 @@ import (
 //
 // A term that nothing can satisfy as it is written (empty, an unknown operator,
 // a comparison with a word) is no alternative, as for kube-scheduler.
-func required(spec *corev1.PodSpec) ([]constraint.Requirements, string) {
-	base := make(constraint.Requirements, len(spec.NodeSelector))
+func required(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
+	base := make(requirements.Requirements, len(spec.NodeSelector))
 	for k, v := range spec.NodeSelector {
-		base.Narrow(StableKey(k), constraint.OneOf(v))
+		base.Narrow(StableKey(k), requirements.OneOf(v))
 	}
 	terms := requiredTerms(spec)
 	if terms == nil {
 		if len(base) == 0 {
 			return nil, ""
 		}
-		return []constraint.Requirements{base}, ""
+		return []requirements.Requirements{base}, ""
 	}
 	if n := len(terms.NodeSelectorTerms); n > maxAlternatives {
 		return nil, fmt.Sprintf("its required node affinity has %d terms, more than %d", n, maxAlternatives)
 	}
-	var out []constraint.Requirements
+	var out []requirements.Requirements
 	why := "its required node affinity has no term that says anything, which no node satisfies"
 	for i := range terms.NodeSelectorTerms {
 		term := &terms.NodeSelectorTerms[i]
@@ -60,7 +60,7 @@ func requiredTerms(spec *corev1.PodSpec) *corev1.NodeSelector {
 
 // narrow returns base narrowed by the term; nil if the term selects nothing,
 // with a sentence if it is wrong or cannot be planned for.
-func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constraint.Requirements, string) {
+func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requirements.Requirements, string) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return nil, ""
 	}
@@ -89,35 +89,35 @@ func narrow(base constraint.Requirements, term *corev1.NodeSelectorTerm) (constr
 // nodeNames returns which host names a requirement on fields accepts; false if Kubernetes would not
 // understand it. The only field that there is, is the node's name, and kubelets set kubernetes.io/hostname
 // to that. A node that is to be bought has a name that nobody knows, so it is nobody's In and everybody's NotIn.
-func nodeNames(f *corev1.NodeSelectorRequirement) (constraint.Values, bool) {
+func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if f.Key != metav1.ObjectNameField || len(f.Values) != 1 ||
 		f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn {
-		return constraint.Values{}, false
+		return requirements.Values{}, false
 	}
-	return constraint.ValuesOf(constraint.Operator(f.Operator), f.Values...)
+	return requirements.ValuesOf(requirements.Operator(f.Operator), f.Values...)
 }
 
 // nodeValues returns what a node selector requirement accepts; false if
 // Kubernetes would not understand it, or if it is absurdly long. Gte and Lte are
 // operators of NodePools only.
-func nodeValues(e *corev1.NodeSelectorRequirement) (constraint.Values, bool) {
+func nodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if len(e.Values) > maxValues {
-		return constraint.Values{}, false
+		return requirements.Values{}, false
 	}
 	switch e.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(e.Values) == 0 {
-			return constraint.Values{}, false
+			return requirements.Values{}, false
 		}
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if len(e.Values) > 0 {
-			return constraint.Values{}, false
+			return requirements.Values{}, false
 		}
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 	default:
-		return constraint.Values{}, false
+		return requirements.Values{}, false
 	}
-	return constraint.ValuesOf(constraint.Operator(e.Operator), e.Values...)
+	return requirements.ValuesOf(requirements.Operator(e.Operator), e.Values...)
 }
 
 // preferred returns the pod's soft wishes about its node, heaviest first. Those
@@ -129,7 +129,7 @@ func preferred(spec *corev1.PodSpec) []cluster.Preference {
 	var out []cluster.Preference
 	terms := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	for i := range terms {
-		reqs, _ := narrow(constraint.Requirements{}, &terms[i].Preference)
+		reqs, _ := narrow(requirements.Requirements{}, &terms[i].Preference)
 		if reqs != nil && terms[i].Weight > 0 {
 			out = append(out, cluster.Preference{Weight: int(terms[i].Weight), Requirements: reqs})
 		}
@@ -144,14 +144,14 @@ const maxAlternatives = 256
 
 // product returns the alternatives that satisfy one of a and one of b. None at
 // all in a means anything goes, as in cluster.Pod. A sentence says why nothing is left.
-func product(a, b []constraint.Requirements) ([]constraint.Requirements, string) {
+func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""
 	}
 	if len(a)*len(b) > maxAlternatives {
 		return nil, fmt.Sprintf("its node affinity and its volumes leave more than %d alternatives", maxAlternatives)
 	}
-	var out []constraint.Requirements
+	var out []requirements.Requirements
 	for _, x := range a {
 		for _, y := range b {
 			if x.Conflict(y) != "" {
@@ -170,26 +170,26 @@ func product(a, b []constraint.Requirements) ([]constraint.Requirements, string)
 	return out, ""
 }
 
-func tolerations(list []corev1.Toleration) []constraint.Toleration {
+func tolerations(list []corev1.Toleration) []requirements.Toleration {
 	if len(list) == 0 {
 		return nil
 	}
-	out := make([]constraint.Toleration, len(list))
+	out := make([]requirements.Toleration, len(list))
 	for i, t := range list {
-		out[i] = constraint.Toleration{
-			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: constraint.Effect(t.Effect),
+		out[i] = requirements.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: requirements.Effect(t.Effect),
 		}
 	}
 	return out
 }
 
-func taintsOf(list []corev1.Taint) []constraint.Taint {
+func taintsOf(list []corev1.Taint) []requirements.Taint {
 	if len(list) == 0 {
 		return nil
 	}
-	out := make([]constraint.Taint, len(list))
+	out := make([]requirements.Taint, len(list))
 	for i, t := range list {
-		out[i] = constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)}
+		out[i] = requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)}
 	}
 	return out
 }

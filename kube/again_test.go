@@ -17,8 +17,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -130,7 +130,7 @@ func lot(r *rand.Rand) []client.Object {
 		pod.UID = types.UID(pod.Name)
 		pod.Spec.NodeSelector = nil
 		pod.Spec.Containers = pod.Spec.Containers[:1]
-		pod.Spec.Containers[0].Resources.Requests = Quantities(capacity.Amounts{
+		pod.Spec.Containers[0].Resources.Requests = Quantities(resources.Amounts{
 			CPU: 50 * (1 + r.Int64N(80)), Memory: (64 << 20) * (1 + r.Int64N(200)),
 		})
 		demand(r, pod)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // TestTraitsDiffer: pods that differ in anything, even one small thing, are not held against one another. Were they, a
@@ -16,13 +16,13 @@ func TestTraitsDiffer(t *testing.T) {
 	const pods = 500
 	number := func(i int) *int64 { n := int64(i); return &n }
 	term := func(i int) cluster.Term {
-		return cluster.Term{Key: "zone", Weight: i + 1, Namespaces: []string{"a"}, Selector: cluster.Selector{Labels: constraint.Exactly(constraint.Labels{"a": "b"})}}
+		return cluster.Term{Key: "zone", Weight: i + 1, Namespaces: []string{"a"}, Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": "b"})}}
 	}
 	for name, with := range map[string]func(p *cluster.Pod, i int){
 		"extended resource": func(p *cluster.Pod, i int) {
-			p.Requests.Extended = []capacity.Extended{{Name: fmt.Sprint("r", i), Value: 1}}
+			p.Requests.Extended = []resources.Extended{{Name: fmt.Sprint("r", i), Value: 1}}
 		},
-		"amount":     func(p *cluster.Pod, i int) { p.Requests.Extended = []capacity.Extended{{Name: "r", Value: int64(i)}} },
+		"amount":     func(p *cluster.Pod, i int) { p.Requests.Extended = []resources.Extended{{Name: "r", Value: int64(i)}} },
 		"weight":     func(p *cluster.Pod, i int) { p.AntiAffinity = []cluster.Term{term(i)} },
 		"near":       func(p *cluster.Pod, i int) { p.Affinity = []cluster.Term{term(i)} },
 		"preference": func(p *cluster.Pod, i int) { p.Preferred = []cluster.Preference{{Weight: i}} },
@@ -31,18 +31,18 @@ func TestTraitsDiffer(t *testing.T) {
 		},
 		"skew": func(p *cluster.Pod, i int) { p.Spread = []cluster.Spread{{Key: "zone", MaxSkew: i + 1}} },
 		"effect": func(p *cluster.Pod, i int) {
-			p.Tolerations = []constraint.Toleration{{Key: "a", Operator: fmt.Sprint(i)}}
+			p.Tolerations = []requirements.Toleration{{Key: "a", Operator: fmt.Sprint(i)}}
 		},
 		"bound": func(p *cluster.Pod, i int) {
-			p.Required = []constraint.Requirements{{"a": {Complement: true, Min: number(i)}}}
+			p.Required = []requirements.Requirements{{"a": {Complement: true, Min: number(i)}}}
 		},
 		"namespace": func(p *cluster.Pod, i int) {
 			p.Affinity = []cluster.Term{{Key: "zone", Namespaces: []string{fmt.Sprint(i)}}}
 		},
 		"permuted": func(p *cluster.Pod, i int) {
-			p.Required = []constraint.Requirements{{}}
+			p.Required = []requirements.Requirements{{}}
 			for k := range 10 {
-				p.Required[0][fmt.Sprint("k", k)] = constraint.OneOf(fmt.Sprint("v", i>>k&1*10+k*(1-i>>k&1)))
+				p.Required[0][fmt.Sprint("k", k)] = requirements.OneOf(fmt.Sprint("v", i>>k&1*10+k*(1-i>>k&1)))
 			}
 		},
 	} {
@@ -67,8 +67,8 @@ func TestKindsDiffer(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds
 	for i := range 500 {
-		avoids := []cluster.Term{{Key: "zone", Selector: cluster.Selector{Labels: constraint.Exactly(constraint.Labels{"a": fmt.Sprint(i)})}}}
-		kinds.of("tenant", constraint.Labels{"app": "x"}, avoids, false)
+		avoids := []cluster.Term{{Key: "zone", Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": fmt.Sprint(i)})}}}
+		kinds.of("tenant", requirements.Labels{"app": "x"}, avoids, false)
 	}
 	if len(kinds.byHash) != 500 {
 		t.Errorf("500 different kinds have %d hashes", len(kinds.byHash))

@@ -19,8 +19,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // The objects of these tests have few names, so that they refer to each other
@@ -305,13 +305,13 @@ func anyMarket(t *rapid.T) catalog.Market {
 	}
 	small := catalog.Type{
 		Name: "c7g.large", Labels: map[string]string{catalog.LabelArch: "arm64", catalog.LabelInstanceType: "c7g.large"},
-		Capacity: capacity.Amounts{CPU: 2000, Memory: 4 << 30, Pods: 29}, Allocatable: capacity.Amounts{CPU: 1930, Memory: 3 << 30, Pods: 29},
+		Capacity: resources.Amounts{CPU: 2000, Memory: 4 << 30, Pods: 29}, Allocatable: resources.Amounts{CPU: 1930, Memory: 3 << 30, Pods: 29},
 		Volumes: pick(t, "attachable", int64(0), 25),
 	}
 	large := catalog.Type{
 		Name: "m7i.xlarge", Labels: map[string]string{catalog.LabelArch: "amd64", catalog.LabelInstanceType: "m7i.xlarge"},
-		Capacity:    capacity.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58},
-		Allocatable: capacity.Amounts{CPU: 3920, Memory: pick(t, "memory", int64(14<<30), 13<<30), Pods: 58},
+		Capacity:    resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58},
+		Allocatable: resources.Amounts{CPU: 3920, Memory: pick(t, "memory", int64(14<<30), 13<<30), Pods: 58},
 		Offerings:   []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.Spot, Price: 1, Available: rapid.Bool().Draw(t, "available")}},
 	}
 	return catalog.Market{"default": {Types: []catalog.Type{small, large}}}

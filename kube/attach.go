@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // attachable begins the names of the resources that stand for volumes attached
@@ -77,7 +77,7 @@ func (v *volumes) attachment(claim *corev1.PersistentVolumeClaim) attachment {
 
 // counted returns the amounts with the number of volumes for each driver in all,
 // of which only those are counted that are in some.
-func counted(a capacity.Amounts, all, some []attachment) capacity.Amounts {
+func counted(a resources.Amounts, all, some []attachment) resources.Amounts {
 	for _, one := range all {
 		a = a.With(attachable+one.driver, 0)
 	}
@@ -90,7 +90,7 @@ func counted(a capacity.Amounts, all, some []attachment) capacity.Amounts {
 
 // withoutVolumes returns the amounts without volumes: no Node ever reports such a
 // resource, and a claim that asked for it would wait for it for ever.
-func withoutVolumes(a capacity.Amounts) capacity.Amounts {
+func withoutVolumes(a resources.Amounts) resources.Amounts {
 	for _, e := range a.Extended {
 		if strings.HasPrefix(e.Name, attachable) {
 			a = a.With(e.Name, 0)
@@ -101,7 +101,7 @@ func withoutVolumes(a capacity.Amounts) capacity.Amounts {
 
 // uses counts what the pod takes of the node's room. A volume that several pods
 // of the node use is attached once.
-func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests capacity.Amounts, ports []cluster.HostPort) {
+func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
 	if all := b.around.volumes.attachments(pod); len(all) > 0 {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(a attachment) bool { return n.attached[a] })
 		if n.attached == nil {
@@ -127,8 +127,8 @@ func driversOf(nodes []*storagev1.CSINode) map[string]*storagev1.CSINode {
 
 // attachLimits returns how many volumes each of the node's drivers attaches. The
 // drivers may be nil: nothing is known of them yet.
-func attachLimits(drivers *storagev1.CSINode) capacity.Amounts {
-	var a capacity.Amounts
+func attachLimits(drivers *storagev1.CSINode) resources.Amounts {
+	var a resources.Amounts
 	if drivers == nil {
 		return a
 	}

@@ -7,20 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // A claim must not ask for volumes: its node would never be ready, for no Node reports them.
 func TestClaimAsksForNoVolumes(t *testing.T) {
 	t.Parallel()
 	m := machine("default/p")
-	m.Requests = capacity.Amounts{CPU: 1000}.With(attachable+driverEBS, 3).With("nvidia.com/gpu", 1)
+	m.Requests = resources.Amounts{CPU: 1000}.With(attachable+driverEBS, 3).With("nvidia.com/gpu", 1)
 	claim, err := ClaimFor(m, generalPool())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := capacity.Amounts{CPU: 1000}.With("nvidia.com/gpu", 1)
+	want := resources.Amounts{CPU: 1000}.With("nvidia.com/gpu", 1)
 	if diff := cmp.Diff(want, Amounts(claim.Spec.Resources.Requests)); diff != "" {
 		t.Errorf("the claim asks for (-want +got):\n%s", diff)
 	}

@@ -8,7 +8,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -19,7 +19,7 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
 		Kubelet: kubeletOf(class.Spec.Kubelet, pods),
-		Labels:  constraint.Labels{karpv1.LabelCapacityType: way},
+		Labels:  requirements.Labels{karpv1.LabelCapacityType: way},
 	}
 	for key, value := range claim.Labels {
 		n.Labels[key] = value
@@ -54,13 +54,13 @@ func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing
 
 // ImageFor returns the image, of those that the class has found, that an
 // instance type with these labels starts from; false if there is none.
-func ImageFor(class *awsv1.EC2NodeClass, labels constraint.Labels) (awsv1.AMI, bool) {
+func ImageFor(class *awsv1.EC2NodeClass, labels requirements.Labels) (awsv1.AMI, bool) {
 	for _, image := range class.Status.AMIs {
-		var needs []constraint.Requirement
+		var needs []requirements.Requirement
 		for _, r := range image.Requirements {
-			needs = append(needs, constraint.Requirement{Key: r.Key, Operator: constraint.Operator(r.Operator), Values: r.Values})
+			needs = append(needs, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 		}
-		if accepted, wrong := constraint.All(needs...); wrong == nil && accepted.Accepts(labels) {
+		if accepted, wrong := requirements.All(needs...); wrong == nil && accepted.Accepts(labels) {
 			return image, true
 		}
 	}

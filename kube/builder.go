@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // builder puts a snapshot together: pods onto their nodes, and apart those
@@ -190,7 +190,7 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 }
 
 // isBeyond reports whether a pod asks for more CPU or memory than a node has in all, as far as that is known.
-func isBeyond(asks, has capacity.Amounts) bool {
+func isBeyond(asks, has resources.Amounts) bool {
 	return has.CPU > 0 && asks.CPU > has.CPU || has.Memory > 0 && asks.Memory > has.Memory
 }
 
@@ -202,8 +202,8 @@ func (n *nodeView) sort() {
 
 // asInitialized returns the labels with the two that a node gets on its way:
 // DaemonSets may wait for them.
-func asInitialized(labels constraint.Labels) constraint.Labels {
-	out := make(constraint.Labels, len(labels)+2)
+func asInitialized(labels requirements.Labels) requirements.Labels {
+	out := make(requirements.Labels, len(labels)+2)
 	maps.Copy(out, labels)
 	out[karpv1.LabelRegistered], out[karpv1.LabelInitialized] = "true", "true"
 	return out

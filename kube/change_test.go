@@ -18,8 +18,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // TestEachChangeIsSeen takes a snapshot, lets one thing change, and takes another:
@@ -303,7 +303,7 @@ func unbought(name string) *karpv1.NodeClaim {
 func sizes(cpu int64) catalog.Market {
 	return catalog.Market{"default": {Types: []catalog.Type{{
 		Name: "c7g.large", Labels: map[string]string{catalog.LabelInstanceType: "c7g.large"},
-		Capacity: capacity.Amounts{CPU: 4000, Memory: 8 << 30, Pods: 29}, Allocatable: capacity.Amounts{CPU: cpu, Memory: 3 << 30, Pods: 29},
+		Capacity: resources.Amounts{CPU: 4000, Memory: 8 << 30, Pods: 29}, Allocatable: resources.Amounts{CPU: cpu, Memory: 3 << 30, Pods: 29},
 	}}}}
 }
 

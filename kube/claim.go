@@ -13,8 +13,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -59,8 +59,8 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	known := awsv1.WellKnownLabels()
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		if slices.Contains(known, key) {
-			all = append(all, requirementObject(constraint.Requirement{
-				Key: key, Operator: constraint.In, Values: []string{template.Labels[key]},
+			all = append(all, requirementObject(requirements.Requirement{
+				Key: key, Operator: requirements.In, Values: []string{template.Labels[key]},
 			}))
 		}
 	}
@@ -131,8 +131,8 @@ func claimRequirements(m packing.Machine) karpv1.Requirements {
 		out = append(out, requirementObject(r))
 	}
 	for _, key := range slices.Sorted(maps.Keys(offered)) {
-		out = append(out, requirementObject(constraint.Requirement{
-			Key: key, Operator: constraint.In, Values: offered[key], MinValues: least[key],
+		out = append(out, requirementObject(requirements.Requirement{
+			Key: key, Operator: requirements.In, Values: offered[key], MinValues: least[key],
 		}))
 	}
 	slices.SortStableFunc(out, func(a, b karpv1.Requirement) int { return cmp.Compare(a.Key, b.Key) })
@@ -182,7 +182,7 @@ func claimAnnotations(m packing.Machine, pool *karpv1.NodePool) map[string]strin
 
 // anyValue returns a label value that v accepts, always the same one; false if
 // v accepts none, or needs none because absence will do.
-func anyValue(v constraint.Values) (string, bool) {
+func anyValue(v requirements.Values) (string, bool) {
 	switch {
 	case v.Absent:
 		return "", false
@@ -207,7 +207,7 @@ func anyValue(v constraint.Values) (string, bool) {
 	return "", false
 }
 
-func taintObjects(taints []constraint.Taint) []corev1.Taint {
+func taintObjects(taints []requirements.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range taints {
 		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
@@ -215,7 +215,7 @@ func taintObjects(taints []constraint.Taint) []corev1.Taint {
 	return out
 }
 
-func requirementObject(r constraint.Requirement) karpv1.Requirement {
+func requirementObject(r requirements.Requirement) karpv1.Requirement {
 	out := karpv1.Requirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values}
 	if r.MinValues > 0 {
 		out.MinValues = ptr.To(r.MinValues)

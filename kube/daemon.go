@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // daemonValue returns the DaemonSet as the engine sees it; false if its pods
@@ -47,22 +47,22 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around surroundings)
 
 // daemonTolerations are the pod's and those that the DaemonSet controller adds.
 // Source: "Taints and tolerations of DaemonSets" in the Kubernetes documentation.
-func daemonTolerations(spec *corev1.PodSpec) []constraint.Toleration {
+func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
 	out := tolerations(spec.Tolerations)
-	add := func(key string, effect constraint.Effect) {
-		t := constraint.Toleration{Key: key, Operator: string(corev1.TolerationOpExists), Effect: effect}
+	add := func(key string, effect requirements.Effect) {
+		t := requirements.Toleration{Key: key, Operator: string(corev1.TolerationOpExists), Effect: effect}
 		if !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}
-	add(corev1.TaintNodeNotReady, constraint.NoExecute)
-	add(corev1.TaintNodeUnreachable, constraint.NoExecute)
-	add(corev1.TaintNodeDiskPressure, constraint.NoSchedule)
-	add(corev1.TaintNodeMemoryPressure, constraint.NoSchedule)
-	add(corev1.TaintNodePIDPressure, constraint.NoSchedule)
-	add(corev1.TaintNodeUnschedulable, constraint.NoSchedule)
+	add(corev1.TaintNodeNotReady, requirements.NoExecute)
+	add(corev1.TaintNodeUnreachable, requirements.NoExecute)
+	add(corev1.TaintNodeDiskPressure, requirements.NoSchedule)
+	add(corev1.TaintNodeMemoryPressure, requirements.NoSchedule)
+	add(corev1.TaintNodePIDPressure, requirements.NoSchedule)
+	add(corev1.TaintNodeUnschedulable, requirements.NoSchedule)
 	if spec.HostNetwork {
-		add(corev1.TaintNodeNetworkUnavailable, constraint.NoSchedule)
+		add(corev1.TaintNodeNetworkUnavailable, requirements.NoSchedule)
 	}
 	return out
 }
@@ -151,8 +151,8 @@ func isNewer(a, b *corev1.Pod) bool {
 }
 
 // goesOn reports whether the DaemonSet puts a pod on a node with these taints and labels.
-func goesOn(d *cluster.Daemon, taints []constraint.Taint, labels constraint.Labels) bool {
-	if _, ok := constraint.Untolerated(taints, d.Tolerations); ok {
+func goesOn(d *cluster.Daemon, taints []requirements.Taint, labels requirements.Labels) bool {
+	if _, ok := requirements.Untolerated(taints, d.Tolerations); ok {
 		return false
 	}
 	if len(d.Required) == 0 {

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // beyondVolumes returns the spreads so that nodes count which only the pod's volumes keep it from: kube-scheduler
@@ -16,7 +16,7 @@ import (
 // narrowed is what the volumes leave of own. Where they leave all domains of a spread it stays as it is. Where they
 // do not, all nodes count: also those that own refuses, which makes no difference as long as they have
 // no fewer of the pods than those which the volumes refuse.
-func beyondVolumes(spreads []cluster.Spread, own, narrowed []constraint.Requirements) []cluster.Spread {
+func beyondVolumes(spreads []cluster.Spread, own, narrowed []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(own, narrowed, sameRequirements) {
 		return spreads
 	}
@@ -30,14 +30,14 @@ func beyondVolumes(spreads []cluster.Spread, own, narrowed []constraint.Requirem
 }
 
 // leavesAll reports whether own accepts but a few values of the label, and narrowed no fewer.
-func leavesAll(key string, own, narrowed []constraint.Requirements) bool {
+func leavesAll(key string, own, narrowed []requirements.Requirements) bool {
 	for _, o := range own {
 		values, ok := o[key]
 		if !ok || values.Complement {
 			return false
 		}
 		for _, value := range values.Listed {
-			accepts := func(r constraint.Requirements) bool { v, ok := r[key]; return !ok || v.Accepts(value) }
+			accepts := func(r requirements.Requirements) bool { v, ok := r[key]; return !ok || v.Accepts(value) }
 			if !slices.ContainsFunc(narrowed, accepts) {
 				return false
 			}
@@ -46,6 +46,6 @@ func leavesAll(key string, own, narrowed []constraint.Requirements) bool {
 	return len(own) > 0
 }
 
-func sameRequirements(a, b constraint.Requirements) bool {
-	return maps.EqualFunc(a, b, func(x, y constraint.Values) bool { return x.Compare(y) == 0 })
+func sameRequirements(a, b requirements.Requirements) bool {
+	return maps.EqualFunc(a, b, func(x, y requirements.Values) bool { return x.Compare(y) == 0 })
 }

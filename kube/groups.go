@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Groups are the objects that select pods, from which kube-scheduler makes the
@@ -79,7 +79,7 @@ func groupsOf(g Groups) *groups {
 // together; false if there is neither. Of each Service it takes the labels alone,
 // which the pod has too, so that the order of Services does not matter.
 func (g *groups) selector(pod *corev1.Pod) (cluster.Selector, bool) {
-	reqs := constraint.Requirements{}
+	reqs := requirements.Requirements{}
 	services := g.services[pod.Namespace]
 	for key, value := range pod.Labels {
 		for _, s := range services[key+"="+value] {
@@ -87,7 +87,7 @@ func (g *groups) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 				continue
 			}
 			for k, v := range s.Spec.Selector {
-				reqs.Narrow(k, constraint.OneOf(v))
+				reqs.Narrow(k, requirements.OneOf(v))
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Hold is why a pod keeps its node from being emptied by choice.
@@ -143,8 +143,8 @@ func isPodReady(pod *corev1.Pod) bool {
 // isEvicted reports whether the pod is asked to leave a node that goes. Those that tolerate its taint stay to the end.
 func isEvicted(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
-	disrupted := constraint.Taint{Key: taint.Key, Effect: constraint.Effect(taint.Effect)}
-	return !IsStatic(pod) && !constraint.Tolerated(disrupted, tolerations(pod.Spec.Tolerations))
+	disrupted := requirements.Taint{Key: taint.Key, Effect: requirements.Effect(taint.Effect)}
+	return !IsStatic(pod) && !requirements.Tolerated(disrupted, tolerations(pod.Spec.Tolerations))
 }
 
 // protectedUntil is when the time of the pod's annotation is over; zero where it has none, or has not begun.

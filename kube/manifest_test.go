@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 func read(data []byte) (Manifests, error) {
@@ -150,7 +150,7 @@ func summary(m Manifests, err error) string {
 	return b.String()
 }
 
-func firstOf(list []constraint.Requirements) string {
+func firstOf(list []requirements.Requirements) string {
 	if len(list) == 0 {
 		return ""
 	}

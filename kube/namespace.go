@@ -6,17 +6,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // namespaces finds those that a selector selects. It remembers what it found, so
 // it is not for use at the same time.
 type namespaces struct {
-	labels map[string]constraint.Labels // by name
-	found  map[string][]string          // by the selector's text
-	single map[string][]string          // a namespace by itself, made once
-	spent  map[string]int               // by the namespace of the pods: how many namespaces its selectors were held against
+	labels map[string]requirements.Labels // by name
+	found  map[string][]string            // by the selector's text
+	single map[string][]string            // a namespace by itself, made once
+	spent  map[string]int                 // by the namespace of the pods: how many namespaces its selectors were held against
 }
 
 // mostSelections is how many namespaces the selectors of one namespace's pods are held against, each different selector once: 1,000 selectors where
@@ -28,13 +28,13 @@ const mostSelections = 1_000_000
 // are for: those that their pods live in are there nevertheless, with that label
 // and no other.
 func namespacesOf(o Objects, live bool) *namespaces {
-	out := &namespaces{labels: map[string]constraint.Labels{}, found: map[string][]string{}, single: map[string][]string{}, spent: map[string]int{}}
+	out := &namespaces{labels: map[string]requirements.Labels{}, found: map[string][]string{}, single: map[string][]string{}, spent: map[string]int{}}
 	for _, n := range o.Namespaces {
 		labels := n.Labels
 		if labels[corev1.LabelMetadataName] != n.Name {
 			labels = maps.Clone(labels)
 			if labels == nil {
-				labels = constraint.Labels{}
+				labels = requirements.Labels{}
 			}
 			labels[corev1.LabelMetadataName] = n.Name
 		}
@@ -45,7 +45,7 @@ func namespacesOf(o Objects, live bool) *namespaces {
 	}
 	for _, pod := range o.Pods {
 		if _, ok := out.labels[pod.Namespace]; !ok {
-			out.labels[pod.Namespace] = constraint.Labels{corev1.LabelMetadataName: pod.Namespace}
+			out.labels[pod.Namespace] = requirements.Labels{corev1.LabelMetadataName: pod.Namespace}
 		}
 	}
 	return out

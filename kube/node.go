@@ -11,10 +11,10 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // nodeView is a node in the making: a claim, a Node, or both.
@@ -27,7 +27,7 @@ type nodeView struct {
 	// capacity no longer counts. A cordoned node is not: it runs on as it is.
 	going bool
 	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
-	mostCapacity capacity.Amounts
+	mostCapacity resources.Amounts
 
 	awaited  awaited // of the claim
 	isShared bool    // there are pods bound to it that would need a place without it
@@ -138,7 +138,7 @@ func unacceptedView(n *corev1.Node) nodeView {
 	return v
 }
 
-func allocatableOf(n *corev1.Node) capacity.Amounts {
+func allocatableOf(n *corev1.Node) resources.Amounts {
 	if len(n.Status.Allocatable) == 0 {
 		return Amounts(n.Status.Capacity)
 	}
@@ -225,7 +225,7 @@ func promiseUnbought(v *nodeView, market catalog.Market) {
 }
 
 // least returns the smaller amount of each resource.
-func least(a, b capacity.Amounts) capacity.Amounts {
+func least(a, b resources.Amounts) resources.Amounts {
 	return a.Times(-1).Max(b.Times(-1)).Times(-1)
 }
 
@@ -248,8 +248,8 @@ func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
 
 func byTypeName(t catalog.Type, name string) int { return strings.Compare(t.Name, name) }
 
-func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) constraint.Labels {
-	out := constraint.Labels{}
+func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Labels {
+	out := requirements.Labels{}
 	if len(types) > 0 {
 		maps.Copy(out, types[0].Labels)
 	}
@@ -264,18 +264,18 @@ func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) constraint.Label
 }
 
 // withHostname returns the labels with kubernetes.io/hostname, which kubelets set.
-func withHostname(labels constraint.Labels, name string) constraint.Labels {
+func withHostname(labels requirements.Labels, name string) requirements.Labels {
 	if labels[corev1.LabelHostname] != "" {
 		return labels
 	}
-	out := make(constraint.Labels, len(labels)+1)
+	out := make(requirements.Labels, len(labels)+1)
 	maps.Copy(out, labels)
 	out[corev1.LabelHostname] = name
 	return out
 }
 
 // filled returns a with every amount that is missing taken from b.
-func filled(a, b capacity.Amounts) capacity.Amounts {
+func filled(a, b resources.Amounts) resources.Amounts {
 	for _, name := range b.Names() {
 		if a.Of(name) == 0 {
 			a = a.With(name, b.Of(name))
@@ -290,17 +290,17 @@ func isDisrupted(taints []corev1.Taint) bool {
 
 // withCordon returns the taints with cluster.Cordon as the first if the node is cordoned, whether or not the
 // node controller has put the taint on yet. kube-scheduler goes by the field too.
-func withCordon(taints []constraint.Taint, n *corev1.Node) []constraint.Taint {
+func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
 	cordon := cluster.Cordon()
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
 		return taints
 	}
-	others := slices.DeleteFunc(taints, func(t constraint.Taint) bool { return t == cordon })
+	others := slices.DeleteFunc(taints, func(t requirements.Taint) bool { return t == cordon })
 	return slices.Insert(others, 0, cordon)
 }
 
 // lastingTaints are those that are not expected to go away while the node gets ready.
-func lastingTaints(taints, startup []corev1.Taint) []constraint.Taint {
+func lastingTaints(taints, startup []corev1.Taint) []requirements.Taint {
 	var lasting []corev1.Taint
 	for i := range taints {
 		t := &taints[i]

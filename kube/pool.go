@@ -11,9 +11,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/spelling"
 )
 
@@ -24,7 +24,7 @@ func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	for _, c := range o.Classes {
 		classes[c.Name] = c
 	}
-	usage, count := map[string]capacity.Amounts{}, map[string]int{}
+	usage, count := map[string]resources.Amounts{}, map[string]int{}
 	for _, n := range nodes {
 		if n.value.Pool != "" && !n.going {
 			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity.Floor())
@@ -78,8 +78,8 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 		if out.Ceiling == nil {
 			out.Ceiling = map[string]int64{}
 		}
-		if string(name) == capacity.CPU {
-			out.Ceiling[capacity.CPU] = max(milli(q), 0)
+		if string(name) == resources.CPU {
+			out.Ceiling[resources.CPU] = max(milli(q), 0)
 			continue
 		}
 		out.Ceiling[string(name)] = max(whole(q), 0)
@@ -170,11 +170,11 @@ func failures(class *awsv1.EC2NodeClass) string {
 }
 
 // requirementsOf returns requirements as the engine has them, keys by their present names.
-func requirementsOf(reqs karpv1.Requirements) []constraint.Requirement {
-	out := make([]constraint.Requirement, 0, len(reqs))
+func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
+	out := make([]requirements.Requirement, 0, len(reqs))
 	for _, r := range reqs {
-		c := constraint.Requirement{
-			Key: StableKey(r.Key), Operator: constraint.Operator(r.Operator), Values: r.Values,
+		c := requirements.Requirement{
+			Key: StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values,
 		}
 		if r.MinValues != nil {
 			c.MinValues = *r.MinValues
@@ -185,8 +185,8 @@ func requirementsOf(reqs karpv1.Requirements) []constraint.Requirement {
 }
 
 // requirementValues returns what all of reqs accept together, by key.
-func requirementValues(reqs karpv1.Requirements) constraint.Requirements {
-	out, _ := constraint.All(requirementsOf(reqs)...)
+func requirementValues(reqs karpv1.Requirements) requirements.Requirements {
+	out, _ := requirements.All(requirementsOf(reqs)...)
 	return out
 }
 

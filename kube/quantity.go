@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Amounts returns a list of resources as the engine counts them: millicores for
 // cpu, bytes or pieces for the rest. Fractions round up, as kube-scheduler
 // does. More than any machine has is cut to maxAmount, so that sums do not overflow.
-func Amounts(list corev1.ResourceList) capacity.Amounts {
-	var a capacity.Amounts
+func Amounts(list corev1.ResourceList) resources.Amounts {
+	var a resources.Amounts
 	for name, quantity := range list {
 		switch name {
 		case corev1.ResourceCPU:
@@ -28,11 +28,11 @@ func Amounts(list corev1.ResourceList) capacity.Amounts {
 			a.Pods = bounded(whole(quantity))
 		default:
 			if v := bounded(whole(quantity)); v != 0 {
-				a.Extended = append(a.Extended, capacity.Extended{Name: string(name), Value: v})
+				a.Extended = append(a.Extended, resources.Extended{Name: string(name), Value: v})
 			}
 		}
 	}
-	slices.SortFunc(a.Extended, func(x, y capacity.Extended) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(a.Extended, func(x, y resources.Extended) int { return cmp.Compare(x.Name, y.Name) })
 	return a
 }
 
@@ -66,17 +66,17 @@ func milli(q resource.Quantity) int64 {
 
 // requested is what a list of requests asks for. Below zero, which the API server
 // refuses, counts as nothing: it must not make room for others.
-func requested(list corev1.ResourceList) capacity.Amounts { return Amounts(list).Floor() }
+func requested(list corev1.ResourceList) resources.Amounts { return Amounts(list).Floor() }
 
 // Quantities is the reverse of Amounts, without resources of which there is nothing.
-func Quantities(a capacity.Amounts) corev1.ResourceList {
+func Quantities(a resources.Amounts) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, name := range a.Names() {
 		value := a.Of(name)
 		switch name {
-		case capacity.CPU:
+		case resources.CPU:
 			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(value, resource.DecimalSI)
-		case capacity.Memory, capacity.EphemeralStorage:
+		case resources.Memory, resources.EphemeralStorage:
 			out[corev1.ResourceName(name)] = *resource.NewQuantity(value, resource.BinarySI)
 		default:
 			out[corev1.ResourceName(name)] = *resource.NewQuantity(value, resource.DecimalSI)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // TestHuge counts what an int64 cannot hold as the most there can be, and never as little.
@@ -16,7 +16,7 @@ func TestHuge(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"16E", "10E", "16Ei", "1e19", "2e19", "18446744073709551617", "9223372036854775808", "1e40"} {
 		q := resource.MustParse(text)
-		for _, name := range []string{capacity.CPU, capacity.Memory, capacity.EphemeralStorage, "nvidia.com/gpu"} {
+		for _, name := range []string{resources.CPU, resources.Memory, resources.EphemeralStorage, "nvidia.com/gpu"} {
 			if got := Amounts(corev1.ResourceList{corev1.ResourceName(name): q}).Of(name); got != maxAmount {
 				t.Errorf("%s of %s is %d, want %d", text, name, got, int64(maxAmount))
 			}
@@ -36,7 +36,7 @@ func TestHuge(t *testing.T) {
 			t.Errorf("-%s of memory is %d", text, got)
 		}
 		p.Spec.Limits = corev1.ResourceList{corev1.ResourceMemory: negative}
-		if got := limitsOf(p).Ceiling[capacity.Memory]; got != 0 {
+		if got := limitsOf(p).Ceiling[resources.Memory]; got != 0 {
 			t.Errorf("a limit of -%s of memory is %d, want that nothing may be bought", text, got)
 		}
 	}

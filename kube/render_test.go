@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // render writes a snapshot as text, with nothing left out but times.
@@ -176,7 +176,7 @@ func field(b *strings.Builder, name, value string) {
 	}
 }
 
-func labelText(labels constraint.Labels) string {
+func labelText(labels requirements.Labels) string {
 	var out []string
 	for k, v := range labels {
 		out = append(out, k+"="+v)
@@ -185,13 +185,13 @@ func labelText(labels constraint.Labels) string {
 	return strings.Join(out, " ")
 }
 
-func alternatives(b *strings.Builder, list []constraint.Requirements) {
+func alternatives(b *strings.Builder, list []requirements.Requirements) {
 	for _, r := range list {
 		field(b, "require", r.String())
 	}
 }
 
-func tolerated(b *strings.Builder, list []constraint.Toleration) {
+func tolerated(b *strings.Builder, list []requirements.Toleration) {
 	var out []string
 	for _, t := range list {
 		out = append(out, fmt.Sprintf("%s %s %s:%s", t.Key, t.Operator, t.Value, t.Effect))
@@ -207,7 +207,7 @@ func ports(b *strings.Builder, list []cluster.HostPort) {
 	field(b, "ports", strings.Join(out, " "))
 }
 
-func join(taints []constraint.Taint) string {
+func join(taints []requirements.Taint) string {
 	var out []string
 	for _, t := range taints {
 		out = append(out, t.String())

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Requests returns what kube-scheduler counts for the pod, with Pods: 1:
@@ -25,14 +25,14 @@ import (
 // Source: the Kubernetes documentation on sidecar containers, pod-level resources and in-place resize (KEP-753, 2837,
 // 1287), and k8s.io/component-helpers/resource, against which it was checked. Fractions are rounded up per container
 // instead of per pod, so that a pod with amounts below a millicore or a byte may count for that much more.
-func Requests(pod *corev1.Pod) capacity.Amounts {
+func Requests(pod *corev1.Pod) resources.Amounts {
 	refused := resizeRefused(pod)
-	var sum capacity.Amounts
+	var sum resources.Amounts
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		sum = sum.Add(containerRequests(c, pod.Status.ContainerStatuses, refused))
 	}
-	var sidecars, peak capacity.Amounts
+	var sidecars, peak resources.Amounts
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		if !isSidecar(c) {
@@ -103,7 +103,7 @@ func isSidecar(c *corev1.Container) bool {
 }
 
 // containerRequests is what the container asks for, or has, whichever is more.
-func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) capacity.Amounts {
+func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) resources.Amounts {
 	wanted := requested(c.Resources.Requests)
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 	if i < 0 || statuses[i].Resources == nil {
@@ -117,7 +117,7 @@ func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, r
 }
 
 // overrideByPod replaces what the containers ask for by what the pod asks for as a whole.
-func overrideByPod(sum capacity.Amounts, pod *corev1.Pod, refused bool) capacity.Amounts {
+func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resources.Amounts {
 	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
 		return sum
 	}

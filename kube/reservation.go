@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Reservations returns the capacity reservations that the node class has found,

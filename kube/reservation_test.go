@@ -10,8 +10,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -44,9 +44,9 @@ func TestReservedClaim(t *testing.T) {
 	pool := generalPool()
 	m := packing.Machine{
 		Name: "general-1", Pool: "general", NodeClass: "default", Pods: []string{"default/a"},
-		Requirements: []constraint.Requirement{
-			{Key: catalog.LabelReservationID, Operator: constraint.In, Values: []string{"cr-1"}},
-			{Key: catalog.LabelInstanceType, Operator: constraint.In, Values: []string{"m5.large"}},
+		Requirements: []requirements.Requirement{
+			{Key: catalog.LabelReservationID, Operator: requirements.In, Values: []string{"cr-1"}},
+			{Key: catalog.LabelInstanceType, Operator: requirements.In, Values: []string{"m5.large"}},
 		},
 		Offerings: []packing.Choice{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.Reserved, Reservation: "cr-1"}},
 	}
@@ -84,8 +84,8 @@ func TestMinValuesRelaxed(t *testing.T) {
 	pool := generalPool()
 	pool.Spec.Template.Spec.Requirements = karpv1.Requirements{{Key: catalog.LabelInstanceType, Operator: "Exists", MinValues: ptr.To(5)}}
 	m := machine("default/a")
-	m.Requirements = []constraint.Requirement{
-		{Key: catalog.LabelInstanceType, Operator: constraint.In, Values: []string{"t2.small", "t3.small"}, MinValues: 2},
+	m.Requirements = []requirements.Requirement{
+		{Key: catalog.LabelInstanceType, Operator: requirements.In, Values: []string{"t2.small", "t3.small"}, MinValues: 2},
 	}
 	for annotation, relaxed := range map[string][]packing.Relaxation{
 		"true": {{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}, "false": nil,

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // podKinds hold each cluster.Kind once, so that pods that are alike share one
@@ -32,7 +32,7 @@ type podKind struct {
 }
 
 // of returns the kind of such a pod, and counts that the pod has it.
-func (k *podKinds) of(namespace string, labels constraint.Labels, avoids []cluster.Term, ending bool) *podKind {
+func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []cluster.Term, ending bool) *podKind {
 	if k.byHash == nil {
 		k.seed, k.byHash = maphash.MakeSeed(), map[uint64][]*podKind{}
 	}
@@ -79,7 +79,7 @@ func (k *podKinds) dropAll(of residents) {
 }
 
 // hash is the same in whatever order the labels come.
-func (k *podKinds) hash(namespace string, labels constraint.Labels, avoided string) uint64 {
+func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided string) uint64 {
 	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
 	for key, value := range labels {
 		sum += maphash.String(k.seed, key) ^ 31*maphash.String(k.seed, value)

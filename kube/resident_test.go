@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Pods that are alike share one pointer, and nothing else does.
@@ -13,7 +13,7 @@ func TestPodKinds(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds
 	apart := []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"}, Selector: cluster.Selector{
-		Labels: constraint.Requirements{"app": constraint.OneOf("web")},
+		Labels: requirements.Requirements{"app": requirements.OneOf("web")},
 	}}}
 	everywhere := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true}}
 	nothing := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}}
@@ -22,11 +22,11 @@ func TestPodKinds(t *testing.T) {
 			kinds.of("a", nil, nil, false),
 			kinds.of("a", nil, nil, true),
 			kinds.of("b", nil, nil, false),
-			kinds.of("a", constraint.Labels{"app": "web", "tier": "x"}, nil, false),
-			kinds.of("a", constraint.Labels{"app": "x", "tier": "web"}, nil, false),
-			kinds.of("a", constraint.Labels{"app": "web", "tier": "x"}, apart, false),
-			kinds.of("a", constraint.Labels{"app": "web", "tier": "x"}, everywhere, false),
-			kinds.of("a", constraint.Labels{"app": "web", "tier": "x"}, nothing, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nil, false),
+			kinds.of("a", requirements.Labels{"app": "x", "tier": "web"}, nil, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, apart, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, everywhere, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nothing, false),
 		}
 	}
 	first, texts := make(), map[string]bool{}
@@ -53,8 +53,8 @@ func TestPodKinds(t *testing.T) {
 func TestResidents(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds
-	web := kinds.of("a", constraint.Labels{"app": "web"}, nil, false)
-	db := kinds.of("a", constraint.Labels{"app": "db"}, nil, false)
+	web := kinds.of("a", requirements.Labels{"app": "web"}, nil, false)
+	db := kinds.of("a", requirements.Labels{"app": "db"}, nil, false)
 	var r residents
 	if r.values() != nil {
 		t.Error("no pods are residents")
@@ -70,9 +70,9 @@ func TestResidents(t *testing.T) {
 
 // BenchmarkPodKinds has a budget: under 50 ms, and nothing made, for 150,000 pods of 5,000 kinds.
 func BenchmarkPodKinds(b *testing.B) {
-	var labels [5000]constraint.Labels
+	var labels [5000]requirements.Labels
 	for i := range labels {
-		labels[i] = constraint.Labels{
+		labels[i] = requirements.Labels{
 			"app": fmt.Sprint("app-", i), "pod-template-hash": fmt.Sprint(i), "team": "x", "app.kubernetes.io/part-of": "shop",
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // roster is the pods of a state: where each of them is, and as a value.

@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // maxValues is how many values one requirement may list. There are some 1,300
@@ -20,7 +20,7 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	if s == nil {
 		return cluster.Selector{Nothing: true}, ""
 	}
-	reqs := make(constraint.Requirements, len(s.MatchLabels)+len(s.MatchExpressions))
+	reqs := make(requirements.Requirements, len(s.MatchLabels)+len(s.MatchExpressions))
 	for key, value := range s.MatchLabels {
 		if !isLabelKey(key) || !isLabelValue(value) {
 			return cluster.Selector{}, fmt.Sprintf(".matchLabels has %s, which no label can be", quoted(s.MatchLabels))
@@ -41,37 +41,37 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 
 // selected returns what a requirement of a label selector accepts; false if
 // Kubernetes would not understand it.
-func selected(e *metav1.LabelSelectorRequirement) (constraint.Values, bool) {
+func selected(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
 	listed := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
 	switch {
 	case !isLabelKey(e.Key), listed != (len(e.Values) > 0), len(e.Values) > maxValues:
-		return constraint.Values{}, false
+		return requirements.Values{}, false
 	}
 	for _, value := range e.Values {
 		if !isLabelValue(value) {
-			return constraint.Values{}, false
+			return requirements.Values{}, false
 		}
 	}
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn:
-		return constraint.OneOf(e.Values...), true
+		return requirements.OneOf(e.Values...), true
 	case metav1.LabelSelectorOpNotIn:
-		return constraint.NoneOf(e.Values...), true
+		return requirements.NoneOf(e.Values...), true
 	case metav1.LabelSelectorOpExists:
-		return constraint.Any(), true
+		return requirements.Any(), true
 	case metav1.LabelSelectorOpDoesNotExist:
-		return constraint.Missing(), true
+		return requirements.Missing(), true
 	}
-	return constraint.Values{}, false
+	return requirements.Values{}, false
 }
 
 // just accepts the one value: constraint.OneOf, without sorting.
-func just(value string) constraint.Values { return constraint.Values{Listed: []string{value}} }
+func just(value string) requirements.Values { return requirements.Values{Listed: []string{value}} }
 
 // narrowSelector leaves of what the selector selects, for each key that the pod's labels
 // have, what has the same value, or what has not. A selector of nothing stays one.
 // It alters s, which must be nobody else's.
-func narrowSelector(s *cluster.Selector, keys []string, labels constraint.Labels, same bool) {
+func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labels, same bool) {
 	if s.Nothing {
 		return
 	}
@@ -82,7 +82,7 @@ func narrowSelector(s *cluster.Selector, keys []string, labels constraint.Labels
 		case same:
 			s.Labels.Narrow(key, just(value))
 		default:
-			s.Labels.Narrow(key, constraint.NoneOf(value))
+			s.Labels.Narrow(key, requirements.NoneOf(value))
 		}
 	}
 }

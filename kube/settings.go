@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Settings returns what an EC2NodeClass sets that changes what a node of it
@@ -89,7 +89,7 @@ func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration)
 func reserved(field string, quantities map[string]string) (map[string]int64, error) {
 	out := make(map[string]int64, len(quantities))
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {
-		value, err := capacity.Parse(name, quantities[name])
+		value, err := resources.Parse(name, quantities[name])
 		if err != nil {
 			return nil, fmt.Errorf("spec.kubelet.%s: %w", field, err)
 		}

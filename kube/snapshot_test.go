@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the tests find into testdata, to be reviewed as a diff")
@@ -80,11 +80,11 @@ func viewOf(t *testing.T, file string) View {
 	view := View{Now: noon, Market: catalog.Market{"default": {Types: []catalog.Type{
 		{
 			Name: "c7g.large", Labels: map[string]string{catalog.LabelArch: "arm64", catalog.LabelInstanceType: "c7g.large"},
-			Capacity: capacity.Amounts{CPU: 2000, Memory: 4 << 30, Pods: 29}, Allocatable: capacity.Amounts{CPU: 1930, Memory: 3 << 30, Pods: 29},
+			Capacity: resources.Amounts{CPU: 2000, Memory: 4 << 30, Pods: 29}, Allocatable: resources.Amounts{CPU: 1930, Memory: 3 << 30, Pods: 29},
 		},
 		{
 			Name: "m7i.xlarge", Labels: map[string]string{catalog.LabelArch: "amd64", catalog.LabelInstanceType: "m7i.xlarge"},
-			Capacity: capacity.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58}, Allocatable: capacity.Amounts{CPU: 3920, Memory: 14 << 30, Pods: 58}, Volumes: 31,
+			Capacity: resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58}, Allocatable: resources.Amounts{CPU: 3920, Memory: 14 << 30, Pods: 58}, Volumes: 31,
 		},
 	}}}}
 	for line := range strings.Lines(string(data)) {

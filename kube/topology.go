@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // topology is what a pod asks of the places of others.
@@ -67,7 +67,7 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
 
 // spreadOf reads a spread constraint of a pod with these labels. What is wrong is
 // the rest of a sentence that begins with the constraint's path.
-func spreadOf(c *corev1.TopologySpreadConstraint, labels constraint.Labels) (cluster.Spread, string) {
+func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (cluster.Spread, string) {
 	out := cluster.Spread{
 		Key:     StableKey(c.TopologyKey),
 		MaxSkew: int(c.MaxSkew),

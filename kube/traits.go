@@ -4,19 +4,19 @@ import (
 	"hash/maphash"
 	"reflect"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // traits is what a pod's value points at besides the object that it was made
 // from. Pods of one owner have the same, and it is most of their memory: they share it.
 type traits struct {
 	owner        string
-	extended     []capacity.Extended
-	required     []constraint.Requirements
+	extended     []resources.Extended
+	required     []requirements.Requirements
 	preferred    []cluster.Preference
-	tolerations  []constraint.Toleration
+	tolerations  []requirements.Toleration
 	hostPorts    []cluster.HostPort
 	spread       []cluster.Spread
 	affinity     []cluster.Term
@@ -135,7 +135,7 @@ func (s *traitSet) selector(selector *cluster.Selector) uint64 {
 }
 
 // requirements is the same in whatever order the keys come.
-func (s *traitSet) requirements(r constraint.Requirements) uint64 {
+func (s *traitSet) requirements(r requirements.Requirements) uint64 {
 	sum := uint64(len(r))
 	for key, values := range r {
 		one := scatter(s.text(key) + flags(values.Complement, values.Absent, values.Min != nil, values.Max != nil))

@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // volumes finds the claims, volumes and storage classes that pods name.
@@ -60,7 +60,7 @@ func volumesOf(o Objects, live bool) volumes {
 
 // places returns the alternatives that the pod's volumes leave of the ones it
 // has, or a sentence on why it cannot be planned.
-func (v *volumes) places(pod *corev1.Pod, alternatives []constraint.Requirements) ([]constraint.Requirements, string) {
+func (v *volumes) places(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
 	for i := range pod.Spec.Volumes {
 		name := claimName(pod, &pod.Spec.Volumes[i])
 		if name == "" {
@@ -92,7 +92,7 @@ func claimName(pod *corev1.Pod, volume *corev1.Volume) string {
 }
 
 // claimPlaces returns where the claim's volume is or may come to be; nil: anywhere.
-func (v *volumes) claimPlaces(pod *corev1.Pod, name string, own bool) ([]constraint.Requirements, string) {
+func (v *volumes) claimPlaces(pod *corev1.Pod, name string, own bool) ([]requirements.Requirements, string) {
 	id := pod.Namespace + "/" + name
 	claim, ok := v.claims[id]
 	switch {
@@ -137,7 +137,7 @@ const (
 	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being made for a pod on this node
 )
 
-func (v *volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]constraint.Requirements, string) {
+func (v *volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requirements.Requirements, string) {
 	volume, ok := v.volumes[claim.Spec.VolumeName]
 	_, complete := claim.Annotations[annotationBound]
 	switch {
@@ -156,26 +156,26 @@ func (v *volumes) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]constraint
 		return nil, why
 	}
 	// Volumes of the days before CSI carry their zone as a label only; several zones are joined by "__".
-	byLabel := constraint.Requirements{}
+	byLabel := requirements.Requirements{}
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
 		corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion} {
 		if zones, ok := volume.Labels[key]; ok {
-			byLabel.Narrow(StableKey(key), constraint.OneOf(strings.Split(zones, "__")...))
+			byLabel.Narrow(StableKey(key), requirements.OneOf(strings.Split(zones, "__")...))
 		}
 	}
 	if len(byLabel) == 0 {
 		return where, ""
 	}
-	return product(where, []constraint.Requirements{byLabel})
+	return product(where, []requirements.Requirements{byLabel})
 }
 
-func volumeAffinity(volume *corev1.PersistentVolume) ([]constraint.Requirements, string) {
+func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirements, string) {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return nil, ""
 	}
-	var out []constraint.Requirements
+	var out []requirements.Requirements
 	for i := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
-		reqs, _ := narrow(constraint.Requirements{}, &volume.Spec.NodeAffinity.Required.NodeSelectorTerms[i])
+		reqs, _ := narrow(requirements.Requirements{}, &volume.Spec.NodeAffinity.Required.NodeSelectorTerms[i])
 		if reqs != nil {
 			out = append(out, reqs)
 		}
@@ -189,7 +189,7 @@ func volumeAffinity(volume *corev1.PersistentVolume) ([]constraint.Requirements,
 // noProvisioner is the provisioner of storage classes whose volumes are made by hand, on the disks of nodes.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
-func (v *volumes) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]constraint.Requirements, string) {
+func (v *volumes) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]requirements.Requirements, string) {
 	class, ok := v.classes[name]
 	node := claim.Annotations[annotationSelected]
 	switch {
@@ -206,15 +206,15 @@ func (v *volumes) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string
 		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already"+
 			" (storage class %s provisions none)", claim.Name, name)
 	case node != "":
-		return []constraint.Requirements{{corev1.LabelHostname: constraint.OneOf(node)}}, ""
+		return []requirements.Requirements{{corev1.LabelHostname: requirements.OneOf(node)}}, ""
 	case len(class.AllowedTopologies) == 0:
 		return nil, ""
 	}
-	var out []constraint.Requirements
+	var out []requirements.Requirements
 	for _, term := range class.AllowedTopologies {
-		reqs := constraint.Requirements{}
+		reqs := requirements.Requirements{}
 		for _, e := range term.MatchLabelExpressions {
-			reqs.Narrow(StableKey(e.Key), constraint.OneOf(e.Values...))
+			reqs.Narrow(StableKey(e.Key), requirements.OneOf(e.Values...))
 		}
 		if len(reqs) > 0 {
 			out = append(out, reqs)

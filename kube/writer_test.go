@@ -21,8 +21,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -77,21 +77,21 @@ func generalPool() *karpv1.NodePool {
 func machine(pods ...string) packing.Machine {
 	return packing.Machine{
 		Name: "general-1", Pool: "general", NodeClass: "default",
-		Requirements: []constraint.Requirement{
-			{Key: "custom", Operator: constraint.In, Values: []string{"b", "a"}},
-			{Key: "karpenter.k8s.aws/instance-family", Operator: constraint.Exists, MinValues: 2},
-			{Key: "karpenter.sh/capacity-type", Operator: constraint.In, Values: []string{"on-demand", "spot"}},
-			{Key: "kubernetes.io/arch", Operator: constraint.In, Values: []string{"amd64"}},
-			{Key: "node.kubernetes.io/instance-type", Operator: constraint.Exists, MinValues: 2},
-			{Key: "not-there", Operator: constraint.NotIn, Values: []string{"x"}},
-			{Key: "number", Operator: constraint.Gte, Values: []string{"7"}},
-			{Key: "there", Operator: constraint.Exists},
+		Requirements: []requirements.Requirement{
+			{Key: "custom", Operator: requirements.In, Values: []string{"b", "a"}},
+			{Key: "karpenter.k8s.aws/instance-family", Operator: requirements.Exists, MinValues: 2},
+			{Key: "karpenter.sh/capacity-type", Operator: requirements.In, Values: []string{"on-demand", "spot"}},
+			{Key: "kubernetes.io/arch", Operator: requirements.In, Values: []string{"amd64"}},
+			{Key: "node.kubernetes.io/instance-type", Operator: requirements.Exists, MinValues: 2},
+			{Key: "not-there", Operator: requirements.NotIn, Values: []string{"x"}},
+			{Key: "number", Operator: requirements.Gte, Values: []string{"7"}},
+			{Key: "there", Operator: requirements.Exists},
 		},
-		Labels:        constraint.Labels{"team": "a", "karpenter.sh/initialized": "true"},
-		Taints:        []constraint.Taint{{Key: "dedicated", Value: "a", Effect: constraint.NoSchedule}},
-		StartupTaints: []constraint.Taint{{Key: "cni", Effect: constraint.NoExecute}},
+		Labels:        requirements.Labels{"team": "a", "karpenter.sh/initialized": "true"},
+		Taints:        []requirements.Taint{{Key: "dedicated", Value: "a", Effect: requirements.NoSchedule}},
+		StartupTaints: []requirements.Taint{{Key: "cni", Effect: requirements.NoExecute}},
 		Pods:          pods,
-		Requests:      capacity.Amounts{CPU: 1500, Memory: 3 << 30, Pods: 7}.With("nvidia.com/gpu", 1),
+		Requests:      resources.Amounts{CPU: 1500, Memory: 3 << 30, Pods: 7}.With("nvidia.com/gpu", 1),
 		Offerings: []packing.Choice{
 			{InstanceType: "t3.small", Zone: "us-east-1b", CapacityType: "spot"},
 			{InstanceType: "t2.small", Zone: "us-east-1a", CapacityType: "spot"},
@@ -148,7 +148,7 @@ func TestCreateClaimsChecksAgain(t *testing.T) {
 		change(func(m *packing.Machine) { m.Pool = "deleted" }),
 		change(func(m *packing.Machine) { m.NodeClass = "another" }),
 		change(func(m *packing.Machine) { m.Offerings = nil }),
-		change(func(m *packing.Machine) { m.Labels = constraint.Labels{"fail": "yes"} }),
+		change(func(m *packing.Machine) { m.Labels = requirements.Labels{"fail": "yes"} }),
 		machine(),
 	})
 	want := []Next{Reread, Reread, Reread, Reread, Tell, GoOn}
@@ -355,18 +355,18 @@ func TestWhatNext(t *testing.T) {
 func TestAnyValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		reqs []constraint.Requirement
+		reqs []requirements.Requirement
 		want string
 	}{
-		"one of":           {[]constraint.Requirement{{Operator: constraint.In, Values: []string{"b", "a"}}}, "a"},
-		"exists":           {[]constraint.Requirement{{Operator: constraint.Exists}}, "1"},
-		"exists but not 1": {[]constraint.Requirement{{Operator: constraint.Exists}, {Operator: constraint.NotIn, Values: []string{"1", "2"}}}, "3"},
-		"at least":         {[]constraint.Requirement{{Operator: constraint.Gte, Values: []string{"7"}}}, "7"},
-		"below":            {[]constraint.Requirement{{Operator: constraint.Lt, Values: []string{"7"}}}, "6"},
-		"absence will do":  {[]constraint.Requirement{{Operator: constraint.NotIn, Values: []string{"x"}}}, ""},
-		"nothing":          {[]constraint.Requirement{{Operator: constraint.In, Values: []string{"x"}}, {Operator: constraint.In, Values: []string{"y"}}}, ""},
+		"one of":           {[]requirements.Requirement{{Operator: requirements.In, Values: []string{"b", "a"}}}, "a"},
+		"exists":           {[]requirements.Requirement{{Operator: requirements.Exists}}, "1"},
+		"exists but not 1": {[]requirements.Requirement{{Operator: requirements.Exists}, {Operator: requirements.NotIn, Values: []string{"1", "2"}}}, "3"},
+		"at least":         {[]requirements.Requirement{{Operator: requirements.Gte, Values: []string{"7"}}}, "7"},
+		"below":            {[]requirements.Requirement{{Operator: requirements.Lt, Values: []string{"7"}}}, "6"},
+		"absence will do":  {[]requirements.Requirement{{Operator: requirements.NotIn, Values: []string{"x"}}}, ""},
+		"nothing":          {[]requirements.Requirement{{Operator: requirements.In, Values: []string{"x"}}, {Operator: requirements.In, Values: []string{"y"}}}, ""},
 	} {
-		all, _ := constraint.All(c.reqs...)
+		all, _ := requirements.All(c.reqs...)
 		if got, ok := anyValue(all[""]); got != c.want || ok != (c.want != "") {
 			t.Errorf("%s: %q, %t; want %q", name, got, ok, c.want)
 		}

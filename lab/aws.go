@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/component"
 	"github.com/joiner-sh/joiner/world"
 )

@@ -16,7 +16,7 @@ import (
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
 )

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 	"github.com/joiner-sh/joiner/lab/machine"

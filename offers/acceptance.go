@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/pending"
 )
 
@@ -12,12 +12,12 @@ import (
 // the same demands share them, whatever they ask of room.
 type Acceptance struct {
 	Stock *Stock
-	Sets  []bitmap.Set // by number
+	Sets  []bitset.Set // by number
 	Hard  []int        // by signature: the set that no preference narrows, of what can be had now
 
 	q       *pending.Queue
 	numbers map[string]int
-	weights []bitmap.Set // the offers of the pools of one weight, heaviest first
+	weights []bitset.Set // the offers of the pools of one weight, heaviest first
 	plain   [][]int      // by signature without preferences: its stages, the same whatever is asked of room
 	classes [][]int      // by signature
 }
@@ -32,7 +32,7 @@ func (st *Stock) Accept(q *pending.Queue) *Acceptance {
 	}
 	for i, p := range st.Pools {
 		if i == 0 || st.Pools[i-1].Weight != p.Weight {
-			a.weights = append(a.weights, bitmap.New(len(st.Offers)))
+			a.weights = append(a.weights, bitset.New(len(st.Offers)))
 		}
 		a.weights[len(a.weights)-1].AddRange(p.from, p.to)
 	}
@@ -63,14 +63,14 @@ func (a *Acceptance) Stages(c *pending.Class) []int {
 }
 
 // Buyable reports whether a machine for some pod with the signature can be bought among the offers.
-func (a *Acceptance) Buyable(signature int, among bitmap.Set) bool {
+func (a *Acceptance) Buyable(signature int, among bitset.Set) bool {
 	among = a.Sets[a.Hard[signature]].Both(among)
 	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
 }
 
 // withinLimits returns the offers of which at least one more machine may be bought.
-func (st *Stock) withinLimits() bitmap.Set {
-	out := bitmap.New(len(st.Offers))
+func (st *Stock) withinLimits() bitset.Set {
+	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
 		for o := p.from; o < p.to; o++ {
 			if p.Budget.Tightest(st.TypeOf(o).Capacity) == "" {
@@ -84,12 +84,12 @@ func (st *Stock) withinLimits() bitmap.Set {
 // levels returns the offers that satisfy hard and all preferences which can be
 // met together, then those with the lightest preference given up, and so on
 // down to hard itself. A heavier preference is never given up for a lighter one.
-func (a *Acceptance) levels(s *pending.Signature, hard bitmap.Set, c *pending.Class) []bitmap.Set {
-	wishes := []bitmap.Set{a.Stock.unavoided(s.Tolerations)}
+func (a *Acceptance) levels(s *pending.Signature, hard bitset.Set, c *pending.Class) []bitset.Set {
+	wishes := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
 		wishes = append(wishes, a.Stock.Labels.Satisfying(p.Requirements))
 	}
-	out := []bitmap.Set{hard}
+	out := []bitset.Set{hard}
 	for _, wish := range wishes {
 		last := out[len(out)-1]
 		narrowed := last.Both(wish)
@@ -108,11 +108,11 @@ func (a *Acceptance) levels(s *pending.Signature, hard bitmap.Set, c *pending.Cl
 const mostSteps = 12
 
 // stepsOf returns the levels, the first and the last among them.
-func stepsOf(levels []bitmap.Set) []bitmap.Set {
+func stepsOf(levels []bitset.Set) []bitset.Set {
 	if len(levels) <= mostSteps {
 		return levels
 	}
-	out := make([]bitmap.Set, mostSteps)
+	out := make([]bitset.Set, mostSteps)
 	for i := range out {
 		out[i] = levels[i*(len(levels)-1)/(mostSteps-1)]
 	}
@@ -127,7 +127,7 @@ func (a *Acceptance) unavoided(s *pending.Signature) bool {
 }
 
 // byWeight splits each level by the weight of the pools.
-func (a *Acceptance) byWeight(levels []bitmap.Set) []int {
+func (a *Acceptance) byWeight(levels []bitset.Set) []int {
 	out := []int{}
 	for _, level := range levels {
 		for _, w := range a.weights {
@@ -141,7 +141,7 @@ func (a *Acceptance) byWeight(levels []bitmap.Set) []int {
 }
 
 // Number returns the number of the set, one of Sets.
-func (a *Acceptance) Number(set bitmap.Set) int {
+func (a *Acceptance) Number(set bitset.Set) int {
 	key := set.Key()
 	n, ok := a.numbers[key]
 	if !ok {
@@ -153,7 +153,7 @@ func (a *Acceptance) Number(set bitmap.Set) int {
 }
 
 // AnyTakes reports whether a machine for one pod of the class could be bought from the set.
-func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
+func (a *Acceptance) AnyTakes(set bitset.Set, c *pending.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false
 	}
@@ -179,9 +179,9 @@ func (a *Acceptance) AnyTakes(set bitmap.Set, c *pending.Class) bool {
 
 // diverse reports whether the offers of the variant that would take a pod of
 // the class have as many values as the pool's minValues ask for.
-func (a *Acceptance) diverse(set bitmap.Set, variant int, c *pending.Class) bool {
+func (a *Acceptance) diverse(set bitset.Set, variant int, c *pending.Class) bool {
 	v := &a.Stock.Variants[variant]
-	hosting := bitmap.New(len(a.Stock.Offers))
+	hosting := bitset.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {
 		if set.Has(o) && a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
 			hosting.Add(o)

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Budget is what a pool may still buy under its limits.
@@ -40,7 +40,7 @@ func (b Budget) Clone() Budget {
 func (b *Budget) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
 
 // Times returns how many machines of that capacity may be bought, at most limit.
-func (b *Budget) Times(c capacity.Amounts, limit int) int {
+func (b *Budget) Times(c resources.Amounts, limit int) int {
 	n := min(limit, b.nodes)
 	for i, name := range b.names {
 		if each := c.Of(name); each > 0 {
@@ -51,7 +51,7 @@ func (b *Budget) Times(c capacity.Amounts, limit int) int {
 }
 
 // Spend notes that n machines of that capacity are bought.
-func (b *Budget) Spend(c capacity.Amounts, n int) {
+func (b *Budget) Spend(c resources.Amounts, n int) {
 	if b.nodes != math.MaxInt {
 		b.nodes -= n
 	}
@@ -62,7 +62,7 @@ func (b *Budget) Spend(c capacity.Amounts, n int) {
 
 // Share returns the largest share of what is left that one machine of that
 // capacity uses up; 0 without limits.
-func (b *Budget) Share(c capacity.Amounts) float64 {
+func (b *Budget) Share(c resources.Amounts) float64 {
 	most := 0.0
 	if b.nodes != math.MaxInt {
 		most = 1 / float64(max(b.nodes, 1))
@@ -92,7 +92,7 @@ func (b *Budget) Left(name string) int64 {
 
 // Tightest returns the name of the limit that keeps a machine of that capacity
 // from being bought, or "".
-func (b *Budget) Tightest(c capacity.Amounts) string {
+func (b *Budget) Tightest(c resources.Amounts) string {
 	if b.nodes < 1 {
 		return limitNodes
 	}

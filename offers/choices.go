@@ -3,9 +3,9 @@ package offers
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // maxTypes is how many instance types a machine keeps: one CreateFleet request
@@ -14,13 +14,13 @@ const maxTypes = 60
 
 // Alternatives returns the offers of the same variant that have room for so much and the host
 // ports in these lists. One instance of a capacity reservation is kept for a machine, and nothing else.
-func (st *Stock) Alternatives(offer int, ask capacity.Vector, lists []int) bitmap.Set {
+func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bitset.Set {
 	if st.Offers[offer].IsReserved() {
-		out := bitmap.New(len(st.Offers))
+		out := bitset.New(len(st.Offers))
 		out.Add(offer)
 		return out
 	}
-	v, out := st.VariantOf(offer), bitmap.New(len(st.Offers))
+	v, out := st.VariantOf(offer), bitset.New(len(st.Offers))
 	least := firstOf(ask)
 	models := st.Models[v.from:v.to]
 	for i := range models {
@@ -45,7 +45,7 @@ func (st *Stock) Alternatives(offer int, ask capacity.Vector, lists []int) bitma
 }
 
 // firstOf returns the first two amounts, which rule out most offers.
-func firstOf(v capacity.Vector) (first [2]int64) {
+func firstOf(v resources.Vector) (first [2]int64) {
 	copy(first[:], v)
 	return first
 }
@@ -67,7 +67,7 @@ func (st *Stock) quotes(v *Variant) []quote {
 }
 
 // Least returns the price of the cheapest offer among the alternatives of one that is accepted, or of the offer itself.
-func (st *Stock) Least(offer int, ask capacity.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
+func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
 	price := st.Offers[offer].Price
 	if st.Offers[offer].IsReserved() {
 		return price
@@ -89,7 +89,7 @@ func (st *Stock) Least(offer int, ask capacity.Vector, lists []int, accepted fun
 // Choices returns those of the offers, alternatives of one, that a NodeClaim for it may list, cheapest
 // first, of any number of types. Whichever is bought, the types, zones and ways of paying among them can be combined
 // freely; a tight machine must not become larger than it was planned, in what the pool limits.
-func (st *Stock) Choices(offer int, among bitmap.Set, tight bool) []int {
+func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	if st.Offers[offer].IsReserved() {
 		return []int{offer}
 	}
@@ -105,7 +105,7 @@ func (st *Stock) Choices(offer int, among bitmap.Set, tight bool) []int {
 }
 
 // noLarger reports whether a has at most as much as b of these resources.
-func noLarger(a, b capacity.Amounts, names []string) bool {
+func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
@@ -138,7 +138,7 @@ func (st *Stock) combinable(offers []int) []int {
 // hasHole reports whether some combination of the type, zone and way of paying
 // of these offers can be bought and is not one of them.
 func (st *Stock) hasHole(offers []int) bool {
-	kept, models := bitmap.New(len(st.Offers)), bitmap.New(len(st.Models))
+	kept, models := bitset.New(len(st.Offers)), bitset.New(len(st.Models))
 	var zones, ways uint64
 	for _, i := range offers {
 		o := &st.Offers[i]
@@ -162,7 +162,7 @@ func (st *Stock) hasHole(offers []int) bool {
 func (st *Stock) FewTypes(offers []int) []int {
 	p := st.PoolOf(offers[0])
 	var models []int // in the order of their cheapest offer
-	seen := bitmap.New(len(st.Models))
+	seen := bitset.New(len(st.Models))
 	for _, o := range offers {
 		if m := st.Offers[o].Model; !seen.Has(m) {
 			seen.Add(m)
@@ -172,7 +172,7 @@ func (st *Stock) FewTypes(offers []int) []int {
 	if len(models) <= maxTypes {
 		return offers
 	}
-	keep := bitmap.New(len(st.Models))
+	keep := bitset.New(len(st.Models))
 	left := maxTypes
 	for _, m := range append(st.needed(models, p), models...) {
 		if left > 0 && !keep.Has(m) {
@@ -187,7 +187,7 @@ func (st *Stock) FewTypes(offers []int) []int {
 // pool's minValues still lack.
 func (st *Stock) needed(models []int, p *Pool) []int {
 	var out []int
-	have := bitmap.New(len(st.Offers))
+	have := bitset.New(len(st.Offers))
 	for _, n := range models {
 		if p.missing(have) == "" || len(out) == maxTypes {
 			break

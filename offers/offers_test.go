@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/scenario"
@@ -44,7 +44,7 @@ func names(st *offers.Stock, numbers []int) string {
 	return strings.Join(out, " ")
 }
 
-func members(s bitmap.Set) (out []int) {
+func members(s bitset.Set) (out []int) {
 	s.Each(func(i int) { out = append(out, i) })
 	return out
 }

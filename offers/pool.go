@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 const (
@@ -25,15 +25,15 @@ const (
 // Pool is a NodePool and what its requirements come to.
 type Pool struct {
 	*cluster.Pool
-	Accepts  constraint.Requirements // requirements and labels together
-	Unusable string                  // why nothing can be bought: what the cluster says, or what else is wrong
-	Emptied  string                  // the last key, by name, that ruled something out: if nothing is left, it left nothing
-	Least    []MinValue              // by key
-	Budget   Budget                  // as the snapshot has it
-	Volume   string                  // the device of the EBS volume that holds the pods' files; empty if it is not known
+	Accepts  requirements.Requirements // requirements and labels together
+	Unusable string                    // why nothing can be bought: what the cluster says, or what else is wrong
+	Emptied  string                    // the last key, by name, that ruled something out: if nothing is left, it left nothing
+	Least    []MinValue                // by key
+	Budget   Budget                    // as the snapshot has it
+	Volume   string                    // the device of the EBS volume that holds the pods' files; empty if it is not known
 
-	fixed    constraint.Labels // labels that every node of the pool has
-	from, to int               // its offers
+	fixed    requirements.Labels // labels that every node of the pool has
+	from, to int                 // its offers
 }
 
 // Limit returns the limit of that name, in the units of capacity.Amounts; 0 if there is none.
@@ -46,17 +46,17 @@ func (p *Pool) Limit(name string) int64 {
 
 func newPool(p *cluster.Pool) *Pool {
 	out := &Pool{Pool: p, Unusable: p.Unusable, Budget: newBudget(p)}
-	reqs, wrong := constraint.All(p.Requirements...)
+	reqs, wrong := requirements.All(p.Requirements...)
 	if wrong != nil && out.Unusable == "" {
 		out.Unusable = "its requirement " + wrong.Key + " " + string(wrong.Operator) + " cannot be understood"
 	}
-	out.fixed = constraint.Labels{
+	out.fixed = requirements.Labels{
 		labelNodePool: p.Name, labelNodeClass: p.NodeClass, labelRegistered: "true", labelInitialized: "true",
 	}
 	for k, v := range p.Labels {
 		out.fixed[k] = v
 	}
-	out.Accepts = reqs.And(constraint.Exactly(p.Labels))
+	out.Accepts = reqs.And(requirements.Exactly(p.Labels))
 	least := map[string]int{}
 	for _, r := range p.Requirements {
 		least[r.Key] = max(least[r.Key], r.MinValues)
@@ -77,7 +77,7 @@ func (p *Pool) Size() int { return p.to - p.from }
 
 // MaySuit reports whether nothing that the pool says of its nodes speaks against the requirements. What it does not say, and EC2's offers do, is
 // not known of a pool that has no offers.
-func (p *Pool) MaySuit(reqs constraint.Requirements) bool {
+func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 	for key, ask := range reqs {
 		accepted, limited := p.Accepts[key]
 		own, fixed := p.fixed[key]
@@ -171,7 +171,7 @@ func firstKey(a, b string) string {
 // refusal returns the first required key, by name, that these labels do not
 // satisfy, leaving out the keys that are judged elsewhere: labels that the pool
 // itself puts on, and those for which skip is true.
-func (p *Pool) refusal(labels constraint.Labels, skip func(key string) bool) string {
+func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) string {
 	worst := ""
 	for key, v := range p.Accepts {
 		if skip(key) || worst != "" && key > worst {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestSortByPrice holds the quick way against the plain one, with prices that go into it and with some that do not.

@@ -1,9 +1,9 @@
 package offers
 
 import (
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // Reserve is a capacity reservation that some pool may use. Its instances are
@@ -32,7 +32,7 @@ func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
 // findReserves numbers the capacity reservations of the offers. What EC2 counts
 // as left may be promised already: to a claim for which nothing has been bought yet.
 func (st *Stock) findReserves(nodes []cluster.Node) {
-	st.Reserved = bitmap.New(len(st.Offers))
+	st.Reserved = bitset.New(len(st.Offers))
 	numbers := map[string]int{}
 	for i := range st.Offers {
 		o := &st.Offers[i]

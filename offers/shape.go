@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/pending"
 )
 
@@ -17,8 +17,8 @@ import (
 // DaemonSets have come. Offers of one model differ in shape only if some
 // DaemonSet runs in one zone, or one way of paying, and not in another.
 type Shape struct {
-	Room    capacity.Vector
-	Daemons capacity.Amounts   // what the DaemonSets take
+	Room    resources.Vector
+	Daemons resources.Amounts  // what the DaemonSets take
 	Ports   []cluster.HostPort // likewise, of those that pods ask for
 	List    int                // of Ports: its number in pending.Queue.Ports
 	Broken  bool               // the DaemonSets alone do not fit
@@ -27,17 +27,17 @@ type Shape struct {
 }
 
 // takes reports whether a machine of the shape has room for so much, and takes none of the host ports in the lists.
-func (st *Stock) takes(s *Shape, ask capacity.Vector, lists []int) bool {
+func (st *Stock) takes(s *Shape, ask resources.Vector, lists []int) bool {
 	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.List, lists)
 }
 
 // volumesOfEBS is the resource that stands for volumes which the EBS driver attaches.
-const volumesOfEBS = capacity.AttachableVolumes + "ebs.csi.aws.com"
+const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 
 // shape works out the shape of every offer, exactly: which DaemonSets would
 // run there decides.
 func (st *Stock) shape(daemons []cluster.Daemon) {
-	running := make([]bitmap.Set, len(daemons)) // by daemon: the offers it runs on
+	running := make([]bitset.Set, len(daemons)) // by daemon: the offers it runs on
 	sorted := sortedDaemons(daemons)
 	g := guests{daemons: sorted, ports: make([][]cluster.HostPort, len(daemons)), takings: map[string]*taking{}}
 	for d, daemon := range sorted {
@@ -74,10 +74,10 @@ func (st *Stock) isCrowded(p *Pool) bool {
 }
 
 // mold works out the shapes of a model's offers.
-func (st *Stock) mold(m *Model, g *guests, running []bitmap.Set) {
-	have := bitmap.New(len(running))
+func (st *Stock) mold(m *Model, g *guests, running []bitset.Set) {
+	have := bitset.New(len(running))
 	first := len(st.Shapes)
-	var kinds []bitmap.Set // by shape of this model: the daemons it has
+	var kinds []bitset.Set // by shape of this model: the daemons it has
 	for o := m.from; o < m.to; o++ {
 		clear(have)
 		for d := range running {
@@ -85,7 +85,7 @@ func (st *Stock) mold(m *Model, g *guests, running []bitmap.Set) {
 				have.Add(d)
 			}
 		}
-		k := slices.IndexFunc(kinds, func(s bitmap.Set) bool { return slices.Equal(s, have) })
+		k := slices.IndexFunc(kinds, func(s bitset.Set) bool { return slices.Equal(s, have) })
 		if k < 0 {
 			k = len(kinds)
 			kinds = append(kinds, have.Clone())
@@ -112,7 +112,7 @@ type guests struct {
 
 // taking is what some DaemonSets take together: the same for all models on which they run.
 type taking struct {
-	amounts capacity.Amounts
+	amounts resources.Amounts
 	ports   []cluster.HostPort
 	list    int
 	kinds   []*cluster.Kind
@@ -123,8 +123,8 @@ const systemNamespace = "kube-system"
 
 // fitting returns those of the set that come to a machine of the type which is too small for all: those of kube-system, then the smallest first as
 // long as there is room. The pods of the rest stay pending there.
-func (g *guests) fitting(typ *catalog.Type, set bitmap.Set) bitmap.Set {
-	out, left := bitmap.New(len(g.daemons)), typ.Allocatable
+func (g *guests) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
+	out, left := bitset.New(len(g.daemons)), typ.Allocatable
 	var others []int
 	set.Each(func(d int) {
 		if g.daemons[d].Namespace != systemNamespace {
@@ -149,7 +149,7 @@ func (g *guests) fitting(typ *catalog.Type, set bitmap.Set) bitmap.Set {
 }
 
 // of returns what the DaemonSets of the set take.
-func (g *guests) of(set bitmap.Set, ports *pending.Ports) *taking {
+func (g *guests) of(set bitset.Set, ports *pending.Ports) *taking {
 	key := set.Key()
 	if known := g.takings[key]; known != nil {
 		return known
@@ -167,7 +167,7 @@ func (g *guests) of(set bitmap.Set, ports *pending.Ports) *taking {
 	return out
 }
 
-func (st *Stock) shapeOf(m *Model, g *guests, have bitmap.Set) Shape {
+func (st *Stock) shapeOf(m *Model, g *guests, have bitset.Set) Shape {
 	run := have.Clone()
 	have.Each(func(d int) {
 		// A pod that asks for a device which the type lacks stays pending; it takes no room.
@@ -185,8 +185,8 @@ func (st *Stock) shapeOf(m *Model, g *guests, have bitmap.Set) Shape {
 	left := m.typ.Allocatable.Sub(s.Daemons)
 	s.Room = st.Dims.Of(left)
 	for i, name := range st.Dims {
-		if strings.HasPrefix(name, capacity.AttachableVolumes) {
-			s.Room[i] = capacity.Plenty
+		if strings.HasPrefix(name, resources.AttachableVolumes) {
+			s.Room[i] = resources.Plenty
 			if name == volumesOfEBS && m.typ.Volumes > 0 {
 				s.Room[i] = m.typ.Volumes
 			}
@@ -209,10 +209,10 @@ func sortedDaemons(daemons []cluster.Daemon) []*cluster.Daemon {
 
 // Tolerated returns the offers of the pools whose taints are tolerated. Startup
 // taints keep nobody away: they are gone before pods run.
-func (st *Stock) Tolerated(tolerations []constraint.Toleration) bitmap.Set {
-	out := bitmap.New(len(st.Offers))
+func (st *Stock) Tolerated(tolerations []requirements.Toleration) bitset.Set {
+	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
-		if _, bad := constraint.Untolerated(p.Taints, tolerations); !bad {
+		if _, bad := requirements.Untolerated(p.Taints, tolerations); !bad {
 			out.AddRange(p.from, p.to)
 		}
 	}
@@ -221,11 +221,11 @@ func (st *Stock) Tolerated(tolerations []constraint.Toleration) bitmap.Set {
 
 // unavoided returns the offers of the pools that have no soft taint
 // (PreferNoSchedule) which is not tolerated.
-func (st *Stock) unavoided(tolerations []constraint.Toleration) bitmap.Set {
-	out := bitmap.New(len(st.Offers))
+func (st *Stock) unavoided(tolerations []requirements.Toleration) bitset.Set {
+	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
-		avoided := func(t constraint.Taint) bool {
-			return t.Effect == constraint.PreferNoSchedule && !constraint.Tolerated(t, tolerations)
+		avoided := func(t requirements.Taint) bool {
+			return t.Effect == requirements.PreferNoSchedule && !requirements.Tolerated(t, tolerations)
 		}
 		if !slices.ContainsFunc(p.Taints, avoided) {
 			out.AddRange(p.from, p.to)

@@ -5,39 +5,39 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/pending"
 )
 
 // Stock is all that may be bought: every offering of every type that a pool
 // allows, in one numbering, so that sets of them are bit sets.
 type Stock struct {
-	Dims     capacity.Dimensions // those of the queue
-	Pools    []*Pool             // heaviest first, then by name
+	Dims     resources.Dimensions // those of the queue
+	Pools    []*Pool              // heaviest first, then by name
 	Variants []Variant
 	Models   []Model
 	Offers   []Offer
 	Shapes   []Shape
 
-	Labels    *bitmap.Index // which offer has which label
-	available bitmap.Set
+	Labels    *bitset.Index // which offer has which label
+	available bitset.Set
 	ports     *pending.Ports
 
 	Reserves []Reserve  // the capacity reservations, by id
-	Reserved bitmap.Set // the offers that take an instance of one
+	Reserved bitset.Set // the offers that take an instance of one
 }
 
 // Variant is a pool with one choice for each of its custom labels that may
 // have several values. Most pools have a single one.
 type Variant struct {
-	Pool   int               // its number
-	Labels constraint.Labels // all but those of type and offering
-	Chosen constraint.Labels // those of them that were a choice
-	from   int               // its models
+	Pool   int                 // its number
+	Labels requirements.Labels // all but those of type and offering
+	Chosen requirements.Labels // those of them that were a choice
+	from   int                 // its models
 	to     int
 
 	ByPrice []int // its offers but those of capacity reservations, the cheapest first
@@ -80,13 +80,13 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *pending.Queue)
 	}
 	st.numberPlaces()
 	st.findReserves(s.Nodes)
-	st.available = bitmap.New(len(st.Offers))
+	st.available = bitset.New(len(st.Offers))
 	for i, o := range st.Offers {
 		if o.Available && (!o.IsReserved() || st.Reserves[o.Reserve].Left > 0) {
 			st.available.Add(i)
 		}
 	}
-	st.Labels = bitmap.NewIndex(len(st.Offers), st.visitLabel).Naming(st.labelKeys)
+	st.Labels = bitset.NewIndex(len(st.Offers), st.visitLabel).Naming(st.labelKeys)
 	st.Dims, st.ports = queue().Dims, queue().Ports
 	st.shape(s.Daemons)
 	for i := range st.Variants {
@@ -130,8 +130,8 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *pendin
 	}
 	allowed := p.filter(sortedTypes(types))
 	for _, chosen := range p.choices(types, queue) {
-		v := Variant{Pool: i, Chosen: chosen, Labels: constraint.Labels{}, from: len(st.Models)}
-		for _, labels := range []constraint.Labels{p.fixed, chosen} {
+		v := Variant{Pool: i, Chosen: chosen, Labels: requirements.Labels{}, from: len(st.Models)}
+		for _, labels := range []requirements.Labels{p.fixed, chosen} {
 			for k, value := range labels {
 				v.Labels[k] = value
 			}
@@ -238,7 +238,7 @@ func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 // labelKeys returns the labels that offers may have.
 func (st *Stock) labelKeys() map[string]bool {
 	out := map[string]bool{labelHostname: true}
-	note := func(labels constraint.Labels) {
+	note := func(labels requirements.Labels) {
 		for key := range labels {
 			out[key] = true
 		}
@@ -296,11 +296,11 @@ func (st *Stock) TypeOf(o int) *catalog.Type { return st.Models[st.Offers[o].Mod
 func (st *Stock) ShapeOf(o int) *Shape { return &st.Shapes[st.Offers[o].shape] }
 
 // Room returns what a machine of the offer leaves for pods.
-func (st *Stock) Room(o int) capacity.Vector { return st.Shapes[st.Offers[o].shape].Room }
+func (st *Stock) Room(o int) resources.Vector { return st.Shapes[st.Offers[o].shape].Room }
 
 // OffersOf returns the offers of the variant.
-func (st *Stock) OffersOf(v *Variant) bitmap.Set {
-	out := bitmap.New(len(st.Offers))
+func (st *Stock) OffersOf(v *Variant) bitset.Set {
+	out := bitset.New(len(st.Offers))
 	if v.from < v.to {
 		out.AddRange(st.Models[v.from].from, st.Models[v.to-1].to)
 	}
@@ -308,7 +308,7 @@ func (st *Stock) OffersOf(v *Variant) bitmap.Set {
 }
 
 // Having returns those of the offers that have all the labels.
-func (st *Stock) Having(offers bitmap.Set, keys []string) bitmap.Set {
+func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	for _, key := range keys {
 		offers = offers.Clone()
 		offers.AndNot(st.Labels.Of(key).Absent)
@@ -317,7 +317,7 @@ func (st *Stock) Having(offers bitmap.Set, keys []string) bitmap.Set {
 }
 
 // AtLaunch returns the labels of a node of the variant that are there before it has joined the cluster.
-func (v *Variant) AtLaunch() constraint.Labels {
+func (v *Variant) AtLaunch() requirements.Labels {
 	out := maps.Clone(v.Labels)
 	delete(out, labelRegistered)
 	delete(out, labelInitialized)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/pending"
 )
 
@@ -18,8 +18,8 @@ const maxVariants = 128
 // leaves a choice: a requirement on a custom key with several values. Only
 // differences that some pod cares about count; among the rest the first value
 // by name is taken, so the label is always the same. There is at least one choice.
-func (p *Pool) choices(types []catalog.Type, queue func() *pending.Queue) []constraint.Labels {
-	out := []constraint.Labels{{}}
+func (p *Pool) choices(types []catalog.Type, queue func() *pending.Queue) []requirements.Labels {
+	out := []requirements.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
 		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
 			continue
@@ -32,13 +32,13 @@ func (p *Pool) choices(types []catalog.Type, queue func() *pending.Queue) []cons
 		if len(values) == 0 {
 			continue // the label stays absent
 		}
-		var more []constraint.Labels
+		var more []requirements.Labels
 		for _, chosen := range out {
 			for _, value := range values {
 				if len(more) == maxVariants {
 					break
 				}
-				l := constraint.Labels{}
+				l := requirements.Labels{}
 				for k, v := range chosen {
 					l[k] = v
 				}
@@ -59,10 +59,10 @@ func onTypes(types []catalog.Type, key string) bool {
 }
 
 // wishesFor returns what the pods ask of a label, each demand once.
-func wishesFor(q *pending.Queue, key string) []constraint.Values {
+func wishesFor(q *pending.Queue, key string) []requirements.Values {
 	seen := map[string]bool{}
-	var out []constraint.Values
-	note := func(reqs constraint.Requirements) {
+	var out []requirements.Values
+	note := func(reqs requirements.Requirements) {
 		v, ok := reqs[key]
 		if !ok || seen[v.String()] {
 			return
@@ -78,14 +78,14 @@ func wishesFor(q *pending.Queue, key string) []constraint.Values {
 			note(pref.Requirements)
 		}
 	}
-	slices.SortFunc(out, constraint.Values.Compare)
+	slices.SortFunc(out, requirements.Values.Compare)
 	return out
 }
 
 // choose returns the values of allowed between which one of the wishes tells a
 // difference: the first by name of those that all wishes treat alike. The empty
 // text stands for a node without the label.
-func choose(allowed constraint.Values, wishes []constraint.Values) []string {
+func choose(allowed requirements.Values, wishes []requirements.Values) []string {
 	candidates := slices.Clone(allowed.Listed)
 	if allowed.Complement {
 		candidates = nil
@@ -122,7 +122,7 @@ func choose(allowed constraint.Values, wishes []constraint.Values) []string {
 }
 
 // anyInteger returns an integer within the bounds that allowed accepts and no wish names.
-func anyInteger(allowed constraint.Values, wishes []constraint.Values) (string, bool) {
+func anyInteger(allowed requirements.Values, wishes []requirements.Values) (string, bool) {
 	from, step := int64(1), int64(1)
 	switch {
 	case allowed.Min != nil:
@@ -139,7 +139,7 @@ func anyInteger(allowed constraint.Values, wishes []constraint.Values) (string, 
 			break
 		}
 		text := strconv.FormatInt(from+n*step, 10)
-		named := func(w constraint.Values) bool { return slices.Contains(w.Listed, text) }
+		named := func(w requirements.Values) bool { return slices.Contains(w.Listed, text) }
 		if allowed.Accepts(text) && !slices.ContainsFunc(wishes, named) {
 			return text, true
 		}

@@ -1,6 +1,6 @@
 package offers
 
-import "github.com/joiner-sh/joiner/bitmap"
+import "github.com/joiner-sh/joiner/internal/model/bitset"
 
 // MinValue is the demand that the offerings of a machine have that many
 // different values of a label.
@@ -40,7 +40,7 @@ func (p *Pool) Varieties(offers []int) []int {
 	if len(out) == 0 {
 		return out
 	}
-	among := bitmap.New(p.to)
+	among := bitset.New(p.to)
 	for _, o := range offers {
 		among.Add(o)
 	}
@@ -51,7 +51,7 @@ func (p *Pool) Varieties(offers []int) []int {
 }
 
 // missing returns the first key of which these offers have too few values, or "".
-func (p *Pool) missing(offers bitmap.Set) string {
+func (p *Pool) missing(offers bitset.Set) string {
 	for _, l := range p.Least {
 		if l.values(offers, p) < l.N {
 			return l.Key
@@ -61,7 +61,7 @@ func (p *Pool) missing(offers bitmap.Set) string {
 }
 
 // values returns how many different values these offers have.
-func (l *MinValue) values(offers bitmap.Set, p *Pool) int {
+func (l *MinValue) values(offers bitset.Set, p *Pool) int {
 	seen := map[int32]bool{}
 	for o := p.from; o < p.to; o++ {
 		if offers.Has(o) && l.kind[o-p.from] >= 0 {

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
 	"github.com/joiner-sh/joiner/bound"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/fork"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/offers"
 )
 
@@ -265,7 +265,7 @@ func boundEffort(demands []demand) int {
 }
 
 // offering returns the lots in the set that have all the devices which the class asks for.
-func (w *work) offering(c *class, set bitmap.Set, lots []offers.Lot) []int {
+func (w *work) offering(c *class, set bitset.Set, lots []offers.Lot) []int {
 	var out []int
 	for i, l := range lots {
 		if !set.Has(l.Offer) {

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -12,8 +12,8 @@ import (
 // arrivals is what the machines of a plan change for rules about other pods.
 type arrivals struct {
 	*work
-	turns  []bitmap.Set // by machine: the offers that it may turn out to be
-	coming bitmap.Set   // those of all machines
+	turns  []bitset.Set // by machine: the offers that it may turn out to be
+	coming bitset.Set   // those of all machines
 }
 
 // foresee returns the ground as rules about other pods will find it once the
@@ -58,7 +58,7 @@ func (a *arrivals) withMachines(g int, counted []bool) (all []bool, more bool) {
 		return counted, false
 	}
 	if a.coming == nil {
-		a.coming = bitmap.New(len(a.st.Offers))
+		a.coming = bitset.New(len(a.st.Offers))
 		for i := range a.machines {
 			a.coming.Or(a.turn(i))
 		}
@@ -93,9 +93,9 @@ func (w *work) standing(ground *terrain.Ground) *terrain.Ground {
 }
 
 // turn returns the offers that a machine may turn out to be.
-func (a *arrivals) turn(machine int) bitmap.Set {
+func (a *arrivals) turn(machine int) bitset.Set {
 	if a.turns == nil {
-		a.turns = make([]bitmap.Set, len(a.machines))
+		a.turns = make([]bitset.Set, len(a.machines))
 	}
 	if a.turns[machine] == nil {
 		a.turns[machine] = a.survivors(&a.machines[machine])
@@ -104,7 +104,7 @@ func (a *arrivals) turn(machine int) bitmap.Set {
 }
 
 // sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
-func (a *arrivals) sees(group int) bitmap.Set { return terrain.Sees(a.st, a.q.Queue, group) }
+func (a *arrivals) sees(group int) bitset.Set { return terrain.Sees(a.st, a.q.Queue, group) }
 
 // newHosts returns the groups of spreads over host names of which nodes have more pods than
 // they may beside a machine with as few as one of the plan will have.

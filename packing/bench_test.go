@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -64,11 +64,11 @@ func bigMarket(ways ...string) catalog.Market {
 
 func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Price, ways []string) catalog.Type {
 	name := family + "." + size
-	full := capacity.Amounts{CPU: cpus * 1000, Memory: gib << 30 * 925 / 1000, EphemeralStorage: 20 << 30, Pods: pods}
-	reserved := capacity.Amounts{CPU: 60 + cpus*3, Memory: (355 + 11*pods) << 20, EphemeralStorage: 3 << 30}
+	full := resources.Amounts{CPU: cpus * 1000, Memory: gib << 30 * 925 / 1000, EphemeralStorage: 20 << 30, Pods: pods}
+	reserved := resources.Amounts{CPU: 60 + cpus*3, Memory: (355 + 11*pods) << 20, EphemeralStorage: 3 << 30}
 	t := catalog.Type{
 		Name: name, Capacity: full, Allocatable: full.Sub(reserved),
-		Labels: constraint.Labels{
+		Labels: requirements.Labels{
 			catalog.LabelInstanceType: name, catalog.LabelArch: arch, catalog.LabelOS: "linux",
 			catalog.LabelFamily: family, catalog.LabelSize: size, catalog.LabelCPU: fmt.Sprint(cpus),
 		},
@@ -92,7 +92,7 @@ func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 	d := dice(seed)
 	out := make([]cluster.Pod, 0, pods)
 	for n := range deployments {
-		ask := capacity.Amounts{
+		ask := resources.Amounts{
 			CPU: int64(50 * (1 + d.roll(60))), Memory: int64(64*(1+d.roll(100))) << 20, Pods: 1,
 		}
 		if d.roll(3) == 0 { // many ask for little

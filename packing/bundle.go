@@ -3,8 +3,8 @@ package packing
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -90,7 +90,7 @@ func (w *work) fitsAlone(c *class) bool {
 }
 
 // nodesOf returns the nodes that pods of the class accept.
-func (w *work) nodesOf(c *class) bitmap.Set {
+func (w *work) nodesOf(c *class) bitset.Set {
 	if c.nodes == nil {
 		return w.rooms.Hard[c.Sig]
 	}
@@ -251,7 +251,7 @@ func (w *work) stagesOf(b *class, members []member) []int {
 	}
 	var out []int
 	for i := range most {
-		var both bitmap.Set
+		var both bitset.Set
 		for _, m := range members {
 			stages := w.q.classes[m.class].stages
 			set := w.accepts.Sets[stages[min(i, len(stages)-1)]]
@@ -278,7 +278,7 @@ func (w *work) hardOf(members []member) int {
 }
 
 // anyRoom reports whether one of the nodes has so much room.
-func (w *work) anyRoom(ask capacity.Vector, nodes bitmap.Set) bool {
+func (w *work) anyRoom(ask resources.Vector, nodes bitset.Set) bool {
 	any := false
 	nodes.Each(func(i int) { any = any || ask.Fits(w.rooms.Room[i]) })
 	return any

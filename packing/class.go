@@ -3,8 +3,8 @@ package packing
 import (
 	"strings"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/terrain"
@@ -20,7 +20,7 @@ type class struct {
 
 	base    int        // the class that this is a part of; itself for a whole one
 	cell    []int      // of a part: its domains, by key of the profile
-	nodes   bitmap.Set // of a part: the nodes that are in its domains; nil: all
+	nodes   bitset.Set // of a part: the nodes that are in its domains; nil: all
 	members []member   // of a bundle: what a unit is made of
 	forced  bool       // of a bundle: no plan could put its pods on more than one machine
 	wished  bool       // of a bundle: its pods would rather be together, and need not
@@ -71,7 +71,7 @@ func (q *queue) accept(a *offers.Acceptance) {
 func (q *queue) profile(c *class) *topology.Profile { return &q.Book.Profiles[c.Profile] }
 
 // devices names the resources that the class asks for beyond those that every machine has.
-func (c *class) devices(dims capacity.Dimensions) string {
+func (c *class) devices(dims resources.Dimensions) string {
 	var names []string
 	for r, name := range dims {
 		if c.Ask[r] > 0 && !isCommon(name) {
@@ -84,8 +84,8 @@ func (c *class) devices(dims capacity.Dimensions) string {
 // isCommon reports whether every machine has some of the resource.
 func isCommon(name string) bool {
 	switch name {
-	case capacity.CPU, capacity.Memory, capacity.EphemeralStorage, capacity.Pods:
+	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
 		return true
 	}
-	return strings.HasPrefix(name, capacity.AttachableVolumes)
+	return strings.HasPrefix(name, resources.AttachableVolumes)
 }

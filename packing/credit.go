@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 )
 
@@ -71,7 +71,7 @@ func (c *credit) holds(o int, worth []float64) float64 {
 	room := c.st.Room(o)
 	least := math.Inf(1)
 	for _, rates := range proportions(c.st.Dims) {
-		amount := func(v capacity.Vector) float64 {
+		amount := func(v resources.Vector) float64 {
 			sum := 0.0
 			for r, n := range v {
 				sum += rates[r] * float64(max(n, 0))
@@ -93,14 +93,14 @@ func (c *credit) holds(o int, worth []float64) float64 {
 
 // proportions are rates for resources: each alone, and memory that costs as
 // much as a processor in several amounts.
-func proportions(dims capacity.Dimensions) [][]float64 {
+func proportions(dims resources.Dimensions) [][]float64 {
 	var out [][]float64
 	for i := range dims {
 		alone := make([]float64, len(dims))
 		alone[i] = 1
 		out = append(out, alone)
 	}
-	cpu, memory := slices.Index(dims, capacity.CPU), slices.Index(dims, capacity.Memory)
+	cpu, memory := slices.Index(dims, resources.CPU), slices.Index(dims, resources.Memory)
 	if cpu < 0 || memory < 0 {
 		return out
 	}

@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -16,7 +16,7 @@ import (
 func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemon {
 	out := make([]cluster.Daemon, n)
 	for i := range out {
-		out[i] = cluster.Daemon{Namespace: "tenant", Name: fmt.Sprint("d", i), Kind: &cluster.Kind{Namespace: "tenant", Labels: constraint.Labels{"id": fmt.Sprint(i)}}}
+		out[i] = cluster.Daemon{Namespace: "tenant", Name: fmt.Sprint("d", i), Kind: &cluster.Kind{Namespace: "tenant", Labels: requirements.Labels{"id": fmt.Sprint(i)}}}
 		change(&out[i], i)
 	}
 	return out
@@ -33,12 +33,12 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 			}
 		},
 		"selectors": func(d *cluster.Daemon, i int) {
-			d.Required = []constraint.Requirements{{"kubernetes.io/arch": constraint.OneOf("amd64"), "h.example/x": constraint.NoneOf(fmt.Sprint(i))}}
+			d.Required = []requirements.Requirements{{"kubernetes.io/arch": requirements.OneOf("amd64"), "h.example/x": requirements.NoneOf(fmt.Sprint(i))}}
 		},
 		"instance types": func(d *cluster.Daemon, i int) {
-			d.Required = []constraint.Requirements{{"karpenter.k8s.aws/instance-cpu": constraint.NoneOf(fmt.Sprint(i % 64))}}
+			d.Required = []requirements.Requirements{{"karpenter.k8s.aws/instance-cpu": requirements.NoneOf(fmt.Sprint(i % 64))}}
 		},
-		"anti-affinity": func(d *cluster.Daemon, i int) { d.Kind.Avoids = ownTerms(10, i, constraint.OneOf, 0) },
+		"anti-affinity": func(d *cluster.Daemon, i int) { d.Kind.Avoids = ownTerms(10, i, requirements.OneOf, 0) },
 	} {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: tenantDaemons(1_000, change)}
 		runtime.GC()
@@ -62,7 +62,7 @@ func TestPortsOfDaemons(t *testing.T) {
 		d.HostPorts = []cluster.HostPort{{Port: int32(8000 + i), Protocol: "TCP"}, {Port: 9000, IP: "10.0.0.1", Protocol: "TCP"}}
 	})}
 	for i, port := range []int32{8001, 8080, 9000} {
-		s.Pods = append(s.Pods, cluster.Pod{Namespace: "a", Name: fmt.Sprint(i), Requests: capacity.Amounts{CPU: 10, Pods: 1}, HostPorts: []cluster.HostPort{{Port: port, Protocol: "TCP"}}})
+		s.Pods = append(s.Pods, cluster.Pod{Namespace: "a", Name: fmt.Sprint(i), Requests: resources.Amounts{CPU: 10, Pods: 1}, HostPorts: []cluster.HostPort{{Port: port, Protocol: "TCP"}}})
 	}
 	plan := packing.Solve(s, fewTypes(), packing.Usual)
 	if len(plan.Refusals) != 2 || plan.Refusals[0].Pod != "a/0" || plan.Refusals[1].Pod != "a/2" || plan.Refusals[0].Reasons[0].Code != packing.HostPortTaken {
@@ -79,7 +79,7 @@ func TestDaemonsThatFitNowhere(t *testing.T) {
 	t.Parallel()
 	asking := func(namespace string, amounts ...int64) func(d *cluster.Daemon, i int) {
 		return func(d *cluster.Daemon, i int) {
-			d.Namespace, d.Requests = namespace, capacity.Amounts{CPU: amounts[i], Pods: 1}
+			d.Namespace, d.Requests = namespace, resources.Amounts{CPU: amounts[i], Pods: 1}
 		}
 	}
 	for name, c := range map[string]struct {

@@ -1,17 +1,17 @@
 package packing
 
-import "github.com/joiner-sh/joiner/capacity"
+import "github.com/joiner-sh/joiner/internal/model/resources"
 
 // seller is a machine that looks for a partner to trade with.
 type seller struct {
 	*trading
-	number int             // in trading.machines
-	offer  int             // what it wants to get by with
-	room   capacity.Vector // of that
-	scale  capacity.Vector // the room that it has
-	used   capacity.Vector // what its pods ask for
-	rest   capacity.Vector // what they would ask for after the deal that is looked at
-	need   float64         // how much of it must go
+	number int              // in trading.machines
+	offer  int              // what it wants to get by with
+	room   resources.Vector // of that
+	scale  resources.Vector // the room that it has
+	used   resources.Vector // what its pods ask for
+	rest   resources.Vector // what they would ask for after the deal that is looked at
+	need   float64          // how much of it must go
 }
 
 // deal is a pod for one of a partner, or for none.
@@ -64,7 +64,7 @@ func (s *seller) compare(partner int, gap float64, best *deal) {
 		give := s.q.classes[x.class].Ask
 		for i := -1; i < len(to.takes); i++ {
 			d := deal{partner: partner, give: x.class, get: -1}
-			var get capacity.Vector
+			var get resources.Vector
 			if i >= 0 {
 				if d.get = to.takes[i].class; d.get == d.give || !s.movable[d.get] {
 					continue
@@ -83,7 +83,7 @@ func (s *seller) compare(partner int, gap float64, best *deal) {
 }
 
 // fits reports whether both have room for what they get, and notes what the seller's pods then ask for.
-func (s *seller) fits(give, get capacity.Vector, from, to *machine) bool {
+func (s *seller) fits(give, get resources.Vector, from, to *machine) bool {
 	for r, n := range give {
 		if get != nil {
 			n -= get[r]

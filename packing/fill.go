@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // filler fills machines with pods of the classes that are left.
@@ -260,7 +260,7 @@ func (f *filler) charge(m *machine, class, n int) {
 
 // bulk is the size of an amount, to compare by: what fits into a room has no
 // more bulk than it.
-func (w *work) bulk(v capacity.Vector) float64 {
+func (w *work) bulk(v resources.Vector) float64 {
 	sum := 0.0
 	for i, x := range v {
 		sum += float64(max(x, 0)) * w.weight[i]

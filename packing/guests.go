@@ -3,7 +3,7 @@ package packing
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
@@ -68,9 +68,9 @@ func (w *work) hasCompany(c int) bool {
 }
 
 // nodesFor returns the nodes of the cell to which pods of the profile may come.
-func (w *work) nodesFor(p *topology.Profile, cell []int) bitmap.Set {
+func (w *work) nodesFor(p *topology.Profile, cell []int) bitset.Set {
 	if len(w.ground.Company(p, cell)) > 0 {
-		return bitmap.New(len(w.rooms.Nodes))
+		return bitset.New(len(w.rooms.Nodes))
 	}
 	return w.ground.NodesIn(p, cell)
 }

@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 	"github.com/joiner-sh/joiner/scenario"
@@ -22,7 +22,7 @@ func TestGuestWorlds(t *testing.T) {
 		s, market := drawSnapshot(t), drawMarket(t)
 		s.Daemons = append(s.Daemons, cluster.Daemon{Namespace: "agents", Name: "agent"})
 		if rapid.Bool().Draw(t, "somewhere") {
-			s.Daemons[len(s.Daemons)-1].Required = []constraint.Requirements{{catalog.LabelArch: constraint.OneOf("arm64")}}
+			s.Daemons[len(s.Daemons)-1].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
 		}
 		drawGuests(t, &s)
 		return world{s, market}
@@ -47,12 +47,12 @@ func drawGuests(t *rapid.T, s *cluster.Snapshot) {
 	rule := func(app string) cluster.Term {
 		return cluster.Term{
 			Key: "kubernetes.io/hostname", AllNamespaces: true,
-			Selector: cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(app)}},
+			Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}},
 		}
 	}
 	agents := []string{"agent-0", "agent-1"}
 	for i := range s.Daemons {
-		k := &cluster.Kind{Namespace: s.Daemons[i].Namespace, Labels: constraint.Labels{"app": rapid.SampledFrom(agents).Draw(t, "guest")}}
+		k := &cluster.Kind{Namespace: s.Daemons[i].Namespace, Labels: requirements.Labels{"app": rapid.SampledFrom(agents).Draw(t, "guest")}}
 		if rapid.IntRange(0, 3).Draw(t, "avoids") == 0 {
 			k.Avoids = []cluster.Term{rule(rapid.SampledFrom(appNames).Draw(t, "app"))}
 		}
@@ -70,7 +70,7 @@ func drawGuests(t *rapid.T, s *cluster.Snapshot) {
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if of := p.Name[:len("app-0")]; of != workload {
-			workload, like = of, cluster.Pod{Labels: constraint.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
+			workload, like = of, cluster.Pod{Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
 			term := rule(rapid.SampledFrom(agents).Draw(t, "agent"))
 			switch rapid.IntRange(0, 4).Draw(t, "rule") {
 			case 0:

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -96,7 +96,7 @@ const laterHint = "plan again: pods that have a place by then take no more work"
 // does not turn the class away; nil if there is none.
 func (t *trial) waitsFor() *offers.Pool {
 	i := slices.IndexFunc(t.st.Pools, func(p *offers.Pool) bool {
-		_, repels := constraint.Untolerated(p.Taints, t.sig.Tolerations)
+		_, repels := requirements.Untolerated(p.Taints, t.sig.Tolerations)
 		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(t.sig.Required), p.MaySuit)
 	})
 	if i < 0 {
@@ -107,7 +107,7 @@ func (t *trial) waitsFor() *offers.Pool {
 
 // limitHint says how high the limit must be for the smallest machine that would do.
 func limitHint(f *finding) string {
-	format := func(v int64) string { return capacity.Format(f.over.limit, v) }
+	format := func(v int64) string { return resources.Format(f.over.limit, v) }
 	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest machine that would do takes %s",
 		f.over.limit, f.pool.Name, format(f.pool.Limit(f.over.limit)), format(f.over.taken+f.over.each), format(f.over.taken), format(f.over.each))
 }
@@ -215,7 +215,7 @@ func (t *trial) labelHint(f *finding) string {
 }
 
 // nobody says that no pool offers a label, and what they offer instead.
-func (t *trial) nobody(key string, ask constraint.Values) string {
+func (t *trial) nobody(key string, ask requirements.Values) string {
 	isOffered := func(p *offers.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
 	if slices.ContainsFunc(t.st.Pools, isOffered) { // by one that nothing can be bought for
 		return "no NodePool that can be used offers" + t.offered()

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -25,63 +25,63 @@ const (
 
 // hostileKinds are the kinds that the solver must bear, one row of the benchmark each.
 var hostileKinds = []hostileKind{
-	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = ownTerms(50, i, constraint.NoneOf, 1) }},
+	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = ownTerms(50, i, requirements.NoneOf, 1) }},
 	{"preferred-anti-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.AntiAffinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, constraint.NoneOf, 1)
+		p.Labels, p.AntiAffinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, requirements.NoneOf, 1)
 	}},
-	{"required-anti-affinity", 500, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = ownTerms(50, i, constraint.OneOf, 0) }},
+	{"required-anti-affinity", 500, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = ownTerms(50, i, requirements.OneOf, 0) }},
 	{"required-anti-affinity-by-pod", 500, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.AntiAffinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, constraint.OneOf, 0)
+		p.Labels, p.AntiAffinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, requirements.OneOf, 0)
 	}},
 	{"required-anti-affinity-to-all", 500, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.AntiAffinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, constraint.NoneOf, 0)
+		p.Labels, p.AntiAffinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, requirements.NoneOf, 0)
 	}},
-	{"preferred-affinity", 400, func(p *cluster.Pod, i, _ int) { p.Affinity = ownTerms(50, i, constraint.NoneOf, 1) }},
-	{"required-affinity", 400, func(p *cluster.Pod, i, _ int) { p.Affinity = ownTerms(50, i, constraint.NoneOf, 0) }},
+	{"preferred-affinity", 400, func(p *cluster.Pod, i, _ int) { p.Affinity = ownTerms(50, i, requirements.NoneOf, 1) }},
+	{"required-affinity", 400, func(p *cluster.Pod, i, _ int) { p.Affinity = ownTerms(50, i, requirements.NoneOf, 0) }},
 	{"host-ports", 100, func(p *cluster.Pod, i, _ int) {
 		for t := range 200 {
 			p.HostPorts = append(p.HostPorts, cluster.HostPort{IP: "0.0.0.0", Port: int32(1 + (i*37+t*13)%60000), Protocol: "TCP"})
 		}
 	}},
 	{"extended-resources", 4000, func(p *cluster.Pod, i, _ int) {
-		p.Requests.Extended = []capacity.Extended{{Name: fmt.Sprint("h.example/r", i), Value: 1}}
+		p.Requests.Extended = []resources.Extended{{Name: fmt.Sprint("h.example/r", i), Value: 1}}
 	}},
 	{"preferred-spread", 125, func(p *cluster.Pod, i, _ int) { p.Spread = ownSpreads(8, i, true) }},
 	{"preferred-spread-1000", 1, func(p *cluster.Pod, i, _ int) { p.Spread = ownSpreads(1000, i, true) }},
 	{"required-spread-1000", 1, func(p *cluster.Pod, i, _ int) { p.Spread = ownSpreads(1000, i, false) }},
 	{"required-spread", 1000, func(p *cluster.Pod, i, _ int) {
-		p.Labels = constraint.Labels{"a": fmt.Sprint("b", i)}
-		others := cluster.Selector{Labels: constraint.Requirements{"a": constraint.NoneOf(fmt.Sprint("x", i))}}
+		p.Labels = requirements.Labels{"a": fmt.Sprint("b", i)}
+		others := cluster.Selector{Labels: requirements.Requirements{"a": requirements.NoneOf(fmt.Sprint("x", i))}}
 		p.Spread = []cluster.Spread{{Key: zoneLabel, MaxSkew: 1, Selector: others}, {Key: hostLabel, MaxSkew: 1, Selector: others}}
 	}},
 	{"required-spread-by-pod", 1000, func(p *cluster.Pod, i, _ int) {
-		p.Labels = constraint.Labels{"id": fmt.Sprint(i)}
-		others := cluster.Selector{Labels: constraint.Requirements{"id": constraint.NoneOf(fmt.Sprint(i + 1))}}
+		p.Labels = requirements.Labels{"id": fmt.Sprint(i)}
+		others := cluster.Selector{Labels: requirements.Requirements{"id": requirements.NoneOf(fmt.Sprint(i + 1))}}
 		p.Spread = []cluster.Spread{{Key: zoneLabel, MaxSkew: 1, Selector: others}, {Key: hostLabel, MaxSkew: 1, Selector: others}}
 	}},
 	{"preferred-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.Affinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, constraint.NoneOf, 1)
+		p.Labels, p.Affinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, requirements.NoneOf, 1)
 	}},
 	{"required-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.Affinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, constraint.NoneOf, 0)
+		p.Labels, p.Affinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, requirements.NoneOf, 0)
 	}},
 	{"one-anti-affinity-by-pod", 2000, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.AntiAffinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(1, i, n, constraint.NoneOf, 0)
+		p.Labels, p.AntiAffinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(1, i, n, requirements.NoneOf, 0)
 	}},
 	{"one-preferred-anti-affinity-by-pod", 2000, func(p *cluster.Pod, i, n int) {
-		p.Labels, p.AntiAffinity = constraint.Labels{"id": fmt.Sprint(i)}, pairTerms(1, i, n, constraint.NoneOf, 1)
+		p.Labels, p.AntiAffinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(1, i, n, requirements.NoneOf, 1)
 	}},
 	{"node-affinity-terms", 50, func(p *cluster.Pod, i, _ int) {
 		for t := range 10_000 {
-			p.Required = append(p.Required, constraint.Requirements{fmt.Sprint("h.example/k", t): constraint.OneOf(fmt.Sprint("v", t))})
+			p.Required = append(p.Required, requirements.Requirements{fmt.Sprint("h.example/k", t): requirements.OneOf(fmt.Sprint("v", t))})
 		}
-		p.Required = append(p.Required, constraint.Requirements{fmt.Sprint("z", i): constraint.Any()})
+		p.Required = append(p.Required, requirements.Requirements{fmt.Sprint("z", i): requirements.Any()})
 	}},
 	{"node-affinity", 10_000, func(p *cluster.Pod, i, _ int) {
 		for t := range 50 {
-			p.Required = append(p.Required, constraint.Requirements{
-				catalog.LabelArch:            constraint.OneOf("amd64"),
-				fmt.Sprint("h.example/k", t): constraint.NoneOf(fmt.Sprint("v", i, "-", t)),
+			p.Required = append(p.Required, requirements.Requirements{
+				catalog.LabelArch:            requirements.OneOf("amd64"),
+				fmt.Sprint("h.example/k", t): requirements.NoneOf(fmt.Sprint("v", i, "-", t)),
 			})
 		}
 	}},
@@ -90,13 +90,13 @@ var hostileKinds = []hostileKind{
 		for t := range values {
 			values[t] = fmt.Sprint("v", i, "-", t)
 		}
-		p.Required = []constraint.Requirements{{catalog.LabelArch: constraint.NoneOf(values...)}}
+		p.Required = []requirements.Requirements{{catalog.LabelArch: requirements.NoneOf(values...)}}
 	}},
 	{"preferences", 20, func(p *cluster.Pod, i, _ int) {
 		for t := range 5000 {
-			p.Preferred = append(p.Preferred, cluster.Preference{Weight: 1 + t%100, Requirements: constraint.Requirements{fmt.Sprint("h.example/k", t): constraint.OneOf("v")}})
+			p.Preferred = append(p.Preferred, cluster.Preference{Weight: 1 + t%100, Requirements: requirements.Requirements{fmt.Sprint("h.example/k", t): requirements.OneOf("v")}})
 		}
-		p.Preferred = append(p.Preferred, cluster.Preference{Weight: 3, Requirements: constraint.Requirements{fmt.Sprint("u", i): constraint.OneOf("x")}})
+		p.Preferred = append(p.Preferred, cluster.Preference{Weight: 3, Requirements: requirements.Requirements{fmt.Sprint("u", i): requirements.OneOf("x")}})
 	}},
 	{"narrowing-preferences", 100, func(p *cluster.Pod, i, _ int) {
 		for t := range 50 {
@@ -104,23 +104,23 @@ var hostileKinds = []hostileKind{
 			for k := range 60 - t {
 				values = append(values, families[(i+k)%len(families)].name)
 			}
-			p.Preferred = append(p.Preferred, cluster.Preference{Weight: 100 - t, Requirements: constraint.Requirements{catalog.LabelFamily: constraint.OneOf(values...)}})
+			p.Preferred = append(p.Preferred, cluster.Preference{Weight: 100 - t, Requirements: requirements.Requirements{catalog.LabelFamily: requirements.OneOf(values...)}})
 		}
 	}},
 	{"tolerations", 1000, func(p *cluster.Pod, i, _ int) {
 		p.Priority = int32(i)
 		for t := range 100 {
-			p.Tolerations = append(p.Tolerations, constraint.Toleration{Key: fmt.Sprint("k", t), Operator: "Equal", Value: fmt.Sprint("v", i)})
+			p.Tolerations = append(p.Tolerations, requirements.Toleration{Key: fmt.Sprint("k", t), Operator: "Equal", Value: fmt.Sprint("v", i)})
 		}
 	}},
 }
 
 // ownTerms are terms over hosts and zones about labels that only the i-th pod speaks of.
-func ownTerms(terms, i int, values func(...string) constraint.Values, weight int) []cluster.Term {
+func ownTerms(terms, i int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := make([]cluster.Term, terms)
 	for t := range out {
 		out[t] = cluster.Term{Key: hostLabel, Namespaces: []string{"tenant"}, Selector: cluster.Selector{
-			Labels: constraint.Requirements{fmt.Sprint("k", t): values(fmt.Sprint("v", i, "-", t))},
+			Labels: requirements.Requirements{fmt.Sprint("k", t): values(fmt.Sprint("v", i, "-", t))},
 		}}
 		if t%2 == 1 {
 			out[t].Key = zoneLabel
@@ -133,12 +133,12 @@ func ownTerms(terms, i int, values func(...string) constraint.Values, weight int
 }
 
 // pairTerms are terms over hosts about two pods each, no two of them about the same.
-func pairTerms(terms, i, n int, values func(...string) constraint.Values, weight int) []cluster.Term {
+func pairTerms(terms, i, n int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := ownTerms(terms, i, values, weight)
 	for t := range out {
 		out[t].Key = hostLabel
 		one, other := (i*7+t*13+1)%n, (i+t*t*3+5)%n
-		out[t].Selector = cluster.Selector{Labels: constraint.Requirements{"id": values(fmt.Sprint(one), fmt.Sprint(other))}}
+		out[t].Selector = cluster.Selector{Labels: requirements.Requirements{"id": values(fmt.Sprint(one), fmt.Sprint(other))}}
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func ownSpreads(n, i int, soft bool) []cluster.Spread {
 	out := make([]cluster.Spread, n)
 	for t := range out {
 		out[t] = cluster.Spread{Key: fmt.Sprint("h.example/t", i*n+t), MaxSkew: 1, Soft: soft, Selector: cluster.Selector{
-			Labels: constraint.Exactly(constraint.Labels{"k0": fmt.Sprint("w", i%7)}),
+			Labels: requirements.Exactly(requirements.Labels{"k0": fmt.Sprint("w", i%7)}),
 		}}
 	}
 	return out
@@ -159,8 +159,8 @@ func hostilePods(k hostileKind, n int) []cluster.Pod {
 	out := make([]cluster.Pod, n)
 	for i := range out {
 		out[i] = cluster.Pod{
-			Namespace: "tenant", Name: fmt.Sprintf("h-%05d", i), Labels: constraint.Labels{},
-			Requests: capacity.Amounts{CPU: 10, Memory: 16 << 20, Pods: 1},
+			Namespace: "tenant", Name: fmt.Sprintf("h-%05d", i), Labels: requirements.Labels{},
+			Requests: resources.Amounts{CPU: 10, Memory: 16 << 20, Pods: 1},
 		}
 		for x := range 10 {
 			out[i].Labels[fmt.Sprint("k", x)] = fmt.Sprint("w", i%7)

@@ -7,16 +7,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/spelling"
 )
 
 // foreignHint says what to ask for in place of a label that another system sets on its nodes; empty if the label is none of those. A
 // NodePool that set such a label would claim what need not be true of its nodes.
-func (t *trial) foreignHint(key string, ask constraint.Values, pool *offers.Pool) string {
+func (t *trial) foreignHint(key string, ask requirements.Values, pool *offers.Pool) string {
 	value, _ := ask.Single()
 	foreign, ok := catalog.ForeignLabelOf(key, value)
 	if !ok || key == foreign.Key {
@@ -40,7 +40,7 @@ func (t *trial) foreignHint(key string, ask constraint.Values, pool *offers.Pool
 }
 
 // valueHint names the value of a well-known label that another spelling of it was meant for; empty if there is none.
-func valueHint(key string, ask constraint.Values) string {
+func valueHint(key string, ask requirements.Values) string {
 	value, ok := ask.Single()
 	if meant := catalog.MeantValue(key, value); ok && meant != "" {
 		return fmt.Sprintf("the pod asks for %s: %s; the correct value is %s", key, value, meant)
@@ -49,7 +49,7 @@ func valueHint(key string, ask constraint.Values) string {
 }
 
 // noPoolHint is about a pod that names a NodePool that is not there; empty if it is there, or if several are named.
-func (t *trial) noPoolHint(asks string, ask constraint.Values) string {
+func (t *trial) noPoolHint(asks string, ask requirements.Values) string {
 	var names []string
 	for _, p := range t.st.Pools {
 		names = append(names, p.Name)
@@ -65,7 +65,7 @@ func (t *trial) noPoolHint(asks string, ask constraint.Values) string {
 }
 
 // nearestType is the instance type that was probably meant by one that the pod asks for and that has a size that no type has.
-func (t *trial) nearestType(ask constraint.Values) string {
+func (t *trial) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
 	types := t.st.Labels.Of(catalog.LabelInstanceType).Values
@@ -84,7 +84,7 @@ func (t *trial) nearestType(ask constraint.Values) string {
 
 // taintHint says what lets the pod on nodes with the taint.
 func taintHint(taint string, pool *offers.Pool) string {
-	i := slices.IndexFunc(pool.Taints, func(have constraint.Taint) bool { return have.String() == taint })
+	i := slices.IndexFunc(pool.Taints, func(have requirements.Taint) bool { return have.String() == taint })
 	if i >= 0 && pool.Taints[i].IsTransient() {
 		return fmt.Sprintf("taint %s is one that a DaemonSet removes when it is ready: move it from spec.template.spec.taints of NodePool %s to startupTaints, "+
 			"which pods need not tolerate", taint, pool.Name)
@@ -104,15 +104,15 @@ func (t *trial) roomHint(f *finding) string {
 	}
 	if most < ask {
 		text := fmt.Sprintf("the pod asks for %s of %s; the largest instance type that a NodePool allows has %s for pods",
-			capacity.Format(name, ask), name, capacity.Format(name, most))
+			resources.Format(name, ask), name, resources.Format(name, most))
 		if lever := t.lever(f.pool, name, most); lever != "" {
 			text += ": " + lever
 		}
 		return text
 	}
 	text := fmt.Sprintf("no instance type of NodePool %s has %s of %s together with all else that the pod requests: ",
-		f.pool.Name, capacity.Format(name, ask), name)
-	if name == capacity.EphemeralStorage {
+		f.pool.Name, resources.Format(name, ask), name)
+	if name == resources.EphemeralStorage {
 		return text + cmp.Or(t.diskLever(f.pool, r), "let it use larger instance types")
 	}
 	return text + "let it use larger instance types"
@@ -121,11 +121,11 @@ func (t *trial) roomHint(f *finding) string {
 // lever says what gives nodes of the pool more of a resource than they can have now; empty if that is not known.
 func (t *trial) lever(p *offers.Pool, name string, most int64) string {
 	switch {
-	case name == capacity.EphemeralStorage:
+	case name == resources.EphemeralStorage:
 		return t.diskLever(p, slices.Index(t.st.Dims, name))
-	case name == capacity.Pods:
+	case name == resources.Pods:
 		return fmt.Sprintf("raise spec.kubelet.maxPods of EC2NodeClass %s, or let NodePool %s use larger instance types", p.NodeClass, p.Name)
-	case name == capacity.CPU, name == capacity.Memory, strings.HasPrefix(name, capacity.AttachableVolumes):
+	case name == resources.CPU, name == resources.Memory, strings.HasPrefix(name, resources.AttachableVolumes):
 		return fmt.Sprintf("let NodePool %s use larger instance types, or ask for less", p.Name)
 	case isOfTypes(name):
 		return fmt.Sprintf("let NodePool %s use instance types that have more of it", p.Name)
@@ -177,7 +177,7 @@ func (t *trial) diskLever(p *offers.Pool, r int) string {
 			device = p.Volume
 		}
 		volume = fmt.Sprintf("set ebs.volumeSize of %s in spec.blockDeviceMappings of EC2NodeClass %s to %s or more",
-			device, p.NodeClass, capacity.Format(capacity.EphemeralStorage, size))
+			device, p.NodeClass, resources.Format(resources.EphemeralStorage, size))
 	}
 	if isLocal && local > 0 {
 		text := fmt.Sprintf("set spec.instanceStorePolicy: RAID0 in EC2NodeClass %s, without which the local disks of its instance types do not count", p.NodeClass)

@@ -3,7 +3,7 @@ package packing
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
@@ -14,8 +14,8 @@ type machine struct {
 	offer  int // the one it was filled for
 	copies int
 	takes  []take
-	free   capacity.Vector // room that is left on each
-	ports  []int           // the lists of host ports that are taken, by number in pending.Queue.Ports
+	free   resources.Vector // room that is left on each
+	ports  []int            // the lists of host ports that are taken, by number in pending.Queue.Ports
 	host   topology.Tally
 	met    bool    // the pods of its DaemonSets are in host
 	worth  float64 // of its pods, in billionths of a dollar per hour
@@ -52,8 +52,8 @@ func (w *work) valueOf(m *machine) float64 {
 }
 
 // used returns what the pods on the machine ask for together.
-func (m *machine) used(w *work) capacity.Vector {
-	used := make(capacity.Vector, len(w.st.Dims))
+func (m *machine) used(w *work) resources.Vector {
+	used := make(resources.Vector, len(w.st.Dims))
 	for _, t := range m.takes {
 		used.Take(w.q.classes[t.class].Ask, -t.n)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -22,7 +22,7 @@ const hostname = "kubernetes.io/hostname"
 
 // called returns a selector for one app.
 func called(app string) cluster.Selector {
-	return cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(app)}}
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}}
 }
 
 func by(key, app string) cluster.Term {
@@ -32,8 +32,8 @@ func by(key, app string) cluster.Term {
 // modest returns a small pod of an app, changed.
 func modest(name string, change func(*cluster.Pod)) cluster.Pod {
 	p := cluster.Pod{
-		Namespace: "default", Name: name, Labels: constraint.Labels{"app": name},
-		Requests: capacity.Amounts{CPU: 500, Memory: 1 << 30, Pods: 1},
+		Namespace: "default", Name: name, Labels: requirements.Labels{"app": name},
+		Requests: resources.Amounts{CPU: 500, Memory: 1 << 30, Pods: 1},
 	}
 	change(&p)
 	return p
@@ -42,37 +42,37 @@ func modest(name string, change func(*cluster.Pod)) cluster.Pod {
 // TestNonsensePods: whatever some pods ask for, they are refused with a reason, and the others are planned.
 func TestNonsensePods(t *testing.T) {
 	t.Parallel()
-	asks := func(of capacity.Amounts) []cluster.Pod {
+	asks := func(of resources.Amounts) []cluster.Pod {
 		return []cluster.Pod{modest("odd", func(p *cluster.Pod) { p.Requests = of })}
 	}
-	requires := func(key string, v constraint.Values) []cluster.Pod {
-		return []cluster.Pod{modest("odd", func(p *cluster.Pod) { p.Required = []constraint.Requirements{{key: v}} })}
+	requires := func(key string, v requirements.Values) []cluster.Pod {
+		return []cluster.Pod{modest("odd", func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: v}} })}
 	}
 	near := func(key string, of ...string) []cluster.Pod { // each near the next of them
 		var out []cluster.Pod
 		for i := 0; i+1 < len(of); i++ {
 			out = append(out, modest("odd-"+of[i], func(p *cluster.Pod) {
-				p.Labels, p.Affinity = constraint.Labels{"app": of[i]}, []cluster.Term{by(key, of[i+1])}
+				p.Labels, p.Affinity = requirements.Labels{"app": of[i]}, []cluster.Term{by(key, of[i+1])}
 			}))
 		}
 		return out
 	}
-	unknown, _ := constraint.ValuesOf("Nearly", "b")
-	compared, _ := constraint.ValuesOf(constraint.Gt, "many")
+	unknown, _ := requirements.ValuesOf("Nearly", "b")
+	compared, _ := requirements.ValuesOf(requirements.Gt, "many")
 	for name, odd := range map[string][]cluster.Pod{
 		"an unknown operator":             requires("a", unknown),
 		"an unknown operator on zones":    requires(catalog.LabelZone, unknown),
 		"more than a word":                requires(catalog.LabelCPU, compared),
-		"more than the largest integer":   requires(catalog.LabelCPU, constraint.OneOf()),
-		"a label that nobody has":         requires("nobody", constraint.Any()),
-		"less than no processor":          asks(capacity.Amounts{CPU: -1, Memory: 1 << 30, Pods: 1}),
-		"less than no memory":             asks(capacity.Amounts{CPU: 1, Memory: math.MinInt64, Pods: 1}),
-		"all memory that has a number":    asks(capacity.Amounts{CPU: 1, Memory: math.MaxInt64, Pods: 1}),
-		"a hundred TiB":                   asks(capacity.Amounts{CPU: 1, Memory: 100 << 40, Pods: 1}),
-		"more than any type has":          asks(capacity.Amounts{CPU: 1, Memory: 30 << 40, Pods: 1}),
-		"less than no device":             asks(capacity.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", -5)),
-		"all devices that have a number":  asks(capacity.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", math.MaxInt64)),
-		"a device that nobody has":        asks(capacity.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", 1)),
+		"more than the largest integer":   requires(catalog.LabelCPU, requirements.OneOf()),
+		"a label that nobody has":         requires("nobody", requirements.Any()),
+		"less than no processor":          asks(resources.Amounts{CPU: -1, Memory: 1 << 30, Pods: 1}),
+		"less than no memory":             asks(resources.Amounts{CPU: 1, Memory: math.MinInt64, Pods: 1}),
+		"all memory that has a number":    asks(resources.Amounts{CPU: 1, Memory: math.MaxInt64, Pods: 1}),
+		"a hundred TiB":                   asks(resources.Amounts{CPU: 1, Memory: 100 << 40, Pods: 1}),
+		"more than any type has":          asks(resources.Amounts{CPU: 1, Memory: 30 << 40, Pods: 1}),
+		"less than no device":             asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", -5)),
+		"all devices that have a number":  asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", math.MaxInt64)),
+		"a device that nobody has":        asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", 1)),
 		"a circle of two by zone":         near(catalog.LabelZone, "a", "b", "a"),
 		"a circle of three by zone":       near(catalog.LabelZone, "a", "b", "c", "a"),
 		"a circle of three by host":       near(hostname, "a", "b", "c", "a"),
@@ -85,7 +85,7 @@ func TestNonsensePods(t *testing.T) {
 		})},
 		"a selector that contradicts itself": {modest("odd", func(p *cluster.Pod) {
 			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: cluster.Selector{
-				Labels: constraint.Requirements{"app": constraint.OneOf()},
+				Labels: requirements.Requirements{"app": requirements.OneOf()},
 			}}}
 		})},
 		"no namespaces": {modest("odd", func(p *cluster.Pod) {
@@ -114,7 +114,7 @@ func circleApart() []cluster.Pod {
 	var out []cluster.Pod
 	for i, app := range []string{"a", "b", "c"} {
 		out = append(out, modest("odd-"+app, func(p *cluster.Pod) {
-			p.Labels = constraint.Labels{"app": app}
+			p.Labels = requirements.Labels{"app": app}
 			p.Affinity = []cluster.Term{by(catalog.LabelZone, string("bca"[i]))}
 			if app == "a" {
 				p.AntiAffinity = []cluster.Term{by(catalog.LabelZone, "c")}
@@ -129,7 +129,7 @@ func checkNonsense(t *testing.T, odd []cluster.Pod) {
 	t.Helper()
 	s := cluster.Snapshot{Pools: anyPool, Pods: slices.Clone(odd)}
 	for i := range 3 {
-		s.Pods = append(s.Pods, modest(fmt.Sprintf("web-%d", i), func(p *cluster.Pod) { p.Labels = constraint.Labels{"app": "web"} }))
+		s.Pods = append(s.Pods, modest(fmt.Sprintf("web-%d", i), func(p *cluster.Pod) { p.Labels = requirements.Labels{"app": "web"} }))
 	}
 	market := bigMarket(catalog.OnDemand)
 	plan := packing.Solve(s, market, packing.Usual)
@@ -159,13 +159,13 @@ func TestThousandsOfDomains(t *testing.T) {
 	t.Parallel()
 	const nodes = 10_000
 	s := cluster.Snapshot{Pools: anyPool}
-	kind := &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "cache"}}
+	kind := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}
 	for i := range nodes {
 		name := fmt.Sprintf("node-%05d", i)
-		room := capacity.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 20}
+		room := resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 20}
 		n := cluster.Node{
 			Name: name, Joined: true, Initialized: true, Capacity: room, Allocatable: room,
-			Labels: constraint.Labels{
+			Labels: requirements.Labels{
 				hostname: name, catalog.LabelZone: "us-east-1a", "example.com/rack": fmt.Sprint("rack-", i), "example.com/serial": fmt.Sprint(i),
 			},
 		}
@@ -177,7 +177,7 @@ func TestThousandsOfDomains(t *testing.T) {
 	add := func(count int, app string, change func(*cluster.Pod)) {
 		for i := range count {
 			p := modest(fmt.Sprintf("%s-%04d", app, i), change)
-			p.Labels = constraint.Labels{"app": app}
+			p.Labels = requirements.Labels{"app": app}
 			s.Pods = append(s.Pods, p)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -110,18 +110,18 @@ func TestOracleOfHosts(t *testing.T) {
 		for i := range rapid.IntRange(0, 2).Draw(t, "nodes") {
 			n := fullNode(fmt.Sprintf("node-%d", i))
 			for _, app := range appNames[:2] {
-				k := &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": app}}
+				k := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": app}}
 				n.Residents = append(n.Residents, cluster.Resident{Kind: k, Count: rapid.IntRange(0, 2).Draw(t, "residents")})
 			}
 			s.Nodes = append(s.Nodes, n)
 		}
 		for _, app := range appNames[:rapid.IntRange(1, 2).Draw(t, "apps")] {
 			p := cluster.Pod{
-				Namespace: "default", Labels: constraint.Labels{"app": app},
-				Requests: capacity.Amounts{CPU: int64(rapid.IntRange(1, 30).Draw(t, "cpu")) * 100, Memory: 1 << 29, Pods: 1},
+				Namespace: "default", Labels: requirements.Labels{"app": app},
+				Requests: resources.Amounts{CPU: int64(rapid.IntRange(1, 30).Draw(t, "cpu")) * 100, Memory: 1 << 29, Pods: 1},
 				Spread: []cluster.Spread{{
 					Key: "kubernetes.io/hostname", MaxSkew: rapid.IntRange(1, 2).Draw(t, "maxSkew"), MinDomains: rapid.IntRange(0, 3).Draw(t, "minDomains"),
-					Selector: cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(app)}},
+					Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}},
 				}},
 			}
 			for i := range rapid.IntRange(1, 3).Draw(t, "replicas") {
@@ -153,8 +153,8 @@ func TestOracleOfHosts(t *testing.T) {
 // fullNode is a node without room for any pod.
 func fullNode(name string) cluster.Node {
 	return cluster.Node{
-		Name: name, Joined: true, Initialized: true, Labels: constraint.Labels{"kubernetes.io/hostname": name},
-		Allocatable: capacity.Amounts{CPU: 2000, Memory: 8 << 30, Pods: 8}, Requested: capacity.Amounts{CPU: 2000, Pods: 8},
+		Name: name, Joined: true, Initialized: true, Labels: requirements.Labels{"kubernetes.io/hostname": name},
+		Allocatable: resources.Amounts{CPU: 2000, Memory: 8 << 30, Pods: 8}, Requested: resources.Amounts{CPU: 2000, Pods: 8},
 	}
 }
 

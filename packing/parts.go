@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -141,7 +141,7 @@ func (w *work) splitClass(c int) bool {
 
 // strand notes that what is left of the class may go nowhere.
 func (w *work) strand(c int) {
-	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitmap.New(len(w.rooms.Nodes))
+	w.q.classes[c].stages, w.q.classes[c].nodes = nil, bitset.New(len(w.rooms.Nodes))
 }
 
 // places returns the combinations of domains where pods of the class could be.
@@ -189,7 +189,7 @@ func (w *work) stagesIn(class *class, cell []int) (out []int, rank int) {
 }
 
 // roomFor returns how many pods of the class have room on these nodes, about.
-func (w *work) roomFor(class *class, nodes bitmap.Set) int {
+func (w *work) roomFor(class *class, nodes bitset.Set) int {
 	n, units := 0, class.units()
 	w.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
 		if n < units && !w.rooms.Full.Has(i) {

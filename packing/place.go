@@ -3,7 +3,7 @@ package packing
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -101,8 +101,8 @@ func (f *filler) put(node int, classes []int) bool {
 
 // open returns the nodes that have room for a unit of some class with any left, and may
 // take it according to the sets of its signature; and how many such classes there are.
-func (w *work) open(classes []int, sets []bitmap.Set) (nodes bitmap.Set, waiting int) {
-	nodes = bitmap.New(len(w.rooms.Nodes))
+func (w *work) open(classes []int, sets []bitset.Set) (nodes bitset.Set, waiting int) {
+	nodes = bitset.New(len(w.rooms.Nodes))
 	for _, c := range classes {
 		if w.left[c] > 0 {
 			nodes.Or(w.reach(c, sets[w.q.classes[c].Sig]))
@@ -114,7 +114,7 @@ func (w *work) open(classes []int, sets []bitmap.Set) (nodes bitmap.Set, waiting
 
 // reach returns the nodes of the set that have room for a unit of the class, but for those
 // where its own demands about hosts keep it away. A node that gets pods may be one of them later.
-func (w *work) reach(c int, set bitmap.Set) bitmap.Set {
+func (w *work) reach(c int, set bitset.Set) bitset.Set {
 	out := w.fitting(c).Both(set)
 	for _, r := range w.q.profile(&w.q.classes[c]).Host {
 		switch {
@@ -141,7 +141,7 @@ func (w *work) waiting(classes []int) int {
 
 // fitting returns the nodes that take a unit of the class and have room for it. It may
 // tell of more nodes than that later: room only shrinks, and is looked at once for each class.
-func (w *work) fitting(c int) bitmap.Set {
+func (w *work) fitting(c int) bitset.Set {
 	for len(w.fits) <= c {
 		w.fits = append(w.fits, nil)
 	}

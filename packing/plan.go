@@ -1,9 +1,9 @@
 package packing
 
 import (
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Plan says where every pod of a snapshot goes: onto a machine to buy, onto a
@@ -32,13 +32,13 @@ type Machine struct {
 
 	// Requirements are what the NodeClaim asks for: the pool's, narrowed by the
 	// pods. Instance types and ways of paying are those of Offerings. Sorted by key.
-	Requirements  []constraint.Requirement
-	Labels        constraint.Labels
-	Taints        []constraint.Taint
-	StartupTaints []constraint.Taint
+	Requirements  []requirements.Requirement
+	Labels        requirements.Labels
+	Taints        []requirements.Taint
+	StartupTaints []requirements.Taint
 
-	Pods     []string         // "namespace/name", sorted
-	Requests capacity.Amounts // of the pods and of the DaemonSets that will come
+	Pods     []string          // "namespace/name", sorted
+	Requests resources.Amounts // of the pods and of the DaemonSets that will come
 
 	// Relaxed are the minValues of the pool that the machine cannot keep, because
 	// some of its pods cannot; sorted by key. Requirements have what it does keep.

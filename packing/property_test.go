@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -73,8 +73,8 @@ func TestNonsense(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		any64 := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3))
-		amounts := func(label string) capacity.Amounts {
-			return capacity.Amounts{CPU: any64.Draw(t, label), Memory: any64.Draw(t, label), Pods: any64.Draw(t, label)}.
+		amounts := func(label string) resources.Amounts {
+			return resources.Amounts{CPU: any64.Draw(t, label), Memory: any64.Draw(t, label), Pods: any64.Draw(t, label)}.
 				With("x/y", any64.Draw(t, label))
 		}
 		s, market := drawSnapshot(t), drawMarket(t)
@@ -88,8 +88,8 @@ func TestNonsense(t *testing.T) {
 		}
 		for i := range s.Pools {
 			s.Pools[i].Usage = amounts("usage")
-			s.Pools[i].Requirements = append(s.Pools[i].Requirements, constraint.Requirement{
-				Key: rapid.String().Draw(t, "key"), Operator: constraint.Operator(rapid.SampledFrom([]string{"In", "Gt", "Huh", ""}).Draw(t, "op")),
+			s.Pools[i].Requirements = append(s.Pools[i].Requirements, requirements.Requirement{
+				Key: rapid.String().Draw(t, "key"), Operator: requirements.Operator(rapid.SampledFrom([]string{"In", "Gt", "Huh", ""}).Draw(t, "op")),
 				Values: rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "values"), MinValues: rapid.IntRange(-1, 99).Draw(t, "min"),
 			})
 		}
@@ -132,7 +132,7 @@ func drawSnapshot(t *rapid.T) cluster.Snapshot {
 		p := drawPod(t, "daemon")
 		s.Daemons = append(s.Daemons, cluster.Daemon{
 			Namespace: "kube-system", Name: fmt.Sprintf("daemon-%d", i),
-			Requests: capacity.Amounts{CPU: p.Requests.CPU / 8, Memory: p.Requests.Memory / 8, Pods: 1},
+			Requests: resources.Amounts{CPU: p.Requests.CPU / 8, Memory: p.Requests.Memory / 8, Pods: 1},
 			Required: p.Required, Tolerations: p.Tolerations, HostPorts: p.HostPorts,
 		})
 	}
@@ -154,8 +154,8 @@ func drawPool(t *rapid.T, name string) cluster.Pool {
 	}
 	require := func(key string, values []string) {
 		if rapid.IntRange(0, 3).Draw(t, key) == 0 {
-			p.Requirements = append(p.Requirements, constraint.Requirement{
-				Key: key, Operator: rapid.SampledFrom([]constraint.Operator{constraint.In, constraint.NotIn}).Draw(t, "operator"),
+			p.Requirements = append(p.Requirements, requirements.Requirement{
+				Key: key, Operator: rapid.SampledFrom([]requirements.Operator{requirements.In, requirements.NotIn}).Draw(t, "operator"),
 				Values: rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, len(values), rapid.ID).Draw(t, "values"),
 			})
 		}
@@ -164,23 +164,23 @@ func drawPool(t *rapid.T, name string) cluster.Pool {
 	require(catalog.LabelArch, archNames)
 	require("team", teamNames)
 	if rapid.IntRange(0, 3).Draw(t, "min") == 0 {
-		p.Requirements = append(p.Requirements, constraint.Requirement{
-			Key: catalog.LabelInstanceType, Operator: constraint.Exists, MinValues: rapid.IntRange(1, 3).Draw(t, "minValues"),
+		p.Requirements = append(p.Requirements, requirements.Requirement{
+			Key: catalog.LabelInstanceType, Operator: requirements.Exists, MinValues: rapid.IntRange(1, 3).Draw(t, "minValues"),
 		})
 	}
 	if rapid.IntRange(0, 4).Draw(t, "label") == 0 {
-		p.Labels = constraint.Labels{"tier": "front"}
+		p.Labels = requirements.Labels{"tier": "front"}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "taint") == 0 {
-		p.Taints = []constraint.Taint{{Key: "team", Value: "red", Effect: rapid.SampledFrom([]constraint.Effect{
-			constraint.NoSchedule, constraint.PreferNoSchedule}).Draw(t, "effect")}}
+		p.Taints = []requirements.Taint{{Key: "team", Value: "red", Effect: rapid.SampledFrom([]requirements.Effect{
+			requirements.NoSchedule, requirements.PreferNoSchedule}).Draw(t, "effect")}}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "limits") == 0 {
 		n := rapid.IntRange(0, 4).Draw(t, "limitNodes")
 		p.Limits.Nodes = &n
 	}
 	if rapid.IntRange(0, 3).Draw(t, "limits") == 0 {
-		p.Limits.Ceiling = map[string]int64{capacity.CPU: int64(rapid.IntRange(0, 20).Draw(t, "limitCPU")) * 1000}
+		p.Limits.Ceiling = map[string]int64{resources.CPU: int64(rapid.IntRange(0, 20).Draw(t, "limitCPU")) * 1000}
 	}
 	return p
 }
@@ -189,14 +189,14 @@ func drawNode(t *rapid.T, name string) cluster.Node {
 	n := cluster.Node{
 		Name: name, Joined: true, Initialized: rapid.Bool().Draw(t, "initialized"),
 		Leaving:     rapid.IntRange(0, 4).Draw(t, "leaving") == 0,
-		Allocatable: capacity.Amounts{CPU: 2000, Memory: 8 << 30, Pods: 8},
-		Requested:   capacity.Amounts{CPU: int64(rapid.IntRange(0, 22).Draw(t, "used")) * 100, Pods: 1},
-		Labels: constraint.Labels{
+		Allocatable: resources.Amounts{CPU: 2000, Memory: 8 << 30, Pods: 8},
+		Requested:   resources.Amounts{CPU: int64(rapid.IntRange(0, 22).Draw(t, "used")) * 100, Pods: 1},
+		Labels: requirements.Labels{
 			catalog.LabelZone: rapid.SampledFrom(zoneNames).Draw(t, "zone"), catalog.LabelArch: rapid.SampledFrom(archNames).Draw(t, "arch"),
 		},
 	}
 	if rapid.IntRange(0, 3).Draw(t, "taint") == 0 {
-		n.Taints = []constraint.Taint{{Key: "team", Value: "red", Effect: constraint.NoSchedule}}
+		n.Taints = []requirements.Taint{{Key: "team", Value: "red", Effect: requirements.NoSchedule}}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "port") == 0 {
 		n.HostPorts = []cluster.HostPort{{IP: "0.0.0.0", Port: 80, Protocol: "TCP"}}
@@ -207,7 +207,7 @@ func drawNode(t *rapid.T, name string) cluster.Node {
 func drawPod(t *rapid.T, name string) cluster.Pod {
 	p := cluster.Pod{
 		Namespace: "default", Name: name, Priority: rapid.SampledFrom([]int32{0, 0, 100}).Draw(t, "priority"),
-		Requests: capacity.Amounts{
+		Requests: resources.Amounts{
 			CPU: int64(rapid.IntRange(0, 60).Draw(t, "cpu")) * 100, Memory: int64(rapid.IntRange(0, 20).Draw(t, "mem")) << 29, Pods: 1,
 		},
 	}
@@ -221,7 +221,7 @@ func drawPod(t *rapid.T, name string) cluster.Pod {
 		p.Preferred = append(p.Preferred, cluster.Preference{Weight: rapid.IntRange(1, 100).Draw(t, "weight"), Requirements: drawRequirements(t)})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "tolerate") == 0 {
-		p.Tolerations = []constraint.Toleration{{Key: "team", Operator: "Exists"}}
+		p.Tolerations = []requirements.Toleration{{Key: "team", Operator: "Exists"}}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "port") == 0 {
 		p.HostPorts = []cluster.HostPort{{IP: "0.0.0.0", Port: int32(rapid.IntRange(80, 81).Draw(t, "portNumber")), Protocol: "TCP"}}
@@ -229,20 +229,20 @@ func drawPod(t *rapid.T, name string) cluster.Pod {
 	return p
 }
 
-func drawRequirements(t *rapid.T) constraint.Requirements {
+func drawRequirements(t *rapid.T) requirements.Requirements {
 	key := rapid.SampledFrom([]string{catalog.LabelZone, catalog.LabelArch, catalog.LabelCapacityType, catalog.LabelCPU, "team", "tier", "nobody"}).Draw(t, "key")
 	values := map[string][]string{
 		catalog.LabelZone: zoneNames, catalog.LabelArch: archNames, catalog.LabelCapacityType: {catalog.OnDemand, catalog.Spot},
 		catalog.LabelCPU: {"2", "4", "8"}, "team": teamNames, "tier": {"front", "back"}, "nobody": {"x"},
 	}[key]
-	operator := rapid.SampledFrom([]constraint.Operator{constraint.In, constraint.NotIn, constraint.Exists, constraint.DoesNotExist}).Draw(t, "operator")
-	var v constraint.Values
-	if operator == constraint.Exists || operator == constraint.DoesNotExist {
-		v, _ = constraint.ValuesOf(operator)
+	operator := rapid.SampledFrom([]requirements.Operator{requirements.In, requirements.NotIn, requirements.Exists, requirements.DoesNotExist}).Draw(t, "operator")
+	var v requirements.Values
+	if operator == requirements.Exists || operator == requirements.DoesNotExist {
+		v, _ = requirements.ValuesOf(operator)
 	} else {
-		v, _ = constraint.ValuesOf(operator, rapid.SampledFrom(values).Draw(t, "value"))
+		v, _ = requirements.ValuesOf(operator, rapid.SampledFrom(values).Draw(t, "value"))
 	}
-	return constraint.Requirements{key: v}
+	return requirements.Requirements{key: v}
 }
 
 func drawMarket(t *rapid.T) catalog.Market {
@@ -255,11 +255,11 @@ func drawMarket(t *rapid.T) catalog.Market {
 
 func drawType(t *rapid.T, name string) catalog.Type {
 	cpus := int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "cpus"))
-	amounts := capacity.Amounts{CPU: cpus*1000 - 70, Memory: cpus << 30 * int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "ratio")), Pods: 10 * cpus}
+	amounts := resources.Amounts{CPU: cpus*1000 - 70, Memory: cpus << 30 * int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "ratio")), Pods: 10 * cpus}
 	if rapid.IntRange(0, 3).Draw(t, "gpu") == 0 {
 		amounts = amounts.With(devices, 1)
 	}
-	typ := catalog.Type{Name: name, Capacity: amounts, Allocatable: amounts, Labels: constraint.Labels{
+	typ := catalog.Type{Name: name, Capacity: amounts, Allocatable: amounts, Labels: requirements.Labels{
 		catalog.LabelInstanceType: name, catalog.LabelArch: rapid.SampledFrom(archNames).Draw(t, "arch"),
 		catalog.LabelCPU: fmt.Sprint(cpus), catalog.LabelOS: "linux",
 	}}

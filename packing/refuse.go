@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
@@ -97,9 +97,9 @@ type finding struct {
 	rank int          // how far an offer got before it was ruled out
 	pool *offers.Pool // nil if the cause is no pool's
 
-	ask  constraint.Values // for causes that are about a label: what the class asks of it
-	lack Relaxation        // for MinValues
-	over overrun           // for LimitReached
+	ask  requirements.Values // for causes that are about a label: what the class asks of it
+	lack Relaxation          // for MinValues
+	over overrun             // for LimitReached
 }
 
 // overrun is by how much a machine would be over a limit, in the units of capacity.Amounts.
@@ -183,7 +183,7 @@ func (t *trial) pool(i int, p *offers.Pool) {
 	rulesOut := func(code Code, count int, detail string, rank int) {
 		t.add(finding{Reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
 	}
-	taint, repels := constraint.Untolerated(p.Taints, t.sig.Tolerations)
+	taint, repels := requirements.Untolerated(p.Taints, t.sig.Tolerations)
 	switch {
 	case p.Unusable != "":
 		rulesOut(PoolUnusable, 1, p.Name+": "+p.Unusable, rankPool)
@@ -229,9 +229,9 @@ func (t *trial) variants(pool int) int {
 }
 
 // alternatives returns what is required, of which any will do: at least one.
-func alternatives(required []constraint.Requirements) []constraint.Requirements {
+func alternatives(required []requirements.Requirements) []requirements.Requirements {
 	if len(required) == 0 {
-		return []constraint.Requirements{nil}
+		return []requirements.Requirements{nil}
 	}
 	return required
 }
@@ -246,7 +246,7 @@ func progress(findings []finding) int {
 }
 
 // variant judges the offers of a variant, step by step.
-func (t *trial) variant(v *offers.Variant, p *offers.Pool, reqs constraint.Requirements) []finding {
+func (t *trial) variant(v *offers.Variant, p *offers.Pool, reqs requirements.Requirements) []finding {
 	r := &trial{work: t.work, number: t.number, class: t.class, sig: t.sig}
 	alive := t.st.OffersOf(v)
 	for _, key := range reqs.Keys() {
@@ -263,7 +263,7 @@ func (t *trial) variant(v *offers.Variant, p *offers.Pool, reqs constraint.Requi
 }
 
 // labelCause says what stands behind a label that does not match.
-func (t *trial) labelCause(v *offers.Variant, p *offers.Pool, key string, ask constraint.Values) (Code, string) {
+func (t *trial) labelCause(v *offers.Variant, p *offers.Pool, key string, ask requirements.Values) (Code, string) {
 	if _, offered := v.Labels[key]; !offers.IsCloudKey(key) && !offered && len(t.st.Labels.Of(key).Values) == 0 {
 		return LabelMissing, key + " " + ask.String()
 	}

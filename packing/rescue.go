@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
 )

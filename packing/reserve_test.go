@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 	"github.com/joiner-sh/joiner/scenario"
@@ -78,13 +78,13 @@ func drawWay(t *rapid.T, p *cluster.Pod) {
 	ways := []string{catalog.Reserved, catalog.OnDemand, catalog.Spot}
 	switch rapid.IntRange(0, 5).Draw(t, "way") {
 	case 0:
-		p.Required = []constraint.Requirements{{catalog.LabelCapacityType: constraint.OneOf(catalog.Reserved)}}
+		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: requirements.OneOf(catalog.Reserved)}}
 	case 1:
 		way := rapid.SampledFrom(ways).Draw(t, "liked")
-		p.Preferred = []cluster.Preference{{Weight: 5, Requirements: constraint.Requirements{catalog.LabelCapacityType: constraint.OneOf(way)}}}
+		p.Preferred = []cluster.Preference{{Weight: 5, Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(way)}}}
 	case 2:
-		not, _ := constraint.ValuesOf(constraint.NotIn, rapid.SampledFrom(ways).Draw(t, "disliked"))
-		p.Required = []constraint.Requirements{{catalog.LabelCapacityType: not}}
+		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(ways).Draw(t, "disliked"))
+		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: not}}
 	}
 }
 

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -57,10 +57,10 @@ func TestFollowersCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
 	steps := func(nodes int) int {
 		s := crowded(nodes, 0)
-		kind := &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "db"}}
+		kind := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}}
 		s.Nodes[0].Residents = []cluster.Resident{{Kind: kind, Count: 1}}
 		s.Nodes[0].Allocatable.CPU = 150
-		selector := cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf("db")}}
+		selector := cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("db")}}
 		s.Pods = s.Pods[2:3]
 		s.Pods[0].Affinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selector}}
 		more := s.Pods[0]
@@ -85,10 +85,10 @@ func crowded(nodes, each int) cluster.Snapshot {
 	for k := range kinds {
 		app := fmt.Sprint("app-", k)
 		p := cluster.Pod{
-			Namespace: "default", Name: app, Labels: constraint.Labels{"app": app},
-			Requests: capacity.Amounts{CPU: 100, Memory: 1 << 28, Pods: 1},
+			Namespace: "default", Name: app, Labels: requirements.Labels{"app": app},
+			Requests: resources.Amounts{CPU: 100, Memory: 1 << 28, Pods: 1},
 		}
-		selector := cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(app)}}
+		selector := cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}}
 		switch k % 3 {
 		case 0:
 			p.Spread = []cluster.Spread{{Key: catalog.LabelZone, MaxSkew: 10_000, Selector: selector}}
@@ -101,8 +101,8 @@ func crowded(nodes, each int) cluster.Snapshot {
 	for i := range nodes {
 		n := cluster.Node{
 			Name: fmt.Sprintf("node-%03d", i), Joined: true, Initialized: true,
-			Labels:      constraint.Labels{catalog.LabelZone: fmt.Sprint("us-east-1", string(rune('a'+i%3)))},
-			Allocatable: capacity.Amounts{CPU: 16_000, Memory: 64 << 30, Pods: 200},
+			Labels:      requirements.Labels{catalog.LabelZone: fmt.Sprint("us-east-1", string(rune('a'+i%3)))},
+			Allocatable: resources.Amounts{CPU: 16_000, Memory: 64 << 30, Pods: 200},
 		}
 		for k := range each {
 			n.Residents = append(n.Residents, cluster.Resident{Kind: kinds[(i+k)%len(kinds)], Count: 1})

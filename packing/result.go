@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
 	"github.com/joiner-sh/joiner/fork"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/offers"
 )
@@ -37,7 +37,7 @@ func (w *work) plan() Plan {
 
 	machines := w.ordered()
 	pods := w.deal(machines, next)
-	names, labels := map[string]int{}, map[*offers.Variant]constraint.Labels{}
+	names, labels := map[string]int{}, map[*offers.Variant]requirements.Labels{}
 	p.Machines = make([]Machine, 0, w.bought())
 	for i := range machines {
 		v := w.st.VariantOf(machines[i].offer)
@@ -75,12 +75,12 @@ type listed struct {
 type listing struct {
 	choices      []int // offers, the cheapest first
 	offerings    []Choice
-	requirements []constraint.Requirement
+	requirements []requirements.Requirement
 	relaxed      []Relaxation
 }
 
 // list returns the listing of a machine that could be any of these offers.
-func (w *work) list(all bitmap.Set, m *machine, tight bool) *listing {
+func (w *work) list(all bitset.Set, m *machine, tight bool) *listing {
 	out := &listing{choices: w.st.FewTypes(w.st.Choices(m.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.choices))
 	for _, i := range out.choices {
@@ -99,7 +99,7 @@ func (w *work) list(all bitmap.Set, m *machine, tight bool) *listing {
 func (w *work) listings() []*listing {
 	tight := w.tightPools()
 	isTight := func(m *machine) bool { return tight[w.st.VariantOf(m.offer).Pool] }
-	all, alike := make([]bitmap.Set, len(w.machines)), make([]string, len(w.machines))
+	all, alike := make([]bitset.Set, len(w.machines)), make([]string, len(w.machines))
 	fork.Each(len(w.machines), func(i int) {
 		m := &w.machines[i]
 		all[i] = w.survivors(m)
@@ -261,7 +261,7 @@ func idsOf(pods []*cluster.Pod) []string {
 }
 
 // describe returns what all copies of the machine have in common; machines of one variant share the labels.
-func (w *work) describe(o *listed, labels constraint.Labels) Machine {
+func (w *work) describe(o *listed, labels requirements.Labels) Machine {
 	p := w.st.PoolOf(o.offer)
 	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
@@ -273,7 +273,7 @@ func (w *work) describe(o *listed, labels constraint.Labels) Machine {
 }
 
 // requests are those of the pods and of the DaemonSets that come to the cheapest offering.
-func (w *work) requests(o *listed) capacity.Amounts {
+func (w *work) requests(o *listed) resources.Amounts {
 	sum := w.st.ShapeOf(o.choices[0]).Daemons
 	for _, t := range o.takes {
 		sum = sum.Add(w.q.classes[t.class].Amounts.Times(int64(t.n)))
@@ -284,7 +284,7 @@ func (w *work) requests(o *listed) capacity.Amounts {
 // narrowed returns the pool's requirements with the types, zones and ways of
 // paying that are left, the capacity reservation, and the custom labels that were chosen.
 // Of minValues it asks for no more than is left.
-func narrowed(p *offers.Pool, v *offers.Variant, s *listing) []constraint.Requirement {
+func narrowed(p *offers.Pool, v *offers.Variant, s *listing) []requirements.Requirement {
 	var types, zones, ways []string
 	for i := range s.offerings {
 		c := &s.offerings[i]
@@ -311,7 +311,7 @@ func narrowed(p *offers.Pool, v *offers.Variant, s *listing) []constraint.Requir
 		values[key] = []string{value}
 	}
 	least := map[string]int{}
-	var out []constraint.Requirement
+	var out []requirements.Requirement
 	for _, r := range p.Requirements {
 		if reservation != "" {
 			r.MinValues = 0
@@ -328,9 +328,9 @@ func narrowed(p *offers.Pool, v *offers.Variant, s *listing) []constraint.Requir
 		out = append(out, r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		out = append(out, constraint.Requirement{Key: key, Operator: constraint.In, Values: values[key], MinValues: least[key]})
+		out = append(out, requirements.Requirement{Key: key, Operator: requirements.In, Values: values[key], MinValues: least[key]})
 	}
-	slices.SortStableFunc(out, func(a, b constraint.Requirement) int {
+	slices.SortStableFunc(out, func(a, b requirements.Requirement) int {
 		return cmp.Or(
 			cmp.Compare(a.Key, b.Key), cmp.Compare(string(a.Operator), string(b.Operator)), slices.Compare(a.Values, b.Values),
 		)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/keys"
 )
 
@@ -57,7 +57,7 @@ func (w *work) shelve(classes []int) *shelf {
 
 // direction appends the proportion of what the class asks for, in steps of half
 // an octave; of pods, of which machines rarely hold as many as they may, in steps of four octaves.
-func (c *class) direction(b []byte, dims capacity.Dimensions) []byte {
+func (c *class) direction(b []byte, dims resources.Dimensions) []byte {
 	first := 0.0
 	for r, n := range c.Ask {
 		switch {
@@ -68,7 +68,7 @@ func (c *class) direction(b []byte, dims capacity.Dimensions) []byte {
 			b = append(b, 1)
 		default:
 			steps := 2.0
-			if dims[r] == capacity.Pods {
+			if dims[r] == resources.Pods {
 				steps = 0.25
 			}
 			b = keys.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)

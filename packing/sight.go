@@ -3,7 +3,7 @@ package packing
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -11,14 +11,14 @@ import (
 // the spread does not accept. When pods were sent to domains, nobody knew.
 type sight struct {
 	*arrivals
-	accepted map[int]bitmap.Set // by group: see arrivals.sees
+	accepted map[int]bitset.Set // by group: see arrivals.sees
 }
 
 // unseen is a group of a spread that does not count certain pods, and the domain in which it would.
 type unseen struct{ group, domain int }
 
 func (w *work) sight() *sight {
-	return &sight{arrivals: &arrivals{work: w}, accepted: map[int]bitmap.Set{}}
+	return &sight{arrivals: &arrivals{work: w}, accepted: map[int]bitset.Set{}}
 }
 
 // mayMiss reports whether the group, which counts pods of the class, may miss some where they are. It does not if
@@ -63,7 +63,7 @@ func (s *sight) notices(group, at int) bool {
 }
 
 // acceptedBy returns the offers that count for the group: see arrivals.sees.
-func (s *sight) acceptedBy(group int) bitmap.Set {
+func (s *sight) acceptedBy(group int) bitset.Set {
 	if _, ok := s.accepted[group]; !ok {
 		s.accepted[group] = s.sees(group)
 	}

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -25,12 +25,12 @@ func TestNobodyStarves(t *testing.T) {
 		var pods []cluster.Pod
 		for i := range 20 + r.IntN(150) {
 			p := cluster.Pod{
-				Namespace: "default", Name: fmt.Sprintf("pod-%03d", i), Labels: constraint.Labels{"letter": letter()},
-				Requests: capacity.Amounts{CPU: 250 * (1 + r.Int64N(8)), Memory: (1 + r.Int64N(8)) << 29, Pods: 1},
+				Namespace: "default", Name: fmt.Sprintf("pod-%03d", i), Labels: requirements.Labels{"letter": letter()},
+				Requests: resources.Amounts{CPU: 250 * (1 + r.Int64N(8)), Memory: (1 + r.Int64N(8)) << 29, Pods: 1},
 			}
 			spread := cluster.Spread{
 				MaxSkew:  1 + r.IntN(2),
-				Selector: cluster.Selector{Labels: constraint.Requirements{"letter": constraint.OneOf(letter())}},
+				Selector: cluster.Selector{Labels: requirements.Requirements{"letter": requirements.OneOf(letter())}},
 			}
 			switch r.IntN(3) {
 			case 0:

@@ -3,13 +3,13 @@ package packing
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // survivors returns the offers that could each host all pods of the machine:
 // those of its variant that every class accepts and that have the room.
-func (w *work) survivors(m *machine) bitmap.Set {
+func (w *work) survivors(m *machine) bitset.Set {
 	out := w.st.Alternatives(m.offer, m.used(w), m.podPorts(w.q))
 	if w.st.Offers[m.offer].IsReserved() {
 		return out
@@ -39,7 +39,7 @@ func (w *work) tightPools() []bool {
 			if left.Unlimited() || w.st.VariantOf(m.offer).Pool != i {
 				continue
 			}
-			var largest capacity.Amounts
+			var largest resources.Amounts
 			w.survivors(&m).Each(func(o int) { largest = largest.Max(w.st.TypeOf(o).Capacity) })
 			left.Spend(largest, m.copies)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 	"github.com/joiner-sh/joiner/scenario"
@@ -66,7 +66,7 @@ func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 		if of := p.Name[:len("app-0")]; of != workload {
 			workload = of
 			like = cluster.Pod{
-				Namespace: drawNamespace(), Labels: constraint.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
+				Namespace: drawNamespace(), Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
 				Spread: drawSpreads(t), Affinity: drawTerms(t, "affinity"), AntiAffinity: drawTerms(t, "antiAffinity"),
 			}
 		}
@@ -78,7 +78,7 @@ func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 		n.Labels["kubernetes.io/hostname"] = n.Name
 		for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "residents") {
 			k := &cluster.Kind{
-				Namespace: drawNamespace(), Labels: constraint.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
+				Namespace: drawNamespace(), Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
 				Ending: rapid.IntRange(0, 5).Draw(t, "ending") == 0,
 			}
 			for _, term := range drawTerms(t, "avoids") {
@@ -108,9 +108,9 @@ func drawSelector(t *rapid.T) cluster.Selector {
 	case 1:
 		return cluster.Selector{}
 	case 2:
-		return cluster.Selector{Labels: constraint.Requirements{"app": constraint.NoneOf(rapid.SampledFrom(appNames).Draw(t, "app"))}}
+		return cluster.Selector{Labels: requirements.Requirements{"app": requirements.NoneOf(rapid.SampledFrom(appNames).Draw(t, "app"))}}
 	}
-	return cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(rapid.SampledFrom(appNames).Draw(t, "app"))}}
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(rapid.SampledFrom(appNames).Draw(t, "app"))}}
 }
 
 func drawSpreads(t *rapid.T) []cluster.Spread {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/topology"
 )
 
@@ -176,7 +176,7 @@ func (t *trading) aim(i int) (aim, bool) {
 }
 
 // beyond is how much more is used than there is room, in parts of the scale.
-func beyond(used, room, scale capacity.Vector) float64 {
+func beyond(used, room, scale resources.Vector) float64 {
 	sum := 0.0
 	for r, n := range used {
 		if over := n - room[r]; over > 0 {

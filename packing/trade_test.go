@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -61,10 +61,10 @@ func coresMarket(most int64) catalog.Market {
 	for n := range most {
 		n++
 		name := fmt.Sprintf("any-%03d", n)
-		full := capacity.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
+		full := resources.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
 		typ := catalog.Type{
-			Name: name, Capacity: full, Allocatable: full.Sub(capacity.Amounts{CPU: 100, Memory: 10 << 20}),
-			Labels: constraint.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"},
+			Name: name, Capacity: full, Allocatable: full.Sub(resources.Amounts{CPU: 100, Memory: 10 << 20}),
+			Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"},
 		}
 		for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c"} {
 			typ.Offerings = append(typ.Offerings, catalog.Offering{
@@ -80,26 +80,26 @@ func coresMarket(most int64) catalog.Market {
 func ruledPods(count int, d *dice) []cluster.Pod {
 	letter := func() string { return string(rune('a' + d.roll(4))) }
 	likes := func(key, value string) cluster.Selector {
-		return cluster.Selector{Labels: constraint.Requirements{key: constraint.OneOf(value)}}
+		return cluster.Selector{Labels: requirements.Requirements{key: requirements.OneOf(value)}}
 	}
 	var out []cluster.Pod
 	for n := range count {
 		p := cluster.Pod{
 			Namespace: "default", Name: fmt.Sprintf("pod-%04d", n), Owner: fmt.Sprintf("ReplicaSet/app-%d", n/3),
-			Requests: capacity.Amounts{
+			Requests: resources.Amounts{
 				CPU: []int64{100, 250, 500, 1000, 1500}[d.roll(5)], Memory: []int64{100, 256, 512, 1024, 2048, 4096}[d.roll(6)] << 20, Pods: 1,
 			},
-			Labels: constraint.Labels{"letter": letter()},
+			Labels: requirements.Labels{"letter": letter()},
 		}
 		key := []string{catalog.LabelZone, "kubernetes.io/hostname"}[d.roll(2)]
 		switch d.roll(7) {
 		case 0, 1:
 			p.Spread = []cluster.Spread{{Key: key, MaxSkew: 1 + d.roll(2), Selector: likes("letter", letter()), Soft: d.roll(3) == 0}}
 		case 2:
-			p.Labels = constraint.Labels{"near": letter()}
+			p.Labels = requirements.Labels{"near": letter()}
 			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: likes("near", p.Labels["near"])}}
 		case 3, 4:
-			p.Labels = constraint.Labels{"app": "apart"}
+			p.Labels = requirements.Labels{"app": "apart"}
 			p.AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: likes("app", "apart")}}
 		case 5:
 			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: likes("letter", letter()), Weight: 1 + d.roll(9)}}

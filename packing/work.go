@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/terrain"
 	"github.com/joiner-sh/joiner/topology"
@@ -52,7 +52,7 @@ type work struct {
 
 	// What has been worked out once.
 	facts    facts
-	fits     []bitmap.Set      // by class; see fitting
+	fits     []bitset.Set      // by class; see fitting
 	narrowed map[string]int    // accept sets of parts, by that of the whole
 	rates    []float64         // by accept set: price per size, -1 if not known yet
 	alone    map[lone][]int    // what varietyAlone has found
@@ -199,13 +199,13 @@ func (w *work) active() []int {
 
 // weightsOf returns how much of each resource makes as much bulk as others: a
 // core is as bulky as 4 GiB, whatever else is asked for has none.
-func weightsOf(dims capacity.Dimensions) []float64 {
+func weightsOf(dims resources.Dimensions) []float64 {
 	out := make([]float64, len(dims))
 	for i, name := range dims {
 		switch name {
-		case capacity.CPU:
+		case resources.CPU:
 			out[i] = 1e-3
-		case capacity.Memory:
+		case resources.Memory:
 			out[i] = 1.0 / (4 << 30)
 		}
 	}

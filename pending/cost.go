@@ -1,8 +1,8 @@
 package pending
 
 import (
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // What one demand costs the solver, in points. They are measured ratios, rounded: a rule about other pods is matched with
@@ -55,7 +55,7 @@ func demandPoints(p *cluster.Pod) int {
 }
 
 // requirementPoints returns what it costs to match labels with the requirements.
-func requirementPoints(r constraint.Requirements) int {
+func requirementPoints(r requirements.Requirements) int {
 	points := len(r) * keyPoints
 	for _, v := range r {
 		points += len(v.Listed) / valuesPerPoint

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/pending"
 )
 
 // TestCost: an ordinary pod costs 1; what a pod costs grows with everything that it may have many of.
 func TestCost(t *testing.T) {
 	t.Parallel()
-	app := cluster.Selector{Labels: constraint.Exactly(constraint.Labels{"app": "web"})}
-	node := constraint.Exactly(constraint.Labels{"kubernetes.io/arch": "amd64", "karpenter.sh/nodepool": "general"})
+	app := cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"app": "web"})}
+	node := requirements.Exactly(requirements.Labels{"kubernetes.io/arch": "amd64", "karpenter.sh/nodepool": "general"})
 	ordinary := cluster.Pod{
-		Required: []constraint.Requirements{node}, Preferred: []cluster.Preference{{Weight: 1, Requirements: node}},
-		Tolerations:  make([]constraint.Toleration, 3),
+		Required: []requirements.Requirements{node}, Preferred: []cluster.Preference{{Weight: 1, Requirements: node}},
+		Tolerations:  make([]requirements.Toleration, 3),
 		HostPorts:    make([]cluster.HostPort, 2),
 		Spread:       []cluster.Spread{{Key: "topology.kubernetes.io/zone", Selector: app}, {Key: "kubernetes.io/hostname", Selector: app}},
 		AntiAffinity: []cluster.Term{{Key: "kubernetes.io/hostname", Weight: 100, Selector: app}},
-		Requests:     capacity.Amounts{Extended: []capacity.Extended{{Name: "nvidia.com/gpu", Value: 1}}},
+		Requests:     resources.Amounts{Extended: []resources.Extended{{Name: "nvidia.com/gpu", Value: 1}}},
 	}
 	if got := pending.Cost(&ordinary); got != 1 {
 		t.Errorf("an ordinary pod costs %d, want 1", got)
@@ -34,20 +34,20 @@ func TestCost(t *testing.T) {
 		"spread constraints":  func(p *cluster.Pod, n int) { p.Spread = make([]cluster.Spread, n) },
 		"affinity terms":      func(p *cluster.Pod, n int) { p.Affinity = make([]cluster.Term, n) },
 		"anti-affinity terms": func(p *cluster.Pod, n int) { p.AntiAffinity = make([]cluster.Term, n) },
-		"node affinity terms": func(p *cluster.Pod, n int) { p.Required = make([]constraint.Requirements, n) },
+		"node affinity terms": func(p *cluster.Pod, n int) { p.Required = make([]requirements.Requirements, n) },
 		"preferences":         func(p *cluster.Pod, n int) { p.Preferred = make([]cluster.Preference, n) },
-		"tolerations":         func(p *cluster.Pod, n int) { p.Tolerations = make([]constraint.Toleration, n) },
+		"tolerations":         func(p *cluster.Pod, n int) { p.Tolerations = make([]requirements.Toleration, n) },
 		"host ports":          func(p *cluster.Pod, n int) { p.HostPorts = make([]cluster.HostPort, n) },
-		"extended resources":  func(p *cluster.Pod, n int) { p.Requests.Extended = make([]capacity.Extended, n) },
+		"extended resources":  func(p *cluster.Pod, n int) { p.Requests.Extended = make([]resources.Extended, n) },
 		"volumes":             func(p *cluster.Pod, n int) { p.Volumes = make([]string, n) },
 		"values of a node label": func(p *cluster.Pod, n int) {
-			p.Required = []constraint.Requirements{{"a": constraint.NoneOf(values[:n*8]...)}}
+			p.Required = []requirements.Requirements{{"a": requirements.NoneOf(values[:n*8]...)}}
 		},
 		"values of a preference": func(p *cluster.Pod, n int) {
-			p.Preferred = []cluster.Preference{{Requirements: constraint.Requirements{"a": constraint.OneOf(values[:n*8]...)}}}
+			p.Preferred = []cluster.Preference{{Requirements: requirements.Requirements{"a": requirements.OneOf(values[:n*8]...)}}}
 		},
 		"values of a selector": func(p *cluster.Pod, n int) {
-			p.Spread = []cluster.Spread{{Selector: cluster.Selector{Labels: constraint.Requirements{"a": constraint.OneOf(values[:n*8]...)}}}}
+			p.Spread = []cluster.Spread{{Selector: cluster.Selector{Labels: requirements.Requirements{"a": requirements.OneOf(values[:n*8]...)}}}}
 		},
 		"namespaces of a term": func(p *cluster.Pod, n int) { p.AntiAffinity = []cluster.Term{{Namespaces: values[:n*8]}} },
 	} {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/keys"
 )
 
@@ -33,7 +33,7 @@ func signatureKey(b []byte, p *cluster.Pod) []byte {
 	return b
 }
 
-func appendRequirements(b []byte, r constraint.Requirements) []byte {
+func appendRequirements(b []byte, r requirements.Requirements) []byte {
 	b = keys.Int(b, len(r))
 	if len(r) == 0 {
 		return b

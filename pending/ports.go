@@ -1,7 +1,7 @@
 package pending
 
 import (
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/keys"
 )
 

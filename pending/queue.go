@@ -5,18 +5,18 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/topology"
 )
 
 // Class is a number of pods that ask for the same: any one can take the place of any other.
 type Class struct {
-	Sig      int             // index into Queue.Signatures
-	Profile  int             // index into Queue.Book.Profiles
-	Ask      capacity.Vector // of one pod
-	Amounts  capacity.Amounts
+	Sig      int              // index into Queue.Signatures
+	Profile  int              // index into Queue.Book.Profiles
+	Ask      resources.Vector // of one pod
+	Amounts  resources.Amounts
 	Ports    []cluster.HostPort
 	Lists    []int // of its host ports, by number in Queue.Ports: one for each pod that has any
 	Priority int32
@@ -26,15 +26,15 @@ type Class struct {
 // Signature is what pods demand of a node besides room: all that have it share
 // what is worked out from it.
 type Signature struct {
-	Required    []constraint.Requirements // alternatives; none: anything will do
-	Preferred   []cluster.Preference      // the heaviest first
-	Tolerations []constraint.Toleration
+	Required    []requirements.Requirements // alternatives; none: anything will do
+	Preferred   []cluster.Preference        // the heaviest first
+	Tolerations []requirements.Toleration
 }
 
 // Queue is the pods that need a place.
 type Queue struct {
-	Dims        capacity.Dimensions // the resources that some pod asks for
-	Classes     []Class             // by priority, then the larger first
+	Dims        resources.Dimensions // the resources that some pod asks for
+	Classes     []Class              // by priority, then the larger first
 	Signatures  []Signature
 	Book        *topology.Book
 	Ports       *Ports
@@ -179,8 +179,8 @@ func (q *Queue) Spreads(key string) bool {
 
 // dimensionsOf returns the resources that some pod asks for: cpu, memory,
 // ephemeral-storage and pods first, then the others by name.
-func dimensionsOf(s cluster.Snapshot) capacity.Dimensions {
-	var common capacity.Amounts // not 0 where somebody asks for something
+func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
+	var common resources.Amounts // not 0 where somebody asks for something
 	others := map[string]bool{}
 	for i := range s.Pods {
 		asks := &s.Pods[i].Requests
@@ -192,7 +192,7 @@ func dimensionsOf(s cluster.Snapshot) capacity.Dimensions {
 			others[e.Name] = true
 		}
 	}
-	return append(capacity.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
+	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
 // residentsOf returns the kinds of pods on the nodes, and of DaemonSets, that keep others away, each once.

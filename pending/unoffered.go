@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Unoffered is the name of the dimension that stands for all resources which no node and no instance type has, where pods
@@ -29,7 +29,7 @@ func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
 	}
 	q.unoffered = map[string]bool{}
 	for _, name := range q.Dims {
-		if !isBasic(name) && !have[name] && !strings.HasPrefix(name, capacity.AttachableVolumes) {
+		if !isBasic(name) && !have[name] && !strings.HasPrefix(name, resources.AttachableVolumes) {
 			q.unoffered[name] = true
 		}
 	}
@@ -43,14 +43,14 @@ func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
 // isBasic reports whether the resource has a field of its own in capacity.Amounts.
 func isBasic(name string) bool {
 	switch name {
-	case capacity.CPU, capacity.Memory, capacity.EphemeralStorage, capacity.Pods:
+	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
 		return true
 	}
 	return false
 }
 
 // Ask returns the amounts as a vector over the queue's dimensions.
-func (q *Queue) Ask(a capacity.Amounts) capacity.Vector {
+func (q *Queue) Ask(a resources.Amounts) resources.Vector {
 	v := q.Dims.Of(a)
 	if q.FirstUnoffered(a) != "" {
 		v[len(v)-1] = 1
@@ -59,7 +59,7 @@ func (q *Queue) Ask(a capacity.Amounts) capacity.Vector {
 }
 
 // FirstUnoffered returns the first of the resources in the amounts that nothing has and that share a dimension; "" if there is none.
-func (q *Queue) FirstUnoffered(a capacity.Amounts) string {
+func (q *Queue) FirstUnoffered(a resources.Amounts) string {
 	if q.unoffered == nil {
 		return ""
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/pending"
 )
 
@@ -16,7 +16,7 @@ func TestUnoffered(t *testing.T) {
 	snapshot := func(n int) cluster.Snapshot {
 		var s cluster.Snapshot
 		ask := func(names ...string) {
-			p := cluster.Pod{Namespace: "a", Name: fmt.Sprint("p", len(s.Pods)), Requests: capacity.Amounts{CPU: 1, Pods: 1}}
+			p := cluster.Pod{Namespace: "a", Name: fmt.Sprint("p", len(s.Pods)), Requests: resources.Amounts{CPU: 1, Pods: 1}}
 			for _, name := range names {
 				p.Requests = p.Requests.With(name, 2)
 			}
@@ -27,7 +27,7 @@ func TestUnoffered(t *testing.T) {
 		}
 		ask("gpu")
 		ask("node", "own0")
-		s.Nodes = []cluster.Node{{Name: "n", Allocatable: capacity.Amounts{}.With("node", 1)}}
+		s.Nodes = []cluster.Node{{Name: "n", Allocatable: resources.Amounts{}.With("node", 1)}}
 		return s
 	}
 	few := pending.NewFor(snapshot(3), offered)

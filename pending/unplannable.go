@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // absurd is an amount that no machine will ever have (64 TiB, where the largest has 24), and that can still be
@@ -32,13 +32,13 @@ func unplannable(p *cluster.Pod) string {
 }
 
 // absurdity names the first amount that nobody could mean.
-func absurdity(r *capacity.Amounts) string {
+func absurdity(r *resources.Amounts) string {
 	for _, name := range r.Names() {
 		switch n := r.Of(name); {
 		case n < 0:
 			return fmt.Sprintf("it asks for a negative amount of %s", name)
 		case n > absurd:
-			return fmt.Sprintf("it asks for %s of %s, more than any machine has", capacity.Format(name, n), name)
+			return fmt.Sprintf("it asks for %s of %s, more than any machine has", resources.Format(name, n), name)
 		}
 	}
 	return ""

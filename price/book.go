@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Where prices are from.

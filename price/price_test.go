@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/price"
 	"github.com/joiner-sh/joiner/world"
 )

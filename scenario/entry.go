@@ -7,18 +7,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // resourceOf returns the resource that a word of a scenario names.
 func resourceOf(word string) string {
 	switch word {
 	case "mem":
-		return capacity.Memory
+		return resources.Memory
 	case "storage":
-		return capacity.EphemeralStorage
+		return resources.EphemeralStorage
 	case "volumes":
 		return volumesOfEBS
 	}
@@ -31,9 +31,9 @@ const volumesOfEBS = "attachable-volumes-csi-ebs.csi.aws.com"
 // wordOf is the inverse of resourceOf.
 func wordOf(resource string) string {
 	switch resource {
-	case capacity.Memory:
+	case resources.Memory:
 		return "mem"
-	case capacity.EphemeralStorage:
+	case resources.EphemeralStorage:
 		return "storage"
 	case volumesOfEBS:
 		return "volumes"
@@ -42,9 +42,9 @@ func wordOf(resource string) string {
 }
 
 // setAmount sets what "cpu=2" says.
-func setAmount(a *capacity.Amounts, word, text string) error {
+func setAmount(a *resources.Amounts, word, text string) error {
 	resource := resourceOf(word)
-	n, err := capacity.Parse(resource, text)
+	n, err := resources.Parse(resource, text)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func poolAttribute(p *cluster.Pool, key, value string) error {
 	if !ok {
 		return errors.New("want class, weight, min-values, limit:… or used:…")
 	}
-	n, err := capacity.Parse(resourceOf(word), value)
+	n, err := resources.Parse(resourceOf(word), value)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func poolDetail(p *cluster.Pool, word string, args []string, rest string) error 
 
 func parseNode(words []string) (cluster.Node, error) {
 	n := cluster.Node{Name: words[0], Joined: true, Initialized: true}
-	var capacities capacity.Amounts
+	var capacities resources.Amounts
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w, "=")
 		if err := nodeAttribute(&n, &capacities, key, value, ok); err != nil {
@@ -147,7 +147,7 @@ func parseNode(words []string) (cluster.Node, error) {
 	return n, nil
 }
 
-func nodeAttribute(n *cluster.Node, capacities *capacity.Amounts, key, value string, pair bool) error {
+func nodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value string, pair bool) error {
 	switch {
 	case key == "leaving" && !pair:
 		n.Leaving = true
@@ -201,7 +201,7 @@ func nodeDetail(n *cluster.Node, word string, args []string, rest string) error 
 }
 
 func parseDaemon(words []string) (cluster.Daemon, error) {
-	d := cluster.Daemon{Requests: capacity.Amounts{Pods: 1}}
+	d := cluster.Daemon{Requests: resources.Amounts{Pods: 1}}
 	d.Namespace, d.Name = splitName(words[0])
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
@@ -233,7 +233,7 @@ func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) er
 
 // parsePod returns the pod and its "x3": 0 if it stands for itself alone.
 func parsePod(words []string) (cluster.Pod, int, error) {
-	p, times := cluster.Pod{Requests: capacity.Amounts{Pods: 1}}, 0
+	p, times := cluster.Pod{Requests: resources.Amounts{Pods: 1}}, 0
 	p.Namespace, p.Name = splitName(words[0])
 	for _, w := range words[1:] {
 		key, value, pair := strings.Cut(w, "=")
@@ -318,9 +318,9 @@ func splitName(word string) (namespace, name string) {
 
 // appendRequired reads "require KEY OPERATOR VALUES…", which narrows the last
 // alternative, and "or", which begins another.
-func appendRequired(to *[]constraint.Requirements, word string, args []string) error {
+func appendRequired(to *[]requirements.Requirements, word string, args []string) error {
 	if len(*to) == 0 || word == "or" {
-		*to = append(*to, constraint.Requirements{})
+		*to = append(*to, requirements.Requirements{})
 	}
 	if word == "or" {
 		if len(args) > 0 {
@@ -331,7 +331,7 @@ func appendRequired(to *[]constraint.Requirements, word string, args []string) e
 	return narrow((*to)[len(*to)-1], args)
 }
 
-func narrow(to constraint.Requirements, args []string) error {
+func narrow(to requirements.Requirements, args []string) error {
 	r, err := parseRequirement(args)
 	if err != nil {
 		return err
@@ -339,8 +339,8 @@ func narrow(to constraint.Requirements, args []string) error {
 	return narrowBy(to, r.Key, r.Operator, r.Values...)
 }
 
-func narrowBy(to constraint.Requirements, key string, operator constraint.Operator, values ...string) error {
-	v, ok := constraint.ValuesOf(operator, values...)
+func narrowBy(to requirements.Requirements, key string, operator requirements.Operator, values ...string) error {
+	v, ok := requirements.ValuesOf(operator, values...)
 	if !ok {
 		return fmt.Errorf("nothing is %s %q", operator, values)
 	}
@@ -348,11 +348,11 @@ func narrowBy(to constraint.Requirements, key string, operator constraint.Operat
 	return nil
 }
 
-func parseRequirement(args []string) (constraint.Requirement, error) {
+func parseRequirement(args []string) (requirements.Requirement, error) {
 	if len(args) < 2 {
-		return constraint.Requirement{}, errors.New("want KEY OPERATOR VALUES…")
+		return requirements.Requirement{}, errors.New("want KEY OPERATOR VALUES…")
 	}
-	r := constraint.Requirement{Key: args[0], Operator: constraint.Operator(args[1])}
+	r := requirements.Requirement{Key: args[0], Operator: requirements.Operator(args[1])}
 	for _, a := range args[2:] {
 		if text, ok := strings.CutPrefix(a, "min="); ok {
 			if err := setInt(&r.MinValues, text); err != nil {
@@ -370,7 +370,7 @@ func appendPreference(to *[]cluster.Preference, args []string) error {
 	if len(args) == 0 {
 		return errors.New("want WEIGHT KEY OPERATOR VALUES…")
 	}
-	p := cluster.Preference{Requirements: constraint.Requirements{}}
+	p := cluster.Preference{Requirements: requirements.Requirements{}}
 	if err := setInt(&p.Weight, args[0]); err != nil {
 		return err
 	}
@@ -389,7 +389,7 @@ func appendPreference(to *[]cluster.Preference, args []string) error {
 	return nil
 }
 
-func setLabel(to *constraint.Labels, args []string) error {
+func setLabel(to *requirements.Labels, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want KEY=VALUE")
 	}
@@ -398,7 +398,7 @@ func setLabel(to *constraint.Labels, args []string) error {
 		return fmt.Errorf("%q is not KEY=VALUE", args[0])
 	}
 	if *to == nil {
-		*to = constraint.Labels{}
+		*to = requirements.Labels{}
 	}
 	(*to)[key] = value
 	return nil

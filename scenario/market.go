@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // offerings reads "TYPE ZONES WAYS PRICE [attributes]".
@@ -29,7 +29,7 @@ func (p *parser) offerings(words []string) error {
 	if !known {
 		c.Types = slices.Insert(c.Types, i, catalog.Type{Name: words[0]})
 	}
-	a := attributes{arch: "amd64", labels: constraint.Labels{}}
+	a := attributes{arch: "amd64", labels: requirements.Labels{}}
 	for _, w := range words[4:] {
 		if err := a.add(w); err != nil {
 			return fmt.Errorf("type %s: %s: %w", words[0], w, err)
@@ -68,10 +68,10 @@ func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijkl
 type attributes struct {
 	short    bool
 	arch     string
-	labels   constraint.Labels
+	labels   requirements.Labels
 	volumes  int64
-	amounts  capacity.Amounts
-	capacity capacity.Amounts // where it differs
+	amounts  resources.Amounts
+	capacity resources.Amounts // where it differs
 
 	reservation catalog.Reservation
 }
@@ -102,7 +102,7 @@ func (a *attributes) add(word string) error {
 		return setInt(&a.reservation.Left, value)
 	}
 	if resourceOf(key) == volumesOfEBS {
-		n, err := capacity.Parse(volumesOfEBS, value)
+		n, err := resources.Parse(volumesOfEBS, value)
 		a.volumes = n
 		return err
 	}
@@ -154,12 +154,12 @@ func (a *attributes) describe(t *catalog.Type, region string) {
 }
 
 // usualLabels are those that follow from a type's name and amounts.
-func usualLabels(t catalog.Type, arch, region string) constraint.Labels {
+func usualLabels(t catalog.Type, arch, region string) requirements.Labels {
 	family, size, _ := strings.Cut(t.Name, ".")
 	category := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
 	rest := family[len(category):]
 	generation := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
-	return constraint.Labels{
+	return requirements.Labels{
 		catalog.LabelInstanceType: t.Name, catalog.LabelArch: arch, catalog.LabelOS: "linux", catalog.LabelRegion: region,
 		catalog.LabelFamily: family, catalog.LabelSize: size,
 		catalog.LabelCategory: category, catalog.LabelGeneration: generation,

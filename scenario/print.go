@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // String writes the scenario so that Parse reads it back.
@@ -32,7 +32,7 @@ func (s Scenario) String() string {
 	}
 	w.section("daemons", len(s.Snapshot.Daemons))
 	for _, d := range s.Snapshot.Daemons {
-		w.printf("  %s/%s%s\n", d.Namespace, d.Name, amountsText("", d.Requests.With(capacity.Pods, 0)))
+		w.printf("  %s/%s%s\n", d.Namespace, d.Name, amountsText("", d.Requests.With(resources.Pods, 0)))
 		w.required(d.Required)
 		w.tolerationsAndPorts(d.Tolerations, d.HostPorts)
 		w.kind(d.Kind)
@@ -58,17 +58,17 @@ func (w *writer) section(name string, entries int) {
 }
 
 // amountsText writes " cpu=2 mem=8Gi", each with the prefix.
-func amountsText(prefix string, a capacity.Amounts) string {
+func amountsText(prefix string, a resources.Amounts) string {
 	var b strings.Builder
 	for _, name := range a.Names() {
-		fmt.Fprintf(&b, " %s%s=%s", prefix, wordOf(name), capacity.Format(name, a.Of(name)))
+		fmt.Fprintf(&b, " %s%s=%s", prefix, wordOf(name), resources.Format(name, a.Of(name)))
 	}
 	return b.String()
 }
 
 // differing returns the amounts of a that differ from b.
-func differing(a, b capacity.Amounts) capacity.Amounts {
-	var out capacity.Amounts
+func differing(a, b resources.Amounts) resources.Amounts {
+	var out resources.Amounts
 	for _, name := range a.Names() {
 		if a.Of(name) != b.Of(name) {
 			out = out.With(name, a.Of(name))
@@ -138,7 +138,7 @@ func (w *writer) pool(p cluster.Pool) {
 		w.printf(" min-values=best-effort")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Limits.Ceiling)) {
-		w.printf(" limit:%s=%s", wordOf(name), capacity.Format(name, p.Limits.Ceiling[name]))
+		w.printf(" limit:%s=%s", wordOf(name), resources.Format(name, p.Limits.Ceiling[name]))
 	}
 	if p.Limits.Nodes != nil {
 		w.printf(" limit:nodes=%d", *p.Limits.Nodes)
@@ -162,7 +162,7 @@ func (w *writer) pool(p cluster.Pool) {
 	}
 }
 
-func requirementText(r constraint.Requirement) string {
+func requirementText(r requirements.Requirement) string {
 	words := append([]string{r.Key, string(r.Operator)}, r.Values...)
 	if r.MinValues != 0 {
 		words = append(words, "min="+strconv.Itoa(r.MinValues))
@@ -170,13 +170,13 @@ func requirementText(r constraint.Requirement) string {
 	return strings.Join(words, " ")
 }
 
-func (w *writer) labels(labels constraint.Labels) {
+func (w *writer) labels(labels requirements.Labels) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		w.printf("    label %s=%s\n", key, labels[key])
 	}
 }
 
-func (w *writer) taints(word string, taints []constraint.Taint) {
+func (w *writer) taints(word string, taints []requirements.Taint) {
 	for _, t := range taints {
 		w.printf("    %s %s\n", word, t)
 	}
@@ -214,7 +214,7 @@ func (w *writer) node(n cluster.Node) {
 	}
 }
 
-func (w *writer) tolerationsAndPorts(tolerations []constraint.Toleration, ports []cluster.HostPort) {
+func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, ports []cluster.HostPort) {
 	for _, t := range tolerations {
 		w.printf("    tolerate %s\n", tolerationText(t))
 	}
@@ -276,7 +276,7 @@ func describe(p cluster.Pod) string {
 	return w.String()
 }
 
-func (w *writer) required(alternatives []constraint.Requirements) {
+func (w *writer) required(alternatives []requirements.Requirements) {
 	for i, reqs := range alternatives {
 		if i > 0 || len(reqs) == 0 {
 			w.printf("    or\n")
@@ -288,7 +288,7 @@ func (w *writer) required(alternatives []constraint.Requirements) {
 }
 
 // requirementLines writes requirements as "KEY OPERATOR VALUES…".
-func requirementLines(reqs constraint.Requirements) []string {
+func requirementLines(reqs requirements.Requirements) []string {
 	var out []string
 	for _, key := range reqs.Keys() {
 		for _, text := range valuesText(reqs[key]) {
@@ -299,25 +299,25 @@ func requirementLines(reqs constraint.Requirements) []string {
 }
 
 // valuesText writes values as the operators that make them up.
-func valuesText(v constraint.Values) []string {
+func valuesText(v requirements.Values) []string {
 	if !v.Complement {
 		if v.Absent {
-			return []string{string(constraint.DoesNotExist)}
+			return []string{string(requirements.DoesNotExist)}
 		}
-		return []string{strings.Join(append([]string{string(constraint.In)}, v.Listed...), " ")}
+		return []string{strings.Join(append([]string{string(requirements.In)}, v.Listed...), " ")}
 	}
 	var out []string
 	if len(v.Listed) > 0 || v.Absent {
-		out = append(out, strings.Join(append([]string{string(constraint.NotIn)}, v.Listed...), " "))
+		out = append(out, strings.Join(append([]string{string(requirements.NotIn)}, v.Listed...), " "))
 	}
 	if v.Min != nil {
-		out = append(out, fmt.Sprintf("%s %d", constraint.Gte, *v.Min))
+		out = append(out, fmt.Sprintf("%s %d", requirements.Gte, *v.Min))
 	}
 	if v.Max != nil {
-		out = append(out, fmt.Sprintf("%s %d", constraint.Lte, *v.Max))
+		out = append(out, fmt.Sprintf("%s %d", requirements.Lte, *v.Max))
 	}
 	if !v.Absent && v.Min == nil && v.Max == nil {
-		out = append(out, string(constraint.Exists))
+		out = append(out, string(requirements.Exists))
 	}
 	return out
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/scenario"
 )
 
@@ -80,31 +80,31 @@ func (d drawer) word() string {
 	return d.pick("web", "app", "tier", "x3", "in", "notin", "over", "by", "ns", "soft", "ending", "weight", "a.b/c-d_e", "7", "or")
 }
 
-func (d drawer) amounts() capacity.Amounts {
-	return capacity.Amounts{CPU: int64(d.number(0, 5000)), Memory: int64(d.number(0, 9)) << 28}.
+func (d drawer) amounts() resources.Amounts {
+	return resources.Amounts{CPU: int64(d.number(0, 5000)), Memory: int64(d.number(0, 9)) << 28}.
 		With("nvidia.com/gpu", int64(d.number(0, 2))).With("attachable-volumes-csi-ebs.csi.aws.com", int64(d.number(0, 2)))
 }
 
-func (d drawer) labels() constraint.Labels {
-	out := constraint.Labels{}
+func (d drawer) labels() requirements.Labels {
+	out := requirements.Labels{}
 	for range d.number(0, 3) {
 		out[d.word()] = d.pick("", "web", "in", "x3", "3")
 	}
 	return out
 }
 
-func (d drawer) requirements() constraint.Requirements {
-	out := constraint.Requirements{}
+func (d drawer) requirements() requirements.Requirements {
+	out := requirements.Requirements{}
 	for range d.number(0, 4) {
-		operator := constraint.Operator(d.pick("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"))
+		operator := requirements.Operator(d.pick("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"))
 		values := []string{fmt.Sprint(d.number(-9, 9))}
 		switch operator {
-		case constraint.In, constraint.NotIn:
+		case requirements.In, requirements.NotIn:
 			values = listOf(d, "values", d.word)
-		case constraint.Exists, constraint.DoesNotExist:
+		case requirements.Exists, requirements.DoesNotExist:
 			values = nil
 		}
-		v, ok := constraint.ValuesOf(operator, values...)
+		v, ok := requirements.ValuesOf(operator, values...)
 		if !ok {
 			d.t.Fatalf("%s %q", operator, values)
 		}
@@ -135,15 +135,15 @@ func (d drawer) term() cluster.Term {
 	return t
 }
 
-func (d drawer) taint() constraint.Taint {
-	return constraint.Taint{Key: d.word(), Value: d.pick("", "a"), Effect: constraint.Effect(d.pick("NoSchedule", "NoExecute"))}
+func (d drawer) taint() requirements.Taint {
+	return requirements.Taint{Key: d.word(), Value: d.pick("", "a"), Effect: requirements.Effect(d.pick("NoSchedule", "NoExecute"))}
 }
 
-func (d drawer) toleration() constraint.Toleration {
+func (d drawer) toleration() requirements.Toleration {
 	if d.yes() {
-		return constraint.Toleration{Key: d.pick("", "team"), Operator: "Exists", Effect: constraint.Effect(d.pick("", "NoSchedule"))}
+		return requirements.Toleration{Key: d.pick("", "team"), Operator: "Exists", Effect: requirements.Effect(d.pick("", "NoSchedule"))}
 	}
-	return constraint.Toleration{Key: d.word(), Operator: d.pick("Equal", "Lt", "Gt"), Value: d.pick("", "7")}
+	return requirements.Toleration{Key: d.word(), Operator: d.pick("Equal", "Lt", "Gt"), Value: d.pick("", "7")}
 }
 
 func (d drawer) port() cluster.HostPort {
@@ -154,15 +154,15 @@ func (d drawer) pool() cluster.Pool {
 	p := cluster.Pool{
 		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(), Relaxable: d.yes(),
 		Taints: listOf(d, "taints", d.taint), StartupTaints: listOf(d, "startup taints", d.taint), Usage: d.amounts(), Nodes: d.number(0, 3),
-		Requirements: listOf(d, "requirements", func() constraint.Requirement {
-			return constraint.Requirement{
-				Key: d.word(), Operator: constraint.Operator(d.pick("In", "Exists", "Gt")),
+		Requirements: listOf(d, "requirements", func() requirements.Requirement {
+			return requirements.Requirement{
+				Key: d.word(), Operator: requirements.Operator(d.pick("In", "Exists", "Gt")),
 				Values: listOf(d, "values", d.word), MinValues: d.number(0, 3),
 			}
 		}),
 	}
 	if d.yes() {
-		p.Limits.Ceiling = map[string]int64{capacity.CPU: int64(d.number(0, 9)), "nvidia.com/gpu": int64(d.number(0, 9))}
+		p.Limits.Ceiling = map[string]int64{resources.CPU: int64(d.number(0, 9)), "nvidia.com/gpu": int64(d.number(0, 9))}
 	}
 	if n := d.number(0, 3); n > 0 {
 		p.Limits.Nodes = &n
@@ -191,7 +191,7 @@ func (d drawer) node() cluster.Node {
 
 func (d drawer) daemon() cluster.Daemon {
 	out := cluster.Daemon{
-		Namespace: d.pick("default", "kube-system"), Name: d.name(), Requests: d.amounts().With(capacity.Pods, 1),
+		Namespace: d.pick("default", "kube-system"), Name: d.name(), Requests: d.amounts().With(resources.Pods, 1),
 		Required: listOf(d, "alternatives", d.requirements), Tolerations: listOf(d, "tolerations", d.toleration),
 		HostPorts: listOf(d, "ports", d.port),
 	}
@@ -204,7 +204,7 @@ func (d drawer) daemon() cluster.Daemon {
 func (d drawer) pod() cluster.Pod {
 	p := cluster.Pod{
 		Namespace: d.pick("default", "shop"), Name: d.name(), Owner: d.pick("", "ReplicaSet/web"), Node: d.pick("", "node-a"),
-		Labels: d.labels(), Requests: d.amounts().With(capacity.Pods, 1), Priority: int32(d.number(-1, 1)),
+		Labels: d.labels(), Requests: d.amounts().With(resources.Pods, 1), Priority: int32(d.number(-1, 1)),
 		Required: listOf(d, "alternatives", d.requirements), Tolerations: listOf(d, "tolerations", d.toleration),
 		Spread: listOf(d, "spread", d.spread), Affinity: listOf(d, "affinity", d.term), AntiAffinity: listOf(d, "anti-affinity", d.term),
 		HostPorts: listOf(d, "ports", d.port), Unplannable: d.pick("", "its volume is lost"),

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // The selectors that are no list of terms: every pod, and no pod.
@@ -24,7 +24,7 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	if rest, ok := strings.CutPrefix(text, everyPod); ok {
 		return s, rest, nil
 	}
-	s.Labels = constraint.Requirements{}
+	s.Labels = requirements.Requirements{}
 	for {
 		if text, err = selectorTerm(s.Labels, text); err != nil {
 			return s, "", err
@@ -38,7 +38,7 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 }
 
 // selectorTerm narrows to by the first term of text, and returns what stands behind it.
-func selectorTerm(to constraint.Requirements, text string) (string, error) {
+func selectorTerm(to requirements.Requirements, text string) (string, error) {
 	after, absent := strings.CutPrefix(text, "!")
 	key, rest := selectorWord(after)
 	if key == "" {
@@ -46,24 +46,24 @@ func selectorTerm(to constraint.Requirements, text string) (string, error) {
 			" several with commas between them, or %s for every pod, %s for none", text, everyPod, noPod)
 	}
 	if absent {
-		to.Narrow(key, constraint.Missing())
+		to.Narrow(key, requirements.Missing())
 		return rest, nil
 	}
 	next := skipBlanks(rest)
 	for _, o := range []struct {
 		sign     string
-		operator constraint.Operator
-	}{{"==", constraint.In}, {"=", constraint.In}, {"!=", constraint.NotIn}, {">", constraint.Gt}, {"<", constraint.Lt}} {
+		operator requirements.Operator
+	}{{"==", requirements.In}, {"=", requirements.In}, {"!=", requirements.NotIn}, {">", requirements.Gt}, {"<", requirements.Lt}} {
 		if after, ok := strings.CutPrefix(next, o.sign); ok {
 			value, rest := selectorWord(after)
 			return rest, narrowBy(to, key, o.operator, value)
 		}
 	}
 	word, after := selectorWord(next)
-	operator, ok := map[string]constraint.Operator{"in": constraint.In, "notin": constraint.NotIn}[word]
+	operator, ok := map[string]requirements.Operator{"in": requirements.In, "notin": requirements.NotIn}[word]
 	list, open := strings.CutPrefix(skipBlanks(after), "(")
 	if !ok || !open {
-		return rest, narrowBy(to, key, constraint.Exists)
+		return rest, narrowBy(to, key, requirements.Exists)
 	}
 	values, rest, err := selectorValues(list)
 	if err != nil {
@@ -118,7 +118,7 @@ func selectorText(s cluster.Selector) string {
 }
 
 // selectorTerms writes values as the terms that make them up.
-func selectorTerms(key string, v constraint.Values) []string {
+func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {
 		case v.Absent:

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // appendTaint reads KEY=VALUE:EFFECT or KEY:EFFECT.
-func appendTaint(to *[]constraint.Taint, args []string) error {
+func appendTaint(to *[]requirements.Taint, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want KEY=VALUE:EFFECT")
 	}
@@ -19,7 +19,7 @@ func appendTaint(to *[]constraint.Taint, args []string) error {
 	if i < 0 {
 		return fmt.Errorf("%q is not KEY=VALUE:EFFECT", args[0])
 	}
-	t := constraint.Taint{Effect: constraint.Effect(args[0][i+1:])}
+	t := requirements.Taint{Effect: requirements.Effect(args[0][i+1:])}
 	t.Key, t.Value, _ = strings.Cut(args[0][:i], "=")
 	*to = append(*to, t)
 	return nil
@@ -27,13 +27,13 @@ func appendTaint(to *[]constraint.Taint, args []string) error {
 
 // appendToleration reads KEY=VALUE, KEY<VALUE, KEY>VALUE, KEY or *, each with
 // :EFFECT behind it or not.
-func appendToleration(to *[]constraint.Toleration, args []string) error {
+func appendToleration(to *[]requirements.Toleration, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want KEY=VALUE:EFFECT, KEY:EFFECT, KEY or *")
 	}
-	text, t := args[0], constraint.Toleration{Operator: "Exists"}
+	text, t := args[0], requirements.Toleration{Operator: "Exists"}
 	if i := strings.LastIndexByte(text, ':'); i >= 0 {
-		text, t.Effect = text[:i], constraint.Effect(text[i+1:])
+		text, t.Effect = text[:i], requirements.Effect(text[i+1:])
 	}
 	if text == "*" {
 		text = ""
@@ -47,7 +47,7 @@ func appendToleration(to *[]constraint.Toleration, args []string) error {
 	return nil
 }
 
-func tolerationText(t constraint.Toleration) string {
+func tolerationText(t requirements.Toleration) string {
 	sign, ok := map[string]string{"": "=", "Equal": "=", "Lt": "<", "Gt": ">"}[t.Operator]
 	out := t.Key
 	switch {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // appendSpread reads "SELECTOR over KEY [max-skew=N] [min-domains=N] [soft] [any-node] [honor-taints]".
@@ -115,7 +115,7 @@ func appendResident(to *[]cluster.Resident, args []string) error {
 }
 
 // setLabels reads "app=web,tier=front", or <none>.
-func setLabels(to *constraint.Labels, text string) error {
+func setLabels(to *requirements.Labels, text string) error {
 	if text == noPod {
 		return nil
 	}
@@ -256,7 +256,7 @@ func residentText(k cluster.Kind, n int) string {
 	return w.String()
 }
 
-func labelsText(labels constraint.Labels) string {
+func labelsText(labels requirements.Labels) string {
 	if len(labels) == 0 {
 		return noPod
 	}

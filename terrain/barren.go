@@ -3,7 +3,7 @@ package terrain
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/pending"
 )
 
@@ -19,7 +19,7 @@ func (t *Ground) KeepsNone(group int) bool {
 	}
 	among := t.Counted[group]
 	if among == nil {
-		among = bitmap.New(len(t.rooms.Nodes))
+		among = bitset.New(len(t.rooms.Nodes))
 		among.AddRange(0, len(t.rooms.Nodes))
 	}
 	t.barren[group] = false

@@ -3,7 +3,7 @@ package terrain
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/topology"
 )
@@ -53,7 +53,7 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 }
 
 // OffersIn returns those of the offers that are in the domains.
-func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitmap.Set) bitmap.Set {
+func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
 	}
@@ -61,7 +61,7 @@ func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitmap.Set) bit
 }
 
 // NodesIn returns the nodes that are in the domains.
-func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitmap.Set {
+func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitset.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {
 		out = out.Both(t.Keys[p.Keys[i]].Nodes[cell[i]])

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
@@ -17,7 +17,7 @@ import (
 type Ground struct {
 	Keys    map[string]*Field // by label, but for host names
 	Census  *topology.Census
-	Counted []bitmap.Set     // by group: the nodes whose pods count; nil: all
+	Counted []bitset.Set     // by group: the nodes whose pods count; nil: all
 	Domains [][]bool         // by group of a spread, not over host names: the domains that count
 	There   [][]bool         // likewise, those of them that count whatever is bought
 	Bare    map[int]bool     // groups over host names of which some machine will have no pod
@@ -40,8 +40,8 @@ type Ground struct {
 // Field is the domains of one label.
 type Field struct {
 	Values  []string     // sorted
-	Offers  []bitmap.Set // by value: the offers that have it; last, those without the label
-	Nodes   []bitmap.Set // by value: the nodes that have it, by number in Rooms.Nodes; last, those without the label
+	Offers  []bitset.Set // by value: the offers that have it; last, those without the label
+	Nodes   []bitset.Set // by value: the nodes that have it, by number in Rooms.Nodes; last, those without the label
 	OfferAt []int        // by offer: its domain, the number of values without the label
 	at      []int        // by node, likewise
 }
@@ -103,7 +103,7 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-func newField(bought, nodes *bitmap.Column, more []string, sizeOffers, sizeNodes int) *Field {
+func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *Field {
 	f := &Field{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
 	for i := range f.at {
@@ -112,11 +112,11 @@ func newField(bought, nodes *bitmap.Column, more []string, sizeOffers, sizeNodes
 	for i := range f.OfferAt {
 		f.OfferAt[i] = len(f.Values)
 	}
-	pick := func(k *bitmap.Column, value string, size int) bitmap.Set {
+	pick := func(k *bitset.Column, value string, size int) bitset.Set {
 		if i, ok := slices.BinarySearch(k.Values, value); ok {
 			return k.Sets[i]
 		}
-		return bitmap.New(size)
+		return bitset.New(size)
 	}
 	for d, value := range f.Values {
 		f.Offers = append(f.Offers, pick(bought, value, sizeOffers))
@@ -131,8 +131,8 @@ func newField(bought, nodes *bitmap.Column, more []string, sizeOffers, sizeNodes
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
 // all), and tells the census which domains do: those with such a node,
 // and those where a machine for the owner can be bought.
-func (t *Ground) countable(q *pending.Queue, a *offers.Acceptance, r *Rooms) []bitmap.Set {
-	out := make([]bitmap.Set, len(q.Book.Groups))
+func (t *Ground) countable(q *pending.Queue, a *offers.Acceptance, r *Rooms) []bitset.Set {
+	out := make([]bitset.Set, len(q.Book.Groups))
 	for n := range q.Book.Groups {
 		g := &q.Book.Groups[n]
 		if g.Form != topology.Spread {
@@ -249,7 +249,7 @@ func (t *Ground) counts(q *pending.Queue, group int, n *cluster.Node, number int
 		return false
 	}
 	required := q.Signatures[g.Nodes].Required
-	accepts := func(reqs constraint.Requirements) bool { return reqs.Accepts(n.Labels) }
+	accepts := func(reqs requirements.Requirements) bool { return reqs.Accepts(n.Labels) }
 	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }
 
@@ -274,14 +274,14 @@ func (t *Ground) FewestOf(group, minDomains int) int {
 }
 
 // FindFewest finds the node that has the fewest pods, for the spreads over host names.
-func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitmap.Set) {
+func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
 	for g := range b.Groups {
 		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
 			continue
 		}
 		among := counted[g]
 		if among == nil {
-			among = bitmap.New(len(r.Nodes))
+			among = bitset.New(len(r.Nodes))
 			among.AddRange(0, len(r.Nodes))
 		}
 		f := Scarcity{Pods: -1, Nodes: among.Count()}

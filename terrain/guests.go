@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
@@ -18,8 +18,8 @@ import (
 type Guests struct {
 	hosts   []*topology.Tally  // by offer: what rules over host names count there; nil: nothing
 	marks   []int              // by offer: the same where the same pods come
-	matched map[int]bitmap.Set // by group: the offers with a pod that it counts
-	owners  map[int]bitmap.Set // by group of an anti-affinity: the offers with a pod that has it
+	matched map[int]bitset.Set // by group: the offers with a pod that it counts
+	owners  map[int]bitset.Set // by group of an anti-affinity: the offers with a pod that has it
 }
 
 func newGuests(st *offers.Stock, b *topology.Book) *Guests {
@@ -27,7 +27,7 @@ func newGuests(st *offers.Stock, b *topology.Book) *Guests {
 		return nil
 	}
 	n := len(st.Offers)
-	g := &Guests{hosts: make([]*topology.Tally, n), marks: make([]int, n), matched: map[int]bitmap.Set{}, owners: map[int]bitmap.Set{}}
+	g := &Guests{hosts: make([]*topology.Tally, n), marks: make([]int, n), matched: map[int]bitset.Set{}, owners: map[int]bitset.Set{}}
 	type company struct {
 		host *topology.Tally
 		mark int
@@ -81,12 +81,12 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Book) []byte {
 
 // note enters an offer that has such pods where rules count them: in domains of labels that it has.
 func (g *Guests) note(offer int, st *offers.Stock, b *topology.Book) {
-	add := func(sets map[int]bitmap.Set, group int) {
+	add := func(sets map[int]bitset.Set, group int) {
 		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
 			return
 		}
 		if sets[group] == nil {
-			sets[group] = bitmap.New(len(st.Offers))
+			sets[group] = bitset.New(len(st.Offers))
 		}
 		sets[group].Add(offer)
 	}
@@ -136,7 +136,7 @@ func (g *Guests) On(offer int) topology.Tally {
 
 // Against returns the anti-affinity that keeps pods of the profile off the offer, its guests' or their own.
 func (g *Guests) Against(b *topology.Book, p *topology.Profile, offer int) (group int, ok bool) {
-	g.oppose(b, p, func(n int, set bitmap.Set) {
+	g.oppose(b, p, func(n int, set bitset.Set) {
 		if !ok && set.Has(offer) {
 			group, ok = n, true
 		}
@@ -145,9 +145,9 @@ func (g *Guests) Against(b *topology.Book, p *topology.Profile, offer int) (grou
 }
 
 // Forbidden returns the offers whose guests and pods of the profile keep apart; nil for none.
-func (g *Guests) Forbidden(b *topology.Book, p *topology.Profile) bitmap.Set {
-	var out bitmap.Set
-	g.oppose(b, p, func(_ int, set bitmap.Set) {
+func (g *Guests) Forbidden(b *topology.Book, p *topology.Profile) bitset.Set {
+	var out bitset.Set
+	g.oppose(b, p, func(_ int, set bitset.Set) {
 		if out == nil {
 			out = set.Clone()
 		}
@@ -157,7 +157,7 @@ func (g *Guests) Forbidden(b *topology.Book, p *topology.Profile) bitmap.Set {
 }
 
 // oppose visits the anti-affinities between pods of the profile and guests, with the offers where those come.
-func (g *Guests) oppose(b *topology.Book, p *topology.Profile, visit func(group int, on bitmap.Set)) {
+func (g *Guests) oppose(b *topology.Book, p *topology.Profile, visit func(group int, on bitset.Set)) {
 	if g == nil {
 		return
 	}
@@ -186,10 +186,10 @@ func (g *Guests) Are(groups []int, offer int) bool {
 }
 
 // Matched returns the offers with a guest of the group; nil for none.
-func (g *Guests) Matched(group int) bitmap.Set { return g.matched[group] }
+func (g *Guests) Matched(group int) bitset.Set { return g.matched[group] }
 
 // KeepAlike leaves of the offers those that have the same guests as one of them.
-func (g *Guests) KeepAlike(offer int, among bitmap.Set) {
+func (g *Guests) KeepAlike(offer int, among bitset.Set) {
 	if g == nil {
 		return
 	}
@@ -201,10 +201,10 @@ func (g *Guests) KeepAlike(offer int, among bitmap.Set) {
 }
 
 // Sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
-func Sees(st *offers.Stock, q *pending.Queue, group int) bitmap.Set {
+func Sees(st *offers.Stock, q *pending.Queue, group int) bitset.Set {
 	g := &q.Book.Groups[group]
 	s := &q.Signatures[g.Nodes]
-	var out bitmap.Set
+	var out bitset.Set
 	if g.AnyNode {
 		out = st.Labels.Satisfying(nil)
 	} else {
@@ -277,7 +277,7 @@ func (t *Ground) Company(p *topology.Profile, cell []int) (groups []int) {
 
 // Bring notes a machine that is bought as one of these offers: if it is sure to bring guests to a domain, they are
 // company to pods on other machines and nodes too.
-func (t *Ground) Bring(turns bitmap.Set) {
+func (t *Ground) Bring(turns bitset.Set) {
 	first := turns.Next(0)
 	if first < 0 || len(t.alone) == 0 {
 		return

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/keys"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/topology"
@@ -15,40 +15,40 @@ import (
 
 // Rooms is what is left of the nodes that are there.
 type Rooms struct {
-	Nodes []*cluster.Node   // those that take pods; initialized first, then joined, then by name
-	Room  []capacity.Vector // likewise; one after the other in cells
-	Ports [][]int           // the lists of host ports that are taken, by number in pending.Queue.Ports
-	Hosts []topology.Tally  // none is altered: it is replaced
-	Hard  []bitmap.Set      // by signature: the nodes that it accepts
-	Liked []bitmap.Set      // by signature: the nodes that its preferences like too
-	Full  bitmap.Set        // nodes without room for anybody
+	Nodes []*cluster.Node    // those that take pods; initialized first, then joined, then by name
+	Room  []resources.Vector // likewise; one after the other in cells
+	Ports [][]int            // the lists of host ports that are taken, by number in pending.Queue.Ports
+	Hosts []topology.Tally   // none is altered: it is replaced
+	Hard  []bitset.Set       // by signature: the nodes that it accepts
+	Liked []bitset.Set       // by signature: the nodes that its preferences like too
+	Full  bitset.Set         // nodes without room for anybody
 
 	cells  []int64
 	lent   bool // cells, Ports and Hosts are another's too
-	labels *bitmap.Index
+	labels *bitset.Index
 	taints []tainted
-	held   map[int]bitmap.Set // by group over host names, made when first asked for; see Having
+	held   map[int]bitset.Set // by group over host names, made when first asked for; see Having
 }
 
 // tainted is the nodes that have the same taints.
 type tainted struct {
-	taints []constraint.Taint
-	nodes  bitmap.Set
+	taints []requirements.Taint
+	nodes  bitset.Set
 }
 
 // Clone returns a copy that can be filled by itself. It shares all that there is with r until
 // it gets its first pods; r must not get any after that.
 func (r *Rooms) Clone() *Rooms {
 	out := *r
-	out.lent, out.held = true, map[int]bitmap.Set{}
+	out.lent, out.held = true, map[int]bitset.Set{}
 	return &out
 }
 
 // Set notes what is left of a node, and who is on it, once it has got pods.
-func (r *Rooms) Set(node int, free capacity.Vector, ports []int, host topology.Tally) {
+func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.Tally) {
 	if r.lent {
 		r.lent, r.cells = false, slices.Clone(r.cells)
-		r.Room = capacity.VectorsIn(r.cells, len(r.Nodes))
+		r.Room = resources.VectorsIn(r.cells, len(r.Nodes))
 		r.Ports, r.Hosts = slices.Clone(r.Ports), slices.Clone(r.Hosts)
 	}
 	copy(r.Room[node], free)
@@ -62,7 +62,7 @@ func (r *Rooms) Set(node int, free capacity.Vector, ports []int, host topology.T
 
 // NewRooms returns the nodes of the snapshot, and which of them the signatures of the queue accept.
 func NewRooms(s cluster.Snapshot, q *pending.Queue) *Rooms {
-	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitmap.Set{}}
+	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset.Set{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
 			r.Nodes = append(r.Nodes, n)
@@ -72,7 +72,7 @@ func NewRooms(s cluster.Snapshot, q *pending.Queue) *Rooms {
 		slices.SortStableFunc(r.Nodes, compareNodes)
 	}
 	r.cells = make([]int64, len(r.Nodes)*len(q.Dims))
-	r.Room, r.Ports = capacity.VectorsIn(r.cells, len(r.Nodes)), make([][]int, len(r.Nodes))
+	r.Room, r.Ports = resources.VectorsIn(r.cells, len(r.Nodes)), make([][]int, len(r.Nodes))
 	for i, n := range r.Nodes {
 		q.Dims.Left(r.Room[i], n.Allocatable, n.Requested)
 		if wanted := q.Ports.Wanted(n.HostPorts); len(wanted) > 0 {
@@ -80,7 +80,7 @@ func NewRooms(s cluster.Snapshot, q *pending.Queue) *Rooms {
 		}
 	}
 	r.Hosts = make([]topology.Tally, len(r.Nodes))
-	r.labels = bitmap.NewIndex(len(r.Nodes), func(key string, add func(from, to int, value string)) {
+	r.labels = bitset.NewIndex(len(r.Nodes), func(key string, add func(from, to int, value string)) {
 		for i, n := range r.Nodes {
 			if value, ok := n.Labels[key]; ok {
 				add(i, i+1, value)
@@ -158,7 +158,7 @@ func (r *Rooms) findTaints() {
 		if !ok {
 			number = len(r.taints)
 			numbers[string(key)] = number
-			r.taints = append(r.taints, tainted{n.Taints, bitmap.New(len(r.Nodes))})
+			r.taints = append(r.taints, tainted{n.Taints, bitset.New(len(r.Nodes))})
 		}
 		r.taints[number].nodes.Add(i)
 	}
@@ -166,14 +166,14 @@ func (r *Rooms) findTaints() {
 
 // tolerated returns the nodes whose taints the signature tolerates, and those
 // of them without a soft taint that it does not.
-func (r *Rooms) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
-	hard, soft = bitmap.New(len(r.Nodes)), bitmap.New(len(r.Nodes))
+func (r *Rooms) tolerated(s *pending.Signature) (hard, soft bitset.Set) {
+	hard, soft = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
 	for _, alike := range r.taints {
-		if _, bad := constraint.Untolerated(alike.taints, s.Tolerations); bad {
+		if _, bad := requirements.Untolerated(alike.taints, s.Tolerations); bad {
 			continue
 		}
 		hard.Or(alike.nodes)
-		avoided := func(t constraint.Taint) bool { return !constraint.Tolerated(t, s.Tolerations) }
+		avoided := func(t requirements.Taint) bool { return !requirements.Tolerated(t, s.Tolerations) }
 		if !slices.ContainsFunc(alike.taints, avoided) {
 			soft.Or(alike.nodes)
 		}
@@ -183,8 +183,8 @@ func (r *Rooms) tolerated(s *pending.Signature) (hard, soft bitmap.Set) {
 
 // findFull notes the nodes that have no room for any class.
 func (r *Rooms) findFull(q *pending.Queue) {
-	r.Full = bitmap.New(len(r.Nodes))
-	var least capacity.Vector
+	r.Full = bitset.New(len(r.Nodes))
+	var least resources.Vector
 	for c := range q.Classes {
 		if ask := q.Classes[c].Ask; least == nil {
 			least = ask.Clone()
@@ -202,10 +202,10 @@ func (r *Rooms) findFull(q *pending.Queue) {
 }
 
 // Having returns the nodes on which the group, over host names, counts a pod.
-func (r *Rooms) Having(group int) bitmap.Set {
+func (r *Rooms) Having(group int) bitset.Set {
 	held, ok := r.held[group]
 	if !ok {
-		held = bitmap.New(len(r.Nodes))
+		held = bitset.New(len(r.Nodes))
 		for i := range r.Hosts {
 			if r.Hosts[i].Matched(group) > 0 {
 				held.Add(i)

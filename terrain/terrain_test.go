@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/offers"
 	"github.com/joiner-sh/joiner/pending"
 	"github.com/joiner-sh/joiner/scenario"
@@ -103,7 +103,7 @@ func TestRooms(t *testing.T) {
 		t.Error("node a alone has no room for the pod")
 	}
 	filled := rooms.Clone()
-	filled.Set(number["b"], make(capacity.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])
+	filled.Set(number["b"], make(resources.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])
 	if filled.Room[number["b"]][0] != 0 || rooms.Room[number["b"]][0] != 2000 {
 		t.Errorf("the copy has %d, the nodes themselves %d left", filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // TestLooksAgain sends pods to the best place again as soon as the others have
@@ -40,8 +40,8 @@ func TestWishesAreMetAgain(t *testing.T) {
 // other nodes than the spread's owner accepts are not counted, as kube-scheduler has it.
 func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
 	t.Parallel()
-	arch := func(value string) []constraint.Requirements {
-		return []constraint.Requirements{{"kubernetes.io/arch": constraint.OneOf(value)}}
+	arch := func(value string) []requirements.Requirements {
+		return []requirements.Requirements{{"kubernetes.io/arch": requirements.OneOf(value)}}
 	}
 	owner, other := pod("web", spread(Zone, 1, "web")), pod("web")
 	owner.Required, other.Required = arch("amd64"), arch("arm64")

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // allowed returns the zones that take a pod of the profile; "-" is a node
@@ -31,7 +31,7 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	web, db, webdb := pod("web"), pod("db"), pod("web", label("role", "db"))
 	role := about(Zone, "db")
-	role.Selector = cluster.Selector{Labels: constraint.Requirements{"role": constraint.OneOf("db")}}
+	role.Selector = cluster.Selector{Labels: requirements.Requirements{"role": requirements.OneOf("db")}}
 	stranger := pod("web", namespace("other"))
 	for name, c := range map[string]struct {
 		pod   cluster.Pod

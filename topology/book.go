@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Hostname is the label whose domains are single nodes.
@@ -43,7 +43,7 @@ type Group struct {
 }
 
 // matches reports whether the group counts a pod.
-func (g *Group) matches(namespace string, labels constraint.Labels) bool {
+func (g *Group) matches(namespace string, labels requirements.Labels) bool {
 	for i := range g.terms {
 		if !g.terms[i].Matches(namespace, labels) {
 			return false
@@ -123,7 +123,7 @@ type Book struct {
 	avoids    map[*cluster.Kind][]int // of a wide book: the groups of a resident's anti-affinity terms
 	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
 	// whether pods with another demand on nodes can be on any of them.
-	accepts map[int][]constraint.Requirements
+	accepts map[int][]requirements.Requirements
 	apartOf map[[2]int]bool
 }
 
@@ -180,7 +180,7 @@ func emptyBook(pods int) *Book {
 	return &Book{
 		Profiles: []Profile{{}}, Of: make([]int, pods),
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
-		accepts: map[int][]constraint.Requirements{}, apartOf: map[[2]int]bool{},
+		accepts: map[int][]requirements.Requirements{}, apartOf: map[[2]int]bool{},
 	}
 }
 
@@ -358,7 +358,7 @@ func (b *Book) index() {
 }
 
 // GroupsOf returns the groups that count a pod with these labels, sorted.
-func (b *Book) GroupsOf(namespace string, labels constraint.Labels) []int {
+func (b *Book) GroupsOf(namespace string, labels requirements.Labels) []int {
 	if len(b.Groups) == 0 {
 		return nil
 	}
@@ -406,7 +406,7 @@ func (b *Book) isAway(group int, p Wanted) bool {
 		theirs := b.accepts[group]
 		away = len(theirs) > 0 && len(p.Required) > 0
 		for _, x := range theirs {
-			away = away && !slices.ContainsFunc(p.Required, func(y constraint.Requirements) bool { return x.Conflict(y) == "" })
+			away = away && !slices.ContainsFunc(p.Required, func(y requirements.Requirements) bool { return x.Conflict(y) == "" })
 		}
 		b.apartOf[key] = away
 	}

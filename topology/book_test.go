@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 const capacityType = "karpenter.sh/capacity-type"
 
 // pod is one of an app; edit gives it its rules.
 func pod(app string, edit ...func(*cluster.Pod)) cluster.Pod {
-	p := cluster.Pod{Namespace: "default", Labels: constraint.Labels{"app": app}}
+	p := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": app}}
 	for _, e := range edit {
 		e(&p)
 	}
@@ -25,7 +25,7 @@ func pod(app string, edit ...func(*cluster.Pod)) cluster.Pod {
 }
 
 func apps(names ...string) cluster.Selector {
-	return cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(names...)}}
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(names...)}}
 }
 
 // about is a demand about the pods of an app.
@@ -266,9 +266,9 @@ func TestGroupsOf(t *testing.T) {
 	t.Parallel()
 	everywhere := cluster.Term{Key: Zone, AllNamespaces: true, Selector: apps("web")}
 	not := cluster.Term{Key: Zone, Namespaces: []string{"default"}}
-	not.Selector.Labels = constraint.Requirements{"app": constraint.NoneOf("web", "db")}
+	not.Selector.Labels = requirements.Requirements{"app": requirements.NoneOf("web", "db")}
 	both := about(Zone, "web")
-	both.Selector.Labels = constraint.Requirements{"tier": constraint.Any(), "app": constraint.OneOf("web")}
+	both.Selector.Labels = requirements.Requirements{"tier": requirements.Any(), "app": requirements.OneOf("web")}
 	b := bookOf(nil, pod("x",
 		spread(Zone, 1, "web"), // 0
 		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: nobody
@@ -280,19 +280,19 @@ func TestGroupsOf(t *testing.T) {
 	))
 	for _, c := range []struct {
 		namespace string
-		labels    constraint.Labels
+		labels    requirements.Labels
 		want      []int
 	}{
-		{"default", constraint.Labels{"app": "web"}, []int{0, 2, 5}},
-		{"default", constraint.Labels{"app": "web", "pod-template-hash": "1"}, []int{0, 2, 5}},
-		{"default", constraint.Labels{"app": "web", "pod-template-hash": "2"}, []int{0, 2, 5}},
-		{"default", constraint.Labels{"app": "web", "tier": "front"}, []int{0, 2, 4, 5}},
-		{"default", constraint.Labels{"tier": "front"}, []int{3, 5}},
-		{"default", constraint.Labels{"app": "db"}, []int{5}},
+		{"default", requirements.Labels{"app": "web"}, []int{0, 2, 5}},
+		{"default", requirements.Labels{"app": "web", "pod-template-hash": "1"}, []int{0, 2, 5}},
+		{"default", requirements.Labels{"app": "web", "pod-template-hash": "2"}, []int{0, 2, 5}},
+		{"default", requirements.Labels{"app": "web", "tier": "front"}, []int{0, 2, 4, 5}},
+		{"default", requirements.Labels{"tier": "front"}, []int{3, 5}},
+		{"default", requirements.Labels{"app": "db"}, []int{5}},
 		{"default", nil, []int{3, 5}},
-		{"other", constraint.Labels{"app": "web"}, []int{2, 7}},
-		{"other", constraint.Labels{"app": "db"}, []int{7}},
-		{"elsewhere", constraint.Labels{"app": "web"}, []int{2}},
+		{"other", requirements.Labels{"app": "web"}, []int{2, 7}},
+		{"other", requirements.Labels{"app": "db"}, []int{7}},
+		{"elsewhere", requirements.Labels{"app": "web"}, []int{2}},
 		{"elsewhere", nil, nil},
 	} {
 		for range 2 { // the second answer is remembered
@@ -318,7 +318,7 @@ func TestGroupsOfVolumes(t *testing.T) {
 	if got, want := b.Profiles[b.Of[1]].In, []int{0, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("the pod is in %v, want %v", got, want)
 	}
-	if got, want := b.GroupsOf("default", constraint.Labels{"app": "web"}), []int{1, 2, 3}; !slices.Equal(got, want) {
+	if got, want := b.GroupsOf("default", requirements.Labels{"app": "web"}), []int{1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("its like are in %v, want %v", got, want)
 	}
 }

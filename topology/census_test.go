@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // The domains of the labels in these tests: zones a, b, c; ways of paying spot,
@@ -197,11 +197,11 @@ func TestCensusKeepsLow(t *testing.T) {
 // A pod that nobody's rule binds may still be one too many for those who are spread where it goes.
 func TestStrains(t *testing.T) {
 	t.Parallel()
-	free := cluster.Pod{Namespace: "default", Labels: constraint.Labels{"app": "web"}}
+	free := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": "web"}}
 	bound := free
-	bound.Labels = constraint.Labels{"app": "other"}
+	bound.Labels = requirements.Labels{"app": "other"}
 	bound.Spread = []cluster.Spread{{
-		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf("web")}},
+		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("web")}},
 	}}
 	book := NewBook([]Wanted{{Pod: &free}, {Pod: &bound}}, nil, nil)
 	census := NewCensus(book, map[string]int{Zone: 3})

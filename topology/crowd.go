@@ -1,9 +1,9 @@
 package topology
 
 import (
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/keys"
 )
 
@@ -30,7 +30,7 @@ func newCrowd(labels []string) *crowd {
 }
 
 // sight appends what selectors that look at the keys see of a pod.
-func sight(b []byte, labels []string, namespace string, of constraint.Labels) []byte {
+func sight(b []byte, labels []string, namespace string, of requirements.Labels) []byte {
 	b = keys.Text(b, namespace)
 	for i, k := range labels {
 		if value, ok := of[k]; ok {
@@ -41,7 +41,7 @@ func sight(b []byte, labels []string, namespace string, of constraint.Labels) []
 }
 
 // add returns the number of the member that stands for such pods.
-func (c *crowd) add(namespace string, of constraint.Labels) int {
+func (c *crowd) add(namespace string, of requirements.Labels) int {
 	key := sight(nil, c.labels, namespace, of)
 	n, ok := c.numbers[string(key)]
 	if ok {
@@ -68,10 +68,10 @@ func (c *crowd) add(namespace string, of constraint.Labels) int {
 }
 
 // nothing is a set without members.
-func (c *crowd) nothing() bitmap.Set { return bitmap.New(len(c.sights)) }
+func (c *crowd) nothing() bitset.Set { return bitset.New(len(c.sights)) }
 
 // matched returns the members that the term counts.
-func (c *crowd) matched(t *cluster.Term) bitmap.Set {
+func (c *crowd) matched(t *cluster.Term) bitset.Set {
 	out := c.nothing()
 	if t.Selector.Nothing {
 		return out
@@ -90,7 +90,7 @@ func (c *crowd) matched(t *cluster.Term) bitmap.Set {
 }
 
 // narrow leaves in the set the members whose label v accepts.
-func (c *crowd) narrow(set bitmap.Set, key string, v constraint.Values) {
+func (c *crowd) narrow(set bitset.Set, key string, v requirements.Values) {
 	t := c.traits[key]
 	if t == nil {
 		t = &trait{}
@@ -126,14 +126,14 @@ func (c *crowd) narrow(set bitmap.Set, key string, v constraint.Values) {
 	set.And(accepted)
 }
 
-func addAll(set bitmap.Set, members []int) {
+func addAll(set bitset.Set, members []int) {
 	for _, n := range members {
 		set.Add(n)
 	}
 }
 
 // weigh returns how many pods with demands of their own are in the set.
-func (c *crowd) weigh(set bitmap.Set) int {
+func (c *crowd) weigh(set bitset.Set) int {
 	n := 0
 	set.Each(func(i int) { n += c.weight[i] })
 	return n

@@ -1,7 +1,7 @@
 package topology
 
 import (
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/keys"
 )
 

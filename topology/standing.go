@@ -1,6 +1,6 @@
 package topology
 
-import "github.com/joiner-sh/joiner/cluster"
+import "github.com/joiner-sh/joiner/internal/model/cluster"
 
 // Standing is what a kind of resident is to the groups of a book.
 type Standing struct {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // TestStanding: a kind of resident stands to the groups as each of its pods does.
@@ -16,11 +16,11 @@ func TestStanding(t *testing.T) {
 		kind       cluster.Kind
 		in, avoids []int
 	}{
-		"counted":        {kind: cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "web"}}, in: []int{0, 1}},
-		"elsewhere":      {kind: cluster.Kind{Namespace: "other", Labels: constraint.Labels{"app": "web"}}},
-		"of no interest": {kind: cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "cache"}}},
+		"counted":        {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "web"}}, in: []int{0, 1}},
+		"elsewhere":      {kind: cluster.Kind{Namespace: "other", Labels: requirements.Labels{"app": "web"}}},
+		"of no interest": {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}},
 		"keeping away": {
-			kind: cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "db"}, Avoids: []cluster.Term{mine, unknown, theirs, mine}},
+			kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, Avoids: []cluster.Term{mine, unknown, theirs, mine}},
 			in:   []int{2}, avoids: []int{2, 1, 2},
 		},
 	} {
@@ -38,7 +38,7 @@ func TestStanding(t *testing.T) {
 func TestForeignRules(t *testing.T) {
 	t.Parallel()
 	avoiding := func(terms ...cluster.Term) cluster.Resident {
-		return cluster.Resident{Count: 1, Kind: &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "db"}, Avoids: terms}}
+		return cluster.Resident{Count: 1, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, Avoids: terms}}
 	}
 	residents := []cluster.Resident{
 		avoiding(about(Hostname, "other"), about(Zone, "db")), avoiding(about(Zone, "web")), avoiding(about(Hostname, "web")), avoiding(about("rack", "db")),

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // on is n pods that have just come to a machine.

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/bitmap"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/keys"
 )
 
@@ -34,7 +34,7 @@ type wide struct {
 	crowd  *crowd
 	sets   map[string]int // numbers of sets of members
 	lists  map[string]int // numbers of lists of labels
-	counts []bitmap.Set   // by group: its members, nil for those of volumes
+	counts []bitset.Set   // by group: its members, nil for those of volumes
 
 	wished, demanded int // how often pods are counted so far
 }
@@ -43,7 +43,7 @@ type wide struct {
 type draft struct {
 	group   Group
 	rule    Rule
-	members bitmap.Set
+	members bitset.Set
 }
 
 // isWide reports whether some pod has more rules than the book compares one by one.
@@ -210,7 +210,7 @@ func (w *wide) charge(drafts []draft) (wished, demanded int) {
 }
 
 // setNumber returns the number of the set, from 1 on.
-func (w *wide) setNumber(members bitmap.Set) int {
+func (w *wide) setNumber(members bitset.Set) int {
 	key := members.Key()
 	n, ok := w.sets[key]
 	if !ok {
@@ -304,7 +304,7 @@ func (w *wide) listNumber(list []string) int {
 // near returns the rules of affinity terms: of those that are demanded one for each label, for one and the same pod must match all
 // of them. What is wished and counts the same pods is one rule.
 func (w *wide) near(terms []cluster.Term) []draft {
-	var demanded bitmap.Set
+	var demanded bitset.Set
 	var out []draft
 	levels := levelsOf(terms)
 	for i := range terms {

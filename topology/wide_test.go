@@ -5,28 +5,28 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"pgregory.net/rapid"
 )
 
 // drawRuled draws a pod with up to that many terms about the few labels that pods of the test have.
 func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
-	p := cluster.Pod{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), Name: name, Labels: constraint.Labels{}}
+	p := cluster.Pod{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), Name: name, Labels: requirements.Labels{}}
 	for _, key := range []string{"x", "y", "z"} {
 		if value := rapid.IntRange(0, 3).Draw(t, key); value > 0 {
 			p.Labels[key] = fmt.Sprint(value)
 		}
 	}
 	selector := func() cluster.Selector {
-		s := cluster.Selector{Labels: constraint.Requirements{}}
+		s := cluster.Selector{Labels: requirements.Requirements{}}
 		for range rapid.IntRange(1, 2).Draw(t, "requirements") {
 			values := []string{fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value")), fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value"))}
-			operator := rapid.SampledFrom([]constraint.Operator{"In", "NotIn", "Exists", "DoesNotExist", "Gt"}).Draw(t, "operator")
+			operator := rapid.SampledFrom([]requirements.Operator{"In", "NotIn", "Exists", "DoesNotExist", "Gt"}).Draw(t, "operator")
 			if operator == "Gt" {
 				values = values[:1]
 			}
-			v, _ := constraint.ValuesOf(operator, values...)
+			v, _ := requirements.ValuesOf(operator, values...)
 			s.Labels.Narrow(rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "key"), v)
 		}
 		return s
@@ -116,15 +116,15 @@ func TestWideIsBounded(t *testing.T) {
 		var pods []Wanted
 		for i := range hostile {
 			id := fmt.Sprint(i)
-			others := cluster.Selector{Labels: constraint.Requirements{"id": constraint.NoneOf(id)}}
+			others := cluster.Selector{Labels: requirements.Requirements{"id": requirements.NoneOf(id)}}
 			pods = append(pods, Wanted{&cluster.Pod{
-				Namespace: "a", Name: "p" + id, Labels: constraint.Labels{"id": id},
+				Namespace: "a", Name: "p" + id, Labels: requirements.Labels{"id": id},
 				AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"a"}, Selector: others}},
 			}, 0})
 		}
-		web := cluster.Selector{Labels: constraint.Exactly(constraint.Labels{"app": "web"})}
+		web := cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"app": "web"})}
 		pods = append(pods, Wanted{&cluster.Pod{
-			Namespace: "b", Name: "web", Labels: constraint.Labels{"app": "web"},
+			Namespace: "b", Name: "web", Labels: requirements.Labels{"app": "web"},
 			AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"b"}, Selector: web}},
 		}, 0})
 		return NewBook(pods, nil, func() []*cluster.Kind { return nil })

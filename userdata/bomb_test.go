@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/userdata"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // shOptions are the options of /etc/eks/bootstrap.sh, each of which takes the

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/userdata"
 )
 
@@ -89,7 +89,7 @@ func (s sample) read(t *testing.T) string {
 		data, err := bootstrap.UserData(bootstrap.Node{
 			Family: s.input.Family, UserData: s.input.Own, ImageName: s.input.Image,
 			Cluster: bootstrap.Cluster{Name: "prod", Endpoint: "https://ENDPOINT.example", CA: "Q0E=", ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
-			Kubelet: bootstrap.Kubelet{MaxPods: &pods}, Labels: constraint.Labels{"team": "a"},
+			Kubelet: bootstrap.Kubelet{MaxPods: &pods}, Labels: requirements.Labels{"team": "a"},
 		})
 		if err != nil {
 			return "cannot be merged: " + err.Error() + "\n"

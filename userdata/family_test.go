@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/userdata"
 )
 
@@ -21,8 +21,8 @@ func node(family, userData string) bootstrap.Node {
 			MaxPods: &pods, ImageGCHighThresholdPercent: &percent,
 			EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "10%"},
 		},
-		Labels:   constraint.Labels{"team": "a"},
-		Taints:   []constraint.Taint{{Key: "team", Value: "a", Effect: constraint.NoSchedule}},
+		Labels:   requirements.Labels{"team": "a"},
+		Taints:   []requirements.Taint{{Key: "team", Value: "a", Effect: requirements.NoSchedule}},
 		UserData: userData,
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/userdata"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // judge works out what the kubelet makes of all that was read, and what is wrong with it.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // Input is what is to be read, and what is known of who reads it. Only Family
@@ -68,7 +68,7 @@ func (v Value) IsSet() bool { return v.Text != "" || v.Vague }
 
 // Taint is a taint that the node registers with.
 type Taint struct {
-	constraint.Taint
+	requirements.Taint
 	At Spot
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/userdata"
 )
 

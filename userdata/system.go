@@ -3,7 +3,7 @@ package userdata
 import (
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 const (

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/bootstrap"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // oldTaints are names that the startup taint, or one like it, had before.
 // Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
 var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered", "karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
 
-var effects = []string{string(constraint.NoSchedule), string(constraint.PreferNoSchedule), string(constraint.NoExecute)}
+var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
 // isStartup reports whether a key was meant for the startup taint.
 func isStartup(key string) (meant, old bool) {
@@ -29,13 +29,13 @@ func isStartup(key string) (meant, old bool) {
 }
 
 // parseTaint reads one taint of the kubelet's flag, key=value:effect or key:effect.
-func parseTaint(s string) (t constraint.Taint, ok bool) {
+func parseTaint(s string) (t requirements.Taint, ok bool) {
 	rest, effect, found := strings.Cut(s, ":")
 	if !found || strings.Contains(effect, ":") {
 		return t, false
 	}
 	key, value, _ := strings.Cut(rest, "=")
-	t = constraint.Taint{Key: key, Value: value, Effect: constraint.Effect(effect)}
+	t = requirements.Taint{Key: key, Value: value, Effect: requirements.Effect(effect)}
 	return t, isKey(key) && (value == "" || isLabelValue(value)) && slices.Contains(effects, effect)
 }
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // Type is a catalog.Type as JSON; a catalog is a list of them. Its shape is a contract.
@@ -145,10 +145,10 @@ func reservationOf(r catalog.Reservation) *Reservation {
 	return &Reservation{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
-func amounts(quantities map[string]string) (capacity.Amounts, error) {
-	var out capacity.Amounts
+func amounts(quantities map[string]string) (resources.Amounts, error) {
+	var out resources.Amounts
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {
-		n, err := capacity.Parse(name, quantities[name])
+		n, err := resources.Parse(name, quantities[name])
 		if err != nil {
 			return out, err
 		}
@@ -176,8 +176,8 @@ func Types(c catalog.Catalog) Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			typ.Name, typ.Labels[catalog.LabelArch],
-			capacity.Format(capacity.CPU, typ.Capacity.CPU), gibibytes(typ.Capacity.Memory),
-			capacity.Format(capacity.CPU, typ.Allocatable.CPU), gibibytes(typ.Allocatable.Memory),
+			resources.Format(resources.CPU, typ.Capacity.CPU), gibibytes(typ.Capacity.Memory),
+			resources.Format(resources.CPU, typ.Allocatable.CPU), gibibytes(typ.Allocatable.Memory),
 			number(int(typ.Allocatable.Pods)), strings.Join(devices, ", "), number(len(zones)),
 			cheapest(typ, catalog.OnDemand), cheapest(typ, catalog.Spot),
 		})

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -175,7 +175,7 @@ func alternatives(m packing.Machine) string {
 
 func gibibytes(bytes int64) string {
 	if bytes%(1<<30) == 0 {
-		return capacity.Format(capacity.Memory, bytes)
+		return resources.Format(resources.Memory, bytes)
 	}
 	return fmt.Sprintf("%.1fGi", float64(bytes)/(1<<30))
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -29,12 +29,12 @@ func plan() packing.Plan {
 		return packing.Machine{
 			Name: name, Pool: "general", NodeClass: "default", Pods: pods, Offerings: large,
 			Labels:   map[string]string{"karpenter.sh/nodepool": "general"},
-			Requests: capacity.Amounts{CPU: 1500, Memory: 3 << 29, Pods: int64(len(pods))},
+			Requests: resources.Amounts{CPU: 1500, Memory: 3 << 29, Pods: int64(len(pods))},
 		}
 	}
 	return packing.Plan{
 		Machines: []packing.Machine{machine("general-1", "default/web-1"), machine("general-2", "default/web-2", "default/web-3"), {
-			Name: "spot-1", Pool: "spot", Pods: []string{"default/db-1"}, Requests: capacity.Amounts{CPU: 8000, Memory: 64 << 30, Pods: 1},
+			Name: "spot-1", Pool: "spot", Pods: []string{"default/db-1"}, Requests: resources.Amounts{CPU: 8000, Memory: 64 << 30, Pods: 1},
 			Offerings: []packing.Choice{{InstanceType: "r5.2xlarge", Zone: "us-east-1c", CapacityType: catalog.Spot, Price: 504 * d / 1000}},
 		}},
 		Placements: []packing.Placement{

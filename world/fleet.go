@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // FleetRequest asks for a fleet of type instant: instances now, or errors.

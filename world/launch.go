@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Tagging is the tags for what a call makes: kind of resource → key → value.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Market is what EC2 sells in one region, the same to every account.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Setup says what an account's region is furnished with.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/joiner-sh/joiner/bench/fleet"
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestMeanwhile: the report says how far above the bound a fleet was while its pods came and went, for as long as a side was watched then, and of

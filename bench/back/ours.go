@@ -7,9 +7,9 @@ import (
 
 	"github.com/joiner-sh/joiner/bench/fleet"
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/cluster"
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 )

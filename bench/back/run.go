@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 	"github.com/joiner-sh/joiner/bench/upstream"
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Patience is how long things go on.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/bench/fleet"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // What is asked of our side.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joiner-sh/joiner/bench/fleet"
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestJudge: what upstream had not come to when it was stopped is held against nobody, and counted for nobody.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // TestWatched: what our side sees by what it is told is, at each look of ten minutes, what there is.

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -79,7 +79,7 @@ type Machine struct {
 	For      []string // the pods that it was launched for, as "namespace/name"
 
 	pods map[string]*Pod
-	free capacity.Amounts
+	free resources.Amounts
 	node *corev1.Node      // as it was last asked for
 	own  *karpv1.NodeClaim // as it was last asked for
 }
@@ -94,7 +94,7 @@ func (m *Machine) Provider() string { return "aws:///" + m.Offering.Zone + "/i-"
 type Pod struct {
 	Object *corev1.Pod // never altered; another one when it is bound
 	base   string      // its name without the number of moves
-	ask    capacity.Amounts
+	ask    resources.Amounts
 	on     *Machine // nil while it waits
 }
 

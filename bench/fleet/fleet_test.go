@@ -12,19 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 const cent = catalog.Dollar / 100
 
 // node orders a machine of so many cores, with 4 GiB each, at a cent for a core.
 func node(name string, cores int64) Order {
-	full := capacity.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
+	full := resources.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
 	return Order{
 		Name: name, Pool: "general", Class: "default",
-		Type:     catalog.Type{Name: "any", Capacity: full, Allocatable: full, Labels: constraint.Labels{catalog.LabelArch: "amd64"}},
+		Type:     catalog.Type{Name: "any", Capacity: full, Allocatable: full, Labels: requirements.Labels{catalog.LabelArch: "amd64"}},
 		Offering: catalog.Offering{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(cores), Available: true},
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // event is what will happen.

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 )
 

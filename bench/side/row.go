@@ -2,7 +2,7 @@ package side
 
 import (
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/packing"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )

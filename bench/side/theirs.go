@@ -6,7 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/bench/upstream"
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/packing"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // cloud is what upstream must know of EC2 to plan. Instances are launched by the fleet.

@@ -13,17 +13,17 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 const cent = catalog.Dollar / 100
 
 // cores is a type of so many, at a cent for each.
 func cores(n int64) catalog.Type {
-	full := capacity.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
-	t := catalog.Type{Name: fmt.Sprintf("any.%d", n), Capacity: full, Allocatable: full, Labels: constraint.Labels{
+	full := resources.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
+	t := catalog.Type{Name: fmt.Sprintf("any.%d", n), Capacity: full, Allocatable: full, Labels: requirements.Labels{
 		catalog.LabelInstanceType: fmt.Sprintf("any.%d", n), catalog.LabelArch: "amd64", catalog.LabelOS: "linux",
 	}}
 	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/daemonset"
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/kube"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/kube"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 )
@@ -78,7 +78,7 @@ func machine(claim *scheduling.NodeClaim, n int) (packing.Machine, error) {
 		Requests: kube.Amounts(claim.Spec.Resources.Requests), Labels: claim.Labels,
 	}
 	for _, t := range claim.Spec.Taints {
-		m.Taints = append(m.Taints, constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)})
+		m.Taints = append(m.Taints, requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)})
 	}
 	for _, p := range claim.Pods {
 		m.Pods = append(m.Pods, p.Namespace+"/"+p.Name)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
@@ -58,7 +58,7 @@ func TestSameTypes(t *testing.T) {
 				if got := kube.Amounts(theirs[i].Allocatable()); !got.Equal(ours.Allocatable) {
 					t.Fatalf("%s leaves %+v to pods, want %+v", ours.Name, got, ours.Allocatable)
 				}
-				labels := constraint.Labels{}
+				labels := requirements.Labels{}
 				for key, r := range theirs[i].Requirements {
 					if _, ok := ours.Labels[key]; ok && r.Len() == 1 {
 						labels[key] = r.Any()

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // region is the one that all workloads run in.

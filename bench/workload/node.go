@@ -12,8 +12,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -64,7 +64,7 @@ func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 // apart is set, that has no other pod of its deployment. It returns the pods that
 // found a node.
 func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
-	room := make([]capacity.Amounts, len(nodes))
+	room := make([]resources.Amounts, len(nodes))
 	for i, n := range nodes {
 		room[i] = kube.Amounts(n.Status.Allocatable)
 	}

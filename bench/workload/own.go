@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // ownMarket is what upstream's benchmark of its scheduler can buy: 400 types,
@@ -20,11 +20,11 @@ func ownMarket() catalog.Market {
 	var out []catalog.Type
 	for n := int64(1); n <= 400; n++ {
 		name := fmt.Sprintf("fake-it-%03d", n)
-		full := capacity.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
+		full := resources.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
 		price := catalog.Price(n)*catalog.Dollar/10 + catalog.Price(2*n<<30/10)
 		t := catalog.Type{
-			Name: name, Capacity: full, Allocatable: full.Sub(capacity.Amounts{CPU: 100, Memory: 10 << 20}),
-			Labels: constraint.Labels{
+			Name: name, Capacity: full, Allocatable: full.Sub(resources.Amounts{CPU: 100, Memory: 10 << 20}),
+			Labels: requirements.Labels{
 				catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux",
 				catalog.LabelCPU: strconv.FormatInt(n, 10),
 			},

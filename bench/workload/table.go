@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // All returns all workloads, in the order of the report. Traces are read from

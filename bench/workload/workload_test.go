@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/capacity"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -74,7 +74,7 @@ func TestNodesHold(t *testing.T) {
 		"existing-250":    {5000, 8000, 250}, // as far as they fit
 	} {
 		c := build(t, name)
-		room := map[string]capacity.Amounts{}
+		room := map[string]resources.Amounts{}
 		for _, n := range c.Objects.Nodes {
 			room[n.Name] = kube.Amounts(n.Status.Allocatable)
 		}
@@ -141,7 +141,7 @@ func TestTrace(t *testing.T) {
 		if p.Name != "b" {
 			continue
 		}
-		want := capacity.Amounts{CPU: 6000, Memory: 12288 << 20, Pods: 1}.With("nvidia.com/gpu", 2)
+		want := resources.Amounts{CPU: 6000, Memory: 12288 << 20, Pods: 1}.With("nvidia.com/gpu", 2)
 		if got := kube.Requests(p); !got.Equal(want) {
 			t.Errorf("b asks for %+v, want %+v", got, want)
 		}

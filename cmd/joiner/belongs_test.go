@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/catalog"
 	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestBelongs: what was copied from another cluster's installation is found before a node is told of it.

@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // gpuNames are EC2's names for what the records call by its trade name.

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // infoOf returns Facts in the words of EC2's API, as far as Karpenter's AWS

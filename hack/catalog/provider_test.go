@@ -10,8 +10,8 @@ import (
 	"github.com/aws/karpenter-provider-aws/pkg/operator/options"
 	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
 	"github.com/google/go-cmp/cmp"
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -123,7 +123,7 @@ func (s setting) build(ctx context.Context, f catalog.Facts) *cloudprovider.Inst
 func compare(ours catalog.Type, f catalog.Facts, theirs *cloudprovider.InstanceType) string {
 	type node struct {
 		Labels                map[string]string
-		Capacity, Allocatable capacity.Amounts
+		Capacity, Allocatable resources.Amounts
 	}
 	return cmp.Diff(
 		node{labelsOf(theirs, f), amountsOf(theirs.Capacity), amountsOf(theirs.Allocatable()).Floor()},
@@ -160,8 +160,8 @@ func withoutTenancy(labels map[string]string) map[string]string {
 	return out
 }
 
-func amountsOf(list corev1.ResourceList) capacity.Amounts {
-	var a capacity.Amounts
+func amountsOf(list corev1.ResourceList) resources.Amounts {
+	var a resources.Amounts
 	for name, q := range list {
 		n := q.Value()
 		if name == corev1.ResourceCPU {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // The rules of this file are those that EC2's documentation states for whole

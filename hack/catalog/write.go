@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // home is the region whose prices the newer source has.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // TestPodAddresses holds what a machine's network plug-in can do against AWS's tables: m5.large has 3 interfaces of 10

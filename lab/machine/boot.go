@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/catalog"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 

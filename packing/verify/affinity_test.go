@@ -3,8 +3,8 @@ package verify_test
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 func wish(p *cluster.Pod) {
@@ -27,7 +27,7 @@ func anywhere(p *cluster.Pod) {
 // labelled gives the pod another label.
 func labelled(key, value string) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
-		l := constraint.Labels{key: value}
+		l := requirements.Labels{key: value}
 		for k, v := range p.Labels {
 			l[k] = v
 		}
@@ -42,7 +42,7 @@ func TestAffinity(t *testing.T) {
 	tiers := func(p *cluster.Pod) { // one pod must be both
 		p.Affinity = []cluster.Term{
 			{Key: zone, Namespaces: []string{"default"}, Selector: app("db")},
-			{Key: zone, Namespaces: []string{"default"}, Selector: cluster.Selector{Labels: constraint.Requirements{"tier": constraint.OneOf("x")}}},
+			{Key: zone, Namespaces: []string{"default"}, Selector: cluster.Selector{Labels: requirements.Requirements{"tier": requirements.OneOf("x")}}},
 		}
 	}
 	run(t, map[string]verdict{

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // apartRule is an anti-affinity term, and who stands where at the end. No order

@@ -4,15 +4,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // kind is what rules count of pods: those with these labels in one namespace.
 // The numbers are of the rules that count them.
 type kind struct {
 	namespace string
-	labels    constraint.Labels
+	labels    requirements.Labels
 	spreads   []int
 	nears     []int
 	aparts    []int // the anti-affinity terms that match them
@@ -182,7 +182,7 @@ func (b *book) class(p *cluster.Pod) int {
 	return n
 }
 
-func (b *book) kind(namespace string, labels constraint.Labels) int {
+func (b *book) kind(namespace string, labels requirements.Labels) int {
 	var w identity
 	w.text(namespace)
 	w.labels(labels)

@@ -3,14 +3,14 @@ package verify_test
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
 // agents adds a DaemonSet of pods that are named by the label app, as others are, in these zones or in all.
 func (w *world) agents(avoids []cluster.Term, zones ...string) {
-	w.daemon(0, zones...).Kind = &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": "agent"}, Avoids: avoids}
+	w.daemon(0, zones...).Kind = &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "agent"}, Avoids: avoids}
 }
 
 // TestDaemons: pods of DaemonSets come to a machine before all others, and count there.
@@ -91,5 +91,5 @@ func TestDaemons(t *testing.T) {
 
 // either selects pods of both apps.
 func either(a, b string) cluster.Selector {
-	return cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(a, b)}}
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(a, b)}}
 }

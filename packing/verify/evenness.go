@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // standing is a number of pods of one kind on one place.

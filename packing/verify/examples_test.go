@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // example is a cluster as the Kubernetes documentation draws it, and the nodes

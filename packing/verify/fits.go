@@ -3,9 +3,9 @@ package verify
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -29,7 +29,7 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 		return false
 	}
 	o.relieve(s, types)
-	var sum capacity.Amounts
+	var sum resources.Amounts
 	var taken []cluster.HostPort
 	for i := range pods {
 		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.keepsOff(pods[i].HostPorts) || conflicts(pods[i].HostPorts, taken) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // ground is the places as rules between pods see them: by their labels, as far
@@ -37,8 +37,8 @@ type spot struct{ place, face int }
 
 // look is one node as it is, or as it could come to be.
 type look struct {
-	labels  constraint.Labels
-	taints  []constraint.Taint
+	labels  requirements.Labels
+	taints  []requirements.Taint
 	leaving bool
 }
 
@@ -153,8 +153,8 @@ func (g *ground) axis(key string) *axis {
 }
 
 // look returns the number of what matters of a node.
-func (g *ground) look(labels constraint.Labels, taints []constraint.Taint, leaving bool) int {
-	some := constraint.Labels{}
+func (g *ground) look(labels requirements.Labels, taints []requirements.Taint, leaving bool) int {
+	some := requirements.Labels{}
 	for _, key := range g.relevant {
 		if value, ok := labels[key]; ok {
 			some[key] = value
@@ -196,9 +196,9 @@ func (g *ground) face(looks []int) int {
 // pods' node affinity accepts, and whose taints they tolerate.
 type sight struct {
 	keys        []string
-	required    []constraint.Requirements // none: every node
+	required    []requirements.Requirements // none: every node
 	honorTaints bool
-	tolerations []constraint.Toleration
+	tolerations []requirements.Toleration
 }
 
 // sightOf returns what a spread constraint of the pod sees.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // identity is a text that is the same for two values only if they are the same:
@@ -37,7 +37,7 @@ func (w *identity) texts(list []string) {
 	}
 }
 
-func (w *identity) labels(l constraint.Labels) {
+func (w *identity) labels(l requirements.Labels) {
 	w.number(len(l))
 	for _, key := range slices.Sorted(maps.Keys(l)) {
 		w.text(key)
@@ -52,7 +52,7 @@ func (w *identity) bound(n *int64) {
 	}
 }
 
-func (w *identity) requirements(r constraint.Requirements) {
+func (w *identity) requirements(r requirements.Requirements) {
 	w.number(len(r))
 	for _, key := range r.Keys() {
 		v := r[key]
@@ -65,14 +65,14 @@ func (w *identity) requirements(r constraint.Requirements) {
 	}
 }
 
-func (w *identity) alternatives(list []constraint.Requirements) {
+func (w *identity) alternatives(list []requirements.Requirements) {
 	w.number(len(list))
 	for _, r := range list {
 		w.requirements(r)
 	}
 }
 
-func (w *identity) tolerations(list []constraint.Toleration) {
+func (w *identity) tolerations(list []requirements.Toleration) {
 	w.number(len(list))
 	for _, t := range list {
 		w.text(t.Key)
@@ -82,7 +82,7 @@ func (w *identity) tolerations(list []constraint.Toleration) {
 	}
 }
 
-func (w *identity) taints(list []constraint.Taint) {
+func (w *identity) taints(list []requirements.Taint) {
 	w.number(len(list))
 	for _, t := range list {
 		w.text(t.Key)

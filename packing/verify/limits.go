@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // limits checks the pools' limits, whichever of its offerings each machine becomes.
@@ -30,8 +30,8 @@ func (c *checker) limits() {
 }
 
 // largest returns the most of each resource that one of the offers has.
-func largest(offers []*offer) capacity.Amounts {
-	var most capacity.Amounts
+func largest(offers []*offer) resources.Amounts {
+	var most resources.Amounts
 	var last *catalog.Type
 	for _, o := range offers {
 		if o.typ != last {
@@ -42,7 +42,7 @@ func largest(offers []*offer) capacity.Amounts {
 	return most
 }
 
-func (c *checker) limit(pool *cluster.Pool, used capacity.Amounts, bought int) {
+func (c *checker) limit(pool *cluster.Pool, used resources.Amounts, bought int) {
 	if most := pool.Limits.Nodes; most != nil && pool.Nodes+bought > *most {
 		c.broken("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+bought, *most)
 	}
@@ -50,7 +50,7 @@ func (c *checker) limit(pool *cluster.Pool, used capacity.Amounts, bought int) {
 		most := pool.Limits.Ceiling[name]
 		if n := used.Of(name); n > most && n > pool.Usage.Of(name) {
 			c.broken("pool %s could have %s of %s, its limit is %s", pool.Name,
-				capacity.Format(name, n), name, capacity.Format(name, most))
+				resources.Format(name, n), name, resources.Format(name, most))
 		}
 	}
 }

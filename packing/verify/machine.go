@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -82,8 +82,8 @@ func (c *checker) promises(m *packing.Machine, pool *cluster.Pool, offers []*off
 		}
 	}
 	for _, r := range m.Requirements {
-		values, _ := constraint.ValuesOf(r.Operator, r.Values...)
-		asks := constraint.Requirements{r.Key: values}
+		values, _ := requirements.ValuesOf(r.Operator, r.Values...)
+		asks := requirements.Requirements{r.Key: values}
 		if i := slices.IndexFunc(offers, func(o *offer) bool { return !asks.Accepts(o.labels) }); i >= 0 {
 			c.broken("machine %s requires %s %s %v, which rules out its own offering %s",
 				m.Name, r.Key, r.Operator, r.Values, offers[i])
@@ -93,7 +93,7 @@ func (c *checker) promises(m *packing.Machine, pool *cluster.Pool, offers []*off
 
 // hosts checks that all pods of the machine could run on it, whichever of its offerings it becomes.
 func (c *checker) hosts(at *place) {
-	var sum capacity.Amounts
+	var sum resources.Amounts
 	var ports []cluster.HostPort
 	asking := map[int]*cluster.Pod{} // by demand: one of the pods
 	var demands []int

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -60,11 +60,11 @@ func TestMachines(t *testing.T) {
 		"without the startup taint": wrong("general-1 has other; general-2 has other", plan(func(w *world) { pool(w).StartupTaints = taint("x") })),
 		"without the pool's label":  wrong("general-2 lacks the label team=red", plan(func(w *world) { w.team(); w.plan.Machines[1].Labels = nil })),
 		"with the pool's label":     right(plan(func(w *world) { w.team() })),
-		"a label that cannot be":    wrong("label topology.kubernetes.io/zone is a, the offering has b", plan(func(w *world) { w.plan.Machines[1].Labels = constraint.Labels{zone: "a"} })),
+		"a label that cannot be":    wrong("label topology.kubernetes.io/zone is a, the offering has b", plan(func(w *world) { w.plan.Machines[1].Labels = requirements.Labels{zone: "a"} })),
 		"requirements that bite":    wrong("which rules out its own offering small b", plan(func(w *world) { w.require(1, zone, "a") })),
 		"requirements that hold":    right(plan(func(w *world) { w.require(1, zone, "a", "b") })),
 		"outside the pool":          wrong("requirement topology.kubernetes.io/zone In [a c] is not met", plan(func(w *world) { pool(w).Requirements = in(zone, 0, "a", "c") })),
-		"an operator that is none":  wrong("requirement topology.kubernetes.io/zone Huh", plan(func(w *world) { pool(w).Requirements = []constraint.Requirement{{Key: zone, Operator: "Huh"}} })),
+		"an operator that is none":  wrong("requirement topology.kubernetes.io/zone Huh", plan(func(w *world) { pool(w).Requirements = []requirements.Requirement{{Key: zone, Operator: "Huh"}} })),
 		"too few values":            wrong("general-2 keeps 1 values of topology.kubernetes.io/zone, the pool asks for 3", plan(func(w *world) { pool(w).Requirements = in(zone, 3, "a", "b", "c") })),
 		"not where the pod wants":   wrong("as small b on-demand: pod default/web-1 does not; as small c on-demand: pod default/web-1", plan(func(w *world) { selecting(zone, "a")(&w.Pods[0]) })),
 		"a second way that suits":   right(plan(func(w *world) { selecting(zone, "a", "b", "c")(&w.Pods[0]) })),
@@ -73,7 +73,7 @@ func TestMachines(t *testing.T) {
 		"asking for a custom label": wrong("small a on-demand: pod default/web-1; small b on-demand: pod default/web-1; small c on-demand: pod default/web-1", plan(func(w *world) { selecting("team", "red")(&w.Pods[0]) })),
 		"the plan chose the label": right(plan(func(w *world) {
 			selecting("team", "red")(&w.Pods[2])
-			w.plan.Machines[1].Labels = constraint.Labels{"team": "red"}
+			w.plan.Machines[1].Labels = requirements.Labels{"team": "red"}
 		})),
 		"too much for some offering": wrong("as small a on-demand has too little [cpu]; as small b; as small c", plan(func(w *world) { w.Pods[0].Requests.CPU = 3500 })),
 		"too much of a device":       wrong("general-2 as small b on-demand has too little [gpu]", plan(func(w *world) { w.Pods[2].Requests = w.Pods[2].Requests.With("gpu", 1) })),
@@ -86,11 +86,11 @@ func TestMachines(t *testing.T) {
 
 		"the limit on nodes":     wrong("general would have 2 nodes, its limit is 1", plan(func(w *world) { one := 1; pool(w).Limits.Nodes = &one })),
 		"the limit with others":  wrong("general would have 3 nodes, its limit is 2", plan(func(w *world) { two := 2; pool(w).Limits.Nodes = &two; pool(w).Nodes = 1 })),
-		"the limit on cpu":       wrong("general could have 8 of cpu, its limit is 7", plan(func(w *world) { pool(w).Limits.Ceiling = map[string]int64{capacity.CPU: 7000} })),
-		"the limit is just kept": right(plan(func(w *world) { pool(w).Limits.Ceiling = map[string]int64{capacity.CPU: 8000} })),
+		"the limit on cpu":       wrong("general could have 8 of cpu, its limit is 7", plan(func(w *world) { pool(w).Limits.Ceiling = map[string]int64{resources.CPU: 7000} })),
+		"the limit is just kept": right(plan(func(w *world) { pool(w).Limits.Ceiling = map[string]int64{resources.CPU: 8000} })),
 		"the limit at the worst": wrong("general could have 12 of cpu", plan(func(w *world) {
 			w.keep(1, choice("large", "b", catalog.OnDemand))
-			pool(w).Limits.Ceiling = map[string]int64{capacity.CPU: 8000}
+			pool(w).Limits.Ceiling = map[string]int64{resources.CPU: 8000}
 		})),
 
 		"volumes beyond the type's":  wrong("general-2 as small b on-demand has too little ["+ebs, plan(func(w *world) { w.attach(3); w.disks(2, 4) })),
@@ -100,7 +100,7 @@ func TestMachines(t *testing.T) {
 		"volumes on a full node":     wrong("node n1 has too little ["+ebs, plan(func(w *world) { w.slots(5, 5); w.disks(3, 1) })),
 		"volumes within the node's":  right(plan(func(w *world) { w.slots(5, 3); w.disks(3, 2) })),
 		"volumes: a node unlimited":  right(plan(func(w *world) { w.disks(3, 99) })),
-		"a cordoned node":            wrong("node n1: pod default/db-2 does not accept it", plan(func(w *world) { w.Nodes[0].Taints = []constraint.Taint{cluster.Cordon()} })),
+		"a cordoned node":            wrong("node n1: pod default/db-2 does not accept it", plan(func(w *world) { w.Nodes[0].Taints = []requirements.Taint{cluster.Cordon()} })),
 		"a leaving node":             wrong("n1 gets pods, and it is leaving", plan(func(w *world) { w.Nodes[0].Leaving = true })),
 		"a node that does not suit":  wrong("node n1: pod default/db-2 does not", plan(func(w *world) { selecting(zone, "b")(&w.Pods[3]) })),
 		"a node by its name":         right(plan(func(w *world) { delete(w.Nodes[0].Labels, hostname); selecting(hostname, "n1")(&w.Pods[3]) })),

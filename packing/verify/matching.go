@@ -3,7 +3,7 @@ package verify
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // match finds, for each kind of pods, the rules that count it.

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 func TestMain(m *testing.M) {
@@ -95,7 +95,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	if sometimes(3, "daemon") {
 		w.daemon(0, rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}}).Draw(t, "daemon's zones")...)
-		k := &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": someApp()}}
+		k := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": someApp()}}
 		if sometimes(3, "daemon avoids") {
 			k.Avoids = []cluster.Term{term(key(), someApp())}
 		}
@@ -118,7 +118,7 @@ func drawWorld(t *rapid.T) *world {
 			n := w.Nodes[at]
 			zones = []string{n.Labels[zone]}
 			if len(n.Taints) > 0 {
-				p.Tolerations = []constraint.Toleration{{Key: "x", Operator: "Exists"}}
+				p.Tolerations = []requirements.Toleration{{Key: "x", Operator: "Exists"}}
 			}
 			w.place(n.Name, p.Name)
 		} else {
@@ -141,7 +141,7 @@ func drawWorld(t *rapid.T) *world {
 
 // drawRules draws a pod with an app and rules.
 func drawRules(t *rapid.T, sometimes func(int, string) bool, key, someApp func() string) cluster.Pod {
-	p := cluster.Pod{Labels: constraint.Labels{"app": someApp()}}
+	p := cluster.Pod{Labels: requirements.Labels{"app": someApp()}}
 	p.Requests.Pods = 1
 	for range rapid.IntRange(0, 2).Draw(t, "spreads") {
 		p.Spread = append(p.Spread, cluster.Spread{
@@ -159,7 +159,7 @@ func drawRules(t *rapid.T, sometimes func(int, string) bool, key, someApp func()
 		p.AntiAffinity = append(p.AntiAffinity, term(key(), someApp()))
 	}
 	if sometimes(4, "required") {
-		p.Required = []constraint.Requirements{{zone: constraint.OneOf(rapid.SliceOfNDistinct(
+		p.Required = []requirements.Requirements{{zone: requirements.OneOf(rapid.SliceOfNDistinct(
 			rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID).Draw(t, "required zones")...)}}
 	}
 	return p
@@ -173,14 +173,14 @@ type naive struct {
 }
 
 type naiveNode struct {
-	labels constraint.Labels
-	taints []constraint.Taint
+	labels requirements.Labels
+	taints []requirements.Taint
 	pods   []naivePod
 }
 
 type naivePod struct {
 	namespace string
-	labels    constraint.Labels
+	labels    requirements.Labels
 	avoids    []cluster.Term
 	ending    bool
 }
@@ -209,7 +209,7 @@ func naiveWorlds(w *world) []*naive {
 		var more []*naive
 		for _, o := range m.Offerings {
 			for _, n := range out {
-				node := naiveNode{labels: constraint.Labels{zone: o.Zone, hostname: m.Name}}
+				node := naiveNode{labels: requirements.Labels{zone: o.Zone, hostname: m.Name}}
 				for _, d := range w.Daemons { // their pods are there first
 					if len(d.Required) == 0 || d.Required[0].Accepts(node.labels) {
 						node.pods = append(node.pods, naivePod{d.Kind.Namespace, d.Kind.Labels, d.Kind.Avoids, false})
@@ -325,11 +325,11 @@ func (n *naive) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool 
 			return false
 		}
 	}
-	if !s.AnyNode && len(p.Required) > 0 && !slices.ContainsFunc(p.Required, func(r constraint.Requirements) bool { return r.Accepts(node.labels) }) {
+	if !s.AnyNode && len(p.Required) > 0 && !slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(node.labels) }) {
 		return false
 	}
 	if s.HonorTaints {
-		if _, bad := constraint.Untolerated(node.taints, p.Tolerations); bad {
+		if _, bad := requirements.Untolerated(node.taints, p.Tolerations); bad {
 			return false
 		}
 	}
@@ -338,7 +338,7 @@ func (n *naive) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool 
 
 // companyFor is the affinity half of InterPodAffinity.
 func (n *naive) companyFor(p *cluster.Pod, at int) bool {
-	all := func(namespace string, labels constraint.Labels) bool {
+	all := func(namespace string, labels requirements.Labels) bool {
 		return !slices.ContainsFunc(p.Affinity, func(t cluster.Term) bool { return !t.Matches(namespace, labels) })
 	}
 	anybody, everywhere := false, true

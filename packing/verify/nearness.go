@@ -3,7 +3,7 @@ package verify
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // nearRule is all the affinity terms that a pod demands, together: only pods

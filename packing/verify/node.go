@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -40,7 +40,7 @@ func (c *checker) node(at *place) {
 	}
 	labels := nodeLabels(n)
 	ports := slices.Clone(n.HostPorts)
-	var sum capacity.Amounts
+	var sum resources.Amounts
 	for _, p := range at.pods {
 		if !suits(p.Required, p.Tolerations, labels, n.Taints) {
 			c.broken("%s: pod %s does not accept it", at.name, p.ID())
@@ -58,13 +58,13 @@ func (c *checker) node(at *place) {
 
 // nodeLabels returns the node's labels, its name among them: nodes have it as
 // a label, claims that have not joined yet may lack it.
-func nodeLabels(n *cluster.Node) constraint.Labels {
+func nodeLabels(n *cluster.Node) requirements.Labels {
 	if _, ok := n.Labels[labelHostname]; ok {
 		return n.Labels
 	}
 	labels := maps.Clone(n.Labels)
 	if labels == nil {
-		labels = constraint.Labels{}
+		labels = requirements.Labels{}
 	}
 	labels[labelHostname] = n.Name
 	return labels
@@ -72,7 +72,7 @@ func nodeLabels(n *cluster.Node) constraint.Labels {
 
 // nodeLacks returns the resources of which the node has too little left for
 // pods that ask for sum together.
-func nodeLacks(n *cluster.Node, sum capacity.Amounts) []string {
+func nodeLacks(n *cluster.Node, sum resources.Amounts) []string {
 	lacking := sum.Lacking(n.Allocatable.Sub(n.Requested))
 	return slices.DeleteFunc(lacking, func(name string) bool {
 		return isAttachLimit(name) && n.Allocatable.Of(name) == 0

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -27,14 +27,14 @@ type typeName struct{ class, name string }
 type offer struct {
 	number   int
 	choice   packing.Choice
-	extra    constraint.Labels // that the machine has besides
+	extra    requirements.Labels // that the machine has besides
 	pool     *cluster.Pool
 	typ      *catalog.Type
 	offering catalog.Offering
-	labels   constraint.Labels
-	room     capacity.Amounts     // what a node of it has for pods
+	labels   requirements.Labels
+	room     resources.Amounts    // what a node of it has for pods
 	guests   []*cluster.Daemon    // the DaemonSets whose pods come to it
-	daemons  capacity.Amounts     // what those take there
+	daemons  resources.Amounts    // what those take there
 	lists    [][]cluster.HostPort // and theirs, of each that has any
 	kinds    []*cluster.Kind      // what those pods are to the places of others, as far as it is known
 	wrong    []string             // why the pool may not buy it, regardless of the pods
@@ -49,8 +49,8 @@ type offerName struct {
 
 // demand is what a pod asks of a node's labels and taints.
 type demand struct {
-	required    []constraint.Requirements
-	tolerations []constraint.Toleration
+	required    []requirements.Requirements
+	tolerations []requirements.Toleration
 }
 
 // demandOf returns the number of what the pod asks of a node's labels and taints.
@@ -69,7 +69,7 @@ func (c *checker) demandOf(p *cluster.Pod) int {
 
 // offer returns the choice as an offer to the pool, for a machine with these labels
 // besides (identified by name), or nil if the market has no such thing.
-func (c *checker) offer(pool *cluster.Pool, extra constraint.Labels, name string, choice packing.Choice) *offer {
+func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
 	key := offerName{pool: pool.Name, labels: name, choice: choice}
 	if o, ok := c.offers[key]; ok {
 		return o
@@ -86,7 +86,7 @@ func (c *checker) offer(pool *cluster.Pool, extra constraint.Labels, name string
 }
 
 func newOffer(
-	s cluster.Snapshot, typ *catalog.Type, pool *cluster.Pool, extra constraint.Labels, choice packing.Choice,
+	s cluster.Snapshot, typ *catalog.Type, pool *cluster.Pool, extra requirements.Labels, choice packing.Choice,
 ) *offer {
 	if typ == nil {
 		return nil
@@ -115,7 +115,7 @@ func newOffer(
 
 // invite adds up what the pods of the guests take.
 func (o *offer) invite() {
-	o.daemons, o.lists, o.kinds = capacity.Amounts{}, nil, nil
+	o.daemons, o.lists, o.kinds = resources.Amounts{}, nil, nil
 	for _, d := range o.guests {
 		o.daemons = o.daemons.Add(d.Requests)
 		if len(d.HostPorts) > 0 {
@@ -129,10 +129,10 @@ func (o *offer) invite() {
 
 // label works out the labels of the node: the type's, the offering's, the
 // pool's, and those that the plan chose where the pool leaves a choice.
-func (o *offer) label(extra constraint.Labels) {
+func (o *offer) label(extra requirements.Labels) {
 	o.labels = maps.Clone(o.typ.Labels)
 	if o.labels == nil {
-		o.labels = constraint.Labels{}
+		o.labels = requirements.Labels{}
 	}
 	maps.Copy(o.labels, o.offering.Labels())
 	for key, value := range extra {
@@ -142,7 +142,7 @@ func (o *offer) label(extra constraint.Labels) {
 	}
 	maps.Copy(o.labels, o.pool.Labels)
 	maps.Copy(o.labels, extra)
-	maps.Copy(o.labels, constraint.Labels{
+	maps.Copy(o.labels, requirements.Labels{
 		labelHostname: nobodyKnows, "karpenter.sh/nodepool": o.pool.Name, "karpenter.k8s.aws/ec2nodeclass": o.pool.NodeClass,
 		"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
 	})
@@ -162,10 +162,10 @@ func (o *offer) object() {
 }
 
 // unmet returns the requirements of the pool that the node would not meet.
-func (o *offer) unmet() (out []constraint.Requirement) {
+func (o *offer) unmet() (out []requirements.Requirement) {
 	for _, r := range o.pool.Requirements {
-		values, ok := constraint.ValuesOf(r.Operator, r.Values...)
-		if !ok || !(constraint.Requirements{r.Key: values}).Accepts(o.labels) {
+		values, ok := requirements.ValuesOf(r.Operator, r.Values...)
+		if !ok || !(requirements.Requirements{r.Key: values}).Accepts(o.labels) {
 			out = append(out, r)
 		}
 	}
@@ -174,7 +174,7 @@ func (o *offer) unmet() (out []constraint.Requirement) {
 
 // hasDevices reports whether the type has the extended resources asked for. The
 // pod of a DaemonSet that asks for a device which the type lacks stays pending.
-func (o *offer) hasDevices(asks capacity.Amounts) bool {
+func (o *offer) hasDevices(asks resources.Amounts) bool {
 	for _, e := range asks.Extended {
 		if most, limited := o.most(e.Name); limited && e.Value > most {
 			return false
@@ -214,20 +214,20 @@ func (c *checker) accepts(o *offer, demand int) bool {
 
 // suits reports whether pods with these demands may run on a node with these labels and taints.
 func suits(
-	required []constraint.Requirements, tolerations []constraint.Toleration, labels constraint.Labels, taints []constraint.Taint,
+	required []requirements.Requirements, tolerations []requirements.Toleration, labels requirements.Labels, taints []requirements.Taint,
 ) bool {
-	if _, bad := constraint.Untolerated(taints, tolerations); bad {
+	if _, bad := requirements.Untolerated(taints, tolerations); bad {
 		return false
 	}
 	if len(required) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(required, func(r constraint.Requirements) bool { return r.Accepts(labels) })
+	return slices.ContainsFunc(required, func(r requirements.Requirements) bool { return r.Accepts(labels) })
 }
 
 // lacks returns the resources of which the node has too little for pods that
 // ask for sum together, besides those of the DaemonSets.
-func (o *offer) lacks(sum capacity.Amounts) []string {
+func (o *offer) lacks(sum resources.Amounts) []string {
 	lacking := o.daemons.Add(sum).Lacking(o.room)
 	return slices.DeleteFunc(lacking, func(name string) bool {
 		_, limited := o.most(name)

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/cluster"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -14,7 +14,7 @@ import (
 // are bound, on the nodes that are there and on every offering by itself. That a plan took too much work is believed
 // if it made more than half of the steps that it might: what would take the rest is not begun.
 func (c *checker) refusals(plan packing.Plan, t *topology) {
-	r := refuser{topology: t, answers: map[string]string{}, rooms: make([]capacity.Amounts, len(c.places))}
+	r := refuser{topology: t, answers: map[string]string{}, rooms: make([]resources.Amounts, len(c.places))}
 	for i, at := range c.places {
 		for _, p := range at.pods {
 			r.rooms[i] = r.rooms[i].Add(p.Requests)
@@ -51,9 +51,9 @@ func names(r packing.Refusal, codes ...packing.Code) bool {
 // refuser looks for room for pods that have no place.
 type refuser struct {
 	*topology
-	answers map[string]string  // by what the pod asks for: where there is room, or ""
-	rooms   []capacity.Amounts // by place: what the planned pods take
-	offered []*offer           // everything that may be bought
+	answers map[string]string   // by what the pod asks for: where there is room, or ""
+	rooms   []resources.Amounts // by place: what the planned pods take
+	offered []*offer            // everything that may be bought
 	listed  bool
 }
 

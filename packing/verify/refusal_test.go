@@ -3,9 +3,9 @@ package verify_test
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -194,7 +194,7 @@ func TestFits(t *testing.T) {
 		"volumes":       {func(w *world) { w.attach(3); w.disks(0, 4) }, false},
 		"outside":       {func(w *world) { w.Pools[0].Requirements = in(zone, 0, "b") }, false},
 		"by custom label": {func(w *world) {
-			w.Pools[0].Labels = constraint.Labels{"team": "red"}
+			w.Pools[0].Labels = requirements.Labels{"team": "red"}
 			selecting("team", "red")(&w.Pods[0])
 		}, true},
 	} {

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -30,8 +30,8 @@ func (c *checker) pinned(m *packing.Machine, at *place) {
 		return
 	}
 	id := at.offers[0].choice.Reservation
-	named := slices.ContainsFunc(m.Requirements, func(r constraint.Requirement) bool {
-		return r.Key == catalog.LabelReservationID && r.Operator == constraint.In && slices.Equal(r.Values, []string{id})
+	named := slices.ContainsFunc(m.Requirements, func(r requirements.Requirement) bool {
+		return r.Key == catalog.LabelReservationID && r.Operator == requirements.In && slices.Equal(r.Values, []string{id})
 	})
 	if !named {
 		c.broken("%s does not require capacity reservation %s", at.name, id)

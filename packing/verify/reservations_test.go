@@ -3,9 +3,9 @@ package verify_test
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -26,7 +26,7 @@ func (w *world) reserve(id, in string, left int) {
 func (w *world) hold(id, in string, pods ...string) *packing.Machine {
 	m := w.buy("", pods...)
 	m.Offerings = []packing.Choice{{InstanceType: "small", Zone: in, CapacityType: catalog.Reserved, Reservation: id}}
-	m.Requirements = []constraint.Requirement{{Key: catalog.LabelReservationID, Operator: constraint.In, Values: []string{id}}}
+	m.Requirements = []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.In, Values: []string{id}}}
 	return m
 }
 

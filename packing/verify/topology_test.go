@@ -3,9 +3,9 @@ package verify_test
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 func minDomains(n int) func(*cluster.Spread) { return func(s *cluster.Spread) { s.MinDomains = n } }
@@ -57,7 +57,7 @@ func TestSpread(t *testing.T) {
 		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2", func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.buy("b", "web-1", "web-2")
-			w.node("n1", "a").Taints = []constraint.Taint{cluster.Cordon()}
+			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 		}),
 		"that of a leaving one does not, when it has gone": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
@@ -67,7 +67,7 @@ func TestSpread(t *testing.T) {
 		"nor that of a cordoned one for a spread that honors taints": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web", honorTaints))
 			w.buy("b", "web-1", "web-2")
-			w.node("n1", "a").Taints = []constraint.Taint{cluster.Cordon()}
+			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 		}),
 		"an empty zone counts": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
@@ -193,7 +193,7 @@ func TestSpread(t *testing.T) {
 		"hosts: it counts by its name": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
-				w.Pods[i].Required = []constraint.Requirements{{hostname: constraint.NoneOf("n2")}}
+				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n2")}}
 			}
 			w.buy("b", "web-1", "web-2")
 			w.node("n1", "a")
@@ -201,7 +201,7 @@ func TestSpread(t *testing.T) {
 		"hosts: its name rules it out": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
-				w.Pods[i].Required = []constraint.Requirements{{hostname: constraint.NoneOf("n1")}}
+				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n1")}}
 			}
 			w.buy("b", "web-1", "web-2")
 			w.node("n1", "a")

@@ -3,8 +3,8 @@ package verify
 import (
 	"slices"
 
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/packing"
 )
 
@@ -110,7 +110,7 @@ func hasHole(offers, all []*offer) bool {
 
 // values returns how many values of the label the offers have.
 func values(offers []*offer, key string) int {
-	seen := constraint.Labels{}
+	seen := requirements.Labels{}
 	for _, o := range offers {
 		if value, ok := o.labels[key]; ok {
 			seen[value] = value

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/capacity"
-	"github.com/joiner-sh/joiner/catalog"
-	"github.com/joiner-sh/joiner/cluster"
-	"github.com/joiner-sh/joiner/constraint"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/packing/verify"
 )
@@ -35,10 +35,10 @@ func newWorld() *world {
 }
 
 func typeOf(name string, cpus int64) catalog.Type {
-	room := capacity.Amounts{CPU: cpus * 1000, Memory: cpus << 32, Pods: 2 * cpus}
+	room := resources.Amounts{CPU: cpus * 1000, Memory: cpus << 32, Pods: 2 * cpus}
 	t := catalog.Type{
 		Name: name, Capacity: room, Allocatable: room,
-		Labels: constraint.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"},
+		Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"},
 	}
 	for _, z := range []string{"a", "b", "c"} {
 		for i, way := range []string{catalog.Spot, catalog.OnDemand} {
@@ -54,8 +54,8 @@ func typeOf(name string, cpus int64) catalog.Type {
 func (w *world) pod(name string, change ...func(*cluster.Pod)) *cluster.Pod {
 	app, _, _ := strings.Cut(name, "-")
 	p := cluster.Pod{
-		Namespace: "default", Name: name, Labels: constraint.Labels{"app": app},
-		Requests: capacity.Amounts{CPU: 1000, Memory: 1 << 30, Pods: 1},
+		Namespace: "default", Name: name, Labels: requirements.Labels{"app": app},
+		Requests: resources.Amounts{CPU: 1000, Memory: 1 << 30, Pods: 1},
 	}
 	for _, f := range change {
 		f(&p)
@@ -68,8 +68,8 @@ func (w *world) pod(name string, change ...func(*cluster.Pod)) *cluster.Pod {
 func (w *world) node(name, in string, residents ...cluster.Resident) *cluster.Node {
 	w.Nodes = append(w.Nodes, cluster.Node{
 		Name: name, Joined: true, Initialized: true, Residents: residents,
-		Labels:      constraint.Labels{zone: in, hostname: name, catalog.LabelArch: "amd64"},
-		Allocatable: capacity.Amounts{CPU: 8000, Memory: 1 << 40, Pods: 20},
+		Labels:      requirements.Labels{zone: in, hostname: name, catalog.LabelArch: "amd64"},
+		Allocatable: resources.Amounts{CPU: 8000, Memory: 1 << 40, Pods: 20},
 	})
 	return &w.Nodes[len(w.Nodes)-1]
 }
@@ -169,7 +169,7 @@ func run(t *testing.T, cases map[string]verdict) {
 // Rules of pods.
 
 func app(name string) cluster.Selector {
-	return cluster.Selector{Labels: constraint.Requirements{"app": constraint.OneOf(name)}}
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(name)}}
 }
 
 func spread(key string, maxSkew int, of string, change ...func(*cluster.Spread)) func(*cluster.Pod) {
@@ -196,13 +196,13 @@ func apart(key, of string) func(*cluster.Pod) {
 
 func selecting(key string, values ...string) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
-		p.Required = []constraint.Requirements{{key: constraint.OneOf(values...)}}
+		p.Required = []requirements.Requirements{{key: requirements.OneOf(values...)}}
 	}
 }
 
 // stays is n pods of an app that are there.
 func stays(of string, n int, avoids ...cluster.Term) cluster.Resident {
-	return cluster.Resident{Count: n, Kind: &cluster.Kind{Namespace: "default", Labels: constraint.Labels{"app": of}, Avoids: avoids}}
+	return cluster.Resident{Count: n, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": of}, Avoids: avoids}}
 }
 
 // Changes of a world, for one test each.
@@ -224,8 +224,8 @@ func (w *world) sellOut(typ, in string) {
 	}
 }
 
-func taint(key string) []constraint.Taint {
-	return []constraint.Taint{{Key: key, Effect: constraint.NoSchedule}}
+func taint(key string) []requirements.Taint {
+	return []requirements.Taint{{Key: key, Effect: requirements.NoSchedule}}
 }
 
 func (w *world) taintAll(key string) {
@@ -237,19 +237,19 @@ func (w *world) taintAll(key string) {
 
 func (w *world) tolerate(key string, pods ...int) {
 	for _, i := range pods {
-		w.Pods[i].Tolerations = []constraint.Toleration{{Key: key, Operator: "Exists"}}
+		w.Pods[i].Tolerations = []requirements.Toleration{{Key: key, Operator: "Exists"}}
 	}
 }
 
 func (w *world) team() {
-	w.Pools[0].Labels = constraint.Labels{"team": "red"}
+	w.Pools[0].Labels = requirements.Labels{"team": "red"}
 	for i := range w.plan.Machines {
-		w.plan.Machines[i].Labels = constraint.Labels{"team": "red"}
+		w.plan.Machines[i].Labels = requirements.Labels{"team": "red"}
 	}
 }
 
-func in(key string, least int, values ...string) []constraint.Requirement {
-	return []constraint.Requirement{{Key: key, Operator: constraint.In, Values: values, MinValues: least}}
+func in(key string, least int, values ...string) []requirements.Requirement {
+	return []requirements.Requirement{{Key: key, Operator: requirements.In, Values: values, MinValues: least}}
 }
 
 func (w *world) require(machine int, key string, values ...string) {
@@ -258,9 +258,9 @@ func (w *world) require(machine int, key string, values ...string) {
 
 // daemon adds a DaemonSet that runs in some zones, in all if there are none.
 func (w *world) daemon(cpu int64, zones ...string) *cluster.Daemon {
-	d := cluster.Daemon{Name: "agent", Requests: capacity.Amounts{CPU: cpu, Pods: 1}}
+	d := cluster.Daemon{Name: "agent", Requests: resources.Amounts{CPU: cpu, Pods: 1}}
 	if len(zones) > 0 {
-		d.Required = []constraint.Requirements{{zone: constraint.OneOf(zones...)}}
+		d.Required = []requirements.Requirements{{zone: requirements.OneOf(zones...)}}
 	}
 	w.Daemons = append(w.Daemons, d)
 	return &w.Daemons[0]

@@ -1,0 +1,89 @@
+package bitset_test
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// TestIndex holds the index against each member's labels, one by one.
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	var members []requirements.Labels
+	for _, zone := range []string{"", "a", "b"} {
+		for _, size := range []string{"", "1", "2", "10"} {
+			l := requirements.Labels{}
+			if zone != "" {
+				l["zone"] = zone
+			}
+			if size != "" {
+				l["size"] = size
+			}
+			members = append(members, l)
+		}
+	}
+	x := bitset.NewIndex(len(members), func(key string, add func(from, to int, value string)) {
+		for i, l := range members {
+			if value, ok := l[key]; ok {
+				add(i, i+1, value)
+			}
+		}
+	})
+	asked := []requirements.Requirements{nil}
+	for _, r := range []requirements.Requirement{
+		{Key: "zone", Operator: requirements.In, Values: []string{"a", "c"}},
+		{Key: "zone", Operator: requirements.NotIn, Values: []string{"a"}},
+		{Key: "zone", Operator: requirements.Exists},
+		{Key: "zone", Operator: requirements.DoesNotExist},
+		{Key: "size", Operator: requirements.Gt, Values: []string{"1"}},
+		{Key: "size", Operator: requirements.Lt, Values: []string{"10"}},
+		{Key: "other", Operator: requirements.Exists},
+	} {
+		reqs, wrong := requirements.All(r)
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		for _, other := range asked[:len(asked):len(asked)] {
+			asked = append(asked, reqs.And(other))
+		}
+	}
+	for i, reqs := range asked {
+		either := []requirements.Requirements{reqs, asked[(i+3)%len(asked)]}
+		all, some := x.Satisfying(reqs), x.SatisfyingOne(either)
+		for m, labels := range members {
+			if got, want := all.Has(m), reqs.Accepts(labels); got != want {
+				t.Errorf("%v satisfies %v: %t, want %t", labels, reqs, got, want)
+			}
+			if got, want := some.Has(m), either[0].Accepts(labels) || either[1].Accepts(labels); got != want {
+				t.Errorf("%v satisfies one of %v: %t, want %t", labels, either, got, want)
+			}
+		}
+	}
+	if n := x.SatisfyingOne(nil).Count(); n != len(members) {
+		t.Errorf("%d members satisfy no demand at all, want %d", n, len(members))
+	}
+}
+
+// TestSets: ranges across words, and what two sets have in common.
+func TestSets(t *testing.T) {
+	t.Parallel()
+	s, u := bitset.New(200), bitset.New(200)
+	s.AddRange(60, 190)
+	u.AddRange(0, 130)
+	both, less := s.Both(u), s.Clone()
+	less.AndNot(u)
+	if both.Count() != 70 || !both.Has(60) || both.Has(59) || both.Has(130) {
+		t.Errorf("60…189 and 0…129 have %d in common", both.Count())
+	}
+	if less.Count() != 60 || less.Next(0) != 130 || less.Meets(u) || !less.Meets(s) {
+		t.Errorf("60…189 without 0…129 are %d from %d", less.Count(), less.Next(0))
+	}
+	if s.Key() == less.Key() || less.Any() != less.Meets(nil) {
+		t.Error("different sets have one key, or some has nothing in common with everything")
+	}
+	less.Or(both)
+	if s.Key() != less.Key() {
+		t.Error("equal sets have different keys")
+	}
+}

@@ -1,0 +1,131 @@
+// Package bitset keeps sets of numbered things, and finds them by their labels.
+//
+// In: how many there are, and which of them has which value of a label.
+// Out: sets as bit maps, to intersect and to unite; who satisfies requirements.
+// Never: what the numbers stand for, or a set that grows.
+package bitset
+
+import "math/bits"
+
+// Set is a set of numbers from 0 on: offers, or nodes. Sets that are combined
+// are of the same size.
+type Set []uint64
+
+// New returns an empty set for the numbers below n.
+func New(n int) Set { return make(Set, (n+63)/64) }
+
+// Has reports whether i is in s.
+func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
+
+// Add puts i into s.
+func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
+
+// Remove takes i out of s.
+func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
+
+// AddRange adds from, from+1, …, to-1.
+func (s Set) AddRange(from, to int) {
+	for from < to {
+		n := min(to-from, 64-from&63) // of them in this word
+		s[from>>6] |= ^uint64(0) >> (64 - n) << (from & 63)
+		from += n
+	}
+}
+
+// And keeps in s what t holds too.
+func (s Set) And(t Set) {
+	for i := range s {
+		s[i] &= t[i]
+	}
+}
+
+// Or adds to s what t holds.
+func (s Set) Or(t Set) {
+	for i := range s {
+		s[i] |= t[i]
+	}
+}
+
+// AndNot takes out of s what t holds.
+func (s Set) AndNot(t Set) {
+	for i := range s {
+		s[i] &^= t[i]
+	}
+}
+
+// Clone returns a copy that changes by itself.
+func (s Set) Clone() Set { return append(Set(nil), s...) }
+
+// Any reports whether s has a member.
+func (s Set) Any() bool {
+	for _, w := range s {
+		if w != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Count returns how many members s has.
+func (s Set) Count() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// Both returns a new set with what s and t have in common.
+func (s Set) Both(t Set) Set {
+	out := make(Set, len(s))
+	for i := range s {
+		out[i] = s[i] & t[i]
+	}
+	return out
+}
+
+// Meets reports whether s and t have something in common; nil stands for everything.
+func (s Set) Meets(t Set) bool {
+	if t == nil {
+		return s.Any()
+	}
+	for i := range s {
+		if s[i]&t[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Each calls visit for every member, smallest first.
+func (s Set) Each(visit func(i int)) {
+	for i, w := range s {
+		for w != 0 {
+			visit(i<<6 | bits.TrailingZeros64(w))
+			w &= w - 1
+		}
+	}
+}
+
+// Next returns the smallest member from i on, -1 if there is none.
+func (s Set) Next(i int) int {
+	for at := i >> 6; at < len(s); at++ {
+		w := s[at]
+		if at == i>>6 {
+			w &= ^uint64(0) << (i & 63)
+		}
+		if w != 0 {
+			return at<<6 | bits.TrailingZeros64(w)
+		}
+	}
+	return -1
+}
+
+// Key returns the set as a string, to find equal sets by.
+func (s Set) Key() string {
+	b := make([]byte, 0, 8*len(s))
+	for _, w := range s {
+		b = append(b, byte(w), byte(w>>8), byte(w>>16), byte(w>>24), byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56))
+	}
+	return string(b)
+}

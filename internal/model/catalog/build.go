@@ -1,0 +1,205 @@
+package catalog
+
+import (
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Resources that some types have besides cpu, memory, ephemeral-storage and pods.
+const (
+	ResourceNVIDIA      = "nvidia.com/gpu"
+	ResourceAMD         = "amd.com/gpu"
+	ResourceGaudi       = "habana.ai/gaudi"
+	ResourceNeuron      = "aws.amazon.com/neuron"
+	ResourceNeuronCore  = "aws.amazon.com/neuroncore"
+	ResourceEFA         = "vpc.amazonaws.com/efa"
+	ResourcePodENI      = "vpc.amazonaws.com/pod-eni"
+	ResourcePrivateIPv4 = "vpc.amazonaws.com/PrivateIPv4Address"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+
+	// usualMemoryOverhead is the share of memory that a kubelet does not see,
+	// as long as nothing else is set or measured.
+	usualMemoryOverhead = 0.075
+
+	// gravitonReserve is contiguous memory that arm64 kernels keep back.
+	gravitonReserve = 64 // MiB
+
+	// windowsPods is how many pods a Windows node takes unless told otherwise.
+	windowsPods = 110
+)
+
+// Build returns the type as a node of it would look under the settings in the
+// region, without offerings. It does not ask whether the type can be used with
+// the settings at all: see Incompatible.
+//
+// Amounts are those of Karpenter's AWS provider 1.14, so that a node the one
+// would buy for a pod is a node the other would buy.
+func Build(f Facts, s Settings, region string) Type {
+	total := nodeCapacity(f, s)
+	return Type{
+		Name:        f.Name,
+		Labels:      labels(f, s, region),
+		Capacity:    total,
+		Allocatable: total.Sub(overhead(f, s, total)).Floor(),
+		Volumes:     attachable(f, s),
+	}
+}
+
+func nodeCapacity(f Facts, s Settings) resources.Amounts {
+	a := resources.Amounts{
+		CPU:              f.Processor.VCPUs * 1000,
+		Memory:           memory(f, s),
+		EphemeralStorage: of(s.Measured.Disk, ephemeralStorage(f, s)),
+		Pods:             pods(f, s),
+	}
+	for _, gpu := range f.GPUs {
+		if name := gpuResource(gpu.Manufacturer); name != "" {
+			a = a.With(name, a.Of(name)+gpu.Count)
+		}
+	}
+	for i, n := range f.Neuron {
+		a = a.With(ResourceNeuron, a.Of(ResourceNeuron)+n.Count)
+		if i == 0 { // all devices of a type are equal; the provider counts the first alone
+			a = a.With(ResourceNeuronCore, n.Count*n.Cores)
+		}
+	}
+	a = a.With(ResourceEFA, efaInterfaces(f, s))
+	a = a.With(ResourcePodENI, f.Network.BranchInterfaces)
+	if familyOf(s.Family).isWindows() && f.Arch() == "amd64" {
+		a = a.With(ResourcePrivateIPv4, max(f.Network.IPv4PerInterface-1, 0))
+	}
+	return a
+}
+
+// memory is what the kubelet will report: measured on another node of the
+// type, or estimated.
+func memory(f Facts, s Settings) int64 {
+	if s.Measured.Memory > 0 {
+		return s.Measured.Memory
+	}
+	share := usualMemoryOverhead
+	if s.MemoryOverhead != nil {
+		share = *s.MemoryOverhead
+	}
+	size := f.MemoryMiB
+	if len(f.Processor.Architectures) > 0 && f.Processor.Architectures[0] == "arm64" {
+		size -= gravitonReserve
+	}
+	lost := math.Ceil(float64(size*mib) * share / kib / kib)
+	return (size - int64(lost)) * mib
+}
+
+// ephemeralStorage is the size of whatever holds the kubelet's files.
+func ephemeralStorage(f Facts, s Settings) int64 {
+	if s.InstanceStore == RAID0 && f.Storage.TotalGB > 0 {
+		return f.Storage.TotalGB * 1e9
+	}
+	if v, ok := podVolume(s); ok {
+		return v.Bytes
+	}
+	return familyOf(s.Family).bytes
+}
+
+// PodVolume returns the device of the EBS volume that holds the kubelet's files, unless they are on instance store disks; empty if it is
+// not known.
+func PodVolume(s Settings) string {
+	if v, ok := podVolume(s); ok {
+		return v.Device
+	}
+	return familyOf(s.Family).device
+}
+
+// podVolume returns the block device mapping whose size counts for the kubelet's files, if there is one.
+func podVolume(s Settings) (Volume, bool) {
+	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
+		return s.Volumes[i], true
+	}
+	if n := len(s.Volumes); s.Family == Custom && n > 0 && s.Volumes[n-1].Bytes > 0 {
+		return s.Volumes[n-1], true
+	}
+	device := familyOf(s.Family).device
+	i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return device != "" && v.Device == device })
+	if i < 0 || s.Volumes[i].Bytes <= 0 {
+		return Volume{}, false
+	}
+	return s.Volumes[i], true
+}
+
+// pods is how many the node takes: measured on another one of the type, or reckoned.
+func pods(f Facts, s Settings) int64 { return of(s.Measured.Pods, reckonedPods(f, s)) }
+
+func reckonedPods(f Facts, s Settings) int64 {
+	fam := familyOf(s.Family)
+	var n int64
+	switch {
+	case s.MaxPods != nil:
+		n = *s.MaxPods
+	case fam.countsAddresses:
+		n = addressablePods(f, s, s.ReservedENIs)
+	default:
+		n = windowsPods
+	}
+	if s.PodsPerCore > 0 && fam.podsPerCore {
+		n = min(n, s.PodsPerCore*f.Processor.VCPUs)
+	}
+	return n
+}
+
+// addressablePods is how many pods the VPC CNI has addresses for. It uses only
+// the interfaces of the default card, and one address of each is the
+// interface's own; two pods (the CNI and kube-proxy) share the host's.
+// Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not in it.
+func addressablePods(f Facts, s Settings, reserved int64) int64 {
+	usable := defaultCard(f).MaxInterfaces - reserved
+	for _, i := range s.Interfaces {
+		if i.Card == 0 && i.EFAOnly {
+			usable--
+		}
+	}
+	if usable <= 0 {
+		return 0
+	}
+	return usable*(f.Network.IPv4PerInterface-1) + 2
+}
+
+func defaultCard(f Facts) NetworkCard {
+	for _, c := range f.Network.Cards {
+		if c.Index == f.Network.DefaultCard {
+			return c
+		}
+	}
+	return NetworkCard{}
+}
+
+func gpuResource(manufacturer string) string {
+	switch manufacturer {
+	case "NVIDIA":
+		return ResourceNVIDIA
+	case "AMD":
+		return ResourceAMD
+	case "Habana":
+		return ResourceGaudi
+	}
+	return ""
+}
+
+// efaInterfaces is how many the type supports or, where the NodeClass says
+// which interfaces it wants, how many of those are for EFA.
+func efaInterfaces(f Facts, s Settings) int64 {
+	if s.Interfaces == nil {
+		return f.Network.EFAInterfaces
+	}
+	var n int64
+	for _, i := range s.Interfaces {
+		if i.EFAOnly {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,163 @@
+// Package catalog says what can be bought: instance types, the zones and ways
+// of paying they come in, what they cost and what a node of theirs offers.
+//
+// In: facts about instance types, prices, and what a NodeClass sets.
+// Out: types with labels, allocatable resources and priced offerings.
+// Never: a call to AWS, a pod, or a decision about what to buy.
+package catalog
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Price is an amount of money per hour, in billionths of a US dollar: an
+// integer, so that sums do not depend on their order.
+type Price int64
+
+// Dollar is one US dollar per hour.
+const Dollar Price = 1_000_000_000
+
+// Dollars returns the price as a number of US dollars per hour.
+func (p Price) Dollars() float64 { return float64(p) / float64(Dollar) }
+
+// String writes the price in dollars per hour with at least four decimals: "0.0416".
+func (p Price) String() string {
+	s := strconv.FormatFloat(p.Dollars(), 'f', -1, 64)
+	whole, fraction, _ := strings.Cut(s, ".")
+	for len(fraction) < 4 {
+		fraction += "0"
+	}
+	return whole + "." + fraction
+}
+
+// The ways of paying, as values of the label karpenter.sh/capacity-type.
+const (
+	OnDemand = "on-demand"
+	Spot     = "spot"
+	Reserved = "reserved"
+)
+
+// Market is what can be bought, per NodeClass name: families, kubelet settings
+// and disks change what a node of a type offers, and subnets the zones.
+type Market map[string]Catalog
+
+// Types returns what a pool can buy with a NodeClass.
+func (m Market) Types(class, pool string) []Type { return m[class].Of(pool) }
+
+// Catalog is what can be bought for one NodeClass in one region.
+type Catalog struct {
+	Region string
+	Types  []Type // sorted by name
+
+	// Pools are the types of those pools for which they are others, by the pool's
+	// name, sorted like Types: overlays say so (Lay), or they are to be on
+	// hardware of one's own (Type.Dedicated).
+	Pools map[string][]Type
+
+	// PlacementGroup is the id of the group that all of it is launched into; empty: into none.
+	PlacementGroup string
+
+	// PodVolume is the device of the EBS volume that holds the pods' files; empty if it is not known.
+	PodVolume string
+}
+
+// Of returns what a pool can buy.
+func (c Catalog) Of(pool string) []Type {
+	if own, ok := c.Pools[pool]; ok {
+		return own
+	}
+	return c.Types
+}
+
+// Type is an instance type as a node of it would look.
+type Type struct {
+	Name string // "m5.large"
+
+	// Labels are those every node of this type carries: instance type, arch,
+	// os, region and all of karpenter.k8s.aws/instance-*. Labels that depend on
+	// the offering (zone, zone id, capacity type) are not among them.
+	Labels requirements.Labels
+
+	Capacity    resources.Amounts // as the kubelet will report it
+	Allocatable resources.Amounts // Capacity less reservations and eviction thresholds
+
+	// Volumes is how many EBS volumes a node of the type can have attached by
+	// the CSI driver, besides those that it boots with. 0: not known, not limited.
+	Volumes int64
+
+	Offerings []Offering // sorted by price, zone, capacity type, reservation
+
+	Overlaid bool // an overlay says what resources it has
+}
+
+// Offering is one way to buy a type.
+type Offering struct {
+	Zone         string // "us-east-1a"
+	ZoneID       string // "use1-az1", empty when not known
+	CapacityType string // OnDemand, Spot or Reserved
+	Price        Price
+	Repriced     bool // an overlay says what it costs
+	Available    bool // false while EC2 is known to be short of it
+
+	// Reservation is the capacity reservation that the instance would run in.
+	// Only offerings whose CapacityType is Reserved have one.
+	Reservation Reservation
+}
+
+// Labels of a node that depend on the offering it was bought with.
+const (
+	LabelZone         = "topology.kubernetes.io/zone"
+	LabelZoneID       = "topology.k8s.aws/zone-id"
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	LabelRegion       = "topology.kubernetes.io/region"
+	LabelInstanceType = "node.kubernetes.io/instance-type"
+	LabelArch         = "kubernetes.io/arch"
+	LabelOS           = "kubernetes.io/os"
+
+	LabelReservationID            = "karpenter.k8s.aws/capacity-reservation-id"
+	LabelReservationType          = "karpenter.k8s.aws/capacity-reservation-type"
+	LabelReservationInterruptible = "karpenter.k8s.aws/capacity-reservation-interruptible" // "true" or "false"
+)
+
+// offeringLabels are the labels of a node that its offering may define.
+func offeringLabels() []string {
+	return []string{
+		LabelZone, LabelZoneID, LabelCapacityType, LabelReservationID, LabelReservationType, LabelReservationInterruptible,
+	}
+}
+
+// label returns one of Labels.
+func (o *Offering) label(key string) (value string, has bool) {
+	switch key {
+	case LabelZone:
+		return o.Zone, true
+	case LabelZoneID:
+		return o.ZoneID, o.ZoneID != ""
+	case LabelCapacityType:
+		return o.CapacityType, true
+	case LabelReservationID:
+		return o.Reservation.ID, o.Reservation.ID != ""
+	case LabelReservationType:
+		return o.Reservation.Type, o.Reservation.ID != ""
+	case LabelReservationInterruptible:
+		return strconv.FormatBool(o.Reservation.Interruptible), o.Reservation.ID != ""
+	}
+	return "", false
+}
+
+// Labels returns the labels that the offering adds to those of its type.
+func (o Offering) Labels() requirements.Labels {
+	l := requirements.Labels{LabelZone: o.Zone, LabelCapacityType: o.CapacityType}
+	if o.ZoneID != "" {
+		l[LabelZoneID] = o.ZoneID
+	}
+	if r := o.Reservation; r.ID != "" {
+		l[LabelReservationID], l[LabelReservationType] = r.ID, r.Type
+		l[LabelReservationInterruptible] = strconv.FormatBool(r.Interruptible)
+	}
+	return l
+}

@@ -1,0 +1,42 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// Instances on demand on hardware of one's own are reckoned at a tenth more than on shared hardware. What the Price List asks
+// for more differs from type to type and is mostly less, so a plan is rather too dear than too cheap.
+const (
+	dedicatedNumerator   = 11
+	dedicatedDenominator = 10
+)
+
+// CanDedicate reports whether a type can be launched on hardware of one's own: all can but T2.
+// Source: EC2 User Guide, "Burstable performance instances".
+func CanDedicate(name string) bool { return !strings.HasPrefix(name, "t2.") }
+
+// WantsDedicated reports whether nodes of these requirements must be on hardware of their own. Where both tenancies are allowed it
+// is the usual one, which costs less.
+func WantsDedicated(says requirements.Requirements) bool {
+	tenancy, ok := says[LabelTenancy]
+	return ok && tenancy.Accepts(TenancyDedicated) && !tenancy.Accepts(TenancyDefault)
+}
+
+// Dedicated returns the type as its nodes are on hardware of one's own. Metal is so anyway, and costs no more. t is not altered.
+func (t Type) Dedicated() Type {
+	t.Labels = maps.Clone(t.Labels)
+	t.Labels[LabelTenancy] = TenancyDedicated
+	offerings := slices.DeleteFunc(slices.Clone(t.Offerings), func(o Offering) bool { return o.CapacityType == Reserved })
+	if _, size, _ := strings.Cut(t.Name, "."); !strings.HasPrefix(size, "metal") {
+		for i := range offerings {
+			if o := &offerings[i]; o.CapacityType == OnDemand && !o.Repriced {
+				o.Price = o.Price * dedicatedNumerator / dedicatedDenominator
+			}
+		}
+	}
+	return t.WithOfferings(offerings)
+}

@@ -1,0 +1,141 @@
+package catalog
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// Labels that every node of a type carries, besides those of Kubernetes.
+const (
+	LabelWindowsBuild            = "node.kubernetes.io/windows-build"
+	LabelCategory                = "karpenter.k8s.aws/instance-category"   // "m"
+	LabelFamily                  = "karpenter.k8s.aws/instance-family"     // "m5"
+	LabelGeneration              = "karpenter.k8s.aws/instance-generation" // "5"
+	LabelSize                    = "karpenter.k8s.aws/instance-size"       // "large"
+	LabelFlex                    = "karpenter.k8s.aws/instance-capability-flex"
+	LabelCPU                     = "karpenter.k8s.aws/instance-cpu" // vCPUs
+	LabelCPUManufacturer         = "karpenter.k8s.aws/instance-cpu-manufacturer"
+	LabelClock                   = "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz"
+	LabelMemory                  = "karpenter.k8s.aws/instance-memory"            // MiB
+	LabelEBSBandwidth            = "karpenter.k8s.aws/instance-ebs-bandwidth"     // Mbps
+	LabelNetworkBandwidth        = "karpenter.k8s.aws/instance-network-bandwidth" // Mbps
+	LabelHypervisor              = "karpenter.k8s.aws/instance-hypervisor"
+	LabelEncryptionInTransit     = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
+	LabelTenancy                 = "karpenter.k8s.aws/instance-tenancy"    // TenancyDefault or TenancyDedicated
+	LabelPlacementGroup          = "karpenter.k8s.aws/placement-group-id"  // only of nodes in one
+	LabelLocalNVMe               = "karpenter.k8s.aws/instance-local-nvme" // decimal GB
+	LabelGPUName                 = "karpenter.k8s.aws/instance-gpu-name"
+	LabelGPUManufacturer         = "karpenter.k8s.aws/instance-gpu-manufacturer"
+	LabelGPUCount                = "karpenter.k8s.aws/instance-gpu-count"
+	LabelGPUMemory               = "karpenter.k8s.aws/instance-gpu-memory" // MiB of one GPU
+	LabelAcceleratorName         = "karpenter.k8s.aws/instance-accelerator-name"
+	LabelAcceleratorManufacturer = "karpenter.k8s.aws/instance-accelerator-manufacturer"
+	LabelAcceleratorCount        = "karpenter.k8s.aws/instance-accelerator-count"
+)
+
+// LabelPartition is the partition, counted from 1, of a node in a placement group that has them. No type or offering defines
+// it: whoever launches chooses.
+const LabelPartition = "karpenter.k8s.aws/placement-group-partition"
+
+// The tenancies, as values of LabelTenancy.
+const (
+	TenancyDefault   = "default"
+	TenancyDedicated = "dedicated" // on hardware of one's own
+)
+
+// labels returns what every node of the type carries. A fact that is Unknown
+// gives no label, so that no pod is placed on a guess.
+func labels(f Facts, s Settings, region string) requirements.Labels {
+	l := requirements.Labels{
+		LabelInstanceType:        f.Name,
+		LabelArch:                f.Arch(),
+		LabelOS:                  "linux",
+		LabelRegion:              region,
+		LabelCPU:                 number(f.Processor.VCPUs),
+		LabelMemory:              number(f.MemoryMiB),
+		LabelHypervisor:          f.Hypervisor,
+		LabelEncryptionInTransit: strconv.FormatBool(f.Network.EncryptionInTransit),
+		LabelTenancy:             TenancyDefault, // see Type.Dedicated
+	}
+	set(l, LabelPlacementGroup, s.PlacementGroup)
+	if build := familyOf(s.Family).windowsBuild; build != "" {
+		l[LabelOS], l[LabelWindowsBuild] = "windows", build
+	}
+	nameLabels(l, f.Name)
+	set(l, LabelCPUManufacturer, kebab(f.Processor.Manufacturer))
+	setNumber(l, LabelClock, f.Processor.ClockMHz)
+	setNumber(l, LabelNetworkBandwidth, f.Network.BaselineMbps)
+	if f.EBS.Optimized == "default" {
+		setNumber(l, LabelEBSBandwidth, f.EBS.MaximumMbps)
+	}
+	if f.Storage.NVMe != "unsupported" {
+		setNumber(l, LabelLocalNVMe, f.Storage.TotalGB)
+	}
+	deviceLabels(l, f)
+	return l
+}
+
+// nameLabels takes apart "m5.large", "c7i-flex.xlarge", "u-6tb1.56xlarge".
+func nameLabels(l requirements.Labels, name string) {
+	family, size, ok := strings.Cut(name, ".")
+	if !ok {
+		return
+	}
+	l[LabelFamily], l[LabelSize] = family, size
+	l[LabelFlex] = strconv.FormatBool(strings.Contains(family, "-flex"))
+
+	rest := strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz")
+	category := strings.TrimSuffix(family, rest)
+	if terabytes, after, ok := strings.Cut(rest, "tb"); ok && strings.HasPrefix(terabytes, "-") && digits(terabytes[1:]) == terabytes[1:] {
+		rest = after
+	}
+	if generation := digits(rest); category != "" && generation != "" {
+		l[LabelCategory], l[LabelGeneration] = category, generation
+	}
+}
+
+// digits returns the digits that s begins with.
+func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
+
+// deviceLabels describes GPUs and accelerators of types that have one kind only.
+func deviceLabels(l requirements.Labels, f Facts) {
+	if len(f.GPUs) == 1 {
+		gpu := f.GPUs[0]
+		set(l, LabelGPUName, kebab(gpu.Name))
+		set(l, LabelGPUManufacturer, kebab(gpu.Manufacturer))
+		l[LabelGPUCount] = number(gpu.Count)
+		setNumber(l, LabelGPUMemory, gpu.MemoryMiB)
+	}
+	switch {
+	case len(f.Neuron) == 1:
+		l[LabelAcceleratorName] = kebab(f.Neuron[0].Name)
+		l[LabelAcceleratorManufacturer] = "aws"
+		l[LabelAcceleratorCount] = number(f.Neuron[0].Count)
+	case len(f.Neuron) == 0 && len(f.Inference) == 1:
+		l[LabelAcceleratorName] = kebab(f.Inference[0].Name)
+		l[LabelAcceleratorManufacturer] = kebab(f.Inference[0].Manufacturer)
+		l[LabelAcceleratorCount] = number(f.Inference[0].Count)
+	}
+}
+
+func set(l requirements.Labels, key, value string) {
+	if value != "" {
+		l[key] = value
+	}
+}
+
+func setNumber(l requirements.Labels, key string, n int64) {
+	if n != 0 {
+		l[key] = number(n)
+	}
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
+
+// MHz returns gigahertz as EC2 gives them, 3.1, as whole megahertz, 3100.
+func MHz(ghz float64) int64 { return int64(math.Round(ghz * 1000)) }

@@ -1,0 +1,75 @@
+package catalog
+
+import (
+	"math"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Signals of the kubelet's hard eviction that reduce what pods may ask for.
+const (
+	MemoryAvailable = "memory.available"
+	NodeFSAvailable = "nodefs.available"
+)
+
+// overhead is what the node keeps for itself: reserved for Kubernetes, for the
+// system, and up to the hard eviction thresholds. Soft thresholds do not count:
+// the kubelet does not subtract them.
+func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
+	kube := kubeReserved(f, s)
+	var system, eviction resources.Amounts
+	for _, name := range []string{resources.CPU, resources.Memory, resources.EphemeralStorage} {
+		if v, ok := s.KubeReserved[name]; ok {
+			kube = kube.With(name, v)
+		}
+		if v, ok := s.SystemReserved[name]; ok {
+			system = system.With(name, v)
+		}
+	}
+	eviction.Memory = threshold(s, MemoryAvailable, Threshold{Amount: 100 * mib}, total.Memory)
+	eviction.EphemeralStorage = threshold(s, NodeFSAvailable, Threshold{Percent: 10}, total.EphemeralStorage)
+	return kube.Add(system).Add(eviction)
+}
+
+// kubeReserved is what the AMI's bootstrap reserves when the user sets
+// nothing: memory by pods, cpu by cores.
+// Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
+func kubeReserved(f Facts, s Settings) resources.Amounts {
+	n := pods(f, s)
+	if familyOf(s.Family).reservesByENI {
+		n = addressablePods(f, s, 0)
+	}
+	return resources.Amounts{
+		CPU:              reservedCPU(f.Processor.VCPUs * 1000),
+		Memory:           (11*n + 255) * mib,
+		EphemeralStorage: 1 << 30,
+	}
+}
+
+// reservedCPU returns 6 % of the first core, 1 % of the second, 0.5 % of the
+// next two and 0.25 % of the rest, each rounded down, in millicores.
+func reservedCPU(millis int64) int64 {
+	var sum int64
+	for _, tier := range []struct{ from, to, perTenThousand int64 }{
+		{0, 1000, 600},
+		{1000, 2000, 100},
+		{2000, 4000, 50},
+		{4000, math.MaxInt64, 25},
+	} {
+		if part := min(millis, tier.to) - tier.from; part > 0 {
+			sum += part * tier.perTenThousand / 10_000
+		}
+	}
+	return sum
+}
+
+func threshold(s Settings, signal string, usual Threshold, total int64) int64 {
+	t, ok := s.EvictionHard[signal]
+	if !ok {
+		t = usual
+	}
+	if t.Percent > 0 {
+		return int64(math.Ceil(float64(total) / 100 * t.Percent))
+	}
+	return t.Amount
+}

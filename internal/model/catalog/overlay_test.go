@@ -1,0 +1,205 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+func accept(t *testing.T, all ...requirements.Requirement) requirements.Requirements {
+	t.Helper()
+	out, wrong := requirements.All(all...)
+	if wrong != nil {
+		t.Fatalf("%v contradicts the others", wrong)
+	}
+	return out
+}
+
+func in(key string, values ...string) requirements.Requirement {
+	return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
+}
+
+// ground is a pool with two types, each on demand in two zones and on spot in one.
+func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground {
+	t.Helper()
+	typ := func(name, family string, price Price) Type {
+		return Type{
+			Name: name, Labels: requirements.Labels{LabelInstanceType: name, "karpenter.k8s.aws/instance-family": family, "karpenter.k8s.aws/instance-cpu": "2"},
+			Capacity: resources.Amounts{CPU: 2000}, Allocatable: resources.Amounts{CPU: 1900},
+		}.WithOfferings([]Offering{
+			{Zone: "a", ZoneID: "az1", CapacityType: OnDemand, Price: price, Available: true},
+			{Zone: "b", ZoneID: "az2", CapacityType: OnDemand, Price: price, Available: true},
+			{Zone: "a", ZoneID: "az1", CapacityType: Spot, Price: price / 2, Available: true},
+		})
+	}
+	return Ground{Pool: pool, Says: accept(t, append(says, in("karpenter.sh/nodepool", pool))...), Types: []Type{typ("c7i.large", "c7i", 100), typ("m7i.large", "m7i", 200)}}
+}
+
+// shown writes the offerings that overlays priced and the resources that they added.
+func shown(types []Type) string {
+	var out []string
+	for _, t := range types {
+		for _, o := range t.Offerings {
+			if o.Repriced {
+				out = append(out, fmt.Sprintf("%s/%s/%s=%d", t.Name, o.Zone, o.CapacityType, o.Price))
+			}
+		}
+		if t.Overlaid {
+			out = append(out, t.Name+"{"+t.Allocatable.String()+"}")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestLay(t *testing.T) {
+	t.Parallel()
+	set := func(p Price) *Repricing { return &Repricing{SetPrice, p} }
+	dongles := func(n int64) resources.Amounts { return resources.Amounts{}.With("example.com/dongle", n) }
+	family := in("karpenter.k8s.aws/instance-family", "m7i")
+	for name, c := range map[string]struct {
+		overlays  []Overlay
+		want      string // of pool apps
+		conflicts map[string]string
+	}{
+		"nothing": {},
+		"all machines": {overlays: []Overlay{{Name: "a", Price: set(7)}},
+			want: "c7i.large/a/on-demand=7 c7i.large/a/spot=7 c7i.large/b/on-demand=7 m7i.large/a/on-demand=7 m7i.large/a/spot=7 m7i.large/b/on-demand=7"},
+		"by a label of the type": {overlays: []Overlay{{Name: "a", Requirements: accept(t, family, in(LabelCapacityType, Spot)), Price: &Repricing{AddPrice, -30}}},
+			want: "m7i.large/a/spot=70"},
+		"by zone": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in(LabelZone, "b")), Price: &Repricing{PercentPrice, 10 * Dollar}}},
+			want: "c7i.large/b/on-demand=110 m7i.large/b/on-demand=220"},
+		"by a label of the pool":  {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("team", "web"), family, in(LabelZone, "b")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
+		"of another pool":         {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("karpenter.sh/nodepool", "batch")), Price: set(7)}}},
+		"by a label nobody has":   {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("rack", "1")), Price: set(7)}}},
+		"not where nobody has it": {overlays: []Overlay{{Name: "a", Requirements: accept(t, requirements.Requirement{Key: "rack", Operator: requirements.DoesNotExist}, family, in(LabelZoneID, "az2")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
+		"by number":               {overlays: []Overlay{{Name: "a", Requirements: accept(t, requirements.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: requirements.Gt, Values: []string{"2"}}), Price: set(7)}}},
+		"no reservation":          {overlays: []Overlay{{Name: "a", Requirements: accept(t, requirements.Requirement{Key: LabelReservationID, Operator: requirements.Exists}), Price: set(7)}}},
+		"the heavier counts": {overlays: []Overlay{
+			{Name: "light", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
+			{Name: "heavy", Weight: 10, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
+		}, want: "m7i.large/b/on-demand=9"},
+		"of one weight, saying the same": {overlays: []Overlay{
+			{Name: "a", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
+			{Name: "b", Requirements: accept(t, in(LabelZone, "b")), Price: set(7)},
+		}, want: "c7i.large/b/on-demand=7 m7i.large/b/on-demand=7"},
+		"of one weight, contradicting": {overlays: []Overlay{
+			{Name: "a", Requirements: accept(t, in(LabelZone, "b")), Price: set(7), Capacity: dongles(1)},
+			{Name: "b", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
+		}, want: "m7i.large/b/on-demand=8", conflicts: map[string]string{"a": "b"}},
+		"of one weight, about others": {overlays: []Overlay{
+			{Name: "a", Requirements: accept(t, in(LabelInstanceType, "c7i.large"), in(LabelZone, "b")), Price: set(7)},
+			{Name: "b", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
+		}, want: "c7i.large/b/on-demand=7 m7i.large/b/on-demand=8"},
+		"in the shadow of a heavier one they contradict each other still": {overlays: []Overlay{
+			{Name: "a", Weight: 1, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
+			{Name: "b", Weight: 1, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
+			{Name: "c", Weight: 2, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
+		}, want: "m7i.large/b/on-demand=9", conflicts: map[string]string{"a": "b"}},
+		"one offering is enough for a resource": {overlays: []Overlay{{Name: "a", Requirements: accept(t, family, in(LabelZone, "b")), Capacity: dongles(2)}},
+			want: "m7i.large{cpu=1900m example.com/dongle=2}"},
+		"resources come together": {overlays: []Overlay{
+			{Name: "a", Weight: 1, Requirements: accept(t, family), Capacity: dongles(2).With("hugepages-2Mi", 1<<21)},
+			{Name: "b", Requirements: accept(t, family), Capacity: dongles(5).With("example.com/key", 1)},
+		}, want: "m7i.large{cpu=1900m example.com/dongle=2 example.com/key=1 hugepages-2Mi=2097152}"},
+		"resources contradict": {overlays: []Overlay{
+			{Name: "a", Requirements: accept(t, family), Capacity: dongles(2)}, {Name: "b", Requirements: accept(t, family), Capacity: dongles(5)},
+		}, want: "m7i.large{cpu=1900m example.com/dongle=5}", conflicts: map[string]string{"a": "b"}},
+	} {
+		grounds := []Ground{ground(t, "apps", in("team", "web")), ground(t, "batch")}
+		laid := Lay(grounds, c.overlays)
+		if got := shown(laid.Types["apps"]); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+		if len(c.conflicts) != len(laid.Conflicts) || len(c.conflicts) > 0 && !cmp.Equal(c.conflicts, laid.Conflicts) {
+			t.Errorf("%s: conflicts %v, want %v", name, laid.Conflicts, c.conflicts)
+		}
+		if diff := cmp.Diff([]Ground{ground(t, "apps", in("team", "web")), ground(t, "batch")}, grounds); diff != "" {
+			t.Errorf("%s: the market underneath was altered:\n%s", name, diff)
+		}
+		for i, j := 0, len(c.overlays)-1; i < j; i, j = i+1, j-1 {
+			c.overlays[i], c.overlays[j] = c.overlays[j], c.overlays[i]
+		}
+		if diff := cmp.Diff(laid, Lay(grounds, c.overlays)); diff != "" {
+			t.Errorf("%s: the order in which overlays are listed counts:\n%s", name, diff)
+		}
+	}
+}
+
+// TestLayConflictsEverywhere: what contradicts another in one pool counts in none.
+func TestLayConflictsEverywhere(t *testing.T) {
+	t.Parallel()
+	laid := Lay([]Ground{ground(t, "apps"), ground(t, "batch")}, []Overlay{
+		{Name: "a", Price: &Repricing{SetPrice, 7}},
+		{Name: "b", Requirements: accept(t, in("karpenter.sh/nodepool", "batch"), in(LabelZone, "b"), in(LabelInstanceType, "m7i.large")), Price: &Repricing{SetPrice, 8}},
+	})
+	if laid.Types["apps"] != nil || laid.Conflicts["a"] != "b" || shown(laid.Types["batch"]) != "m7i.large/b/on-demand=8" {
+		t.Errorf("apps %s, batch %s, conflicts %v", shown(laid.Types["apps"]), shown(laid.Types["batch"]), laid.Conflicts)
+	}
+}
+
+func TestCatalogOfPool(t *testing.T) {
+	t.Parallel()
+	m := Market{"default": {Types: []Type{{Name: "a"}}, Pools: map[string][]Type{"apps": {{Name: "a", Overlaid: true}}}}}
+	if m.Types("default", "apps")[0].Overlaid != true || m.Types("default", "batch")[0].Overlaid || m.Types("other", "apps") != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestAssumedPrices(t *testing.T) {
+	t.Parallel()
+	p := Prices{OnDemand: map[string]Price{"m5.large": 9}, Spot: map[string]map[string]Price{}, Assumed: map[string]Price{"m5.large": 7, "m99.large": 5}}
+	zones := []Zone{{Name: "a"}}
+	want := []Offering{{Zone: "a", CapacityType: OnDemand, Price: 5, Available: true}, {Zone: "a", CapacityType: Spot, Price: 5, Available: true}}
+	if diff := cmp.Diff(want, p.Offerings(Facts{Name: "m99.large", UsageClasses: []string{OnDemand, Spot}}, zones)); diff != "" {
+		t.Errorf("a type without a price (-want +got):\n%s", diff)
+	}
+	if got := p.Offerings(Facts{Name: "m5.large", UsageClasses: []string{OnDemand}}, zones); got[0].Price != 9 {
+		t.Errorf("a type with a price costs %d, want that price", got[0].Price)
+	}
+	if got := p.Offerings(Facts{Name: "m98.large", UsageClasses: []string{OnDemand, Spot}}, zones); got != nil {
+		t.Errorf("a type of which nothing is known can be bought: %+v", got)
+	}
+}
+
+func TestRepricing(t *testing.T) {
+	t.Parallel()
+	const from = 2 * Dollar / 10 // 0.2000
+	for _, c := range []struct{ price, adjustment, want, wantError string }{
+		{"0.25", "", "0.25", ""}, {"3", "", "3.0000", ""}, {"0", "", "0.000000001", ""}, {"99999999", "", "1000000.0000", ""},
+		{"", "+0.05", "0.25", ""}, {"", "-0.05", "0.15", ""}, {"", "-.05", "0.15", ""}, {"", "-1", "0.000000001", ""},
+		{"", "+10%", "0.22", ""}, {"", "-10%", "0.18", ""}, {"", "-12.5%", "0.175", ""}, {"", "+1000%", "2.2", ""}, {"", "-100%", "0.000000001", ""},
+		{"", "+900000000%", "1000000.0000", ""},
+		{"", "", "0.2", ""},
+		{"1", "+1", "", "exclude each other"}, {"", "0.05", "", "write for instance"}, {"", "+-1", "", "write for instance"}, {"", "+", "", "write for instance"},
+		{"", "-101%", "", "-100% is the most"}, {"-1", "", "", "not a decimal number"}, {"cheap", "", "", "not a decimal number"}, {"", "+1e3", "", "write for instance"},
+		{"99999999999999999999", "", "", "out of range"},
+	} {
+		r, err := ParseRepricing(c.price, c.adjustment)
+		if c.wantError != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wantError) {
+				t.Errorf("price %q, adjustment %q: %v, want an error with %q", c.price, c.adjustment, err, c.wantError)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("price %q, adjustment %q: %v", c.price, c.adjustment, err)
+			continue
+		}
+		got := from
+		if r != nil {
+			got = r.Of(from)
+		}
+		want, err := ParsePrice(c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("price %q, adjustment %q: %s, want %s", c.price, c.adjustment, got, want)
+		}
+	}
+}

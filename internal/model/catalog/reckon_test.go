@@ -1,0 +1,201 @@
+package catalog
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// This file works out a node's size and labels a second time, from the facts
+// and the documentation alone, in whole numbers and without any function of the
+// package:
+//
+//   - pods: github.com/awslabs/amazon-eks-ami, head of eni-max-pods.txt;
+//   - reserved for Kubernetes: the EKS user guide, "Reserve compute resources for
+//     nodes", and bottlerocket.dev, settings.kubernetes.kube-reserved;
+//   - allocatable: kubernetes.io, "Reserve Compute Resources for System Daemons",
+//     with the eviction thresholds of the EKS images: 100Mi, 10 % of the disk;
+//   - labels: karpenter.sh, "Well-Known Labels".
+
+// reckoned is what comes out.
+type reckoned struct {
+	Capacity, Free map[string]int64 // by resource; cpu in millicores; none is 0
+	Labels         map[string]string
+}
+
+// TestReckoned compares every type of the table, in every family that it runs.
+func TestReckoned(t *testing.T) {
+	t.Parallel()
+	families := []string{AL2, AL2023, Bottlerocket, Custom, Windows2019, Windows2022, Windows2025}
+	compared := map[string]int{}
+	for _, f := range table(t).Types() {
+		for _, family := range families {
+			set := Settings{Family: family}
+			if Incompatible(f, set) != "" {
+				continue
+			}
+			typ := Build(f, set, "sa-east-1")
+			got := reckoned{amountsOf(typ.Capacity), amountsOf(typ.Allocatable), typ.Labels}
+			if diff := cmp.Diff(reckon(f, family, "sa-east-1"), got); diff != "" {
+				t.Errorf("%s, %s (-reckoned +catalog):\n%s", f.Name, family, diff)
+			}
+			compared[family]++
+		}
+	}
+	least := map[string]int{AL2: 1270, AL2023: 1260, Bottlerocket: 1270, Custom: 1270, Windows2019: 850, Windows2022: 850, Windows2025: 850}
+	for family, n := range least {
+		if compared[family] < n {
+			t.Errorf("%s: compared %d types, want at least %d", family, compared[family], n)
+		}
+	}
+}
+
+func amountsOf(a resources.Amounts) map[string]int64 {
+	out := map[string]int64{}
+	for _, name := range a.Names() {
+		if n := a.Of(name); n != 0 {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+func reckon(f Facts, family, region string) reckoned {
+	windows := strings.HasPrefix(family, "Windows")
+	arm := f.Processor.Architectures[0] == "arm64"
+	var cards []NetworkCard
+	for _, c := range f.Network.Cards {
+		if c.Index == f.Network.DefaultCard {
+			cards = append(cards, c)
+		}
+	}
+	addresses := cards[0].MaxInterfaces*(f.Network.IPv4PerInterface-1) + 2
+	pods, disk := addresses, int64(20)
+	if windows {
+		pods, disk = 110, 50
+	}
+	mebibytes := f.MemoryMiB
+	if arm {
+		mebibytes -= 64
+	}
+	mebibytes -= (mebibytes*75 + 999) / 1000 // 7.5 %, rounded up
+
+	all := map[string]int64{
+		"cpu": f.Processor.VCPUs * 1000, "memory": mebibytes << 20, "ephemeral-storage": disk << 30, "pods": pods,
+	}
+	maps.Copy(all, reckonDevices(f, windows))
+	free := maps.Clone(all)
+	reservedFor := addresses
+	if family == "Bottlerocket" || windows {
+		reservedFor = pods
+	}
+	free["cpu"] -= reckonReservedCPU(f.Processor.VCPUs)
+	free["memory"] -= (255 + 11*reservedFor + 100) << 20
+	free["ephemeral-storage"] = (disk - 1 - disk/10) << 30
+	for _, amounts := range []map[string]int64{all, free} {
+		maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n <= 0 })
+	}
+	return reckoned{all, free, reckonLabels(f, family, region)}
+}
+
+// reckonReservedCPU counts in quarters of a millicore: 240 for the first vCPU,
+// 40 for the second, 20 for the third and fourth, 10 for each after.
+func reckonReservedCPU(vcpus int64) int64 {
+	var quarters int64
+	for i := range vcpus {
+		switch {
+		case i == 0:
+			quarters += 240
+		case i == 1:
+			quarters += 40
+		case i < 4:
+			quarters += 20
+		default:
+			quarters += 10
+		}
+	}
+	return quarters / 4
+}
+
+func reckonDevices(f Facts, windows bool) map[string]int64 {
+	out := map[string]int64{
+		"vpc.amazonaws.com/efa": f.Network.EFAInterfaces, "vpc.amazonaws.com/pod-eni": f.Network.BranchInterfaces,
+	}
+	plugins := map[string]string{"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi"}
+	for _, gpu := range f.GPUs {
+		if resource, ok := plugins[gpu.Manufacturer]; ok {
+			out[resource] += gpu.Count
+		}
+	}
+	for _, n := range f.Neuron {
+		out["aws.amazon.com/neuron"] += n.Count
+		out["aws.amazon.com/neuroncore"] += n.Count * n.Cores
+	}
+	if windows {
+		out["vpc.amazonaws.com/PrivateIPv4Address"] = f.Network.IPv4PerInterface - 1
+	}
+	return out
+}
+
+// typeName takes a name apart: category, terabytes, generation, the rest of the family, size.
+var typeName = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)([^.]*)\.(.+)$`)
+
+func reckonLabels(f Facts, family, region string) map[string]string {
+	const own = "karpenter.k8s.aws/instance-"
+	parts := typeName.FindStringSubmatch(f.Name)
+	out := map[string]string{
+		"node.kubernetes.io/instance-type": f.Name, "topology.kubernetes.io/region": region,
+		"kubernetes.io/arch": map[bool]string{true: "arm64", false: "amd64"}[slices.Contains(f.Processor.Architectures, "arm64")],
+		"kubernetes.io/os":   "linux",
+
+		own + "category": parts[1], own + "generation": parts[2], own + "size": parts[4],
+		own + "family":                          f.Name[:strings.IndexByte(f.Name, '.')],
+		own + "capability-flex":                 map[bool]string{true: "true", false: "false"}[strings.HasSuffix(parts[3], "-flex")],
+		own + "hypervisor":                      f.Hypervisor,
+		own + "tenancy":                         "default",
+		own + "encryption-in-transit-supported": map[bool]string{true: "true", false: "false"}[f.Network.EncryptionInTransit],
+	}
+	if build := map[string]string{"Windows2019": "10.0.17763", "Windows2022": "10.0.20348", "Windows2025": "10.0.26100"}[family]; build != "" {
+		out["kubernetes.io/os"], out["node.kubernetes.io/windows-build"] = "windows", build
+	}
+	numbers := map[string]int64{
+		"cpu": f.Processor.VCPUs, "memory": f.MemoryMiB, "cpu-sustained-clock-speed-mhz": f.Processor.ClockMHz,
+		"network-bandwidth": f.Network.BaselineMbps,
+	}
+	if f.EBS.Optimized == "default" {
+		numbers["ebs-bandwidth"] = f.EBS.MaximumMbps
+	}
+	if f.Storage.NVMe == "required" || f.Storage.NVMe == "supported" {
+		numbers["local-nvme"] = f.Storage.TotalGB
+	}
+	words := map[string]string{"cpu-manufacturer": f.Processor.Manufacturer}
+	if len(f.GPUs) == 1 {
+		words["gpu-name"], words["gpu-manufacturer"] = f.GPUs[0].Name, f.GPUs[0].Manufacturer
+		numbers["gpu-count"], numbers["gpu-memory"] = f.GPUs[0].Count, f.GPUs[0].MemoryMiB
+	}
+	if len(f.Inference) == 1 {
+		words["accelerator-name"], words["accelerator-manufacturer"] = f.Inference[0].Name, f.Inference[0].Manufacturer
+		numbers["accelerator-count"] = f.Inference[0].Count
+	}
+	if len(f.Neuron) == 1 {
+		words["accelerator-name"], words["accelerator-manufacturer"] = f.Neuron[0].Name, "aws"
+		numbers["accelerator-count"] = f.Neuron[0].Count
+	}
+	for key, n := range numbers {
+		if n != 0 { // 0: no source says
+			out[own+key] = strconv.FormatInt(n, 10)
+		}
+	}
+	for key, word := range words {
+		if word != "" {
+			out[own+key] = strings.ToLower(strings.Join(strings.Fields(word), "-"))
+		}
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package catalog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// The AMI families, as EC2NodeClass names them.
+const (
+	AL2          = "AL2"
+	AL2023       = "AL2023"
+	Bottlerocket = "Bottlerocket"
+	Custom       = "Custom"
+	Windows2019  = "Windows2019"
+	Windows2022  = "Windows2022"
+	Windows2025  = "Windows2025"
+)
+
+// Settings are what an EC2NodeClass, and the options of the controller, set
+// about a node's size. The zero value is an AL2023 node with nothing set.
+type Settings struct {
+	Family string // AL2023 if empty
+	// PublishedImages says that the images are those that AWS publishes for the family, as an alias selects them.
+	PublishedImages bool
+
+	MaxPods     *int64 // nil: as many as the network interfaces have addresses for
+	PodsPerCore int64  // 0: no such limit
+
+	// KubeReserved and SystemReserved are what the user set, by resource
+	// name, in the units of capacity.Amounts. They replace our reckoning key by key.
+	KubeReserved   map[string]int64
+	SystemReserved map[string]int64
+	EvictionHard   map[string]Threshold // by signal: "memory.available", "nodefs.available"
+
+	Volumes       []Volume // the block device mappings, in the order written
+	InstanceStore string   // RAID0 or empty
+
+	ReservedENIs int64 // interfaces that carry no pods; 0 unless custom networking is used
+
+	// MemoryOverhead is the share of memory that the hypervisor and the
+	// kernel take before the kubelet sees it; nil: 0.075.
+	MemoryOverhead *float64
+	// Measured is what nodes of the type that is built, from the image that it
+	// would be started from, turned out to have: it replaces what is reckoned.
+	Measured Measured
+
+	// Interfaces are the network interfaces a NodeClass asks for; nil: the
+	// usual ones.
+	Interfaces []Interface
+
+	NestedVirtualization bool
+	ConnectionTracking   bool   // a timeout of the NodeClass's connectionTracking is set
+	PlacementStrategy    string // of the placement group: PlaceCluster, PlaceSpread, PlacePartition; empty: none
+	PlacementGroup       string // its id
+}
+
+// The strategies of placement groups, in EC2's words.
+const (
+	PlaceCluster   = "cluster"   // close together, in one zone
+	PlaceSpread    = "spread"    // each on hardware of its own
+	PlacePartition = "partition" // in partitions that share no hardware
+)
+
+// RAID0 is the instance store policy that makes the local disks the node's ephemeral storage.
+const RAID0 = "RAID0"
+
+// Volume is an EBS volume that a NodeClass maps.
+type Volume struct {
+	Device string // "/dev/xvda"
+	Root   bool
+	Bytes  int64 // 0: as large as its snapshot
+}
+
+// Interface is a network interface that a NodeClass asks for.
+type Interface struct {
+	Card    int64
+	Device  int64
+	EFAOnly bool // for EFA traffic alone, without an IP address
+}
+
+// Threshold is an eviction threshold: a share of what the node has, or an amount.
+type Threshold struct {
+	Percent float64 // 0..100 exclusive; 0 if Amount counts
+	Amount  int64   // bytes
+}
+
+// ParseThreshold reads an eviction threshold: "5%" or "500Mi". "100%" and "0%"
+// turn the threshold off, as the kubelet documents.
+func ParseThreshold(text string) (Threshold, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	if !percent {
+		n, err := resources.Parse(resources.Memory, text)
+		if err != nil {
+			return Threshold{}, fmt.Errorf("read eviction threshold: %w", err)
+		}
+		return Threshold{Amount: n}, nil
+	}
+	p, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(p >= 0 && p <= 100) {
+		return Threshold{}, fmt.Errorf("read eviction threshold %q: want a percentage from 0%% to 100%%", text)
+	}
+	if p == 100 {
+		p = 0
+	}
+	return Threshold{Percent: p}, nil
+}

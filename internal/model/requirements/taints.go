@@ -1,0 +1,101 @@
+package requirements
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Effect is what a taint does to pods that do not tolerate it.
+type Effect string
+
+// The effects of Kubernetes taints.
+const (
+	NoSchedule       Effect = "NoSchedule"
+	PreferNoSchedule Effect = "PreferNoSchedule"
+	NoExecute        Effect = "NoExecute"
+)
+
+// Taint keeps pods off a node unless they tolerate it.
+type Taint struct {
+	Key, Value string
+	Effect     Effect
+}
+
+// String writes the taint as kubectl does: "key=value:Effect" or "key:Effect".
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + string(t.Effect)
+	}
+	return t.Key + "=" + t.Value + ":" + string(t.Effect)
+}
+
+// IsTransient reports whether the taint looks like one that a component removes when the node is ready for pods:
+// node.cilium.io/agent-not-ready, ebs.csi.aws.com/agent-not-ready, node.cloudprovider.kubernetes.io/uninitialized. Such a taint belongs
+// among a NodePool's startupTaints.
+func (t Taint) IsTransient() bool {
+	domain, name, hasDomain := strings.Cut(t.Key, "/")
+	if !hasDomain {
+		domain, name = "", domain
+	}
+	if domain == "startup-taint.cluster-autoscaler.kubernetes.io" || domain == "ignore-taint.cluster-autoscaler.kubernetes.io" {
+		return true
+	}
+	letters := strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
+	for _, word := range []string{"notready", "unready", "uninitialized", "notinitialized", "unregistered", "notinstalled", "notrunning", "unavailable", "notconfigured", "initializing", "startuptaint"} {
+		if strings.Contains(letters, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// Toleration is a taint that a pod puts up with.
+type Toleration struct {
+	Key      string // empty with operator Exists: every key
+	Operator string // Equal (also when empty), Exists, Lt or Gt
+	Value    string
+	Effect   Effect // empty: every effect
+}
+
+// Tolerates reports whether the toleration covers the taint, as
+// k8s.io/component-helpers/scheduling/corev1 does for Equal, Exists, Lt and Gt.
+func (t Toleration) Tolerates(taint Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case "", "Equal":
+		return t.Key != "" && t.Value == taint.Value
+	case "Exists":
+		return true
+	case "Lt", "Gt":
+		want, err1 := strconv.ParseInt(t.Value, 10, 64)
+		have, err2 := strconv.ParseInt(taint.Value, 10, 64)
+		if err1 != nil || err2 != nil || t.Key == "" {
+			return false
+		}
+		return t.Operator == "Lt" && have < want || t.Operator == "Gt" && have > want
+	}
+	return false
+}
+
+// Untolerated returns the first taint that keeps a pod with these tolerations
+// off the node. PreferNoSchedule keeps nobody off.
+func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
+	for _, taint := range taints {
+		if taint.Effect != PreferNoSchedule && !Tolerated(taint, tolerations) {
+			return taint, true
+		}
+	}
+	return Taint{}, false
+}
+
+// Tolerated reports whether one of the tolerations covers the taint.
+func Tolerated(taint Taint, tolerations []Toleration) bool {
+	for _, t := range tolerations {
+		if t.Tolerates(taint) {
+			return true
+		}
+	}
+	return false
+}

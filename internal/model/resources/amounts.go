@@ -1,0 +1,278 @@
+// Package resources counts resources: how much a pod asks for, how much a node offers.
+//
+// In: amounts by resource, as integers (millicores, bytes, pieces).
+// Out: sums, differences, and whether one fits into another.
+// Never: a Kubernetes type, a float, or Amounts that change after they were made; a Vector is to count with.
+package resources
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Names of the resources that have a field of their own in Amounts.
+const (
+	CPU              = "cpu"
+	Memory           = "memory"
+	EphemeralStorage = "ephemeral-storage"
+	Pods             = "pods"
+)
+
+// Amounts says how much of each resource. The zero value is nothing of
+// anything. Values may be shared freely: no function alters what Extended
+// points at.
+type Amounts struct {
+	CPU              int64 // millicores
+	Memory           int64 // bytes
+	EphemeralStorage int64 // bytes
+	Pods             int64 // pieces
+
+	// Extended holds every other resource, sorted by name, without zeros.
+	Extended []Extended
+}
+
+// Extended is an amount of a resource that only some nodes have, such as nvidia.com/gpu.
+type Extended struct {
+	Name  string
+	Value int64 // pieces
+}
+
+// Of returns the amount of the named resource, 0 when there is none.
+func (a Amounts) Of(name string) int64 {
+	switch name {
+	case CPU:
+		return a.CPU
+	case Memory:
+		return a.Memory
+	case EphemeralStorage:
+		return a.EphemeralStorage
+	case Pods:
+		return a.Pods
+	}
+	i, ok := slices.BinarySearchFunc(a.Extended, name, byName)
+	if !ok {
+		return 0
+	}
+	return a.Extended[i].Value
+}
+
+// With returns a with the amount of the named resource set to value.
+func (a Amounts) With(name string, value int64) Amounts {
+	switch name {
+	case CPU:
+		a.CPU = value
+		return a
+	case Memory:
+		a.Memory = value
+		return a
+	case EphemeralStorage:
+		a.EphemeralStorage = value
+		return a
+	case Pods:
+		a.Pods = value
+		return a
+	}
+	i, ok := slices.BinarySearchFunc(a.Extended, name, byName)
+	ext := slices.Clone(a.Extended)
+	switch {
+	case ok && value == 0:
+		ext = slices.Delete(ext, i, i+1)
+	case ok:
+		ext[i].Value = value
+	case value != 0:
+		ext = slices.Insert(ext, i, Extended{name, value})
+	}
+	a.Extended = ext
+	return a
+}
+
+// Names returns the names of all resources with an amount other than 0, cpu,
+// memory, ephemeral-storage and pods first, the others by name.
+func (a Amounts) Names() []string {
+	var names []string
+	for _, name := range []string{CPU, Memory, EphemeralStorage, Pods} {
+		if a.Of(name) != 0 {
+			names = append(names, name)
+		}
+	}
+	for _, e := range a.Extended {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// Add returns a + b. Here as in Sub and Times, what exceeds an int64 becomes the
+// largest or smallest one: too much is never to look like little.
+func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, add) }
+
+// Sub returns a - b; the result may be negative.
+func (a Amounts) Sub(b Amounts) Amounts { return a.combine(b, sub) }
+
+// Max returns the larger amount of each resource.
+func (a Amounts) Max(b Amounts) Amounts {
+	return a.combine(b, func(x, y int64) int64 { return max(x, y) })
+}
+
+// Times returns n times a.
+func (a Amounts) Times(n int64) Amounts {
+	return a.combine(Amounts{}, func(x, _ int64) int64 { return times(x, n) })
+}
+
+func add(x, y int64) int64 {
+	sum := x + y
+	switch {
+	case x > 0 && y > 0 && sum < 0:
+		return math.MaxInt64
+	case x < 0 && y < 0 && sum >= 0:
+		return math.MinInt64
+	}
+	return sum
+}
+
+func sub(x, y int64) int64 {
+	difference := x - y
+	switch {
+	case x >= 0 && y < 0 && difference < 0:
+		return math.MaxInt64
+	case x < 0 && y > 0 && difference >= 0:
+		return math.MinInt64
+	}
+	return difference
+}
+
+func times(x, n int64) int64 {
+	high, low := bits.Mul64(magnitude(x), magnitude(n))
+	negative := (x < 0) != (n < 0)
+	switch {
+	case high == 0 && low <= math.MaxInt64:
+		return x * n
+	case negative:
+		return math.MinInt64
+	}
+	return math.MaxInt64
+}
+
+func magnitude(x int64) uint64 {
+	if x < 0 {
+		return -uint64(x)
+	}
+	return uint64(x)
+}
+
+// IsNegative reports whether some amount is below 0.
+func (a Amounts) IsNegative() bool {
+	return a.CPU < 0 || a.Memory < 0 || a.EphemeralStorage < 0 || a.Pods < 0 ||
+		slices.ContainsFunc(a.Extended, func(e Extended) bool { return e.Value < 0 })
+}
+
+// Floor returns a with every negative amount raised to 0.
+func (a Amounts) Floor() Amounts { return a.Max(Amounts{}) }
+
+func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {
+	return Amounts{
+		CPU:              f(a.CPU, b.CPU),
+		Memory:           f(a.Memory, b.Memory),
+		EphemeralStorage: f(a.EphemeralStorage, b.EphemeralStorage),
+		Pods:             f(a.Pods, b.Pods),
+		Extended:         merge(a.Extended, b.Extended, f),
+	}
+}
+
+// merge walks two lists sorted by name in step.
+func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
+	if len(a) == 0 && len(b) == 0 {
+		return nil
+	}
+	out := make([]Extended, 0, len(a)+len(b))
+	keep := func(name string, value int64) {
+		if value != 0 {
+			out = append(out, Extended{name, value})
+		}
+	}
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
+			keep(a[0].Name, f(a[0].Value, 0))
+			a = a[1:]
+		case len(a) == 0 || b[0].Name < a[0].Name:
+			keep(b[0].Name, f(0, b[0].Value))
+			b = b[1:]
+		default:
+			keep(a[0].Name, f(a[0].Value, b[0].Value))
+			a, b = a[1:], b[1:]
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// Fits reports whether a is no larger than room in every resource. What a does
+// not ask for (0 or less) always fits, even into negative room: a node that is
+// over-committed in memory still takes a pod that asks for none.
+func (a Amounts) Fits(room Amounts) bool {
+	return a.lacking(room) == ""
+}
+
+// Lacking returns the names of the resources in which a exceeds room, in the order of Names.
+func (a Amounts) Lacking(room Amounts) []string {
+	var names []string
+	for _, name := range a.Names() {
+		if !fits(a.Of(name), room.Of(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (a Amounts) lacking(room Amounts) string {
+	switch {
+	case !fits(a.CPU, room.CPU):
+		return CPU
+	case !fits(a.Memory, room.Memory):
+		return Memory
+	case !fits(a.EphemeralStorage, room.EphemeralStorage):
+		return EphemeralStorage
+	case !fits(a.Pods, room.Pods):
+		return Pods
+	}
+	for _, e := range a.Extended {
+		if !fits(e.Value, room.Of(e.Name)) {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+func fits(want, room int64) bool { return want <= 0 || want <= room }
+
+// IsZero reports whether a is nothing of anything.
+func (a Amounts) IsZero() bool {
+	return a.CPU == 0 && a.Memory == 0 && a.EphemeralStorage == 0 && a.Pods == 0 && len(a.Extended) == 0
+}
+
+// Equal reports whether a and b are the same amounts.
+func (a Amounts) Equal(b Amounts) bool { return a.Compare(b) == 0 }
+
+// Compare orders amounts by cpu, memory, ephemeral storage, pods, then the
+// extended resources: a total order, so that sorting by it is deterministic.
+func (a Amounts) Compare(b Amounts) int {
+	return cmp.Or(
+		cmp.Compare(a.CPU, b.CPU),
+		cmp.Compare(a.Memory, b.Memory),
+		cmp.Compare(a.EphemeralStorage, b.EphemeralStorage),
+		cmp.Compare(a.Pods, b.Pods),
+		slices.CompareFunc(a.Extended, b.Extended, func(x, y Extended) int {
+			return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Value, y.Value))
+		}),
+	)
+}
+
+func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
+
+// Bulk is how much of a usual machine it takes: its cores, and one for every 4 GiB of memory. What asks for much of both is harder to find
+// a place for than what asks for much of one.
+func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }
