@@ -66,12 +66,12 @@ soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes 
 .PHONY: race
 race: ## what decisions do side by side, under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo "no C compiler: the race detector is left out"; exit 0; }; \
-		CGO_ENABLED=1 hack/step 'race detector' go test -race -run 'Scenarios|SideBySide|Each|Later|Panics' ./fork ./bound ./packing
+		CGO_ENABLED=1 hack/step 'race detector' go test -race -run 'Scenarios|SideBySide|Each|Later|Panics' ./internal/scheduling/parallel ./internal/scheduling/lowerbound ./internal/scheduling/packing
 
 .PHONY: bench
 bench: bin/joiner bin/bench ## benchmarks: beside upstream, to docs/benchmarks.md (20 minutes); the engine; the lab with 500 pods (wants a calm machine)
 	@bin/bench -o docs/benchmarks.md
-	@go test -run '^$$' -bench . -benchmem ./packing/...
+	@go test -run '^$$' -bench . -benchmem ./internal/scheduling/packing/...
 	@LAB_TIMED=1 JOINER_BINARY=$(CURDIR)/bin/joiner $(LAB_TEST) -run '^TestFiveHundredPods$$' -v .
 
 .PHONY: crash

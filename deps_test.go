@@ -33,20 +33,20 @@ permit:
 schedule:
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
-fork:
-bound: fork internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-topology: keys internal/model/bitset internal/model/cluster internal/model/requirements
-pending: keys topology internal/model/resources internal/model/cluster internal/model/requirements
-offers: internal/model/bitset pending internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-terrain: keys topology pending offers internal/model/bitset internal/model/resources internal/model/cluster internal/model/requirements
-packing: spelling fork keys bound topology pending offers terrain internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-packing/verify: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
+internal/scheduling/parallel:
+internal/scheduling/lowerbound: internal/scheduling/parallel internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+internal/scheduling/topology: keys internal/model/bitset internal/model/cluster internal/model/requirements
+internal/scheduling/podgroup: keys internal/scheduling/topology internal/model/resources internal/model/cluster internal/model/requirements
+internal/scheduling/offering: internal/model/bitset internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+internal/scheduling/existing: keys internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/model/bitset internal/model/resources internal/model/cluster internal/model/requirements
+internal/scheduling/packing: spelling internal/scheduling/parallel keys internal/scheduling/lowerbound internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/scheduling/existing internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+internal/scheduling/packing/verify: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
 lifecycle: internal/model/resources internal/model/cluster internal/model/requirements
 bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
-fairness: pending internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-estimate: pending offers internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing packing/verify estimate
-disruption: schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
+internal/scheduling/fairness: internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+estimate: internal/scheduling/podgroup internal/scheduling/offering internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/packing/verify estimate
+disruption: schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
 drift: internal/model/requirements
 drain: internal/model/cluster internal/model/requirements
 move:
@@ -54,8 +54,8 @@ diagnosis/fix:
 diagnosis: spelling diagnosis/fix
 migration: diagnosis/fix
 world: internal/model/resources internal/model/catalog internal/model/requirements permit
-scenario: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
-view: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing
+scenario: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
+view: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
 # end of pure
 
 # The objects users write.
@@ -68,7 +68,7 @@ api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 # Doors: one set of packages may speak to each outside system.
 fault:  | github.com/aws
 budget: fault | github.com/aws
-kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing bootstrap drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing bootstrap drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2: fault internal/model/resources internal/model/catalog internal/model/requirements diagnosis | github.com/aws
 ami: fault internal/model/catalog internal/model/requirements diagnosis | github.com/aws
 network: fault internal/model/catalog diagnosis | github.com/aws
@@ -91,11 +91,11 @@ config: spelling
 grant:
 rights:
 metrics:  | github.com/prometheus
-controller: fairness spelling schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing lifecycle bootstrap consolidation drift disruption move drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller: internal/scheduling/fairness spelling schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing lifecycle bootstrap consolidation drift disruption move drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator: internal/model/catalog permit world
-cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements packing bound bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner: spelling internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `

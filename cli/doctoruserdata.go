@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/userdata"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/view"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // Unbound returns the pods of the nodes that would be left without a place if they were evicted now and kube-scheduler put them where

@@ -6,7 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // mostAlternatives is how many alternatives of labels and taints the pods of a bundle may leave open together.

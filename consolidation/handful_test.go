@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // TestFewLargePods: nodes of few large pods, as those with GPUs are. Which of them came together decides what is left free. Fleets of which a part of the

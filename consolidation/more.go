@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/packing/verify"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
 // How far more looks.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // parts is into how many plans nodes that must go are shared out: up to so many each have one of their own, and are one

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/packing"
-	"github.com/joiner-sh/joiner/packing/verify"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
 // TestReplaceHoldsUp: for random fleets and random nodes of them, each node goes in one move, and the checker accepts the plan that

@@ -6,7 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // mostSpares is how often the moves are dealt out anew because one that spares a node finds no places.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // mostDeals is how many times spill looks whether a pod has room on a node: less than a second's work.

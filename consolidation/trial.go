@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // trial is what comes of it if some nodes go.

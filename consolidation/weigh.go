@@ -5,7 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // spotVariety is how many instance types a spot instance must be replaced by one of, so that spot instances do not chase the

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // explain writes a refusal in two sentences: the nearest obstacle, with the code that metrics and log name, and what to do about it. The cause

@@ -10,8 +10,8 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/network"
-	"github.com/joiner-sh/joiner/packing"
 	"github.com/joiner-sh/joiner/world"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/move"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // flight is a move as the objects show it.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // TestMovesHeedPoolsThatWait: what does not join is not bought to save money either; after the pause one move is tried, which stands

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/move"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees

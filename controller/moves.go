@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 	"github.com/joiner-sh/joiner/move"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // replacementMaker makes the NodeClaims that take the place of others.

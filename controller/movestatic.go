@@ -8,8 +8,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // refreshStatic begins to replace those of the drifted nodes that belong to static pools, each by one more node of its pool,

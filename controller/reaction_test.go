@@ -16,8 +16,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // newMultitude has one node that was bought, and copies of it: claims and Nodes that were written as its own were, each with a pod

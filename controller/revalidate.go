@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // leastKept is how much of a planned NodeClaim's pods must still wait for it to be created, measured by CPU and memory. With less

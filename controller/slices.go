@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/fairness"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // costly are the pods whose rules cost more than their share, and how far their slices have come. A slice is planned in a goroutine

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // Input is all that a proposal rests on.

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/offers"
-	"github.com/joiner-sh/joiner/pending"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
 // Estimator knows what pods of one snapshot ask for, and what can be bought for them. It is for one at a time.
@@ -68,12 +68,12 @@ type Group struct {
 // New prepares estimates for the pods of the snapshot that need a place. Pods share machines of the instance types in shared, by name, and of no others:
 // few of them are worth looking at, and the more there are the longer an estimate takes.
 func New(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *Estimator {
-	q := offers.Queue(s, market)
-	st := offers.New(s, market, func() *pending.Queue { return q })
+	q := offering.Queue(s, market)
+	st := offering.New(s, market, func() *podgroup.Queue { return q })
 	accepts := st.Accept(q)
 	lots := accepts.Lots(accepts.Hard)
 	e := &Estimator{byPod: map[string]int{}, room: make(resources.Vector, len(q.Dims))}
-	takes := func(l *offers.Lot, c *pending.Class) bool {
+	takes := func(l *offering.Lot, c *podgroup.Class) bool {
 		return accepts.Sets[accepts.Hard[c.Sig]].Has(l.Offer) && c.Ask.Fits(st.Room(l.Offer))
 	}
 	for i := range q.Classes {
@@ -102,7 +102,7 @@ func New(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *Est
 	return e
 }
 
-func machineOf(st *offers.Stock, offer int) Machine {
+func machineOf(st *offering.Stock, offer int) Machine {
 	m := Machine{Type: st.TypeOf(offer), Offering: st.Offers[offer].Offering, Labels: st.VariantOf(offer).Labels, Taints: st.PoolOf(offer).Taints}
 	for i, name := range st.Dims {
 		m.Room = m.Room.With(name, st.Room(offer)[i])

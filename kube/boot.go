@@ -9,7 +9,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // BootOf returns what the user data of a claim's machine is made from, as far

@@ -19,7 +19,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // A large cluster, as large as Kubernetes itself is built for.

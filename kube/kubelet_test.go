@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 func TestKubeletProblem(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bound"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -109,7 +109,7 @@ func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, p := sizeOf(nodes.Items[0].Status.Allocatable), bound.Problem{Sets: [][]int{{0}}}
+	room, p := sizeOf(nodes.Items[0].Status.Allocatable), lowerbound.Problem{Sets: [][]int{{0}}}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		asks := []int64{0, 0}
@@ -120,13 +120,13 @@ func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 		}
 		switch {
 		case pod.Namespace == name:
-			p.Demands = append(p.Demands, bound.Demand{Count: 1, Ask: asks})
+			p.Demands = append(p.Demands, lowerbound.Demand{Count: 1, Ask: asks})
 		case pod.Spec.NodeName == nodes.Items[0].Name: // of a DaemonSet
 			room[0], room[1] = room[0]-asks[0], room[1]-asks[1]
 		}
 	}
-	p.Offers = []bound.Offer{{Price: one, Room: room}}
-	return paid, bound.Least(p).Price
+	p.Offers = []lowerbound.Offer{{Price: one, Room: room}}
+	return paid, lowerbound.Least(p).Price
 }
 
 // sizeOf is thousandths of processors, and bytes.

@@ -24,10 +24,10 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/packing"
-	"github.com/joiner-sh/joiner/packing/verify"
 	"github.com/joiner-sh/joiner/scenario"
 )
 

@@ -14,7 +14,7 @@ import (
 // TestRoundTrip reads and writes every scenario of the engine: nothing may be lost.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../packing/testdata/*.txt")
+	files, err := filepath.Glob("../internal/scheduling/packing/testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	files, _ := filepath.Glob("../packing/testdata/*.txt")
+	files, _ := filepath.Glob("../internal/scheduling/packing/testdata/*.txt")
 	for _, file := range append(files, "testdata/everything.txt") {
 		data, err := os.ReadFile(file)
 		if err != nil {

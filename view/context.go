@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // Context is what a plan does not say itself: where its prices are from, and which pods have a node on its way.

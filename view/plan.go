@@ -1,7 +1,7 @@
 package view
 
 import (
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // Plan is a packing.Plan as JSON. Its shape is a contract: fields may be added,

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // Sentence says in one sentence why a pod has no place, without its name and

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // bound is the least that the pods could cost which are there now, those included that wait.

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/consolidation"
 	"github.com/joiner-sh/joiner/disruption"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // ours is our side in charge of a fleet: it looks every ten seconds, and at moves under way whenever something has changed.

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // boundOf returns a price that no plan can be below which places as many pods as can be placed, how many pods that

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/packing"
-	"github.com/joiner-sh/joiner/packing/verify"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
 // TestOwnMixHasRoomForAll: no pod of upstream's own mix is hopeless, whatever its rules. Its spreads

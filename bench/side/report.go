@@ -25,7 +25,7 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
   system then, what it planned for included.
 * **bound**: no plan can cost less. **gap**: how far above it the plan is. Upstream's plans differ from run to run; its
   price is that of its cheapest plan, each machine at the cheapest offering it could become.
-* **plan** is the verdict of our checker (packing/verify), which shares no code with the solver. It wants the rules between
+* **plan** is the verdict of our checker (internal/scheduling/packing/verify), which shares no code with the solver. It wants the rules between
   pods kept whichever of its offerings each machine becomes, in some order of binding. Where rules tie very many pods
   together it may miss that order, so a plan may be called wrong that is right, but never the other way round.
 

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // Patience says how long and how often things are tried.

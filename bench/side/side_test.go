@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
-	"github.com/joiner-sh/joiner/packing/verify"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
 func TestMedian(t *testing.T) {

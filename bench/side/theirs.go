@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/upstream"
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // theirs is upstream at work on one case.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/packing"
 )
 
 // maxOfferings is how many offerings of a machine go to EC2: as many as ours keep.

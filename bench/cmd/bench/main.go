@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/back"
 	"github.com/joiner-sh/joiner/bench/side"
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/packing/verify"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
 // flags are what the command is told.

@@ -1,0 +1,45 @@
+package existing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// KeepsNone reports whether some node counts for the spread of the group, a group over host names, has none of
+// its pods and can get none in any plan: it is full, or has a taint, or labels that none of them accepts.
+//
+// Only then is it certain that no machine of any plan has more of the pods than the skew. Elsewhere
+// kube-scheduler lets them on as soon as all hosts have some: three pods with a skew of one are bound to the
+// only node that there is, one after the other.
+func (t *Ground) KeepsNone(group int) bool {
+	if found, ok := t.barren[group]; ok || len(t.rooms.Nodes) == 0 {
+		return found
+	}
+	among := t.Counted[group]
+	if among == nil {
+		among = bitset.New(len(t.rooms.Nodes))
+		among.AddRange(0, len(t.rooms.Nodes))
+	}
+	t.barren[group] = false
+	for i := among.Next(0); i >= 0 && !t.barren[group]; i = among.Next(i + 1) {
+		takes := func(c *podgroup.Class) bool { return t.rooms.Hard[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
+		t.barren[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
+	}
+	return t.barren[group]
+}
+
+// ofHosts returns the classes whose pods a group over host names counts.
+func (t *Ground) ofHosts(group int) []*podgroup.Class {
+	if t.members == nil {
+		t.members = make([][]*podgroup.Class, len(t.queue.Book.Groups))
+		for c := range t.queue.Classes {
+			class := &t.queue.Classes[c]
+			for _, g := range t.queue.Book.Profiles[class.Profile].HostIn {
+				t.members[g] = append(t.members[g], class)
+			}
+		}
+	}
+	return t.members[group]
+}

@@ -1,0 +1,70 @@
+package existing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+	"github.com/joiner-sh/joiner/keys"
+)
+
+// mostCells bounds the combinations of domains that are looked at for one class.
+const mostCells = 20_000
+
+// Cells returns the combinations of the domains of the profile's labels that some offer or node has, in
+// order. It is worked out once for all profiles with the same labels.
+func (t *Ground) Cells(p *topology.Profile) [][]int {
+	key := string(keys.Text(nil, p.Keys...))
+	if known, ok := t.combined[key]; ok {
+		return known
+	}
+	fields := make([]*Field, len(p.Keys))
+	for i, key := range p.Keys {
+		fields[i] = t.Keys[key]
+	}
+	seen := map[string]bool{}
+	var out [][]int
+	var text []byte
+	note := func(at func(*Field) int) {
+		text = text[:0]
+		for _, f := range fields {
+			text = keys.Int(text, at(f))
+		}
+		if seen[string(text)] {
+			return
+		}
+		seen[string(text)] = true
+		cell := make([]int, len(fields))
+		for i, f := range fields {
+			cell[i] = at(f)
+		}
+		out = append(out, cell)
+	}
+	for n := range fields[0].at {
+		note(func(f *Field) int { return f.at[n] })
+	}
+	for o := range fields[0].OfferAt {
+		note(func(f *Field) int { return f.OfferAt[o] })
+	}
+	slices.SortFunc(out, slices.Compare)
+	out = out[:min(len(out), mostCells)]
+	t.combined[key] = out
+	return out
+}
+
+// OffersIn returns those of the offers that are in the domains.
+func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
+	for i, d := range cell {
+		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
+	}
+	return among
+}
+
+// NodesIn returns the nodes that are in the domains.
+func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitset.Set {
+	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
+	for i := 1; i < len(cell); i++ {
+		out = out.Both(t.Keys[p.Keys[i]].Nodes[cell[i]])
+	}
+	return out
+}

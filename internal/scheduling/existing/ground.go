@@ -1,0 +1,306 @@
+package existing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// Ground is what topology rules are judged on: the domains of the labels that
+// they speak of, and the pods that stand there already.
+type Ground struct {
+	Keys    map[string]*Field // by label, but for host names
+	Census  *topology.Census
+	Counted []bitset.Set     // by group: the nodes whose pods count; nil: all
+	Domains [][]bool         // by group of a spread, not over host names: the domains that count
+	There   [][]bool         // likewise, those of them that count whatever is bought
+	Bare    map[int]bool     // groups over host names of which some machine will have no pod
+	Away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
+	Fewest  map[int]Scarcity // by group over host names, of a spread
+
+	Guests *Guests // the pods of DaemonSets that come to machines
+
+	combined map[string][][]int // the combinations of domains that there are, by labels
+	queue    *podgroup.Queue
+	rooms    *Rooms              // before any pod is placed
+	members  [][]*podgroup.Class // what ofHosts has found, by group
+	barren   map[int]bool        // what KeepsNone has found
+	stays    map[int]Scarcity    // by group over host names, of a spread: the pods on nodes that take no more
+
+	everywhere map[int]bool   // groups of spreads over host names that count a guest on all machines which they see
+	alone      map[int][]bool // by group that pods must be near: the domains in which only guests can be company
+}
+
+// Field is the domains of one label.
+type Field struct {
+	Values  []string     // sorted
+	Offers  []bitset.Set // by value: the offers that have it; last, those without the label
+	Nodes   []bitset.Set // by value: the nodes that have it, by number in Rooms.Nodes; last, those without the label
+	OfferAt []int        // by offer: its domain, the number of values without the label
+	at      []int        // by node, likewise
+}
+
+// Scarcity is the pods of a group on the node that has the fewest, of so many nodes.
+type Scarcity struct{ Pods, Nodes int }
+
+// NewGround looks at the ground for the pods of the queue; it notes the residents of nodes in
+// their tallies. r must get no pods after that. all are the nodes of the snapshot, those too that take no pods.
+func NewGround(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *Ground {
+	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
+	t.queue, t.rooms, t.barren, t.stays = q, r, map[int]bool{}, map[int]Scarcity{}
+	domains := map[string]int{}
+	var none *Field
+	for i := range q.Book.Groups {
+		key := q.Book.Groups[i].Key
+		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
+			continue
+		}
+		bought, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
+		f := none
+		if f == nil || len(bought.Values)+len(nodes.Values)+len(more) > 0 {
+			f = newField(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
+		}
+		if len(f.Values) == 0 {
+			none = f // the same for all labels that nothing has
+		}
+		t.Keys[key], domains[key] = f, len(f.Values)
+	}
+	t.Census = topology.NewCensus(q.Book, domains)
+	if len(q.Book.Groups) == 0 {
+		return t
+	}
+	t.Domains, t.There = make([][]bool, len(q.Book.Groups)), make([][]bool, len(q.Book.Groups))
+	t.Counted = t.countable(q, a, r)
+	for i, n := range r.Nodes {
+		t.settle(q, n, i, &r.Hosts[i])
+	}
+	for i := range all {
+		if all[i].Leaving { // who stays there still counts in its zone
+			t.settle(q, &all[i], -1, nil)
+			t.keep(q, &all[i])
+		}
+	}
+	t.FindFewest(r, q.Book, t.Counted)
+	t.Guests = newGuests(a.Stock, q.Book)
+	t.expect(a.Stock, q)
+	return t
+}
+
+// valuesOf returns the values of a label that nodes have on which pods stay though they take no more.
+func valuesOf(key string, nodes []cluster.Node) []string {
+	var out []string
+	for i := range nodes {
+		if value, ok := nodes[i].Labels[key]; ok && nodes[i].Leaving && len(nodes[i].Residents) > 0 {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *Field {
+	f := &Field{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
+	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
+	for i := range f.at {
+		f.at[i] = len(f.Values)
+	}
+	for i := range f.OfferAt {
+		f.OfferAt[i] = len(f.Values)
+	}
+	pick := func(k *bitset.Column, value string, size int) bitset.Set {
+		if i, ok := slices.BinarySearch(k.Values, value); ok {
+			return k.Sets[i]
+		}
+		return bitset.New(size)
+	}
+	for d, value := range f.Values {
+		f.Offers = append(f.Offers, pick(bought, value, sizeOffers))
+		f.Nodes = append(f.Nodes, pick(nodes, value, sizeNodes))
+		f.Nodes[d].Each(func(i int) { f.at[i] = d })
+		f.Offers[d].Each(func(o int) { f.OfferAt[o] = d })
+	}
+	f.Offers, f.Nodes = append(f.Offers, bought.Absent), append(f.Nodes, nodes.Absent)
+	return f
+}
+
+// countable returns, for each group of a spread, the nodes whose pods count (nil:
+// all), and tells the census which domains do: those with such a node,
+// and those where a machine for the owner can be bought.
+func (t *Ground) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
+	out := make([]bitset.Set, len(q.Book.Groups))
+	for n := range q.Book.Groups {
+		g := &q.Book.Groups[n]
+		if g.Form != topology.Spread {
+			continue
+		}
+		s := &q.Signatures[g.Nodes]
+		if !g.AnyNode && len(s.Required) > 0 {
+			out[n] = r.labels.SatisfyingOne(s.Required)
+		}
+		if g.HonorTaints {
+			tolerated, _ := r.tolerated(s)
+			if out[n] != nil {
+				tolerated.And(out[n])
+			}
+			out[n] = tolerated
+		}
+		for _, key := range g.Keys {
+			if out[n] == nil {
+				out[n] = r.labels.Satisfying(nil)
+			}
+			out[n].AndNot(r.labels.Of(key).Absent)
+		}
+		if g.Key == topology.Hostname {
+			continue
+		}
+		f := t.Keys[g.Key]
+		counted, there := make([]bool, len(f.Values)), make([]bool, len(f.Values))
+		for d := range f.Values {
+			there[d] = f.Nodes[d].Meets(out[n])
+			counted[d] = there[d] || a.Buyable(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
+		}
+		t.Domains[n], t.There[n] = counted, there
+		t.Census.Count(n, counted)
+	}
+	return out
+}
+
+// settle notes the residents of a node: in the census by domain, in the tally
+// by host. number is -1 for a node that takes no pods.
+func (t *Ground) settle(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.Tally) {
+	b := q.Book
+	for _, resident := range n.Residents {
+		standing := b.Standing(resident.Kind)
+		for _, g := range standing.In {
+			group := &b.Groups[g]
+			if group.Form == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
+				continue
+			}
+			if group.Key == topology.Hostname {
+				if tally != nil {
+					tally.Resident(g, resident.Count)
+				} else {
+					t.Away[g] = true
+				}
+			} else {
+				t.Census.Resident(g, t.domain(group.Key, n, number), resident.Count)
+			}
+		}
+		for _, g := range standing.Avoids {
+			if key := b.Groups[g].Key; key == topology.Hostname {
+				if tally != nil {
+					tally.Owner(g, resident.Count)
+				}
+			} else {
+				t.Census.Owner(g, t.domain(key, n, number), resident.Count)
+			}
+		}
+	}
+}
+
+// keep lets the domains of a node that takes no pods, and the node as a host, count for the spreads that count pods which
+// stay there. Where nobody stays, the node is thought to be gone before it matters: or nobody could be moved off the last of a zone.
+func (t *Ground) keep(q *podgroup.Queue, n *cluster.Node) {
+	here := map[int]int{} // pods by group over host names
+	for _, resident := range n.Residents {
+		if resident.Ending || resident.Count <= 0 {
+			continue
+		}
+		for _, g := range q.Book.Standing(resident.Kind).In {
+			counted := t.Domains[g]
+			if q.Book.Groups[g].Form != topology.Spread || !t.counts(q, g, n, -1) {
+				continue
+			}
+			if counted == nil {
+				here[g] += resident.Count
+				continue
+			}
+			if d := t.domain(q.Book.Groups[g].Key, n, -1); d < len(counted) && !t.There[g][d] {
+				counted[d], t.There[g][d] = true, true
+				t.Census.Count(g, counted)
+			}
+		}
+	}
+	for g, pods := range here {
+		s, known := t.stays[g]
+		if !known || pods < s.Pods {
+			s.Pods = pods
+		}
+		s.Nodes++
+		t.stays[g] = s
+	}
+}
+
+// counts reports whether the pods of a node count for the group of a spread.
+func (t *Ground) counts(q *podgroup.Queue, group int, n *cluster.Node, number int) bool {
+	if number >= 0 {
+		return t.Counted[group] == nil || t.Counted[group].Has(number)
+	}
+	g := &q.Book.Groups[group]
+	if g.HonorTaints {
+		return false // a node that takes no pods has a taint that says so
+	}
+	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
+		return false
+	}
+	required := q.Signatures[g.Nodes].Required
+	accepts := func(reqs requirements.Requirements) bool { return reqs.Accepts(n.Labels) }
+	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
+}
+
+// domain returns the node's domain of a label.
+func (t *Ground) domain(key string, n *cluster.Node, number int) int {
+	f := t.Keys[key]
+	if number >= 0 {
+		return f.at[number]
+	}
+	if d, ok := slices.BinarySearch(f.Values, n.Labels[key]); ok {
+		return d
+	}
+	return len(f.Values)
+}
+
+// FewestOf is Scarcity.Pods as a rule sees it that asks for so many nodes.
+func (t *Ground) FewestOf(group, minDomains int) int {
+	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.Bare[group] {
+		return f.Pods
+	}
+	return 0
+}
+
+// FindFewest finds the node that has the fewest pods, for the spreads over host names.
+func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
+	for g := range b.Groups {
+		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
+			continue
+		}
+		among := counted[g]
+		if among == nil {
+			among = bitset.New(len(r.Nodes))
+			among.AddRange(0, len(r.Nodes))
+		}
+		f := Scarcity{Pods: -1, Nodes: among.Count()}
+		if s, ok := t.stays[g]; ok {
+			f.Pods, f.Nodes = s.Pods, f.Nodes+s.Nodes
+		}
+		for i := among.Next(0); i >= 0 && f.Pods != 0; i = among.Next(i + 1) {
+			if n := r.Hosts[i].Matched(g); f.Pods < 0 || n < f.Pods {
+				f.Pods = n
+			}
+		}
+		f.Pods = max(f.Pods, 0)
+		t.Fewest[g] = f
+	}
+}
+
+// Fork returns a terrain whose census can be added to by itself.
+func (t *Ground) Fork() *Ground {
+	out := *t
+	out.Census, out.Fewest = t.Census.Clone(), maps.Clone(t.Fewest)
+	return &out
+}

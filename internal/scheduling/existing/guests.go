@@ -1,0 +1,299 @@
+package existing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+	"github.com/joiner-sh/joiner/keys"
+)
+
+// Guests are the pods of DaemonSets that come to machines before all others, as far as rules about other pods
+// speak of them. Where a rule is over another label than the host name, they are held against those of pods on their own
+// machine: what they are to the rest of a zone is known only when it is known what is bought. Nil is none.
+type Guests struct {
+	hosts   []*topology.Tally  // by offer: what rules over host names count there; nil: nothing
+	marks   []int              // by offer: the same where the same pods come
+	matched map[int]bitset.Set // by group: the offers with a pod that it counts
+	owners  map[int]bitset.Set // by group of an anti-affinity: the offers with a pod that has it
+}
+
+func newGuests(st *offering.Stock, b *topology.Book) *Guests {
+	if len(b.Groups) == 0 || !anyCounts(st, b) {
+		return nil
+	}
+	n := len(st.Offers)
+	g := &Guests{hosts: make([]*topology.Tally, n), marks: make([]int, n), matched: map[int]bitset.Set{}, owners: map[int]bitset.Set{}}
+	type company struct {
+		host *topology.Tally
+		mark int
+	}
+	known := map[string]company{}
+	var key []byte
+	var c company
+	for o := range st.Offers {
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // those of one model mostly have the same
+			key = kindsKey(key[:0], shape.Kinds, b)
+			var ok bool
+			if c, ok = known[string(key)]; !ok {
+				c = company{mark: len(known), host: welcome(shape.Kinds, b)}
+				known[string(key)] = c
+			}
+		}
+		g.hosts[o], g.marks[o] = c.host, c.mark
+		if len(key) > 0 {
+			g.note(o, st, b)
+		}
+	}
+	return g
+}
+
+// anyCounts reports whether some rule counts the pods of some DaemonSet, or some of them keep others away.
+func anyCounts(st *offering.Stock, b *topology.Book) bool {
+	var key []byte
+	for o := range st.Offers {
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) {
+			if key = kindsKey(key, shape.Kinds, b); len(key) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kindsKey appends what the pods are to rules: nothing if they are nothing.
+func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Book) []byte {
+	for _, k := range kinds {
+		s := b.Standing(k)
+		for _, n := range s.In {
+			key = keys.Int(key, n)
+		}
+		for _, n := range s.Avoids {
+			key = keys.Int(key, -1-n)
+		}
+	}
+	return key
+}
+
+// note enters an offer that has such pods where rules count them: in domains of labels that it has.
+func (g *Guests) note(offer int, st *offering.Stock, b *topology.Book) {
+	add := func(sets map[int]bitset.Set, group int) {
+		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
+			return
+		}
+		if sets[group] == nil {
+			sets[group] = bitset.New(len(st.Offers))
+		}
+		sets[group].Add(offer)
+	}
+	for _, k := range st.ShapeOf(offer).Kinds {
+		s := b.Standing(k)
+		for _, n := range s.In {
+			add(g.matched, n)
+		}
+		for _, n := range s.Avoids {
+			add(g.owners, n)
+		}
+	}
+}
+
+// welcome returns what rules over host names count of the pods on their machine, nil if that is nothing.
+func welcome(kinds []*cluster.Kind, b *topology.Book) *topology.Tally {
+	var out *topology.Tally
+	tally := func() *topology.Tally {
+		if out == nil {
+			out = &topology.Tally{}
+		}
+		return out
+	}
+	for _, k := range kinds {
+		s := b.Standing(k)
+		for _, n := range s.In {
+			if b.Groups[n].Key == topology.Hostname {
+				tally().Resident(n, 1)
+			}
+		}
+		for _, n := range s.Avoids {
+			if b.Groups[n].Key == topology.Hostname {
+				tally().Owner(n, 1)
+			}
+		}
+	}
+	return out
+}
+
+// On returns what rules over host names count on a machine of the offer that nobody else has come to.
+func (g *Guests) On(offer int) topology.Tally {
+	if g == nil || g.hosts[offer] == nil {
+		return topology.Tally{}
+	}
+	return g.hosts[offer].Clone()
+}
+
+// Against returns the anti-affinity that keeps pods of the profile off the offer, its guests' or their own.
+func (g *Guests) Against(b *topology.Book, p *topology.Profile, offer int) (group int, ok bool) {
+	g.oppose(b, p, func(n int, set bitset.Set) {
+		if !ok && set.Has(offer) {
+			group, ok = n, true
+		}
+	})
+	return group, ok
+}
+
+// Forbidden returns the offers whose guests and pods of the profile keep apart; nil for none.
+func (g *Guests) Forbidden(b *topology.Book, p *topology.Profile) bitset.Set {
+	var out bitset.Set
+	g.oppose(b, p, func(_ int, set bitset.Set) {
+		if out == nil {
+			out = set.Clone()
+		}
+		out.Or(set)
+	})
+	return out
+}
+
+// oppose visits the anti-affinities between pods of the profile and guests, with the offers where those come.
+func (g *Guests) oppose(b *topology.Book, p *topology.Profile, visit func(group int, on bitset.Set)) {
+	if g == nil {
+		return
+	}
+	for _, rules := range [][]topology.Rule{p.Host, p.Domain} {
+		for _, r := range rules {
+			if set := g.matched[r.Group]; r.Form == topology.Apart && r.Weight == 0 && set != nil {
+				visit(r.Group, set)
+			}
+		}
+	}
+	for _, in := range [][]int{p.HostIn, p.In} {
+		for _, n := range in {
+			if set := g.owners[n]; b.Groups[n].Form == topology.Apart && set != nil {
+				visit(n, set)
+			}
+		}
+	}
+}
+
+// Are reports whether the offer has a guest of each of the groups.
+func (g *Guests) Are(groups []int, offer int) bool {
+	if g == nil {
+		return false
+	}
+	return !slices.ContainsFunc(groups, func(n int) bool { return g.matched[n] == nil || !g.matched[n].Has(offer) })
+}
+
+// Matched returns the offers with a guest of the group; nil for none.
+func (g *Guests) Matched(group int) bitset.Set { return g.matched[group] }
+
+// KeepAlike leaves of the offers those that have the same guests as one of them.
+func (g *Guests) KeepAlike(offer int, among bitset.Set) {
+	if g == nil {
+		return
+	}
+	among.Each(func(o int) {
+		if g.marks[o] != g.marks[offer] {
+			among.Remove(o)
+		}
+	})
+}
+
+// Sees returns the offers that count for the group of a spread: what the owner of the rule would accept.
+func Sees(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set {
+	g := &q.Book.Groups[group]
+	s := &q.Signatures[g.Nodes]
+	var out bitset.Set
+	if g.AnyNode {
+		out = st.Labels.Satisfying(nil)
+	} else {
+		out = st.Labels.SatisfyingOne(s.Required)
+	}
+	if g.HonorTaints {
+		out.And(st.Tolerated(s.Tolerations))
+	}
+	return st.Having(out, g.Keys)
+}
+
+// expect notes what guests are to rules over domains: where only they are company, and whether all hosts have one.
+func (t *Ground) expect(st *offering.Stock, q *podgroup.Queue) {
+	if t.Guests == nil {
+		return
+	}
+	t.everywhere, t.alone = map[int]bool{}, map[int][]bool{}
+	for n, with := range t.Guests.matched {
+		group := &q.Book.Groups[n]
+		switch {
+		case group.Form == topology.Spread && group.Key == topology.Hostname:
+			others := Sees(st, q, n)
+			others.AndNot(with)
+			t.everywhere[n] = !others.Any()
+		case group.Form == topology.Near && group.Key != topology.Hostname && group.Hard:
+			f := t.Keys[group.Key]
+			alone := make([]bool, len(f.Values))
+			for d := range f.Values {
+				if alone[d] = t.Census.Matched(n, d) == 0 && f.Offers[d].Meets(with); alone[d] {
+					t.Census.Resident(n, d, 1)
+				}
+			}
+			t.alone[n] = alone
+		}
+	}
+}
+
+// FewestGuests is how many pods of the group, of a spread over host names, every host has that it sees, as guests.
+func (t *Ground) FewestGuests(group, minDomains int) int {
+	f := t.Fewest[group]
+	if !t.everywhere[group] || t.Bare[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
+		return 0
+	}
+	return 1
+}
+
+// IsCrowded reports whether there are so many guests on a machine of the offer that a spread over hosts lets no pod of
+// the profile come.
+func (t *Ground) IsCrowded(b *topology.Book, p *topology.Profile, offer int) bool {
+	if t.Guests == nil || t.Guests.hosts[offer] == nil {
+		return false
+	}
+	return t.Guests.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestGuests, Together: true}) == 0
+}
+
+// Company returns the groups that the pods must be near and that have nobody in the cell but guests, to come with machines.
+func (t *Ground) Company(p *topology.Profile, cell []int) (groups []int) {
+	if len(t.alone) == 0 {
+		return nil
+	}
+	for _, r := range p.Domain {
+		if alone := t.alone[r.Group]; r.Form == topology.Near && r.Weight == 0 && alone != nil {
+			if d := cell[slices.Index(p.Keys, t.queue.Book.Groups[r.Group].Key)]; d < len(alone) && alone[d] {
+				groups = append(groups, r.Group)
+			}
+		}
+	}
+	return groups
+}
+
+// Bring notes a machine that is bought as one of these offers: if it is sure to bring guests to a domain, they are
+// company to pods on other machines and nodes too.
+func (t *Ground) Bring(turns bitset.Set) {
+	first := turns.Next(0)
+	if first < 0 || len(t.alone) == 0 {
+		return
+	}
+	for n, alone := range t.alone {
+		f := t.Keys[t.queue.Book.Groups[n].Key]
+		d := f.OfferAt[first]
+		if d >= len(alone) || !alone[d] {
+			continue
+		}
+		sure := turns.Clone()
+		sure.AndNot(f.Offers[d].Both(t.Guests.matched[n]))
+		if !sure.Any() {
+			t.alone = maps.Clone(t.alone) // it is shared with other forks
+			t.alone[n] = slices.Clone(alone)
+			t.alone[n][d] = false
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package existing
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+	"github.com/joiner-sh/joiner/keys"
+)
+
+// Rooms is what is left of the nodes that are there.
+type Rooms struct {
+	Nodes []*cluster.Node    // those that take pods; initialized first, then joined, then by name
+	Room  []resources.Vector // likewise; one after the other in cells
+	Ports [][]int            // the lists of host ports that are taken, by number in pending.Queue.Ports
+	Hosts []topology.Tally   // none is altered: it is replaced
+	Hard  []bitset.Set       // by signature: the nodes that it accepts
+	Liked []bitset.Set       // by signature: the nodes that its preferences like too
+	Full  bitset.Set         // nodes without room for anybody
+
+	cells  []int64
+	lent   bool // cells, Ports and Hosts are another's too
+	labels *bitset.Index
+	taints []tainted
+	held   map[int]bitset.Set // by group over host names, made when first asked for; see Having
+}
+
+// tainted is the nodes that have the same taints.
+type tainted struct {
+	taints []requirements.Taint
+	nodes  bitset.Set
+}
+
+// Clone returns a copy that can be filled by itself. It shares all that there is with r until
+// it gets its first pods; r must not get any after that.
+func (r *Rooms) Clone() *Rooms {
+	out := *r
+	out.lent, out.held = true, map[int]bitset.Set{}
+	return &out
+}
+
+// Set notes what is left of a node, and who is on it, once it has got pods.
+func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.Tally) {
+	if r.lent {
+		r.lent, r.cells = false, slices.Clone(r.cells)
+		r.Room = resources.VectorsIn(r.cells, len(r.Nodes))
+		r.Ports, r.Hosts = slices.Clone(r.Ports), slices.Clone(r.Hosts)
+	}
+	copy(r.Room[node], free)
+	r.Ports[node], r.Hosts[node] = slices.Clip(ports), host
+	for group, held := range r.held {
+		if host.Matched(group) > 0 {
+			held.Add(node)
+		}
+	}
+}
+
+// NewRooms returns the nodes of the snapshot, and which of them the signatures of the queue accept.
+func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
+	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset.Set{}}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; !n.Leaving {
+			r.Nodes = append(r.Nodes, n)
+		}
+	}
+	if !slices.IsSortedFunc(r.Nodes, compareNodes) {
+		slices.SortStableFunc(r.Nodes, compareNodes)
+	}
+	r.cells = make([]int64, len(r.Nodes)*len(q.Dims))
+	r.Room, r.Ports = resources.VectorsIn(r.cells, len(r.Nodes)), make([][]int, len(r.Nodes))
+	for i, n := range r.Nodes {
+		q.Dims.Left(r.Room[i], n.Allocatable, n.Requested)
+		if wanted := q.Ports.Wanted(n.HostPorts); len(wanted) > 0 {
+			r.Ports[i] = []int{q.Ports.Number(wanted)}
+		}
+	}
+	r.Hosts = make([]topology.Tally, len(r.Nodes))
+	r.labels = bitset.NewIndex(len(r.Nodes), func(key string, add func(from, to int, value string)) {
+		for i, n := range r.Nodes {
+			if value, ok := n.Labels[key]; ok {
+				add(i, i+1, value)
+			} else if key == topology.Hostname {
+				add(i, i+1, n.Name)
+			}
+		}
+	}).Naming(r.labelKeys)
+	r.findTaints()
+	for i := range q.Signatures {
+		r.judge(&q.Signatures[i])
+	}
+	r.findFull(q)
+	return r
+}
+
+// labelKeys returns the labels that nodes have.
+func (r *Rooms) labelKeys() map[string]bool {
+	out := map[string]bool{topology.Hostname: true}
+	for _, n := range r.Nodes {
+		for key := range n.Labels {
+			out[key] = true
+		}
+	}
+	return out
+}
+
+func compareNodes(a, b *cluster.Node) int {
+	switch {
+	case a.Initialized != b.Initialized:
+		return boolFirst(a.Initialized)
+	case a.Joined != b.Joined:
+		return boolFirst(a.Joined)
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+func boolFirst(yes bool) int {
+	if yes {
+		return -1
+	}
+	return 1
+}
+
+// judge notes which nodes the signature accepts, and which it likes. A node
+// that no preference likes is still taken before anything is bought: that is
+// where kube-scheduler will put the pod.
+func (r *Rooms) judge(s *podgroup.Signature) {
+	hard := r.labels.SatisfyingOne(s.Required)
+	tolerating, soft := r.tolerated(s)
+	hard.And(tolerating)
+	liked := hard.Both(soft)
+	if !liked.Any() {
+		liked = hard
+	}
+	for _, p := range s.Preferred {
+		if both := liked.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
+			liked = both
+		}
+	}
+	r.Hard = append(r.Hard, hard)
+	r.Liked = append(r.Liked, liked)
+}
+
+// findTaints puts the nodes with the same taints together: they are few groups.
+func (r *Rooms) findTaints() {
+	numbers := map[string]int{}
+	var key []byte
+	for i, n := range r.Nodes {
+		key = key[:0]
+		for _, t := range n.Taints {
+			key = keys.Text(key, t.Key, t.Value, string(t.Effect))
+		}
+		number, ok := numbers[string(key)]
+		if !ok {
+			number = len(r.taints)
+			numbers[string(key)] = number
+			r.taints = append(r.taints, tainted{n.Taints, bitset.New(len(r.Nodes))})
+		}
+		r.taints[number].nodes.Add(i)
+	}
+}
+
+// tolerated returns the nodes whose taints the signature tolerates, and those
+// of them without a soft taint that it does not.
+func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
+	hard, soft = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
+	for _, alike := range r.taints {
+		if _, bad := requirements.Untolerated(alike.taints, s.Tolerations); bad {
+			continue
+		}
+		hard.Or(alike.nodes)
+		avoided := func(t requirements.Taint) bool { return !requirements.Tolerated(t, s.Tolerations) }
+		if !slices.ContainsFunc(alike.taints, avoided) {
+			soft.Or(alike.nodes)
+		}
+	}
+	return hard, soft
+}
+
+// findFull notes the nodes that have no room for any class.
+func (r *Rooms) findFull(q *podgroup.Queue) {
+	r.Full = bitset.New(len(r.Nodes))
+	var least resources.Vector
+	for c := range q.Classes {
+		if ask := q.Classes[c].Ask; least == nil {
+			least = ask.Clone()
+		} else {
+			for i := range least {
+				least[i] = min(least[i], ask[i])
+			}
+		}
+	}
+	for i := range r.Nodes {
+		if !least.Fits(r.Room[i]) {
+			r.Full.Add(i)
+		}
+	}
+}
+
+// Having returns the nodes on which the group, over host names, counts a pod.
+func (r *Rooms) Having(group int) bitset.Set {
+	held, ok := r.held[group]
+	if !ok {
+		held = bitset.New(len(r.Nodes))
+		for i := range r.Hosts {
+			if r.Hosts[i].Matched(group) > 0 {
+				held.Add(i)
+			}
+		}
+		r.held[group] = held
+	}
+	return held
+}

@@ -1,0 +1,312 @@
+package fairness_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// plain is a pod that asks for nothing but room; each has another size, so that each is a kind of its own.
+func plain(namespace string, i int) cluster.Pod {
+	name := fmt.Sprintf("pod-%05d", i)
+	return cluster.Pod{Namespace: namespace, Name: name, UID: namespace + "/" + name, Created: noon,
+		Requests: resources.Amounts{CPU: int64(100 + i), Pods: 1}}
+}
+
+// hostile is a pod with n anti-affinity terms of its own.
+func hostile(namespace string, i, n int) cluster.Pod {
+	p := plain(namespace, i)
+	for x := range n {
+		p.AntiAffinity = append(p.AntiAffinity, cluster.Term{Key: "kubernetes.io/hostname", Weight: 1, Namespaces: []string{namespace},
+			Selector: cluster.Selector{Labels: requirements.Requirements{fmt.Sprintf("k%d", x): requirements.OneOf(fmt.Sprintf("v%d-%d", i, x))}}})
+	}
+	return p
+}
+
+func pods(n int, one func(i int) cluster.Pod) []cluster.Pod {
+	var out []cluster.Pod
+	for i := range n {
+		out = append(out, one(i))
+	}
+	return out
+}
+
+// byNamespace counts pods.
+func byNamespace(pods []cluster.Pod) map[string]int {
+	out := map[string]int{}
+	for i := range pods {
+		out[pods[i].Namespace]++
+	}
+	return out
+}
+
+// rounds serves slice after slice until each pod had its turn, and returns the slices.
+func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.Pod {
+	t.Helper()
+	turns := fairness.Turns{Served: map[string]bool{}, Costs: map[string]int{}}
+	for i := range all {
+		turns.Costs[all[i].UID] = fairness.Cost(&all[i])
+	}
+	var out [][]cluster.Pod
+	for {
+		d := fairness.Divide(all, turns, share)
+		if len(d.Slice) == 0 {
+			return out
+		}
+		if len(d.Now)+len(d.Slice)+d.Later != len(all) {
+			t.Fatalf("%d now, %d in the slice and %d later are not %d pods", len(d.Now), len(d.Slice), d.Later, len(all))
+		}
+		for i := range d.Slice {
+			if turns.Served[d.Slice[i].UID] {
+				t.Fatalf("%s has a second turn", d.Slice[i].ID())
+			}
+			turns.Served[d.Slice[i].UID] = true
+		}
+		turns.Last = d.Last
+		out = append(out, d.Slice)
+	}
+}
+
+// TestAllTogether: pods that cost no more than a plan may are planned together, whatever they ask for.
+func TestAllTogether(t *testing.T) {
+	t.Parallel()
+	for name, all := range map[string][]cluster.Pod{
+		"none":              nil,
+		"5,000 kinds":       pods(5000, func(i int) cluster.Pod { return plain("a", i) }),
+		"a few costly pods": pods(12, func(i int) cluster.Pod { return hostile("a", i, 50) }),
+		"10,000 replicas of a costly pod": func() []cluster.Pod {
+			one := hostile("a", 0, 50)
+			return pods(10_000, func(i int) cluster.Pod {
+				p := one
+				p.Name = fmt.Sprintf("pod-%06d", i)
+				p.UID = p.Name
+				return p
+			})
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
+			if len(d.Now) != len(all) || len(d.Slice) != 0 || d.Later != 0 {
+				t.Errorf("%d of %d pods are planned now, %d in a slice, %d later", len(d.Now), len(all), len(d.Slice), d.Later)
+			}
+		})
+	}
+}
+
+// TestCostlyPodsWait: pods that cost more than their share do not delay others, and all of them have their turn.
+func TestCostlyPodsWait(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]func(i int) cluster.Pod{
+		"preferred anti-affinity": func(i int) cluster.Pod { return hostile("tenant", i, 50) },
+		"host ports": func(i int) cluster.Pod {
+			p := plain("tenant", i)
+			for x := range 200 {
+				p.HostPorts = append(p.HostPorts, cluster.HostPort{Port: int32(1 + (i*37+x*13)%60000), Protocol: "TCP"})
+			}
+			return p
+		},
+		"topology constraints": func(i int) cluster.Pod {
+			p := plain("tenant", i)
+			for x := range 1000 {
+				p.Spread = append(p.Spread, cluster.Spread{Key: fmt.Sprintf("k%d-%d", i, x), MaxSkew: 1, Soft: true})
+			}
+			return p
+		},
+		"node affinity terms": func(i int) cluster.Pod {
+			p := plain("tenant", i)
+			for x := range 1_500 {
+				p.Required = append(p.Required, requirements.Requirements{"k": requirements.OneOf(fmt.Sprintf("v%d-%d", i, x))})
+			}
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := append(pods(20, func(i int) cluster.Pod { return plain("other", i) }), pods(100, one)...)
+			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
+			if got := byNamespace(d.Now); got["other"] != 20 || got["tenant"] != 0 {
+				t.Errorf("planned now are %v, want the 20 of other", got)
+			}
+			slices := rounds(t, all, fairness.Usual())
+			served := 0
+			for _, s := range slices {
+				served += len(s)
+			}
+			if served != 100 {
+				t.Errorf("%d pods had a turn, want 100", served)
+			}
+		})
+	}
+}
+
+// TestOwnResources: extended resources that one pod asks for each cost, those that many ask for do not.
+func TestOwnResources(t *testing.T) {
+	t.Parallel()
+	ask := func(namespace string, i int, name string) cluster.Pod {
+		p := plain(namespace, i)
+		p.Requests = p.Requests.With(name, 1)
+		return p
+	}
+	own := pods(4000, func(i int) cluster.Pod { return ask("tenant", i, fmt.Sprintf("example.com/r%d", i)) })
+	shared := pods(4000, func(i int) cluster.Pod { return ask("other", i, "nvidia.com/gpu") })
+	d := fairness.Divide(slices.Concat(shared, own), fairness.Turns{}, fairness.Usual())
+	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.Cost > fairness.Usual().Whole {
+		t.Errorf("planned now are %v at a cost of %d, want all that ask for GPUs and some of the others", got, d.Cost)
+	}
+}
+
+// TestNamespacesShare: a namespace with very many pods leaves others what they need, and gets what they leave.
+func TestNamespacesShare(t *testing.T) {
+	t.Parallel()
+	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 100}
+	all := slices.Concat(
+		pods(5000, func(i int) cluster.Pod { return plain("a", i) }),
+		pods(100, func(i int) cluster.Pod { return plain("b", i) }),
+		pods(5000, func(i int) cluster.Pod { return plain("c", i) }),
+	)
+	d := fairness.Divide(all, fairness.Turns{}, share)
+	if got, want := byNamespace(d.Now), (map[string]int{"a": 450, "b": 100, "c": 450}); !reflect.DeepEqual(got, want) {
+		t.Errorf("planned now are %v, want %v", got, want)
+	}
+	if got := byNamespace(d.Slice); got["a"] != 50 || got["c"] != 50 {
+		t.Errorf("the slice has %v, want 50 of a and of c", got)
+	}
+}
+
+// TestSlicesTakeTurns: each namespace is served as often as others, however many pods it has, and goes on where it ended.
+func TestSlicesTakeTurns(t *testing.T) {
+	t.Parallel()
+	all := slices.Concat(
+		pods(200, func(i int) cluster.Pod { return hostile("many", i, 50) }),
+		pods(3, func(i int) cluster.Pod { return hostile("few", i, 50) }),
+		pods(2, func(i int) cluster.Pod { return hostile("one", i, 50) }),
+	)
+	got := rounds(t, all, fairness.Usual())
+	if first := byNamespace(got[0]); first["few"] != 3 || first["one"] != 2 {
+		t.Errorf("the first slice has %v, want all of few and one", first)
+	}
+	// One pod a slice: the turns go round.
+	share := fairness.Share{Whole: 100, Pod: 40, Slice: 1}
+	var order []string
+	for _, s := range rounds(t, all[190:], share)[:6] {
+		order = append(order, s[0].Namespace)
+	}
+	if want := []string{"few", "many", "one", "few", "many", "one"}; !slices.Equal(order, want) {
+		t.Errorf("slices serve %v, want %v", order, want)
+	}
+}
+
+// TestPriorityOrdersANamespace: within a namespace the highest priority comes first, then the oldest pod; other namespaces do not wait.
+func TestPriorityOrdersANamespace(t *testing.T) {
+	t.Parallel()
+	all := pods(5, func(i int) cluster.Pod { return hostile("a", i, 50) })
+	all[3].Priority = 1000
+	all[4].Created = noon.Add(-time.Hour)
+	all = append(all, pods(2, func(i int) cluster.Pod { return hostile("b", i, 50) })...)
+	var order []string
+	for _, s := range rounds(t, all, fairness.Share{Whole: 1, Pod: 1, Slice: 1}) {
+		order = append(order, s[0].ID())
+	}
+	want := []string{"a/pod-00003", "b/pod-00000", "a/pod-00004", "b/pod-00001", "a/pod-00000", "a/pod-00001", "a/pod-00002"}
+	if !slices.Equal(order, want) {
+		t.Errorf("slices serve %v, want %v", order, want)
+	}
+}
+
+// TestGangsStayTogether: pods that require each other's nearness are in one slice, as far as it holds them.
+func TestGangsStayTogether(t *testing.T) {
+	t.Parallel()
+	all := pods(40, func(i int) cluster.Pod {
+		p := hostile("a", i, 50)
+		p.Labels = map[string]string{"pair": fmt.Sprint(i % 20)}
+		p.Affinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"},
+			Selector: cluster.Selector{Labels: requirements.Requirements{"pair": requirements.OneOf(fmt.Sprint(i % 20))}}}}
+		return p
+	})
+	for _, s := range rounds(t, all, fairness.Share{Whole: 1000, Pod: 40, Slice: 300}) {
+		pairs := map[string]int{}
+		for i := range s {
+			pairs[s[i].Labels["pair"]]++
+		}
+		for pair, n := range pairs {
+			if n != 2 {
+				t.Errorf("%d pods of pair %s are in one slice, want 2", n, pair)
+			}
+		}
+	}
+}
+
+// TestSameInAnyOrder: the order in which pods are listed does not matter.
+func TestSameInAnyOrder(t *testing.T) {
+	t.Parallel()
+	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }), pods(500, func(i int) cluster.Pod { return plain("b", i) }))
+	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 300}
+	want := fairness.Divide(all, fairness.Turns{}, share)
+	slices.Reverse(all)
+	if got := fairness.Divide(all, fairness.Turns{}, share); !reflect.DeepEqual(got, want) {
+		t.Error("another order gives another division")
+	}
+}
+
+// TestPace: limits shrink until plans are fast enough, and grow again when full ones are.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	share := fairness.Usual()
+	// Plans take a tenth of a second for each unit of cost.
+	for range 20 {
+		share = share.AfterPlan(share.Whole, time.Duration(share.Whole)*100*time.Millisecond)
+		share = share.AfterSlice(share.Slice, time.Duration(share.Slice)*100*time.Millisecond)
+	}
+	if share.Whole != 100 || share.Slice < 1 || share.Slice > 10 {
+		t.Errorf("the share is %+v after slow plans", share)
+	}
+	small := share.AfterPlan(share.Whole/10, time.Millisecond)
+	if small != share {
+		t.Errorf("a small plan that was fast changes the share to %+v", small)
+	}
+	for range 20 {
+		share = share.AfterPlan(share.Whole, time.Millisecond).AfterSlice(share.Slice, time.Millisecond)
+	}
+	if share != fairness.Usual() {
+		t.Errorf("the share is %+v after fast plans, want %+v", share, fairness.Usual())
+	}
+}
+
+// TestSeated: pods that have a place are counted there, on a copy of the node.
+func TestSeated(t *testing.T) {
+	t.Parallel()
+	room := resources.Amounts{CPU: 1000, Pods: 10}
+	nodes := []cluster.Node{{Name: "n", Claim: "claim", Allocatable: room}, {Name: "m", Allocatable: room}}
+	waiting := pods(3, func(i int) cluster.Pod {
+		p := plain("a", i)
+		p.Requests.CPU = 600
+		p.HostPorts = []cluster.HostPort{{Port: int32(80 + i), Protocol: "TCP"}}
+		p.AntiAffinity = []cluster.Term{{Key: "zone"}, {Key: "host", Weight: 5}}
+		return p
+	})
+	seats := map[string]fairness.Seat{}
+	for i := range waiting {
+		seats[waiting[i].ID()] = fairness.NewSeat(&waiting[i], &nodes[0])
+	}
+	seats[waiting[2].ID()] = fairness.Seat{UID: "of another pod of the name", Node: "m"}
+	got := fairness.Seated(nodes, waiting, seats)
+	if got[0].Requested.CPU != 600 || len(got[0].Pods) != 1 || len(got[0].HostPorts) != 1 {
+		t.Errorf("the node has %+v, want the first pod; the second does not fit", got[0])
+	}
+	if r := got[0].Residents; len(r) != 1 || len(r[0].Avoids) != 1 || r[0].Avoids[0].Key != "zone" {
+		t.Errorf("residents are %+v, want the pod with what it requires", r)
+	}
+	if got[1].Requested.CPU != 0 || nodes[0].Requested.CPU != 0 {
+		t.Error("another pod of the name was counted, or the node itself was changed")
+	}
+}

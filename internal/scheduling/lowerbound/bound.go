@@ -1,0 +1,208 @@
+// Package lowerbound says what the cheapest conceivable plan would cost.
+//
+// In: what is asked for and what can be bought, as numbers.
+// Out: a price that no plan can beat, and what one pod of each kind is worth.
+// Never: a machine, a name, or a number that some plan could go below.
+//
+// Every step rests on one sentence (Least has the proof): if no machine can
+// hold pods that are worth more than its price, then no plan costs less than
+// its pods are worth. What differs is how the worths are found and how much a
+// machine is proved to hold: ascent splits prices into shares, generation tries
+// machines with whole pods on them.
+package lowerbound
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Offer is a machine that can be bought any number of times.
+type Offer struct {
+	Price catalog.Price
+	Room  []int64 // for pods, by resource
+}
+
+// Demand is Count pods that each ask for Ask and can run on the offers of one set.
+type Demand struct {
+	Count int
+	Ask   []int64 // by resource, as in Offer.Room
+	Set   int     // index into Problem.Sets
+	// Groups are those of Problem.Caps that the pods belong to, in rising
+	// order; most pods are in none or in one.
+	Groups []int
+}
+
+// Problem is what to buy for.
+type Problem struct {
+	Offers  []Offer
+	Sets    [][]int // each: indexes into Offers; an empty set contributes nothing
+	Demands []Demand
+	// Caps is, by group of pods, the most of them that one machine may hold,
+	// as anti-affinity and spread over host names have it.
+	Caps []int
+	// Effort bounds the search for worths beyond the linear relaxation, in numbers
+	// touched; a million take some milliseconds. 0 is 5 million.
+	Effort int
+}
+
+// usualEffort is the effort of a problem that names none.
+const usualEffort = 5_000_000
+
+// Answer is the bound, and prices for pods.
+type Answer struct {
+	Price catalog.Price
+	// Soft are worths of the first rounds (see softRounds), Hard those of the last, which prove more.
+	Soft, Hard Worths
+}
+
+// Worths says what pods are worth to who buys: dual prices, such that no offer
+// holds pods whose worth together exceeds its price.
+type Worths struct {
+	// Worth is, for each demand, what one of its pods is worth, in billionths of a dollar per hour. 0 for a
+	// demand of no pods, and for what nothing holds.
+	Worth []float64
+	// Holds is, for each offer, the most that pods on one machine of it can be
+	// worth together: at most its price, and 0 for an offer of no set.
+	Holds []float64
+}
+
+// Least returns a lower bound on the price of any set of offers that holds all
+// the demands.
+//
+// Why it is one: let each pod be worth something, such that no machine can hold
+// pods which together are worth more than its price. The machines of a plan hold all pods, so
+// they cost at least what all the pods are worth. That is so whatever the
+// worths are; Least looks for such whose sum is large. The largest sum is the
+// optimum of a linear program, whose dual spreads the pods in fractions over machines
+// that each hold whole pods.
+//
+// Demands that share no offer, such as those of two architectures, never share a
+// machine: each such part is bounded by itself. And a part costs no less than
+// the pods of one demand, or of one group, do alone, which is worked out with
+// whole machines (cover).
+func Least(p Problem) Answer { return New(p).Least() }
+
+// Solver answers for one problem, and for parts of its pods. Least may be at
+// work while somebody asks for Worth; Worth is for one at a time.
+type Solver struct {
+	problem Problem
+	parts   []*ascent // never begun
+	worth   []*ascent // those for Worth
+
+	begun []*ascent // those for Least, once the soft worths are found
+	soft  Worths
+}
+
+// New prepares the answers. The problem must not be altered any more.
+func New(p Problem) *Solver {
+	s := &Solver{problem: p}
+	for _, q := range parts(p) {
+		a := q.newAscent()
+		s.parts, s.worth = append(s.parts, a), append(s.worth, a.fork())
+	}
+	return s
+}
+
+// Soft returns the soft worths for the whole problem, from which Least goes on; it is for before Least has begun.
+func (s *Solver) Soft() Worths {
+	if s.soft.Worth != nil {
+		return s.soft
+	}
+	s.soft = s.worths()
+	for _, part := range s.parts {
+		a := part.fork()
+		a.begin(a.counts(nil))
+		a.soften()
+		a.answer(&s.soft)
+		s.begun = append(s.begun, a)
+	}
+	return s.soft
+}
+
+// Least is the answer for the whole problem, which is asked for once.
+func (s *Solver) Least() Answer {
+	out := Answer{Soft: s.Soft(), Hard: s.worths()}
+	effort := cmp.Or(s.problem.Effort, usualEffort)
+	total := 0.0
+	for _, a := range s.begun {
+		a.harden()
+		a.answer(&out.Hard)
+		a.level()
+		worth := a.worth
+		if n := len(a.classes); n > 1 && n <= mostGenerated {
+			g := a.generate(worth, effort)
+			worth, effort = g.worth, max(effort-g.steps, 1)
+		}
+		value := a.total(worth)
+		total += max(value, a.cover(value))
+	}
+	out.Price = floor(total)
+	return out
+}
+
+// Worth is what pods are worth when there are so many of each demand, at most as
+// many as in the problem, which takes a small part of the time: the soft worths, or the hard ones.
+func (s *Solver) Worth(counts []int, hard bool) Worths {
+	out := s.worths()
+	for _, a := range s.worth {
+		a.begin(a.counts(counts))
+		a.soften()
+		if hard {
+			a.harden()
+		}
+		a.answer(&out)
+	}
+	return out
+}
+
+func (s *Solver) worths() Worths {
+	return Worths{Worth: make([]float64, len(s.problem.Demands)), Holds: make([]float64, len(s.problem.Offers))}
+}
+
+// floor makes a price of a sum. Prices are whole, so rounding to the nearest
+// goes above no plan; the errors of the sums are far below a part in 1e12.
+func floor(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
+
+// counts returns the pods by class, where there are so many of each demand;
+// nil: as many as in the problem.
+func (p *part) counts(byDemand []int) []float64 {
+	out := make([]float64, len(p.classes))
+	for i := range p.classes {
+		if byDemand == nil {
+			out[i] = float64(p.classes[i].count)
+			continue
+		}
+		for _, d := range p.classes[i].demands {
+			out[i] += float64(byDemand[d])
+		}
+	}
+	return out
+}
+
+// total is what all pods of the part are worth.
+func (p *part) total(worth []float64) float64 {
+	sum := 0.0
+	for i := range p.classes {
+		sum += worth[i] * float64(p.classes[i].count)
+	}
+	return sum
+}
+
+// beyond returns the most that pods on a machine of the kind, or of an offer that the kind makes superfluous,
+// can be worth beyond what they pay at those rates; all the room at the rates is the most that they pay.
+func (p *part) beyond(k *kind, per, worth []float64) float64 {
+	sum := 0.0
+	for _, i := range k.classes {
+		c := &p.classes[i]
+		profit := worth[i]
+		for r, a := range c.ask {
+			profit -= a * per[r]
+		}
+		if profit > 0 {
+			sum += profit * float64(k.times(c))
+		}
+	}
+	return sum
+}

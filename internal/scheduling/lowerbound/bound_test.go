@@ -1,0 +1,113 @@
+package lowerbound_test
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
+)
+
+func TestLeast(t *testing.T) {
+	t.Parallel()
+	const d = catalog.Dollar
+	small, large := lowerbound.Offer{Price: 1 * d, Room: []int64{2, 4}}, lowerbound.Offer{Price: 3 * d, Room: []int64{4, 32}}
+	for name, c := range map[string]struct {
+		problem lowerbound.Problem
+		want    catalog.Price
+	}{
+		"nothing": {lowerbound.Problem{}, 0},
+		"one kind of pod fills whole machines": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}},
+		}, 2 * d},
+		"at least one machine": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []lowerbound.Demand{{Count: 1, Ask: []int64{1, 8}}},
+		}, 3 * d},
+		"the cheaper family by processors": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}},
+			Demands: []lowerbound.Demand{{Count: 10, Ask: []int64{1, 1}}, {Count: 10, Ask: []int64{1, 2}}},
+		}, 10 * d},
+		"two parts that share no offer add up": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0}, {1}},
+			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Set: 0}, {Count: 4, Ask: []int64{1, 1}, Set: 1}},
+		}, 5 * d},
+		"what nothing can hold costs nothing": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small}, Sets: [][]int{{}, {0}}, Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 1, Ask: []int64{9, 9}, Set: 1}},
+		}, 0},
+		"one pod of a group on a machine": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Caps: []int{1},
+			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}},
+		}, 4 * d},
+		"two kinds of pods of one group, two on a machine": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{large}, Sets: [][]int{{0}}, Caps: []int{2},
+			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 2, Ask: []int64{1, 2}, Groups: []int{0}}},
+		}, 9 * d},
+		"a group that no machine takes costs nothing": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{0},
+			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 2, Ask: []int64{1, 1}}},
+		}, 1 * d},
+		"three pods, two on a machine": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{large}, Sets: [][]int{{0}}, Caps: []int{2},
+			Demands: []lowerbound.Demand{{Count: 2, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 1, Ask: []int64{1, 2}, Groups: []int{0}}},
+		}, 6 * d},
+		"the cheapest of machines that are not full": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []lowerbound.Demand{{Count: 9, Ask: []int64{1, 2}}},
+		}, 5 * d},
+		"no pods, and no groups of them": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{1}, Demands: []lowerbound.Demand{{Ask: []int64{1, 1}, Groups: []int{0}}},
+		}, 0},
+		"free machines": {lowerbound.Problem{
+			Offers: []lowerbound.Offer{small, {Room: []int64{8, 8}}}, Sets: [][]int{{0, 1}},
+			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 4, Ask: []int64{1, 2}}},
+		}, 0},
+	} {
+		if got := lowerbound.Least(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestLargePods has more kinds of pods than go through column generation, of
+// which no two, or no three, fit on one machine.
+func TestLargePods(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ least, spread, together int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
+		p := lowerbound.Problem{Offers: []lowerbound.Offer{{Price: catalog.Dollar, Room: []int64{1000, 5000}}}, Sets: [][]int{{0}}}
+		for i := range int64(400) {
+			p.Demands = append(p.Demands, lowerbound.Demand{Count: 3, Ask: []int64{c.least + i*7%c.spread, 100 + i%50}})
+		}
+		want := catalog.Price(1200 * int64(catalog.Dollar) / c.together)
+		if got := lowerbound.Least(p).Price; got > want || got < want*999/1000 {
+			t.Errorf("%d on a machine: %s, want %s", c.together, got, want)
+		}
+	}
+}
+
+// TestApartOnAnySize has machines of 400 sizes that each keep a little for themselves, and a fifth of the pods in a
+// group of which a machine takes one: each of those pays for that little.
+func TestApartOnAnySize(t *testing.T) {
+	t.Parallel()
+	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
+	for n := range int64(400) {
+		p.Sets[0] = append(p.Sets[0], int(n))
+		p.Offers = append(p.Offers, lowerbound.Offer{Price: catalog.Price(n+1) * catalog.Dollar, Room: []int64{1000*(n+1) - 100, 2048*(n+1) - 10, 10 * (n + 1)}})
+	}
+	// Of each size 50 pods are in the first group, one is in each of four others, and 201 are in none.
+	millis := int64(0)
+	for _, cpu := range []int64{100, 250, 500, 1000, 1500} {
+		for _, memory := range []int64{100, 256, 512, 1024, 2048, 4096} {
+			for group, count := range []int{50, 1, 1, 1, 1, 201} {
+				d := lowerbound.Demand{Count: count, Ask: []int64{cpu, memory, 1}}
+				if group < len(p.Caps) {
+					d.Groups = []int{group}
+				}
+				p.Demands = append(p.Demands, d)
+				millis += cpu * int64(count)
+			}
+			millis += 100 * 50
+		}
+	}
+	want := catalog.Price(millis) * catalog.Dollar / 1000
+	if got := lowerbound.Least(p).Price; got < want*999/1000 {
+		t.Errorf("%s, and the pods and what machines keep cost %s", got, want)
+	}
+}

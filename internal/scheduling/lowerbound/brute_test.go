@@ -1,0 +1,248 @@
+package lowerbound_test
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
+)
+
+// few draws a problem small enough to try every plan, and its pods.
+func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
+	var p lowerbound.Problem
+	for range rapid.IntRange(1, 4).Draw(t, "offers") {
+		p.Offers = append(p.Offers, lowerbound.Offer{
+			Price: catalog.Price(rapid.IntRange(0, 50).Draw(t, "price")) * catalog.Dollar / 10,
+			Room:  []int64{int64(rapid.IntRange(0, 8).Draw(t, "cpu")), int64(rapid.IntRange(0, 8).Draw(t, "mem")), int64(rapid.IntRange(0, 2).Draw(t, "gpu"))},
+		})
+	}
+	for range 2 {
+		p.Sets = append(p.Sets, rapid.SliceOfNDistinct(rapid.IntRange(0, len(p.Offers)-1), 0, len(p.Offers), rapid.ID).Draw(t, "set"))
+	}
+	p.Caps = rapid.SliceOfN(rapid.IntRange(0, 3), 2, 2).Draw(t, "caps")
+	var pods []lowerbound.Demand
+	for range rapid.IntRange(1, 4).Draw(t, "demands") {
+		d := lowerbound.Demand{
+			Count: rapid.IntRange(0, 3).Draw(t, "count"), Set: rapid.IntRange(0, 1).Draw(t, "set"),
+			Ask: []int64{
+				int64(rapid.IntRange(0, 5).Draw(t, "askCPU")), int64(rapid.IntRange(0, 5).Draw(t, "askMem")), int64(rapid.IntRange(0, 1).Draw(t, "askGPU")),
+			},
+			Groups: rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {0, 1}}).Draw(t, "groups"),
+		}
+		p.Demands = append(p.Demands, d)
+		for range d.Count {
+			if len(pods) < 7 {
+				pods = append(pods, d)
+			} else {
+				p.Demands[len(p.Demands)-1].Count--
+			}
+		}
+	}
+	return p, pods
+}
+
+// TestLeastIsLower compares with the best of all ways to pack a few pods, and
+// the worths with all ways to fill a machine.
+func TestLeastIsLower(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, pods := few(t)
+		got := lowerbound.Least(p)
+		if best := cheapest(p, pods); !math.IsInf(best, 1) && float64(got.Price) > best {
+			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", got.Price, best/1e9)
+		}
+		checkWorths(t, p, got.Soft)
+		checkWorths(t, p, got.Hard)
+	})
+}
+
+// TestSideBySide asks for the bound while others ask for worths: both are what they are alone.
+func TestSideBySide(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, _ := few(t)
+		counts := make([]int, len(p.Demands))
+		for i := range counts {
+			counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
+		}
+		s := lowerbound.New(p)
+		answer := make(chan lowerbound.Answer)
+		go func() { answer <- s.Least() }()
+		worths := s.Worth(counts, true)
+		if got, want := <-answer, lowerbound.Least(p); !reflect.DeepEqual(got, want) {
+			t.Errorf("beside others it says %v, alone %v", got, want)
+		}
+		if alone := lowerbound.New(p).Worth(counts, true); !reflect.DeepEqual(worths, alone) {
+			t.Errorf("beside others the worths are %v, alone %v", worths, alone)
+		}
+	})
+}
+
+// TestWorthOfSome asks one solver for the worths of some of the pods, again and again.
+func TestWorthOfSome(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, _ := few(t)
+		s := lowerbound.New(p)
+		for range 3 {
+			counts := make([]int, len(p.Demands))
+			for i := range counts {
+				counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
+			}
+			hard := rapid.Bool().Draw(t, "hard")
+			worths := s.Worth(counts, hard)
+			checkWorths(t, p, worths)
+			if again := lowerbound.New(p).Worth(counts, hard); !slices.Equal(worths.Worth, again.Worth) || !slices.Equal(worths.Holds, again.Holds) {
+				t.Errorf("the solver says %v, a new one %v", worths, again)
+			}
+		}
+	})
+}
+
+// checkWorths tries all pods on each offer.
+func checkWorths(t *rapid.T, p lowerbound.Problem, w lowerbound.Worths) {
+	for o, offer := range p.Offers {
+		if w.Holds[o] > float64(offer.Price)*(1+1e-9) {
+			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, w.Holds[o])
+		}
+		if full := fullest(p, w.Worth, o); full > w.Holds[o]*(1+1e-9)+1e-3 {
+			t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, w.Holds[o])
+		}
+	}
+}
+
+// cheapest tries every partition of the pods into machines. Pods that fit no
+// machine are left out, as the bound leaves them out.
+func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(d lowerbound.Demand) bool { return math.IsInf(one(p, []lowerbound.Demand{d}), 1) })
+	var machines [][]lowerbound.Demand
+	best := math.Inf(1)
+	var assign func(i int, spent float64)
+	assign = func(i int, spent float64) {
+		if i == len(pods) {
+			best = min(best, spent)
+			return
+		}
+		for m := range machines {
+			before := one(p, machines[m])
+			machines[m] = append(machines[m], pods[i])
+			if after := one(p, machines[m]); spent+after-before < best {
+				assign(i+1, spent+after-before)
+			}
+			machines[m] = machines[m][:len(machines[m])-1]
+		}
+		machines = append(machines, []lowerbound.Demand{pods[i]})
+		assign(i+1, spent+one(p, pods[i:i+1]))
+		machines = machines[:len(machines)-1]
+	}
+	assign(0, 0)
+	return best
+}
+
+// one returns the price of the cheapest offer that holds these pods.
+func one(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
+	best := math.Inf(1)
+	for o, offer := range p.Offers {
+		if inside(p, pods, o) {
+			best = min(best, float64(offer.Price))
+		}
+	}
+	return best
+}
+
+// inside reports whether one machine of the offer may hold these pods.
+func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
+	used, inGroup := make([]int64, len(p.Offers[o].Room)), make([]int, len(p.Caps))
+	for _, d := range pods {
+		if !slices.Contains(p.Sets[d.Set], o) {
+			return false
+		}
+		for r, a := range d.Ask {
+			if used[r] += a; used[r] > p.Offers[o].Room[r] {
+				return false
+			}
+		}
+		for _, g := range d.Groups {
+			if inGroup[g]++; inGroup[g] > p.Caps[g] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fullest returns the most that pods of the demands on one machine can be worth.
+func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
+	var pods []lowerbound.Demand
+	best := 0.0
+	var load func(i int, sum float64)
+	load = func(i int, sum float64) {
+		best = max(best, sum)
+		if i == len(p.Demands) {
+			return
+		}
+		had := len(pods)
+		for n := 0; n <= p.Demands[i].Count && inside(p, pods, o); n++ {
+			load(i+1, sum+float64(n)*worth[i])
+			pods = append(pods, p.Demands[i])
+		}
+		pods = pods[:had]
+	}
+	load(0, 0)
+	return best
+}
+
+// TestLeastIsNoPlan holds the bound of larger problems against plans that are
+// made pod by pod.
+func TestLeastIsNoPlan(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		d := dice(seed)
+		p := made(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
+		got, plan := lowerbound.Least(p).Price, firstFit(p)
+		if float64(got) > plan || got <= 0 && plan > 0 {
+			t.Errorf("seed %d: the bound is %s, and there is a plan for %.9f dollars", seed, got, plan/1e9)
+		}
+	}
+}
+
+// firstFit puts each pod on the first machine with room, and buys for it what
+// costs least for what it holds of the demand.
+func firstFit(p lowerbound.Problem) float64 {
+	type machine struct {
+		offer int
+		pods  []lowerbound.Demand
+	}
+	var machines []machine
+	spent := 0.0
+	for _, d := range p.Demands {
+		for range d.Count {
+			at := slices.IndexFunc(machines, func(m machine) bool { return inside(p, append(slices.Clip(m.pods), d), m.offer) })
+			if at >= 0 {
+				machines[at].pods = append(machines[at].pods, d)
+				continue
+			}
+			best, ratio := -1, math.Inf(1)
+			for _, o := range p.Sets[d.Set] {
+				n := 0
+				for n < d.Count && inside(p, slices.Repeat([]lowerbound.Demand{d}, n+1), o) {
+					n++
+				}
+				if r := float64(p.Offers[o].Price) / float64(n); n > 0 && r < ratio {
+					best, ratio = o, r
+				}
+			}
+			if best < 0 {
+				break // nothing holds it
+			}
+			machines = append(machines, machine{offer: best, pods: []lowerbound.Demand{d}})
+			spent += float64(p.Offers[best].Price)
+		}
+	}
+	return spent
+}

@@ -1,0 +1,253 @@
+package lowerbound
+
+import (
+	"math"
+	"slices"
+)
+
+// generation improves worths by column generation.
+//
+// What all pods are worth is to be made as large as can be, while no machine holds
+// more than its price. The machines are too many to list. So a linear program (the
+// master) knows some of them and finds the best worths with regard to those;
+// for these worths the machine of each kind that holds most is sought, which
+// either proves them or comes into the master. Worths that are not proved are cut
+// until they are: the pods that a kind may hold, by what it holds too much.
+//
+// Left to itself the master jumps from corner to corner. So worths stay in a
+// box around the best that were proved, which grows where the master was right and
+// shrinks where it was wrong, and moves with what is proved.
+type generation struct {
+	*part
+	used    []int       // by group: pods on a machine; 0 between uses
+	worth   []float64   // the best proved, by class
+	value   float64     // of all pods
+	alone   []float64   // by class: what a pod costs if all are of its class, which no worth is above
+	columns []column    // machines, in parts of the pods that there are
+	proofs  []proof     // by kind: the last
+	asked   [][]float64 // worths that were to be proved
+	nodes   int         // mostNodes, but for tests
+	steps   int
+}
+
+// take is a number of pods of a class on one machine.
+type take struct {
+	class int
+	n     float64 // a fraction only where pods are cut
+}
+
+// proof is that a kind held no more than so much, for the worths that were asked about then.
+type proof struct {
+	most  float64
+	asked int // index into generation.asked, -1 for never
+}
+
+const (
+	mostGenerated = 160 // classes: with more of them, whole pods fill machines nearly as cut ones do
+	mostMasters   = 200
+	firstSpan     = 0.1
+	aloneSpan     = 0.1 // the box of a worth is never smaller than that of this part of alone
+	closeEnough   = 2e-4
+)
+
+// generate returns the worths that it found from those, which must be proved.
+func (p *part) generate(worth []float64, effort int) *generation {
+	g := &generation{
+		part: p, used: make([]int, len(p.problem.Caps)), worth: worth, value: p.total(worth),
+		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: mostNodes,
+	}
+	for i := range g.proofs {
+		g.proofs[i].asked = -1
+	}
+	for c := range p.classes {
+		g.begin(c)
+	}
+	b := newBox(g)
+	for range mostMasters {
+		b.fetch()
+		b.master.solve()
+		wanted, known := b.worths(), len(g.columns)
+		proved := g.prove(wanted)
+		if value := g.total(proved); value > g.value {
+			g.value, g.worth = value, proved
+		}
+		if !b.move(proved, len(g.columns) == known) || g.steps+b.master.steps > effort {
+			break
+		}
+	}
+	g.steps += b.master.steps
+	return g
+}
+
+// begin adds the cheapest machine that is full of the class.
+func (g *generation) begin(c int) {
+	g.alone[c] = math.Inf(1)
+	var best *kind
+	for _, i := range g.holders[c] {
+		k := &g.kinds[i]
+		if each := k.price / float64(k.times(&g.classes[c])); each < g.alone[c] {
+			best, g.alone[c] = k, each
+		}
+	}
+	g.add(best, []take{{class: c, n: float64(best.times(&g.classes[c]))}})
+}
+
+func (g *generation) add(k *kind, takes []take) {
+	c := column{cost: k.price}
+	for _, t := range takes {
+		c.rows = append(c.rows, int32(t.class))
+		c.values = append(c.values, t.n/float64(g.classes[t.class].count))
+	}
+	g.columns = append(g.columns, c)
+}
+
+// prove cuts the worths until no machine holds more than its price, and adds
+// the machines that held more.
+func (g *generation) prove(worth []float64) []float64 {
+	proved := slices.Clone(worth)
+	growth := make([]float64, len(g.asked)) // by what was asked, 0 for not known yet
+	for i := range g.kinds {
+		k, last := &g.kinds[i], &g.proofs[i]
+		// A machine holds no more of what was known than by how much the worths have grown.
+		if at := last.asked; at >= 0 {
+			if growth[at] == 0 {
+				growth[at] = grown(g.asked[at], worth)
+				g.steps += len(worth)
+			}
+			if last.most*growth[at] <= k.price {
+				continue
+			}
+		}
+		last.most, last.asked = g.cut(k, proved), len(g.asked)
+	}
+	g.asked = append(g.asked, proved) // cut since, perhaps, so that kinds hold less yet
+	return proved
+}
+
+// mostCuts bounds the cuts by one machine each.
+const mostCuts = 2
+
+// cut cuts the worths until it is proved that a machine of the kind holds no
+// more than its price, and returns how much it holds: first by the machines that hold
+// most, one after the other, then, if that does not do, of all classes alike.
+func (g *generation) cut(k *kind, worth []float64) float64 {
+	for cuts := 0; ; cuts++ {
+		most, found := g.load(k, worth, k.price)
+		if most <= k.price {
+			return most
+		}
+		over, by := 0.0, -1
+		for i, takes := range found {
+			g.add(k, takes)
+			value := 0.0
+			for _, t := range takes {
+				value += worth[t.class] * t.n
+			}
+			if value > over {
+				over, by = value, i
+			}
+		}
+		if cuts < mostCuts && over > k.price*(1+wholeNear) {
+			for _, t := range found[by] {
+				worth[t.class] *= k.price / over
+			}
+			continue
+		}
+		for _, c := range k.classes {
+			worth[c] *= k.price / most
+		}
+		return k.price
+	}
+}
+
+// grown returns the most that a worth has grown by, as a factor.
+func grown(from, to []float64) float64 {
+	most := 0.0
+	for i, w := range to {
+		if w > 0 {
+			most = max(most, w/max(from[i], 1e-300))
+		}
+	}
+	return most
+}
+
+// box is the master, and the worths among which it chooses.
+type box struct {
+	g      *generation
+	master *simplex
+	centre []float64
+	value  float64 // of the centre
+	span   float64 // how far from the centre a worth may be, in parts of it
+	misses int     // since the centre or the span has changed
+}
+
+func newBox(g *generation) *box {
+	b := &box{g: g, master: newSimplex(len(g.classes)), centre: g.worth, value: g.value, span: firstSpan}
+	b.resize()
+	return b
+}
+
+// fetch takes the new columns into the master.
+func (b *box) fetch() { b.master.columns = b.g.columns }
+
+// resize sets the box to the centre and the span.
+func (b *box) resize() {
+	for i := range b.centre {
+		count := float64(b.g.classes[i].count)
+		by := b.span * (b.centre[i] + aloneSpan*b.g.alone[i])
+		b.master.low[i], b.master.high[i] = max(b.centre[i]-by, 0)*count, (b.centre[i]+by)*count
+	}
+	b.master.reprice()
+}
+
+// worths returns what the master takes pods to be worth.
+func (b *box) worths() []float64 {
+	out := make([]float64, len(b.centre))
+	for i, price := range b.master.price {
+		out[i] = max(price, 0) / float64(b.g.classes[i].count)
+	}
+	return out
+}
+
+// move moves the box after what was proved, where nothing was found that the
+// master did not know if exact. It reports false if there is nothing more to be had.
+func (b *box) move(proved []float64, exact bool) bool {
+	value, promise := b.g.total(proved), b.master.value()
+	ahead := promise - b.value
+	switch {
+	case exact || promise-max(b.value, value) < closeEnough*b.value:
+		// The master is right so far: what it wants at the edge is farther away.
+		if !b.edge() || value < b.value*(1-10*closeEnough) {
+			return false
+		}
+		b.span = min(3*b.span, 10)
+	case value > b.value+0.1*ahead:
+		if value > b.value+0.5*ahead {
+			b.span *= 1.5
+		}
+	default:
+		if b.misses++; b.misses < 4 {
+			return true
+		}
+		b.misses = 0
+		b.span *= 0.6
+		b.resize()
+		return true
+	}
+	if exact || value > b.value {
+		b.centre, b.value = proved, value
+	}
+	b.misses = 0
+	b.resize()
+	return true
+}
+
+// edge reports whether some worth is at the edge of the box.
+func (b *box) edge() bool {
+	for i, price := range b.master.price {
+		if price >= b.master.high[i]*(1-1e-6) || price <= b.master.low[i]*(1+1e-6) && b.master.low[i] > 0 {
+			return true
+		}
+	}
+	return false
+}

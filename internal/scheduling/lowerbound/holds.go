@@ -1,0 +1,140 @@
+package lowerbound
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// What an offer can hold at most is proved by what pods pay elsewhere too: whatever the rates, if no pod is worth
+// more than so many times what it pays by them, no machine is worth more than so many times all its room. The rates of
+// those kinds that sell most are the ones at which pods pay little more than they are worth.
+
+// mostRates is of how many kinds the rates are tried on all others.
+const mostRates = 16
+
+// rounding is more than sums are off by.
+const rounding = 1 + 1e-12
+
+// rates are those of one kind.
+type rates struct {
+	per  []float64 // by resource: for one unit
+	dear []ratio   // the classes worth more than they pay, those by most first
+}
+
+// ratio is how many times what it pays a pod is worth.
+type ratio struct {
+	class int
+	times float64
+}
+
+// answer notes what the pods are worth, and what each offer of the part holds at most.
+func (a *ascent) answer(out *Worths) {
+	for i := range a.classes {
+		for _, d := range a.classes[i].demands {
+			out.Worth[d] = a.worth[i]
+		}
+	}
+	rates := a.cheapRates()
+	per := make([]float64, len(a.classes[0].ask))
+	factors := make([]float64, len(rates))
+	for i := range a.kinds {
+		k, own := &a.kinds[i], 0.0
+		for r, room := range k.room {
+			per[r] = 0
+			own += k.rates[r]
+			if room > 0 {
+				per[r] = k.rates[r] / room
+			}
+		}
+		for n := range rates {
+			factors[n] = rates[n].factor(k)
+		}
+		most := k.price
+		for at, o := range k.offers { // the first makes the others superfluous, but none of them another
+			room := a.problem.Offers[o].Room
+			out.Holds[o] = least(rates, factors, room, most)
+			if at == 0 {
+				most = out.Holds[o]
+			}
+		}
+		if most < own {
+			continue // its own rates prove no more
+		}
+		beyond := a.beyond(k, per, a.worth)
+		for _, o := range k.offers {
+			out.Holds[o] = min(out.Holds[o], beyond+paid(per, a.problem.Offers[o].Room))
+		}
+		for _, o := range k.offers[1:] {
+			out.Holds[o] = min(out.Holds[o], out.Holds[k.offers[0]])
+		}
+	}
+}
+
+// least is what the room costs at those of the rates that prove most, or most if that is less.
+func least(rates []rates, factors []float64, room []int64, most float64) float64 {
+	for n, f := range factors {
+		if f < math.Inf(1) {
+			most = min(most, f*paid(rates[n].per, room))
+		}
+	}
+	return most
+}
+
+// paid is what all of the room costs at those rates.
+func paid(per []float64, room []int64) float64 {
+	sum := 0.0
+	for r, n := range room {
+		sum += per[r] * float64(max(n, 0))
+	}
+	return sum
+}
+
+// cheapRates returns the rates of the kinds at which the pods that are worth most together pay least.
+func (a *ascent) cheapRates() []rates {
+	sold, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds))
+	for c, i := range a.payer {
+		sold[i] += a.pods[c] * a.worth[c]
+	}
+	for i := range kinds {
+		kinds[i] = i
+	}
+	slices.SortFunc(kinds, func(x, y int) int { return cmp.Or(cmp.Compare(sold[y], sold[x]), cmp.Compare(x, y)) })
+	var out []rates
+	for _, i := range kinds[:min(len(kinds), mostRates)] {
+		if sold[i] > 0 {
+			out = append(out, a.ratesOf(&a.kinds[i]))
+		}
+	}
+	return out
+}
+
+func (a *ascent) ratesOf(k *kind) rates {
+	out := rates{per: make([]float64, len(k.room))}
+	for r, room := range k.room {
+		if room > 0 {
+			out.per[r] = k.rates[r] / room
+		}
+	}
+	for c, worth := range a.worth {
+		pays := 0.0
+		for r, ask := range a.classes[c].ask {
+			pays += out.per[r] * ask
+		}
+		if worth > pays*rounding {
+			out.dear = append(out.dear, ratio{class: c, times: worth / pays}) // infinite where it pays nothing
+		}
+	}
+	slices.SortFunc(out.dear, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.times, x.times), cmp.Compare(x.class, y.class)) })
+	return out
+}
+
+// factor is how many times what they pay by the rates the pods on a machine of the kind are worth at most.
+func (r *rates) factor(k *kind) float64 {
+	for _, d := range r.dear {
+		if _, holds := slices.BinarySearch(k.classes, d.class); holds {
+			return d.times
+		}
+	}
+	return rounding
+}

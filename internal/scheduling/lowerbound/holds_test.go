@@ -1,0 +1,24 @@
+package lowerbound_test
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
+)
+
+// TestSuperfluousOffers has two offers that a third makes superfluous: the one without room says nothing of the other.
+func TestSuperfluousOffers(t *testing.T) {
+	t.Parallel()
+	const d = catalog.Dollar
+	p := lowerbound.Problem{
+		Offers:  []lowerbound.Offer{{Price: d, Room: []int64{0}}, {Price: d, Room: []int64{1}}, {Price: 2 * d, Room: []int64{1}}},
+		Sets:    [][]int{{0, 1, 2}},
+		Demands: []lowerbound.Demand{{Count: 1, Ask: []int64{1}}},
+	}
+	for name, w := range map[string]lowerbound.Worths{"soft": lowerbound.Least(p).Soft, "hard": lowerbound.Least(p).Hard} {
+		if least := w.Worth[0] * (1 - 1e-9); w.Holds[0] != 0 || w.Holds[1] < least || w.Holds[2] < least {
+			t.Errorf("%s: a pod is worth %.0f, and the offers hold %.0f", name, w.Worth[0], w.Holds)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package lowerbound
+
+// pace is how fast a share moves, and where it went last.
+type pace struct {
+	speed float32
+	up    bool
+}
+
+// factor is what a share is to be multiplied by that is used so many times as
+// much as the mean.
+func (p *pace) factor(used float64) float64 {
+	if up := used > 1; up == p.up {
+		p.speed = min(p.speed*1.1, 1)
+	} else {
+		p.up, p.speed = up, max(p.speed*0.7, 0.02)
+	}
+	return power(min(max(used, 1.0/mostShift), mostShift), 0.7*float64(p.speed))
+}
+
+// power returns x to the power of y, to a few parts in 100,000, for x from 1/2 to 2 and y from 0 to 1.
+func power(x, y float64) float64 {
+	t := (x - 1) / (x + 1)
+	z := 2 * y * t * (1 + t*t*(1.0/3+t*t/5))
+	return 1 + z*(1+z*(1.0/2+z*(1.0/6+z/24)))
+}

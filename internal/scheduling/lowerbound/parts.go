@@ -1,0 +1,347 @@
+package lowerbound
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
+)
+
+// part is demands that share offers, directly or through others.
+type part struct {
+	problem *Problem
+	classes []class
+	kinds   []kind
+	holders [][]int   // by class: the kinds that hold a pod of it
+	cells   []float64 // see scratch
+}
+
+// class is pods that make no difference to the bound: they ask for the same,
+// of the same offers, in the same groups.
+type class struct {
+	demands []int // indexes into Problem.Demands
+	set     int
+	count   int
+	ask     []float64 // by resource
+	groups  []int
+	shared  int // the group that has other classes too, the largest of them, or -1
+	cap     int // the most on one machine, by its groups and its count
+}
+
+// kind is an offer, and all others that it makes superfluous.
+type kind struct {
+	offers  []int // indexes into Problem.Offers: itself, then those that have no more room and cost no less
+	price   float64
+	room    []float64
+	classes []int     // those of which it holds a pod, in rising order
+	lead    bool      // no other kind makes it superfluous even to pods that may be cut
+	rates   []float64 // by resource: what share of the price is paid for all of it, as far as is known
+}
+
+// times returns how many pods of the class one machine holds.
+func (k *kind) times(c *class) int {
+	n := float64(c.cap)
+	for r, a := range c.ask {
+		if a > 0 {
+			n = min(n, math.Floor(k.room[r]/a))
+		}
+	}
+	return int(n)
+}
+
+// holds reports whether a machine holds a pod of the class.
+func (k *kind) holds(c *class) bool {
+	for r, a := range c.ask {
+		if a > k.room[r] {
+			return false
+		}
+	}
+	return c.cap > 0
+}
+
+// parts splits the problem into parts that share no offer, in the order of
+// their first sets. What nothing can hold and what can be had for nothing is in none.
+func parts(p Problem) []*part {
+	owner := p.components()
+	byOwner := map[int]*part{}
+	var out []*part
+	for s := range p.Sets {
+		if owner[s] >= 0 && byOwner[owner[s]] == nil {
+			q := &part{problem: &p}
+			byOwner[owner[s]] = q
+			out = append(out, q)
+		}
+	}
+	for _, c := range p.classify() {
+		if q := byOwner[owner[c.set]]; q != nil {
+			q.classes = append(q.classes, c)
+		}
+	}
+	for _, q := range out {
+		q.stock()
+	}
+	return slices.DeleteFunc(out, func(q *part) bool { return len(q.classes) == 0 })
+}
+
+// components returns, for each set of a demand, the first set that it is
+// connected to through shared offers, and -1 for the others.
+func (p *Problem) components() []int {
+	owner := make([]int, len(p.Sets))
+	for s := range owner {
+		owner[s] = -1
+	}
+	for i := range p.Demands {
+		if s := p.Demands[i].Set; p.Demands[i].Count > 0 && len(p.Sets[s]) > 0 {
+			owner[s] = s
+		}
+	}
+	root := func(s int) int {
+		for owner[s] != s {
+			s = owner[s]
+		}
+		return s
+	}
+	first := make([]int, len(p.Offers)) // the first set with the offer, plus one
+	for s, offers := range p.Sets {
+		if owner[s] < 0 {
+			continue
+		}
+		for _, o := range offers {
+			if first[o] == 0 {
+				first[o] = s + 1
+				continue
+			}
+			a, b := root(first[o]-1), root(s)
+			owner[max(a, b)] = min(a, b)
+		}
+	}
+	for s := range owner {
+		if owner[s] >= 0 {
+			owner[s] = root(s)
+		}
+	}
+	return owner
+}
+
+// classify puts demands that make no difference together.
+func (p *Problem) classify() []class {
+	var out []class
+	members := make([]int, len(p.Caps)) // classes by group
+	seen := map[string]int{}
+	var key []byte
+	for i := range p.Demands {
+		d := &p.Demands[i]
+		if d.Count <= 0 {
+			continue
+		}
+		key = strconv.AppendInt(key[:0], int64(d.Set), 36)
+		for _, a := range d.Ask {
+			key = strconv.AppendInt(append(key, ' '), max(a, 0), 36)
+		}
+		for _, g := range d.Groups {
+			key = strconv.AppendInt(append(key, '/'), int64(g), 36)
+		}
+		at, ok := seen[string(key)]
+		if !ok {
+			at = len(out)
+			seen[string(key)] = at
+			c := class{set: d.Set, groups: d.Groups, shared: -1, cap: math.MaxInt32}
+			for _, a := range d.Ask {
+				c.ask = append(c.ask, float64(max(a, 0)))
+			}
+			for _, g := range d.Groups {
+				c.cap = min(c.cap, max(p.Caps[g], 0))
+				members[g]++
+			}
+			out = append(out, c)
+		}
+		out[at].demands = append(out[at].demands, i)
+		out[at].count += d.Count
+	}
+	for i := range out {
+		c := &out[i]
+		c.cap = min(c.cap, c.count)
+		for _, g := range c.groups {
+			if members[g] > 1 && (c.shared < 0 || members[g] > members[c.shared]) {
+				c.shared = g
+			}
+		}
+	}
+	return out
+}
+
+// stock finds the kinds of the part, and drops the classes that need none or find none.
+func (p *part) stock() {
+	bySet := map[int][]int{}
+	for i := range p.classes {
+		bySet[p.classes[i].set] = append(bySet[p.classes[i].set], i)
+	}
+	sets := make([][]int, len(p.problem.Offers)) // by offer, in rising order
+	for s, offers := range p.problem.Sets {
+		if bySet[s] == nil {
+			continue
+		}
+		for _, o := range offers {
+			sets[o] = append(sets[o], s)
+		}
+	}
+	p.kinds = p.undominated(sets)
+	parallel.Each(len(p.kinds), func(i int) {
+		k := &p.kinds[i]
+		in := make([]bool, len(p.problem.Sets))
+		n := 0
+		for _, s := range sets[k.offers[0]] {
+			in[s] = true
+			n += len(bySet[s])
+		}
+		k.classes = make([]int, 0, n)
+		for c := range p.classes {
+			if in[p.classes[c].set] && k.holds(&p.classes[c]) {
+				k.classes = append(k.classes, c)
+			}
+		}
+	})
+	p.drop()
+	p.findLeads(sets)
+}
+
+// drop leaves out the classes that nothing holds, those that are held for
+// nothing, and then the kinds that hold none or cost nothing.
+func (p *part) drop() {
+	found, free := make([]int, len(p.classes)), make([]bool, len(p.classes)) // by class: how many kinds hold it; one for nothing
+	for i := range p.kinds {
+		k := &p.kinds[i]
+		for _, c := range k.classes {
+			found[c]++
+		}
+		if k.price > 0 {
+			continue
+		}
+		for _, c := range k.classes {
+			free[c] = true
+		}
+	}
+	number := make([]int, len(p.classes)) // after dropping, or -1
+	kept, held := p.classes[:0], 0
+	for i, c := range p.classes {
+		number[i] = -1
+		if found[i] > 0 && !free[i] {
+			number[i], kept, held = len(kept), append(kept, c), held+found[i]
+		}
+	}
+	cells := make([]int, held) // of all holders
+	for i := range number {
+		if number[i] >= 0 {
+			p.holders, cells = append(p.holders, cells[:0:found[i]]), cells[found[i]:]
+		}
+	}
+	all := len(kept) == len(p.classes)
+	p.classes = kept
+	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return k.price <= 0 })
+	for i := range p.kinds {
+		if k := &p.kinds[i]; !all {
+			k.classes = slices.DeleteFunc(k.classes, func(c int) bool { return number[c] < 0 })
+			for n, c := range k.classes {
+				k.classes[n] = number[c]
+			}
+		}
+	}
+	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return len(k.classes) == 0 })
+	for i := range p.kinds {
+		for _, c := range p.kinds[i].classes {
+			p.holders[c] = append(p.holders[c], i)
+		}
+	}
+}
+
+// undominated returns the offers for which no other in all their sets has as
+// much room and costs as little, the cheapest first.
+func (p *part) undominated(sets [][]int) []kind {
+	offers := p.problem.Offers
+	order := make([]int, 0, len(sets))
+	for o, in := range sets {
+		if in != nil {
+			order = append(order, o)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(max(offers[a].Price, 0), max(offers[b].Price, 0)), slices.Compare(offers[b].Room, offers[a].Room), cmp.Compare(a, b))
+	})
+	var out []kind
+	for _, o := range order {
+		beaten := false
+		for i := 0; i < len(out) && !beaten; i++ {
+			by := out[i].offers[0]
+			if beaten = covers(offers[by].Room, offers[o].Room, 1) && contains(sets[by], sets[o]); beaten {
+				out[i].offers = append(out[i].offers, o)
+			}
+		}
+		if beaten {
+			continue
+		}
+		room := make([]float64, 2*len(offers[o].Room))
+		k := kind{offers: []int{o}, price: float64(max(offers[o].Price, 0))}
+		k.room, k.rates = room[:len(room)/2:len(room)/2], room[len(room)/2:]
+		for r, n := range offers[o].Room {
+			k.room[r] = float64(max(n, 0))
+			k.rates[r] = k.price / float64(len(k.rates))
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// findLeads finds the kinds that no other beats: has room for it several
+// times and costs no more than so many of it. Who holds pods of a group counts once,
+// for two machines hold twice as many of the group.
+func (p *part) findLeads(sets [][]int) {
+	offers := p.problem.Offers
+	order := make([]int, len(p.kinds))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(p.kinds[b].room, p.kinds[a].room) })
+	var leads []int
+	for _, i := range order {
+		k := &p.kinds[i]
+		grouped := slices.ContainsFunc(k.classes, func(c int) bool { return len(p.classes[c].groups) > 0 })
+		k.lead = !slices.ContainsFunc(leads, func(l int) bool {
+			by := &p.kinds[l]
+			n := int64(math.Ceil(by.price / k.price))
+			return (n == 1 || !grouped) && covers(offers[by.offers[0]].Room, offers[k.offers[0]].Room, n) &&
+				contains(sets[by.offers[0]], sets[k.offers[0]])
+		})
+		if k.lead {
+			leads = append(leads, i)
+		}
+	}
+}
+
+// covers reports whether a has at least n times the room of b.
+func covers(a, b []int64, n int64) bool {
+	for r := range a {
+		if max(a[r], 0)/n < b[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// contains reports whether all of b, which is sorted like a, is in a.
+func contains(a, b []int) bool {
+	if len(b) > len(a) {
+		return false
+	}
+	at := 0
+	for _, x := range b {
+		for at < len(a) && a[at] < x {
+			at++
+		}
+		if at == len(a) || a[at] != x {
+			return false
+		}
+	}
+	return true
+}

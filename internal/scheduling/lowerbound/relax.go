@@ -1,0 +1,173 @@
+package lowerbound
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// relaxation is the most that pods on one machine of a kind can be worth when
+// they may be cut.
+//
+// For any rates of the resources that are not negative, no pods that fit are
+// worth more than all the room at those rates, and besides, what they are worth
+// beyond what they pay for theirs, as if there were room for as many pods of each class as
+// their number, their size and their caps allow. The rates that make this least
+// are found by cutting planes.
+type relaxation struct {
+	kind    *kind
+	most    float64   // what they can be worth
+	rates   []float64 // by resource, for all of it: they prove most
+	profits []float64 // by position in kind.classes: worth beyond what is paid
+	pods    []float64 // by position in kind.classes: the best machine known, in fractions
+	steps   int
+}
+
+// gain is pods that are worth more than they pay.
+type gain struct {
+	at     int // in kind.classes
+	shared int // as in class
+	profit float64
+	n      int
+}
+
+// planesNear is how near the optimum is near enough, as a part of the price.
+const planesNear = 1e-4
+
+// relax returns the relaxation for pods that are worth so much. It stops as soon as it has
+// found that the machine holds no more than enough, or after so many planes.
+func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relaxation {
+	out := relaxation{kind: k, most: math.Inf(1)}
+	n := len(k.room)
+	s := newSimplex(n + 1)
+	for r := range n {
+		s.low[r], s.high[r] = -2*k.price, 0
+	}
+	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // vertices are mixed, their parts adding up to 1
+	s.columns = append(s.columns, column{rows: []int32{int32(n)}, values: []float64{1}})
+	s.reprice()
+	vertices := [][]gain{nil} // by column; the first is no pods at all
+	rates := slices.Clone(k.rates)
+	for range planes {
+		profits, gains := p.gains(k, worth, rates)
+		out.steps += len(profits) * n
+		most := 0.0
+		for _, rate := range rates {
+			most += rate
+		}
+		for _, x := range gains {
+			most += x.profit * float64(x.n)
+		}
+		if most < out.most {
+			out.most, out.rates, out.profits = most, slices.Clone(rates), profits
+		}
+		if out.most <= enough {
+			break
+		}
+		s.columns, vertices = append(s.columns, p.plane(k, worth, gains)), append(vertices, gains)
+		s.solve()
+		if out.most+s.value() < planesNear*k.price {
+			break
+		}
+		for r := range rates {
+			rates[r] = max(-s.price[r], 0)
+		}
+	}
+	out.steps += s.steps
+	k.rates = out.rates
+	out.pods = p.mix(k, s, vertices)
+	return out
+}
+
+// mix returns the pods of the vertices as the program mixes them, cut down to
+// what there is room for.
+func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
+	pods, used := make([]float64, len(k.classes)), make([]float64, len(k.room))
+	for i, j := range s.basis {
+		if j < 0 {
+			continue
+		}
+		for _, x := range vertices[j] {
+			n := s.amount[i] * float64(x.n)
+			pods[x.at] += n
+			for r, a := range p.classes[k.classes[x.at]].ask {
+				used[r] += a * n
+			}
+		}
+	}
+	over := 1.0
+	for r, u := range used {
+		if u > 0 {
+			over = max(over, u/k.room[r])
+		}
+	}
+	for i := range pods {
+		pods[i] /= over
+	}
+	return pods
+}
+
+// plane is what these pods are worth, as a cost below zero, and what they take of each resource.
+func (p *part) plane(k *kind, worth []float64, pods []gain) column {
+	n := len(k.room)
+	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}
+	for r := range c.rows {
+		c.rows[r] = int32(r)
+	}
+	c.values[n] = 1
+	for _, x := range pods {
+		at := k.classes[x.at]
+		c.cost -= worth[at] * float64(x.n)
+		for r, a := range p.classes[at].ask {
+			if a > 0 {
+				c.values[r] += a * float64(x.n) / k.room[r]
+			}
+		}
+	}
+	return c
+}
+
+// gains returns what pods of each class are worth beyond what they pay at
+// these rates, and for those that are worth more how many one machine could hold
+// of that class, or of its group, alone.
+func (p *part) gains(k *kind, worth, rates []float64) ([]float64, []gain) {
+	per := make([]float64, len(rates)) // unit of the resource
+	for r, rate := range rates {
+		if k.room[r] > 0 {
+			per[r] = rate / k.room[r]
+		}
+	}
+	profits, shared := make([]float64, len(k.classes)), false
+	var gains []gain
+	for i, at := range k.classes {
+		c := &p.classes[at]
+		profit := worth[at]
+		for r, a := range c.ask {
+			profit -= a * per[r]
+		}
+		profits[i] = profit
+		if profit > 0 {
+			gains = append(gains, gain{at: i, shared: c.shared, profit: profit, n: k.times(c)})
+			shared = shared || c.shared >= 0
+		}
+	}
+	if !shared {
+		return profits, gains
+	}
+	slices.SortFunc(gains, func(a, b gain) int {
+		return cmp.Or(cmp.Compare(a.shared, b.shared), cmp.Compare(b.profit, a.profit), cmp.Compare(a.at, b.at))
+	})
+	left := 0
+	for i := range gains {
+		x := &gains[i]
+		if x.shared < 0 {
+			continue
+		}
+		if i == 0 || gains[i-1].shared != x.shared {
+			left = p.problem.Caps[x.shared]
+		}
+		x.n = min(x.n, left)
+		left -= x.n
+	}
+	return profits, slices.DeleteFunc(gains, func(x gain) bool { return x.n == 0 })
+}

@@ -1,0 +1,98 @@
+package lowerbound
+
+import (
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Where classes are many, some are much alike, and the best shares for a few
+// that stand for them are nearly the best for all. What worths prove is worked out with all
+// classes, so that nothing is lost but a little of the bound.
+
+const (
+	fewOptions = 8000 // no more than this: many rounds with all of them take little time
+	stepsEach  = 2    // steps of the amounts in which classes are alike, by octave
+)
+
+// roughen makes the ascent of few classes: those that ask for about as much of
+// the same kinds are one. It has the shares in common with a.
+func (a *ascent) roughen() {
+	options := 0
+	for _, o := range a.options {
+		options += len(o)
+	}
+	if options <= fewOptions {
+		return
+	}
+	r := *a
+	part := *a.part
+	r.part, part.classes = &part, nil
+	seen := map[string]int{}
+	var weights []float64
+	var key []byte
+	r.options, r.takes = nil, nil
+	for c := range a.classes {
+		class := &a.classes[c]
+		key = a.likeness(key[:0], c)
+		at, ok := seen[string(key)]
+		if !ok {
+			at = len(part.classes)
+			seen[string(key)] = at
+			stands := *class
+			stands.ask = make([]float64, len(class.ask))
+			part.classes, weights = append(part.classes, stands), append(weights, 0)
+			r.options, r.takes = append(r.options, a.without(c)), append(r.takes, a.takes[c])
+		}
+		a.of = append(a.of, at)
+		weights[at] += float64(class.count)
+		for i, n := range class.ask {
+			part.classes[at].ask[i] += n * float64(class.count)
+		}
+	}
+	if 2*len(part.classes) > len(a.classes) {
+		return
+	}
+	for i := range part.classes {
+		for n := range part.classes[i].ask {
+			part.classes[i].ask[n] /= weights[i]
+		}
+	}
+	r.live = r.taken()
+	r.quarter()
+	a.rough = &r
+}
+
+// likeness appends what classes have in common where one stands for the others.
+func (a *ascent) likeness(key []byte, c int) []byte {
+	class := &a.classes[c]
+	key = strconv.AppendInt(key, int64(class.set), 36)
+	key = strconv.AppendInt(append(key, ' '), int64(len(a.options[c])), 36)
+	for _, n := range class.ask {
+		key = append(key, ' ')
+		if n > 0 {
+			key = strconv.AppendInt(key, int64(math.Floor(stepsEach*math.Log2(n))), 36)
+		}
+	}
+	if class.shared < 0 {
+		return strconv.AppendInt(append(key, '/'), int64(class.cap), 36)
+	}
+	for _, g := range class.groups {
+		key = strconv.AppendInt(append(key, '/'), int64(g), 36)
+	}
+	return key
+}
+
+// without returns the options of a class, which need no slots for groups that it has for itself: such slots
+// are rarely scarce.
+func (a *ascent) without(c int) []option {
+	class := &a.classes[c]
+	if class.shared >= 0 || len(class.groups) == 0 {
+		return a.options[c]
+	}
+	out := slices.Clone(a.options[c])
+	for i := range out {
+		out[i].from += int32(len(class.groups))
+	}
+	return out
+}

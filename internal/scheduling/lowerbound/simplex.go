@@ -1,0 +1,181 @@
+package lowerbound
+
+import "math"
+
+// simplex is a linear program whose dual prices are held in a box:
+//
+//	minimize   Σ cost·amount + Σ high·short − Σ low·over
+//	subject to Σ value·amount + short − over = 1     for every row
+//	           amount, short, over ≥ 0
+//
+// What a row is short of is bought at its high price and what is over is sold at
+// its low one, so the price of a row stays between the two, and the program
+// has a solution from the start. It is solved by the revised simplex method;
+// columns come in as they are found, and the box may move.
+type simplex struct {
+	low, high []float64
+	columns   []column
+
+	basis   []int     // by row: a column, or ^(2·row) for short and ^(2·row+1) for over
+	inverse []float64 // of the basis, row by row
+	amount  []float64 // of the basis
+	price   []float64 // by row
+	scratch []float64
+	steps   int // numbers that were touched, as a measure of time
+}
+
+// column is sparse: values by row.
+type column struct {
+	cost   float64
+	rows   []int32
+	values []float64
+}
+
+// newSimplex returns a program of so many rows, all short, in a box that is a point.
+func newSimplex(rows int) *simplex {
+	s := &simplex{
+		low: make([]float64, rows), high: make([]float64, rows), basis: make([]int, rows),
+		inverse: make([]float64, rows*rows), amount: make([]float64, rows),
+		price: make([]float64, rows), scratch: make([]float64, rows),
+	}
+	for i := range rows {
+		s.basis[i] = ^(2 * i)
+		s.inverse[i*rows+i] = 1
+		s.amount[i] = 1
+	}
+	return s
+}
+
+// cost of a column, or of what is short or over.
+func (s *simplex) cost(j int) float64 {
+	switch {
+	case j >= 0:
+		return s.columns[j].cost
+	case ^j%2 == 0:
+		return s.high[^j/2]
+	}
+	return -s.low[^j/2]
+}
+
+// reprice works the prices out anew: to be called when the box has moved.
+func (s *simplex) reprice() {
+	n := len(s.price)
+	clear(s.price)
+	for i, j := range s.basis {
+		if c := s.cost(j); c != 0 {
+			for k, v := range s.inverse[i*n : (i+1)*n] {
+				s.price[k] += c * v
+			}
+		}
+	}
+	s.steps += n * n
+}
+
+// value of the present solution.
+func (s *simplex) value() float64 {
+	sum := 0.0
+	for i, j := range s.basis {
+		sum += s.cost(j) * s.amount[i]
+	}
+	return sum
+}
+
+// tolerance is by how much, in parts of its cost, a column must be worth more
+// than it costs to come in.
+const tolerance = 1e-9
+
+// solve pivots until no column is worth more than it costs. Pivots are
+// limited, for rounding might lead them in a circle; prices that are not the best do no harm.
+func (s *simplex) solve() {
+	for range 50 * (len(s.price) + 10) {
+		j, gain := s.enter()
+		if gain == 0 || !s.pivot(j, gain) {
+			return
+		}
+	}
+}
+
+// enter returns the column that is worth most beyond its cost, and how much.
+func (s *simplex) enter() (int, float64) {
+	best, most := 0, 0.0
+	for i, y := range s.price {
+		if gain := y - s.high[i]; gain > most && gain > tolerance*math.Abs(s.high[i]) {
+			best, most = ^(2 * i), gain
+		}
+		if gain := s.low[i] - y; gain > most && gain > tolerance*math.Abs(s.low[i]) {
+			best, most = ^(2*i + 1), gain
+		}
+	}
+	for j := range s.columns {
+		c := &s.columns[j]
+		gain := -c.cost
+		for k, i := range c.rows {
+			gain += s.price[i] * c.values[k]
+		}
+		s.steps += len(c.rows)
+		if gain > most && gain > tolerance*math.Abs(c.cost) {
+			best, most = j, gain
+		}
+	}
+	return best, most
+}
+
+// pivot takes the column into the basis. It reports false if nothing leaves.
+func (s *simplex) pivot(j int, gain float64) bool {
+	n := len(s.price)
+	in := s.direction(j)
+	leave, least := -1, math.Inf(1)
+	for i, d := range in {
+		if d <= 1e-9 {
+			continue
+		}
+		if t := s.amount[i] / d; t < least || t == least && d > in[leave] {
+			leave, least = i, t
+		}
+	}
+	if leave < 0 {
+		return false
+	}
+	row := s.inverse[leave*n : (leave+1)*n]
+	by := 1 / in[leave]
+	for k := range row {
+		row[k] *= by
+	}
+	for i, d := range in {
+		if i == leave || d == 0 {
+			continue
+		}
+		other := s.inverse[i*n : (i+1)*n]
+		for k, v := range row {
+			other[k] -= d * v
+		}
+		s.amount[i] = max(s.amount[i]-d*least, 0)
+		s.steps += n
+	}
+	s.amount[leave], s.basis[leave] = least, j
+	for k, v := range row {
+		s.price[k] -= gain * v
+	}
+	return true
+}
+
+// direction returns by how much each of the basis gives way to one of the column.
+func (s *simplex) direction(j int) []float64 {
+	n := len(s.price)
+	rows, values := []int32{int32(^j / 2)}, []float64{1}
+	switch {
+	case j >= 0:
+		rows, values = s.columns[j].rows, s.columns[j].values
+	case ^j%2 == 1:
+		values[0] = -1
+	}
+	for i := range n {
+		sum := 0.0
+		for k, r := range rows {
+			sum += s.inverse[i*n+int(r)] * values[k]
+		}
+		s.scratch[i] = sum
+	}
+	s.steps += n * len(rows)
+	return s.scratch
+}

@@ -1,0 +1,121 @@
+package lowerbound
+
+import (
+	"math"
+	"slices"
+)
+
+// table says what the classes from a place in the order on can add to a
+// machine at most, by the room that is left: the integer knapsack of which only
+// one resource is left, solved by dynamic programming. Whatever fits the room of
+// every resource fits the one.
+//
+// The one resource is the one that is paid for, if there is but one and its
+// room is not too many units; else it is what pods pay for all they take, in
+// cells of the total, cut off for pods and rounded up for what is left.
+type table struct {
+	rows  [][]float64 // by place in order and by cells that are left
+	cells int
+	only  int     // the resource, or -1
+	unit  float64 // of the resource, or in dollars, for one cell
+	steps int
+}
+
+const (
+	mostUnits   = 4096
+	mostEntries = 1 << 20
+	cellsEach   = 2000 // cells by pod on the machine: each is cut off by less than one
+	mostLoaded  = 40   // pods on a machine: with more of them, cut pods prove nearly as much as whole ones
+)
+
+// tabulate makes the table for the order, where so many pods fill a machine.
+func (m *machine) tabulate(pods int) *table {
+	t := &table{only: -1}
+	total := 0.0
+	for _, rate := range m.relaxed.rates {
+		total += rate
+	}
+	for r, rate := range m.relaxed.rates {
+		if rate > 0 && rate > total*(1-1e-9) {
+			t.only, t.unit = r, m.unit(r)
+			t.cells = int(m.kind.room[r] / t.unit)
+		}
+	}
+	if t.only < 0 || t.cells > mostUnits {
+		t.only, t.cells = -1, min(cellsEach*pods, mostEntries/(len(m.order)+1), mostUnits)
+		t.unit = total / float64(t.cells)
+	}
+	t.rows = m.scratch(len(m.order)+1, t.cells+1)
+	for at := len(m.order) - 1; at >= 0; at-- {
+		i := m.order[at]
+		c := &m.classes[m.kind.classes[i]]
+		size := 0
+		if t.only >= 0 {
+			size = int(c.ask[t.only] / t.unit)
+		} else if t.unit > 0 {
+			size = int((m.worth[m.kind.classes[i]] - m.relaxed.profits[i]) / t.unit * (1 - 1e-12))
+		}
+		t.add(at, size, m.kind.times(c), m.worth[m.kind.classes[i]])
+	}
+	return t
+}
+
+// scratch returns rows of n, of which only the last is empty. It has but one table at a time.
+func (p *part) scratch(rows, n int) [][]float64 {
+	p.cells = slices.Grow(p.cells[:0], rows*n)[:rows*n]
+	out := make([][]float64, rows)
+	for i := range out {
+		out[i] = p.cells[i*n : (i+1)*n]
+	}
+	clear(out[rows-1])
+	return out
+}
+
+// unit returns the largest amount of which the room asked for by every class is a multiple.
+func (m *machine) unit(r int) float64 {
+	unit := int64(0)
+	for _, i := range m.order {
+		for a := int64(m.classes[m.kind.classes[i]].ask[r]); a != 0; {
+			unit, a = a, unit%a
+		}
+	}
+	return math.Max(float64(unit), 1)
+}
+
+// add fills the row at a place, for up to n pods of that size and worth.
+func (t *table) add(at, size, n int, worth float64) {
+	now, next := t.rows[at], t.rows[at+1]
+	copy(now, next)
+	switch {
+	case size == 0:
+		for c := range now {
+			now[c] += float64(n) * worth
+		}
+	case n >= t.cells/size: // more than can be had
+		for c := size; c <= t.cells; c++ {
+			now[c] = max(next[c], now[c-size]+worth)
+		}
+	default:
+		for chunk := 1; n > 0; chunk *= 2 { // any number up to n is a sum of such chunks
+			x := min(chunk, n)
+			n -= x
+			for c := t.cells; c >= x*size; c-- {
+				now[c] = max(now[c], now[c-x*size]+float64(x)*worth)
+			}
+			t.steps += len(now)
+		}
+	}
+	t.steps += len(now)
+}
+
+// most returns what the classes from that place on can add at most, where so
+// much is left of the resources, which is worth room at the rates.
+func (t *table) most(at int, left []float64, room float64) float64 {
+	if t.only >= 0 {
+		return t.rows[at][int(left[t.only]/t.unit)]
+	}
+	if t.unit <= 0 {
+		return math.Inf(1)
+	}
+	return t.rows[at][min(int(room/t.unit*(1+1e-12))+1, t.cells)]
+}

@@ -1,0 +1,191 @@
+package offering
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// Acceptance holds the sets of offers that pods accept, each once: those with
+// the same demands share them, whatever they ask of room.
+type Acceptance struct {
+	Stock *Stock
+	Sets  []bitset.Set // by number
+	Hard  []int        // by signature: the set that no preference narrows, of what can be had now
+
+	q       *podgroup.Queue
+	numbers map[string]int
+	weights []bitset.Set // the offers of the pools of one weight, heaviest first
+	plain   [][]int      // by signature without preferences: its stages, the same whatever is asked of room
+	classes [][]int      // by signature
+}
+
+// Accept works out what can be had now for the signatures of the queue.
+func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
+	n := len(q.Signatures)
+	a := &Acceptance{Stock: st, q: q, numbers: map[string]int{}, plain: make([][]int, n), classes: make([][]int, n)}
+	for c := range q.Classes {
+		sig := q.Classes[c].Sig
+		a.classes[sig] = append(a.classes[sig], c)
+	}
+	for i, p := range st.Pools {
+		if i == 0 || st.Pools[i-1].Weight != p.Weight {
+			a.weights = append(a.weights, bitset.New(len(st.Offers)))
+		}
+		a.weights[len(a.weights)-1].AddRange(p.from, p.to)
+	}
+	have := st.withinLimits()
+	have.And(st.available)
+	for _, s := range q.Signatures {
+		hard := st.Labels.SatisfyingOne(s.Required)
+		hard.And(st.Tolerated(s.Tolerations))
+		hard.And(have)
+		a.Hard = append(a.Hard, a.Number(hard))
+	}
+	return a
+}
+
+// Stages returns the accept sets to try one after the other: preferences are given up softest
+// first, heavier pools go first. A machine for a pod of the class can be bought from each.
+func (a *Acceptance) Stages(c *podgroup.Class) []int {
+	sets := a.plain[c.Sig]
+	if sets == nil {
+		s := &a.q.Signatures[c.Sig]
+		levels := a.levels(s, a.Sets[a.Hard[c.Sig]], c)
+		sets = a.byWeight(levels)
+		if len(levels) == 1 && len(s.Preferred) == 0 && a.unavoided(s) {
+			a.plain[c.Sig] = sets
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
+}
+
+// Buyable reports whether a machine for some pod with the signature can be bought among the offers.
+func (a *Acceptance) Buyable(signature int, among bitset.Set) bool {
+	among = a.Sets[a.Hard[signature]].Both(among)
+	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
+}
+
+// withinLimits returns the offers of which at least one more machine may be bought.
+func (st *Stock) withinLimits() bitset.Set {
+	out := bitset.New(len(st.Offers))
+	for _, p := range st.Pools {
+		for o := p.from; o < p.to; o++ {
+			if p.Budget.Tightest(st.TypeOf(o).Capacity) == "" {
+				out.Add(o)
+			}
+		}
+	}
+	return out
+}
+
+// levels returns the offers that satisfy hard and all preferences which can be
+// met together, then those with the lightest preference given up, and so on
+// down to hard itself. A heavier preference is never given up for a lighter one.
+func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.Class) []bitset.Set {
+	wishes := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
+	for _, p := range s.Preferred {
+		wishes = append(wishes, a.Stock.Labels.Satisfying(p.Requirements))
+	}
+	out := []bitset.Set{hard}
+	for _, wish := range wishes {
+		last := out[len(out)-1]
+		narrowed := last.Both(wish)
+		if slices.Equal(narrowed, last) || !a.AnyTakes(narrowed, c) {
+			continue
+		}
+		out = append(out, narrowed)
+	}
+	out = stepsOf(out)
+	slices.Reverse(out)
+	return out
+}
+
+// mostSteps is how many levels of preferences a pod has at most: of more, those in between are left out, so that several
+// preferences are given up at once.
+const mostSteps = 12
+
+// stepsOf returns the levels, the first and the last among them.
+func stepsOf(levels []bitset.Set) []bitset.Set {
+	if len(levels) <= mostSteps {
+		return levels
+	}
+	out := make([]bitset.Set, mostSteps)
+	for i := range out {
+		out[i] = levels[i*(len(levels)-1)/(mostSteps-1)]
+	}
+	return out
+}
+
+// unavoided reports whether no soft taint stands between the signature and what it accepts.
+func (a *Acceptance) unavoided(s *podgroup.Signature) bool {
+	tolerated := a.Stock.Tolerated(s.Tolerations)
+	tolerated.AndNot(a.Stock.unavoided(s.Tolerations))
+	return !tolerated.Any()
+}
+
+// byWeight splits each level by the weight of the pools.
+func (a *Acceptance) byWeight(levels []bitset.Set) []int {
+	out := []int{}
+	for _, level := range levels {
+		for _, w := range a.weights {
+			set := level.Both(w)
+			if n := a.Number(set); set.Any() && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// Number returns the number of the set, one of Sets.
+func (a *Acceptance) Number(set bitset.Set) int {
+	key := set.Key()
+	n, ok := a.numbers[key]
+	if !ok {
+		n = len(a.Sets)
+		a.numbers[key] = n
+		a.Sets = append(a.Sets, set)
+	}
+	return n
+}
+
+// AnyTakes reports whether a machine for one pod of the class could be bought from the set.
+func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
+	if a.q.FirstUnoffered(c.Amounts) != "" {
+		return false
+	}
+	demanding := -1 // the last variant with minValues that was looked at
+	for i, w := range set {
+		for ; w != 0; w &= w - 1 {
+			o := i<<6 | bits.TrailingZeros64(w)
+			if !a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
+				continue
+			}
+			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
+			if !a.Stock.AsksVariety(o) || a.Stock.PoolOf(o).Relaxable {
+				return true
+			}
+			if v != demanding && a.diverse(set, v, c) {
+				return true
+			}
+			demanding = v
+		}
+	}
+	return false
+}
+
+// diverse reports whether the offers of the variant that would take a pod of
+// the class have as many values as the pool's minValues ask for.
+func (a *Acceptance) diverse(set bitset.Set, variant int, c *podgroup.Class) bool {
+	v := &a.Stock.Variants[variant]
+	hosting := bitset.New(len(a.Stock.Offers))
+	for _, o := range v.ByPrice {
+		if set.Has(o) && a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
+			hosting.Add(o)
+		}
+	}
+	return a.Stock.Pools[v.Pool].missing(hosting) == ""
+}

@@ -1,0 +1,105 @@
+package offering
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Budget is what a pool may still buy under its limits.
+type Budget struct {
+	names []string // of the limited resources, sorted
+	left  []int64  // by name, in the units of capacity.Amounts; may be negative
+	nodes int      // how many more nodes, math.MaxInt if not limited
+}
+
+// limitNodes is the name of the limit on the number of nodes.
+const limitNodes = "nodes"
+
+func newBudget(p *cluster.Pool) Budget {
+	b := Budget{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
+	for _, name := range b.names {
+		b.left = append(b.left, p.Limits.Ceiling[name]-p.Usage.Of(name))
+	}
+	if p.Limits.Nodes != nil {
+		b.nodes = max(*p.Limits.Nodes-p.Nodes, 0)
+	}
+	return b
+}
+
+// Clone returns a budget that is spent by itself.
+func (b Budget) Clone() Budget {
+	b.left = slices.Clone(b.left)
+	return b
+}
+
+// Unlimited reports whether the pool has no limits at all.
+func (b *Budget) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
+
+// Times returns how many machines of that capacity may be bought, at most limit.
+func (b *Budget) Times(c resources.Amounts, limit int) int {
+	n := min(limit, b.nodes)
+	for i, name := range b.names {
+		if each := c.Of(name); each > 0 {
+			n = int(min(int64(n), max(b.left[i]/each, 0)))
+		}
+	}
+	return n
+}
+
+// Spend notes that n machines of that capacity are bought.
+func (b *Budget) Spend(c resources.Amounts, n int) {
+	if b.nodes != math.MaxInt {
+		b.nodes -= n
+	}
+	for i, name := range b.names {
+		b.left[i] -= c.Of(name) * int64(n)
+	}
+}
+
+// Share returns the largest share of what is left that one machine of that
+// capacity uses up; 0 without limits.
+func (b *Budget) Share(c resources.Amounts) float64 {
+	most := 0.0
+	if b.nodes != math.MaxInt {
+		most = 1 / float64(max(b.nodes, 1))
+	}
+	for i, name := range b.names {
+		most = max(most, float64(c.Of(name))/float64(max(b.left[i], 1)))
+	}
+	return most
+}
+
+// Overrun reports whether more was spent of some resource than there was.
+func (b *Budget) Overrun() bool {
+	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
+}
+
+// Left returns how much more may be bought under the limit of that name, in the units of capacity.Amounts; below zero
+// if there is more than that already. For a name without a limit it is math.MaxInt64.
+func (b *Budget) Left(name string) int64 {
+	if name == limitNodes {
+		return int64(b.nodes)
+	}
+	if i, ok := slices.BinarySearch(b.names, name); ok {
+		return b.left[i]
+	}
+	return math.MaxInt64
+}
+
+// Tightest returns the name of the limit that keeps a machine of that capacity
+// from being bought, or "".
+func (b *Budget) Tightest(c resources.Amounts) string {
+	if b.nodes < 1 {
+		return limitNodes
+	}
+	for i, name := range b.names {
+		if each := c.Of(name); each > 0 && each > b.left[i] {
+			return name
+		}
+	}
+	return ""
+}

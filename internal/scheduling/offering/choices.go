@@ -1,0 +1,206 @@
+package offering
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// maxTypes is how many instance types a machine keeps: one CreateFleet request
+// takes about as many. The cheapest are kept, and what minValues asks for.
+const maxTypes = 60
+
+// Alternatives returns the offers of the same variant that have room for so much and the host
+// ports in these lists. One instance of a capacity reservation is kept for a machine, and nothing else.
+func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bitset.Set {
+	if st.Offers[offer].IsReserved() {
+		out := bitset.New(len(st.Offers))
+		out.Add(offer)
+		return out
+	}
+	v, out := st.VariantOf(offer), bitset.New(len(st.Offers))
+	least := firstOf(ask)
+	models := st.Models[v.from:v.to]
+	for i := range models {
+		model := &models[i]
+		if model.most[0] < least[0] || model.most[1] < least[1] {
+			continue
+		}
+		if model.alike {
+			if st.takes(st.ShapeOf(model.from), ask, lists) {
+				out.AddRange(model.from, model.to)
+			}
+			continue
+		}
+		for o := model.from; o < model.to; o++ {
+			if st.takes(st.ShapeOf(o), ask, lists) {
+				out.Add(o)
+			}
+		}
+	}
+	out.AndNot(st.Reserved)
+	return out
+}
+
+// firstOf returns the first two amounts, which rule out most offers.
+func firstOf(v resources.Vector) (first [2]int64) {
+	copy(first[:], v)
+	return first
+}
+
+// quote is what is asked of an offer first.
+type quote struct {
+	price catalog.Price
+	first [2]int64 // of cpu and memory, or whatever comes first of the dimensions
+	offer int
+}
+
+// quotes are those of the offers of a variant that can be bought any number of times, the cheapest first.
+func (st *Stock) quotes(v *Variant) []quote {
+	out := make([]quote, len(v.ByPrice))
+	for i, o := range v.ByPrice {
+		out[i] = quote{price: st.Offers[o].Price, first: firstOf(st.Room(o)), offer: o}
+	}
+	return out
+}
+
+// Least returns the price of the cheapest offer among the alternatives of one that is accepted, or of the offer itself.
+func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
+	price := st.Offers[offer].Price
+	if st.Offers[offer].IsReserved() {
+		return price
+	}
+	least := firstOf(ask)
+	quotes := st.VariantOf(offer).quotes
+	for i := range quotes {
+		q := &quotes[i]
+		if q.price >= price {
+			break
+		}
+		if q.first[0] >= least[0] && q.first[1] >= least[1] && st.takes(st.ShapeOf(q.offer), ask, lists) && accepted(q.offer) {
+			return q.price
+		}
+	}
+	return price
+}
+
+// Choices returns those of the offers, alternatives of one, that a NodeClaim for it may list, cheapest
+// first, of any number of types. Whichever is bought, the types, zones and ways of paying among them can be combined
+// freely; a tight machine must not become larger than it was planned, in what the pool limits.
+func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
+	if st.Offers[offer].IsReserved() {
+		return []int{offer}
+	}
+	byPrice := st.VariantOf(offer).ByPrice
+	sorted := make([]int, 0, len(byPrice))
+	limited := st.PoolOf(offer).Budget.names
+	for _, o := range byPrice {
+		if among.Has(o) && (!tight || noLarger(st.TypeOf(o).Capacity, st.TypeOf(offer).Capacity, limited)) {
+			sorted = append(sorted, o)
+		}
+	}
+	return st.combinable(sorted)
+}
+
+// noLarger reports whether a has at most as much as b of these resources.
+func noLarger(a, b resources.Amounts, names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
+}
+
+// combinable returns those of the offers whose types, zones and ways of paying
+// can be combined freely: a NodeClaim lists each by itself, so what it may
+// become must not include an offer that would not do. Nearly always it is all of them.
+func (st *Stock) combinable(offers []int) []int {
+	if len(offers) == 0 {
+		return nil
+	}
+	if !st.hasHole(offers) {
+		return offers
+	}
+	first := st.Offers[offers[0]]
+	for _, keep := range []func(o Offer) bool{
+		func(o Offer) bool { return o.CapacityType == first.CapacityType },
+		func(o Offer) bool { return o.Zone == first.Zone },
+	} {
+		kept := slices.DeleteFunc(slices.Clone(offers), func(i int) bool { return !keep(st.Offers[i]) })
+		if !st.hasHole(kept) {
+			return kept
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(offers), func(i int) bool {
+		o := st.Offers[i]
+		return o.CapacityType != first.CapacityType || o.Zone != first.Zone
+	})
+}
+
+// hasHole reports whether some combination of the type, zone and way of paying
+// of these offers can be bought and is not one of them.
+func (st *Stock) hasHole(offers []int) bool {
+	kept, models := bitset.New(len(st.Offers)), bitset.New(len(st.Models))
+	var zones, ways uint64
+	for _, i := range offers {
+		o := &st.Offers[i]
+		kept.Add(i)
+		models.Add(o.Model)
+		zones, ways = zones|o.zoneBit, ways|o.wayBit
+	}
+	hole := false
+	models.Each(func(n int) {
+		m := st.Models[n]
+		for i := m.from; i < m.to && !hole; i++ {
+			o := &st.Offers[i]
+			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.wayBit&ways != 0 && st.available.Has(i)
+		}
+	})
+	return hole
+}
+
+// FewTypes keeps the offers of at most maxTypes types: the cheapest, but first
+// those that the pool's minValues need.
+func (st *Stock) FewTypes(offers []int) []int {
+	p := st.PoolOf(offers[0])
+	var models []int // in the order of their cheapest offer
+	seen := bitset.New(len(st.Models))
+	for _, o := range offers {
+		if m := st.Offers[o].Model; !seen.Has(m) {
+			seen.Add(m)
+			models = append(models, m)
+		}
+	}
+	if len(models) <= maxTypes {
+		return offers
+	}
+	keep := bitset.New(len(st.Models))
+	left := maxTypes
+	for _, m := range append(st.needed(models, p), models...) {
+		if left > 0 && !keep.Has(m) {
+			keep.Add(m)
+			left--
+		}
+	}
+	return slices.DeleteFunc(offers, func(o int) bool { return !keep.Has(st.Offers[o].Model) })
+}
+
+// needed returns the models, cheap ones first, that bring values which the
+// pool's minValues still lack.
+func (st *Stock) needed(models []int, p *Pool) []int {
+	var out []int
+	have := bitset.New(len(st.Offers))
+	for _, n := range models {
+		if p.missing(have) == "" || len(out) == maxTypes {
+			break
+		}
+		with := have.Clone()
+		with.AddRange(st.Models[n].from, st.Models[n].to)
+		for i := range p.Least {
+			l := &p.Least[i]
+			if before := l.values(have, p); before < l.N && l.values(with, p) > before {
+				out, have = append(out, n), with
+				break
+			}
+		}
+	}
+	return out
+}

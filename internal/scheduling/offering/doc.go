@@ -1,0 +1,28 @@
+// Package offering holds what could be bought for the pods of a snapshot, and
+// says who accepts it, what room it has, and what may stand in for it.
+//
+// In: the pools, nodes and DaemonSets of a snapshot, the market, and what pods demand of nodes.
+// Out: a Stock: offers by number, their shapes and budgets; sets of offers that pods accept; what a machine could also be.
+// Never: a pod of its own, a count of pods, or the decision what to buy.
+//
+// # How it is numbered
+//
+// An Offer is one way to buy a Model: an instance type in a Variant of a pool.
+// A variant is a pool with one value for each custom label of which it leaves
+// several. Offers of all pools have one numbering (New), so that a set of them is
+// a bit set, and what a Signature accepts is found through an index of labels.
+// Offers of a model lie side by side, the cheapest first.
+//
+// What a machine leaves for pods, exact by the DaemonSets that would run on it, is
+// its Shape. A capacity reservation is a Reserve: its instances are paid for and few.
+//
+// # What pods accept
+//
+// Accept gives a signature the sets of offers to try one after the other, as
+// preferences are given up, softest first, and as pools of lower weight are turned
+// to (Stages). Offers that make no difference to those who are to be bought for are
+// one Lot; its cheapest stands for all.
+//
+// A machine that was planned as one offer may become any of its Alternatives that
+// its pods accept. Choices keeps of them what a NodeClaim can express.
+package offering

@@ -1,0 +1,53 @@
+package offering
+
+import "slices"
+
+// Lot is a number of offers that make no difference to those who are to be
+// bought for: one model, one shape, in the same accept sets. Only the cheapest needs
+// to be looked at.
+type Lot struct {
+	Offer int     // the cheapest
+	Price float64 // in billionths of a dollar per hour
+	Mark  uint64  // which accept sets it is in: lots with the same are accepted by the same pods
+}
+
+// Lots returns what is in at least one of the accept sets.
+func (a *Acceptance) Lots(sets []int) []Lot {
+	marks := make([]uint64, len(a.Stock.Offers)) // which of the sets an offer is in, hashed
+	seen := map[int]bool{}
+	for _, n := range sets {
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		mark := scramble(uint64(n) + 1)
+		a.Sets[n].Each(func(o int) { marks[o] ^= mark })
+	}
+	var out []Lot
+	for _, m := range a.Stock.Models {
+		first := len(out)
+		for o := m.from; o < m.to; o++ {
+			if marks[o] == 0 || a.Stock.ShapeOf(o).Broken || a.Stock.Offers[o].IsReserved() {
+				continue
+			}
+			// Offers of a model are sorted by price: the first of its kind is the cheapest.
+			alike := func(l Lot) bool {
+				return marks[l.Offer] == marks[o] && a.Stock.Offers[l.Offer].shape == a.Stock.Offers[o].shape
+			}
+			if !slices.ContainsFunc(out[first:], alike) {
+				out = append(out, Lot{Offer: o, Price: float64(a.Stock.Offers[o].Price), Mark: marks[o]})
+			}
+		}
+	}
+	return out
+}
+
+// scramble spreads the bits of x (the finisher of splitmix64), so that sets of
+// sets can be told apart by a sum. Should two collide, a machine is looked at
+// less than it could be; nothing that is planned becomes wrong.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,231 @@
+package offering
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+const (
+	labelNodePool    = "karpenter.sh/nodepool"
+	labelNodeClass   = "karpenter.k8s.aws/ec2nodeclass"
+	labelRegistered  = "karpenter.sh/registered"
+	labelInitialized = "karpenter.sh/initialized"
+	labelHostname    = "kubernetes.io/hostname"
+
+	// unknownHostname stands for the name that a machine will have: nobody can
+	// ask for it, yet the label is there.
+	unknownHostname = "\x00"
+)
+
+// Pool is a NodePool and what its requirements come to.
+type Pool struct {
+	*cluster.Pool
+	Accepts  requirements.Requirements // requirements and labels together
+	Unusable string                    // why nothing can be bought: what the cluster says, or what else is wrong
+	Emptied  string                    // the last key, by name, that ruled something out: if nothing is left, it left nothing
+	Least    []MinValue                // by key
+	Budget   Budget                    // as the snapshot has it
+	Volume   string                    // the device of the EBS volume that holds the pods' files; empty if it is not known
+
+	fixed    requirements.Labels // labels that every node of the pool has
+	from, to int                 // its offers
+}
+
+// Limit returns the limit of that name, in the units of capacity.Amounts; 0 if there is none.
+func (p *Pool) Limit(name string) int64 {
+	if name == limitNodes && p.Limits.Nodes != nil {
+		return int64(*p.Limits.Nodes)
+	}
+	return p.Limits.Ceiling[name]
+}
+
+func newPool(p *cluster.Pool) *Pool {
+	out := &Pool{Pool: p, Unusable: p.Unusable, Budget: newBudget(p)}
+	reqs, wrong := requirements.All(p.Requirements...)
+	if wrong != nil && out.Unusable == "" {
+		out.Unusable = "its requirement " + wrong.Key + " " + string(wrong.Operator) + " cannot be understood"
+	}
+	out.fixed = requirements.Labels{
+		labelNodePool: p.Name, labelNodeClass: p.NodeClass, labelRegistered: "true", labelInitialized: "true",
+	}
+	for k, v := range p.Labels {
+		out.fixed[k] = v
+	}
+	out.Accepts = reqs.And(requirements.Exactly(p.Labels))
+	least := map[string]int{}
+	for _, r := range p.Requirements {
+		least[r.Key] = max(least[r.Key], r.MinValues)
+	}
+	for _, key := range reqs.Keys() {
+		if least[key] > 1 {
+			out.Least = append(out.Least, MinValue{Key: key, N: least[key]})
+		}
+		if v, ok := p.Labels[key]; ok && !reqs[key].Accepts(v) && out.Unusable == "" {
+			out.Unusable = "its label " + key + "=" + v + " contradicts its requirement " + reqs[key].String()
+		}
+	}
+	return out
+}
+
+// Size returns how many offers the pool has.
+func (p *Pool) Size() int { return p.to - p.from }
+
+// MaySuit reports whether nothing that the pool says of its nodes speaks against the requirements. What it does not say, and EC2's offers do, is
+// not known of a pool that has no offers.
+func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
+	for key, ask := range reqs {
+		accepted, limited := p.Accepts[key]
+		own, fixed := p.fixed[key]
+		switch {
+		case limited && !accepted.Intersects(ask), fixed && !ask.Accepts(own), !limited && !fixed && !IsCloudKey(key) && !ask.Absent:
+			return false
+		}
+	}
+	return true
+}
+
+// Asks says what the pool's nodes have of a label.
+func (p *Pool) Asks(key string) string {
+	if v, ok := p.Accepts[key]; ok {
+		return key + " " + v.String()
+	}
+	return key + " In [" + p.fixed[key] + "]"
+}
+
+// allowedType is a type with the offerings that a pool allows.
+type allowedType struct {
+	typ       *catalog.Type
+	offerings []*catalog.Offering
+}
+
+// filter returns what the pool's requirements leave of the types. If nothing
+// is left, it notes the requirement, in the order of their keys, at which that happened.
+func (p *Pool) filter(types []*catalog.Type) []allowedType {
+	var out []allowedType
+	var places places
+	var refused []string // by place: what refuses it
+	for _, t := range types {
+		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
+		byType := p.refusal(t.Labels, isOfferingKey)
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			n := places.number(o)
+			if n == len(refused) {
+				refused = append(refused, p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) }))
+			}
+			if first := firstKey(byType, refused[n]); first != "" {
+				p.Emptied = max(p.Emptied, first)
+				continue
+			}
+			a.offerings = append(a.offerings, o)
+		}
+		if len(a.offerings) > 0 {
+			slices.SortFunc(a.offerings, compareOfferings)
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// places numbers offerings that differ in more than price and whether they are to be had, in the order in which they came.
+// Types mostly list the same ones in the same order, so the one after the last is tried before the map.
+type places struct {
+	all  []catalog.Offering
+	at   map[catalog.Offering]int
+	last int
+}
+
+// number returns the number of the offering's place; a new one has the highest.
+func (p *places) number(o *catalog.Offering) int {
+	place := *o
+	place.Price, place.Available = 0, false
+	if next := p.last + 1; next < len(p.all) && p.all[next] == place {
+		p.last = next
+		return next
+	}
+	n, known := p.at[place]
+	if !known {
+		if p.at == nil {
+			p.at = map[catalog.Offering]int{}
+		}
+		n = len(p.all)
+		p.all, p.at[place] = append(p.all, place), n
+	}
+	p.last = n
+	return n
+}
+
+// firstKey returns the key that comes first by name; the empty one is none.
+func firstKey(a, b string) string {
+	if a == "" || b == "" {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// refusal returns the first required key, by name, that these labels do not
+// satisfy, leaving out the keys that are judged elsewhere: labels that the pool
+// itself puts on, and those for which skip is true.
+func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) string {
+	worst := ""
+	for key, v := range p.Accepts {
+		if skip(key) || worst != "" && key > worst {
+			continue
+		}
+		value, ok := labels[key]
+		if !ok && (!IsCloudKey(key) || v.Absent) {
+			continue
+		}
+		if !ok || !v.Accepts(value) {
+			worst = key
+		}
+	}
+	return worst
+}
+
+func compareOfferings(a, b *catalog.Offering) int {
+	return cmp.Or(a.Compare(*b), cmp.Compare(a.ZoneID, b.ZoneID))
+}
+
+func sortedTypes(types []catalog.Type) []*catalog.Type {
+	out := make([]*catalog.Type, len(types))
+	for i := range types {
+		out[i] = &types[i]
+	}
+	slices.SortStableFunc(out, func(a, b *catalog.Type) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// isOfferingKey reports whether the label depends on the offering, not on the type.
+func isOfferingKey(key string) bool {
+	switch key {
+	case catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
+		catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible:
+		return true
+	}
+	return false
+}
+
+// IsCloudKey reports whether the label's value comes from what is bought, so
+// that no pool can choose it freely.
+func IsCloudKey(key string) bool {
+	switch key {
+	case catalog.LabelZone, catalog.LabelZoneID, catalog.LabelRegion, catalog.LabelInstanceType,
+		catalog.LabelArch, catalog.LabelOS, catalog.LabelWindowsBuild, labelHostname:
+		return true
+	case catalog.LabelPartition:
+		return false // a launch into a placement group says in which
+	}
+	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
+}
+
+// isOwnKey reports whether the label looks like one of the cloud's but is put
+// on by us.
+func isOwnKey(key string) bool {
+	return key == labelNodePool || key == labelNodeClass || key == labelRegistered || key == labelInitialized
+}

@@ -1,0 +1,60 @@
+package offering
+
+import (
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// Reserve is a capacity reservation that some pool may use. Its instances are
+// paid for, so they are filled before anything is bought, as nodes that are
+// there are; no machine that is bought by its price is ever one of them.
+type Reserve struct {
+	Left   int   // instances that no node has, or is about to have
+	Offers []int // those that take one: of several pools, or of the variants of one
+}
+
+// IsReserved reports whether a machine of the offer takes an instance of a capacity reservation.
+func (o *Offer) IsReserved() bool { return o.Reservation.ID != "" }
+
+// split tells the offerings that can be bought any number of times from those of capacity reservations.
+func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
+	for _, o := range a.offerings {
+		if o.Reservation.ID == "" {
+			bought = append(bought, o)
+		} else {
+			reserved = append(reserved, o)
+		}
+	}
+	return bought, reserved
+}
+
+// findReserves numbers the capacity reservations of the offers. What EC2 counts
+// as left may be promised already: to a claim for which nothing has been bought yet.
+func (st *Stock) findReserves(nodes []cluster.Node) {
+	st.Reserved = bitset.New(len(st.Offers))
+	numbers := map[string]int{}
+	for i := range st.Offers {
+		o := &st.Offers[i]
+		id := o.Reservation.ID
+		if id == "" {
+			continue
+		}
+		n, ok := numbers[id]
+		if !ok {
+			n = len(st.Reserves)
+			numbers[id] = n
+			st.Reserves = append(st.Reserves, Reserve{Left: o.Reservation.Left})
+		}
+		r := &st.Reserves[n]
+		r.Left = min(r.Left, o.Reservation.Left)
+		r.Offers = append(r.Offers, i)
+		o.Reserve = n
+		st.Reserved.Add(i)
+	}
+	for i := range nodes {
+		if n, ok := numbers[nodes[i].Labels[catalog.LabelReservationID]]; ok && !nodes[i].Joined && nodes[i].ProviderID == "" {
+			st.Reserves[n].Left--
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package offering
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// Shape is what a machine of an offer leaves for pods once the pods of the
+// DaemonSets have come. Offers of one model differ in shape only if some
+// DaemonSet runs in one zone, or one way of paying, and not in another.
+type Shape struct {
+	Room    resources.Vector
+	Daemons resources.Amounts  // what the DaemonSets take
+	Ports   []cluster.HostPort // likewise, of those that pods ask for
+	List    int                // of Ports: its number in pending.Queue.Ports
+	Broken  bool               // the DaemonSets alone do not fit
+
+	Kinds []*cluster.Kind // what their pods are to the places of others, as far as it is known
+}
+
+// takes reports whether a machine of the shape has room for so much, and takes none of the host ports in the lists.
+func (st *Stock) takes(s *Shape, ask resources.Vector, lists []int) bool {
+	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.List, lists)
+}
+
+// volumesOfEBS is the resource that stands for volumes which the EBS driver attaches.
+const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
+
+// shape works out the shape of every offer, exactly: which DaemonSets would
+// run there decides.
+func (st *Stock) shape(daemons []cluster.Daemon) {
+	running := make([]bitset.Set, len(daemons)) // by daemon: the offers it runs on
+	sorted := sortedDaemons(daemons)
+	g := guests{daemons: sorted, ports: make([][]cluster.HostPort, len(daemons)), takings: map[string]*taking{}}
+	for d, daemon := range sorted {
+		g.ports[d] = st.ports.Wanted(daemon.HostPorts)
+		running[d] = st.Labels.SatisfyingOne(daemon.Required)
+		running[d].And(st.Tolerated(daemon.Tolerations))
+	}
+	for i := range st.Models {
+		st.mold(&st.Models[i], &g, running)
+	}
+	for i, p := range st.Pools {
+		if !st.isCrowded(p) {
+			continue
+		}
+		g.isCrowded = true
+		for k := range st.Models {
+			if m := &st.Models[k]; st.Variants[m.Variant].Pool == i {
+				st.mold(m, &g, running)
+			}
+		}
+		g.isCrowded = false
+	}
+}
+
+// isCrowded reports whether no offer of the pool holds the pods of all its DaemonSets. Some of these will stay pending on every node, and must not
+// keep all other pods from having one: who may create DaemonSets in one namespace can ask for more than there is.
+func (st *Stock) isCrowded(p *Pool) bool {
+	for o := p.from; o < p.to; o++ {
+		if !st.ShapeOf(o).Broken {
+			return false
+		}
+	}
+	return p.to > p.from
+}
+
+// mold works out the shapes of a model's offers.
+func (st *Stock) mold(m *Model, g *guests, running []bitset.Set) {
+	have := bitset.New(len(running))
+	first := len(st.Shapes)
+	var kinds []bitset.Set // by shape of this model: the daemons it has
+	for o := m.from; o < m.to; o++ {
+		clear(have)
+		for d := range running {
+			if running[d].Has(o) {
+				have.Add(d)
+			}
+		}
+		k := slices.IndexFunc(kinds, func(s bitset.Set) bool { return slices.Equal(s, have) })
+		if k < 0 {
+			k = len(kinds)
+			kinds = append(kinds, have.Clone())
+			st.Shapes = append(st.Shapes, st.shapeOf(m, g, have))
+		}
+		st.Offers[o].shape = first + k
+	}
+	m.alike, m.most = len(kinds) == 1, [2]int64{}
+	for _, s := range st.Shapes[first:] {
+		for i := range min(len(s.Room), len(m.most)) {
+			m.most[i] = max(m.most[i], s.Room[i])
+		}
+	}
+}
+
+// guests are the DaemonSets whose pods come to machines.
+type guests struct {
+	daemons []*cluster.Daemon
+	ports   [][]cluster.HostPort // of each, those that pods ask for
+	takings map[string]*taking   // by the set of those that run, as text
+
+	isCrowded bool // of a pool whose offers do not hold all of them
+}
+
+// taking is what some DaemonSets take together: the same for all models on which they run.
+type taking struct {
+	amounts resources.Amounts
+	ports   []cluster.HostPort
+	list    int
+	kinds   []*cluster.Kind
+}
+
+// systemNamespace is where the DaemonSets are without which no node works: a machine is too small that does not hold them.
+const systemNamespace = "kube-system"
+
+// fitting returns those of the set that come to a machine of the type which is too small for all: those of kube-system, then the smallest first as
+// long as there is room. The pods of the rest stay pending there.
+func (g *guests) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
+	out, left := bitset.New(len(g.daemons)), typ.Allocatable
+	var others []int
+	set.Each(func(d int) {
+		if g.daemons[d].Namespace != systemNamespace {
+			others = append(others, d)
+			return
+		}
+		left = left.Sub(g.daemons[d].Requests)
+		out.Add(d)
+	})
+	share := func(d int) float64 {
+		asks := g.daemons[d].Requests
+		return max(float64(asks.CPU)/float64(max(typ.Allocatable.CPU, 1)), float64(asks.Memory)/float64(max(typ.Allocatable.Memory, 1)))
+	}
+	slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(share(a), share(b)) })
+	for _, d := range others {
+		if rest := left.Sub(g.daemons[d].Requests); !rest.IsNegative() {
+			left = rest
+			out.Add(d)
+		}
+	}
+	return out
+}
+
+// of returns what the DaemonSets of the set take.
+func (g *guests) of(set bitset.Set, ports *podgroup.Ports) *taking {
+	key := set.Key()
+	if known := g.takings[key]; known != nil {
+		return known
+	}
+	out := &taking{}
+	set.Each(func(d int) {
+		out.amounts = out.amounts.Add(g.daemons[d].Requests)
+		out.ports = append(out.ports, g.ports[d]...)
+		if g.daemons[d].Kind != nil {
+			out.kinds = append(out.kinds, g.daemons[d].Kind)
+		}
+	})
+	out.list = ports.Number(out.ports)
+	g.takings[key] = out
+	return out
+}
+
+func (st *Stock) shapeOf(m *Model, g *guests, have bitset.Set) Shape {
+	run := have.Clone()
+	have.Each(func(d int) {
+		// A pod that asks for a device which the type lacks stays pending; it takes no room.
+		for _, e := range g.daemons[d].Requests.Extended {
+			if e.Value > m.typ.Allocatable.Of(e.Name) {
+				run.Remove(d)
+			}
+		}
+	})
+	if g.isCrowded {
+		run = g.fitting(m.typ, run)
+	}
+	all := g.of(run, st.ports)
+	s := Shape{Daemons: all.amounts, Ports: all.ports, List: all.list, Kinds: all.kinds}
+	left := m.typ.Allocatable.Sub(s.Daemons)
+	s.Room = st.Dims.Of(left)
+	for i, name := range st.Dims {
+		if strings.HasPrefix(name, resources.AttachableVolumes) {
+			s.Room[i] = resources.Plenty
+			if name == volumesOfEBS && m.typ.Volumes > 0 {
+				s.Room[i] = m.typ.Volumes
+			}
+		}
+	}
+	s.Broken = left.IsNegative()
+	return s
+}
+
+func sortedDaemons(daemons []cluster.Daemon) []*cluster.Daemon {
+	out := make([]*cluster.Daemon, len(daemons))
+	for i := range daemons {
+		out[i] = &daemons[i]
+	}
+	slices.SortStableFunc(out, func(a, b *cluster.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// Tolerated returns the offers of the pools whose taints are tolerated. Startup
+// taints keep nobody away: they are gone before pods run.
+func (st *Stock) Tolerated(tolerations []requirements.Toleration) bitset.Set {
+	out := bitset.New(len(st.Offers))
+	for _, p := range st.Pools {
+		if _, bad := requirements.Untolerated(p.Taints, tolerations); !bad {
+			out.AddRange(p.from, p.to)
+		}
+	}
+	return out
+}
+
+// unavoided returns the offers of the pools that have no soft taint
+// (PreferNoSchedule) which is not tolerated.
+func (st *Stock) unavoided(tolerations []requirements.Toleration) bitset.Set {
+	out := bitset.New(len(st.Offers))
+	for _, p := range st.Pools {
+		avoided := func(t requirements.Taint) bool {
+			return t.Effect == requirements.PreferNoSchedule && !requirements.Tolerated(t, tolerations)
+		}
+		if !slices.ContainsFunc(p.Taints, avoided) {
+			out.AddRange(p.from, p.to)
+		}
+	}
+	return out
+}

@@ -1,0 +1,325 @@
+package offering
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// Stock is all that may be bought: every offering of every type that a pool
+// allows, in one numbering, so that sets of them are bit sets.
+type Stock struct {
+	Dims     resources.Dimensions // those of the queue
+	Pools    []*Pool              // heaviest first, then by name
+	Variants []Variant
+	Models   []Model
+	Offers   []Offer
+	Shapes   []Shape
+
+	Labels    *bitset.Index // which offer has which label
+	available bitset.Set
+	ports     *podgroup.Ports
+
+	Reserves []Reserve  // the capacity reservations, by id
+	Reserved bitset.Set // the offers that take an instance of one
+}
+
+// Variant is a pool with one choice for each of its custom labels that may
+// have several values. Most pools have a single one.
+type Variant struct {
+	Pool   int                 // its number
+	Labels requirements.Labels // all but those of type and offering
+	Chosen requirements.Labels // those of them that were a choice
+	from   int                 // its models
+	to     int
+
+	ByPrice []int // its offers but those of capacity reservations, the cheapest first
+	quotes  []quote
+}
+
+// Model is an instance type in a variant of a pool.
+type Model struct {
+	Variant int // its number
+	typ     *catalog.Type
+	from    int // its offers, cheapest first
+	to      int
+	alike   bool // all its offers have one shape
+
+	most [2]int64 // of cpu and memory, or whatever comes first of the dimensions, that any of its offers leaves
+}
+
+// Offer is one way to buy a model.
+type Offer struct {
+	*catalog.Offering
+	Model   int // its number
+	Reserve int // number of its capacity reservation, -1 if it has none
+
+	shape           int
+	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
+}
+
+// New numbers what the pools of the snapshot may buy on the market for the pods of a queue, which
+// is not waited for before the market has been looked through.
+func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue) *Stock {
+	st := &Stock{}
+	for i := range s.Pools {
+		st.Pools = append(st.Pools, newPool(&s.Pools[i]))
+	}
+	slices.SortFunc(st.Pools, func(a, b *Pool) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	for i, p := range st.Pools {
+		st.add(i, p, market, queue)
+	}
+	st.numberPlaces()
+	st.findReserves(s.Nodes)
+	st.available = bitset.New(len(st.Offers))
+	for i, o := range st.Offers {
+		if o.Available && (!o.IsReserved() || st.Reserves[o.Reserve].Left > 0) {
+			st.available.Add(i)
+		}
+	}
+	st.Labels = bitset.NewIndex(len(st.Offers), st.visitLabel).Naming(st.labelKeys)
+	st.Dims, st.ports = queue().Dims, queue().Ports
+	st.shape(s.Daemons)
+	for i := range st.Variants {
+		st.Variants[i].quotes = st.quotes(&st.Variants[i])
+	}
+	for _, p := range st.Pools {
+		st.count(p)
+	}
+	return st
+}
+
+// numberPlaces gives zones and ways of paying their bits. Beyond 64 zones they
+// share bits, which at worst makes machines choosier than they must be.
+func (st *Stock) numberPlaces() {
+	var zones, ways []string // few: to go through them is quicker than to look them up
+	bit := func(names *[]string, name string) uint64 {
+		n := slices.Index(*names, name)
+		if n < 0 {
+			n = len(*names)
+			*names = append(*names, name)
+		}
+		return 1 << (n & 63)
+	}
+	for i := range st.Offers {
+		o := &st.Offers[i]
+		o.zoneBit, o.wayBit = bit(&zones, o.Zone), bit(&ways, o.CapacityType)
+	}
+}
+
+// add appends the offers of the pool.
+func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgroup.Queue) {
+	p.from, p.to = len(st.Offers), len(st.Offers)
+	if p.Unusable != "" {
+		return
+	}
+	types := market.Types(p.NodeClass, p.Name)
+	p.Volume = market[p.NodeClass].PodVolume
+	if len(types) == 0 {
+		p.Unusable = "its node class " + p.NodeClass + " has no instance types"
+		return
+	}
+	allowed := p.filter(sortedTypes(types))
+	for _, chosen := range p.choices(types, queue) {
+		v := Variant{Pool: i, Chosen: chosen, Labels: requirements.Labels{}, from: len(st.Models)}
+		for _, labels := range []requirements.Labels{p.fixed, chosen} {
+			for k, value := range labels {
+				v.Labels[k] = value
+			}
+		}
+		st.reserveRoom(allowed)
+		for _, a := range allowed {
+			// What is reserved is a model of its own: no machine is one or the other.
+			bought, reserved := a.split()
+			st.addModel(a.typ, bought)
+			for i := range reserved {
+				st.addModel(a.typ, reserved[i:i+1])
+			}
+		}
+		v.to = len(st.Models)
+		v.ByPrice = st.byPrice(st.Models[v.from:v.to])
+		st.Variants = append(st.Variants, v)
+	}
+	p.to = len(st.Offers)
+}
+
+// reserveRoom makes room for what is about to be added, once for all of it.
+func (st *Stock) reserveRoom(allowed []allowedType) {
+	n := 0
+	for i := range allowed {
+		n += len(allowed[i].offerings)
+	}
+	st.Offers, st.Models = slices.Grow(st.Offers, n), slices.Grow(st.Models, len(allowed))
+}
+
+// addModel appends a model of the variant that is about to be added.
+func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
+	if len(offerings) == 0 {
+		return
+	}
+	m := Model{Variant: len(st.Variants), typ: typ, from: len(st.Offers)}
+	for _, o := range offerings {
+		st.Offers = append(st.Offers, Offer{Offering: o, Model: len(st.Models), Reserve: -1})
+	}
+	m.to = len(st.Offers)
+	st.Models = append(st.Models, m)
+}
+
+// byPrice returns the offers of the models that can be bought any number of times, the cheapest first.
+func (st *Stock) byPrice(models []Model) []int {
+	if len(models) == 0 {
+		return nil
+	}
+	first, last := models[0].from, models[len(models)-1].to
+	all := make([]priced, 0, last-first)
+	for o := first; o < last; o++ {
+		if !st.Offers[o].IsReserved() {
+			all = append(all, priced{st.Offers[o].Price, o})
+		}
+	}
+	sortByPrice(all)
+	out := make([]int, len(all))
+	for i := range all {
+		out[i] = all[i].offer
+	}
+	return out
+}
+
+// priced is an offer with its price.
+type priced struct {
+	price catalog.Price
+	offer int
+}
+
+// sortByPrice sorts offers, the cheapest first, then by number. Where a price and a number go into one integer, and they
+// do but for absurd ones, that is sorted: it takes a third of the time.
+func sortByPrice(all []priced) {
+	cells := make([]uint64, len(all))
+	for i, p := range all {
+		if p.price < 0 || p.price >= 1<<mostPriceBits || p.offer >= 1<<(64-mostPriceBits) {
+			slices.SortFunc(all, func(a, b priced) int { return cmp.Or(cmp.Compare(a.price, b.price), a.offer-b.offer) })
+			return
+		}
+		cells[i] = uint64(p.price)<<(64-mostPriceBits) | uint64(p.offer)
+	}
+	slices.Sort(cells)
+	for i, c := range cells {
+		all[i] = priced{catalog.Price(c >> (64 - mostPriceBits)), int(c & (1<<(64-mostPriceBits) - 1))}
+	}
+}
+
+// mostPriceBits is how many bits a price takes up to 8,796 dollars per hour; the rest numbers 2 million offers.
+const mostPriceBits = 43
+
+// visitLabel calls add for the offers that have the label.
+func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
+	for _, v := range st.Variants {
+		if value, ok := v.Labels[key]; ok && (isOwnKey(key) || !IsCloudKey(key)) {
+			if v.from < v.to {
+				add(st.Models[v.from].from, st.Models[v.to-1].to, value)
+			}
+			continue
+		}
+		for _, m := range st.Models[v.from:v.to] {
+			st.visitModel(m, key, add)
+		}
+	}
+}
+
+// labelKeys returns the labels that offers may have.
+func (st *Stock) labelKeys() map[string]bool {
+	out := map[string]bool{labelHostname: true}
+	note := func(labels requirements.Labels) {
+		for key := range labels {
+			out[key] = true
+		}
+	}
+	for i := range st.Variants {
+		note(st.Variants[i].Labels)
+	}
+	for i := range st.Models {
+		note(st.Models[i].typ.Labels)
+	}
+	for i := range st.Offers {
+		note(st.Offers[i].Labels())
+	}
+	return out
+}
+
+func (st *Stock) visitModel(m Model, key string, add func(from, to int, value string)) {
+	if key == labelHostname {
+		add(m.from, m.to, unknownHostname)
+		return
+	}
+	if !isOfferingKey(key) {
+		if value, ok := m.typ.Labels[key]; ok {
+			add(m.from, m.to, value)
+		}
+		return
+	}
+	for i := m.from; i < m.to; i++ {
+		o := st.Offers[i]
+		switch {
+		case key == catalog.LabelZone:
+			add(i, i+1, o.Zone)
+		case key == catalog.LabelCapacityType:
+			add(i, i+1, o.CapacityType)
+		default:
+			if value, ok := o.Labels()[key]; ok {
+				add(i, i+1, value)
+			}
+		}
+	}
+}
+
+// VariantOf returns the variant that the offer belongs to.
+func (st *Stock) VariantOf(o int) *Variant {
+	return &st.Variants[st.Models[st.Offers[o].Model].Variant]
+}
+
+// PoolOf returns the pool that the offer belongs to.
+func (st *Stock) PoolOf(o int) *Pool { return st.Pools[st.VariantOf(o).Pool] }
+
+// TypeOf returns the instance type of the offer.
+func (st *Stock) TypeOf(o int) *catalog.Type { return st.Models[st.Offers[o].Model].typ }
+
+// ShapeOf returns the shape of the offer.
+func (st *Stock) ShapeOf(o int) *Shape { return &st.Shapes[st.Offers[o].shape] }
+
+// Room returns what a machine of the offer leaves for pods.
+func (st *Stock) Room(o int) resources.Vector { return st.Shapes[st.Offers[o].shape].Room }
+
+// OffersOf returns the offers of the variant.
+func (st *Stock) OffersOf(v *Variant) bitset.Set {
+	out := bitset.New(len(st.Offers))
+	if v.from < v.to {
+		out.AddRange(st.Models[v.from].from, st.Models[v.to-1].to)
+	}
+	return out
+}
+
+// Having returns those of the offers that have all the labels.
+func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
+	for _, key := range keys {
+		offers = offers.Clone()
+		offers.AndNot(st.Labels.Of(key).Absent)
+	}
+	return offers
+}
+
+// AtLaunch returns the labels of a node of the variant that are there before it has joined the cluster.
+func (v *Variant) AtLaunch() requirements.Labels {
+	out := maps.Clone(v.Labels)
+	delete(out, labelRegistered)
+	delete(out, labelInitialized)
+	return out
+}

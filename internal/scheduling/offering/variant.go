@@ -1,0 +1,148 @@
+package offering
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// maxVariants bounds the variants of one pool: its custom labels with several
+// values multiply. Values beyond it are not offered.
+const maxVariants = 128
+
+// choices returns the labels that a node of the pool may have where the pool
+// leaves a choice: a requirement on a custom key with several values. Only
+// differences that some pod cares about count; among the rest the first value
+// by name is taken, so the label is always the same. There is at least one choice.
+func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
+	out := []requirements.Labels{{}}
+	for _, key := range p.Accepts.Keys() {
+		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
+			continue
+		}
+		q := queue()
+		values := choose(p.Accepts[key], wishesFor(q, key))
+		if listed := p.Accepts[key]; q.Spreads(key) && !listed.Complement {
+			values = listed.Listed // each is a domain of its own
+		}
+		if len(values) == 0 {
+			continue // the label stays absent
+		}
+		var more []requirements.Labels
+		for _, chosen := range out {
+			for _, value := range values {
+				if len(more) == maxVariants {
+					break
+				}
+				l := requirements.Labels{}
+				for k, v := range chosen {
+					l[k] = v
+				}
+				if value != "" {
+					l[key] = value
+				}
+				more = append(more, l)
+			}
+		}
+		out = more
+	}
+	return out
+}
+
+// onTypes reports whether some type has the label.
+func onTypes(types []catalog.Type, key string) bool {
+	return slices.ContainsFunc(types, func(t catalog.Type) bool { _, ok := t.Labels[key]; return ok })
+}
+
+// wishesFor returns what the pods ask of a label, each demand once.
+func wishesFor(q *podgroup.Queue, key string) []requirements.Values {
+	seen := map[string]bool{}
+	var out []requirements.Values
+	note := func(reqs requirements.Requirements) {
+		v, ok := reqs[key]
+		if !ok || seen[v.String()] {
+			return
+		}
+		seen[v.String()] = true
+		out = append(out, v)
+	}
+	for _, s := range q.Signatures {
+		for _, reqs := range s.Required {
+			note(reqs)
+		}
+		for _, pref := range s.Preferred {
+			note(pref.Requirements)
+		}
+	}
+	slices.SortFunc(out, requirements.Values.Compare)
+	return out
+}
+
+// choose returns the values of allowed between which one of the wishes tells a
+// difference: the first by name of those that all wishes treat alike. The empty
+// text stands for a node without the label.
+func choose(allowed requirements.Values, wishes []requirements.Values) []string {
+	candidates := slices.Clone(allowed.Listed)
+	if allowed.Complement {
+		candidates = nil
+		for _, w := range wishes {
+			candidates = append(candidates, w.Listed...)
+		}
+		slices.Sort(candidates)
+		if value, ok := anyInteger(allowed, wishes); ok {
+			candidates = append(candidates, value)
+		}
+		candidates = slices.DeleteFunc(slices.Compact(candidates), func(s string) bool { return !allowed.Accepts(s) })
+	}
+	if allowed.Absent {
+		candidates = slices.Insert(candidates, 0, "")
+	}
+	var out []string
+	seen := map[string]bool{}
+	for _, value := range candidates {
+		verdicts := make([]byte, len(wishes))
+		for i, w := range wishes {
+			if value == "" && w.Absent || value != "" && w.Accepts(value) {
+				verdicts[i] = 1
+			}
+		}
+		if !seen[string(verdicts)] {
+			seen[string(verdicts)] = true
+			out = append(out, value)
+		}
+	}
+	if len(out) == 1 && out[0] == "" {
+		return nil
+	}
+	return out
+}
+
+// anyInteger returns an integer within the bounds that allowed accepts and no wish names.
+func anyInteger(allowed requirements.Values, wishes []requirements.Values) (string, bool) {
+	from, step := int64(1), int64(1)
+	switch {
+	case allowed.Min != nil:
+		from = *allowed.Min
+	case allowed.Max != nil:
+		from, step = *allowed.Max, -1
+	}
+	tries := len(allowed.Listed) + 1
+	for _, w := range wishes {
+		tries += len(w.Listed)
+	}
+	for n := range int64(tries) {
+		if step > 0 && from > math.MaxInt64-n || step < 0 && from < math.MinInt64+n {
+			break
+		}
+		text := strconv.FormatInt(from+n*step, 10)
+		named := func(w requirements.Values) bool { return slices.Contains(w.Listed, text) }
+		if allowed.Accepts(text) && !slices.ContainsFunc(wishes, named) {
+			return text, true
+		}
+	}
+	return "", false
+}

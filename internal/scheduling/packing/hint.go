@@ -1,0 +1,259 @@
+package packing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// hint names the smallest change that would help: what would mend the cause that let an offer get furthest, or to mend a pool that
+// would take the class, where no pool that can be used would.
+func (t *trial) hint() string {
+	best := t.furthest()
+	if best == nil {
+		return ""
+	}
+	if waits := t.waitsFor(); waits != nil && len(t.findings) > 1 && best.turnsAway() {
+		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", waits.Name, waits.Unusable)
+	}
+	return t.mending(best)
+}
+
+// nearest is the finding that the hint is about, nil if there is none.
+func (t *trial) nearest() *finding {
+	best := t.furthest()
+	if best == nil {
+		return nil
+	}
+	waits := t.waitsFor()
+	if waits == nil || len(t.findings) <= 1 || !best.turnsAway() {
+		return best
+	}
+	i := slices.IndexFunc(t.findings, func(f finding) bool { return f.Code == PoolUnusable && f.pool == waits })
+	if i < 0 {
+		return best
+	}
+	return &t.findings[i]
+}
+
+// turnsAway reports whether the cause, the furthest of all, means that no pool that can be used suits the class. A TypeMismatch does
+// not: it is the offerings that lack something, and a pool that waits is likely to have the same ones.
+func (f *finding) turnsAway() bool {
+	return f.rank <= rankLabel && f.Code != TypeMismatch
+}
+
+// mending is what would mend that cause.
+func (t *trial) mending(best *finding) string {
+	name := ""
+	if best.pool != nil {
+		name = best.pool.Name
+	}
+	switch best.Code {
+	case NoPool:
+		return "create a NodePool and the EC2NodeClass that it names"
+	case PoolUnusable:
+		return "mend NodePool " + best.Detail
+	case PoolEmpty:
+		return t.emptyHint(best)
+	case TaintUntolerated:
+		return taintHint(best.Detail, best.pool)
+	case LabelMissing, LabelConflict, TypeMismatch:
+		return t.labelHint(best)
+	case TooSmall:
+		return t.roomHint(best)
+	case HostPortTaken:
+		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.Detail)
+	case NoCapacity:
+		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
+	case LimitReached:
+		return limitHint(best)
+	case MinValues:
+		return fmt.Sprintf("what NodePool %s could buy for the pod has %d of the %d values of %s that minValues asks for: "+
+			"lower it, let the NodePool use more instance types, or have --min-values-policy=BestEffort",
+			name, best.lack.Have, best.lack.Asked, best.lack.Key)
+	case ReservationFull:
+		return fmt.Sprintf("every instance of capacity reservation %s is taken: enlarge it, "+
+			"or let NodePool and pod use on-demand or spot too", best.Detail)
+	case TopologySpread, PodAffinity, PodAntiAffinity:
+		return t.companyHint(best)
+	case EffortSpent:
+		return laterHint
+	}
+	return ""
+}
+
+// laterHint is for pods that another plan may place.
+const laterHint = "plan again: pods that have a place by then take no more work"
+
+// waitsFor returns the pool to mend, so that it takes the class: the first by name that nothing can be bought for now, and that
+// does not turn the class away; nil if there is none.
+func (t *trial) waitsFor() *offering.Pool {
+	i := slices.IndexFunc(t.st.Pools, func(p *offering.Pool) bool {
+		_, repels := requirements.Untolerated(p.Taints, t.sig.Tolerations)
+		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(t.sig.Required), p.MaySuit)
+	})
+	if i < 0 {
+		return nil
+	}
+	return t.st.Pools[i]
+}
+
+// limitHint says how high the limit must be for the smallest machine that would do.
+func limitHint(f *finding) string {
+	format := func(v int64) string { return resources.Format(f.over.limit, v) }
+	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest machine that would do takes %s",
+		f.over.limit, f.pool.Name, format(f.pool.Limit(f.over.limit)), format(f.over.taken+f.over.each), format(f.over.taken), format(f.over.each))
+}
+
+// companyHint says what would let the pod be where others are, or are not.
+func (t *trial) companyHint(f *finding) string {
+	if f.Detail != topology.Hostname && len(t.ground.Keys[f.Detail].Values) == 0 {
+		if foreign, ok := catalog.ForeignLabelOf(f.Detail, ""); ok || offering.IsCloudKey(f.Detail) {
+			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
+				"change it, for instance to %s", f.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
+		}
+		return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node and no NodePool has: "+
+			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.Detail, f.pool.Name)
+	}
+	switch f.Code {
+	case TopologySpread:
+		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
+			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.Detail, f.pool.Name)
+	case PodAffinity:
+		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
+			"start those pods first, or prefer them instead of requiring them", f.Detail)
+	}
+	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
+		"offer more of them, or prefer anti-affinity instead of requiring it", f.Detail)
+}
+
+// furthest returns the finding of the highest rank, the most frequent one among equals; nil if there is none.
+func (t *trial) furthest() *finding {
+	var best *finding
+	for i := range t.findings {
+		f := &t.findings[i]
+		if best == nil || f.rank > best.rank || f.rank == best.rank && f.Count > best.Count {
+			best = f
+		}
+	}
+	return best
+}
+
+// emptyHint says which requirement of the pool left nothing to buy.
+func (t *trial) emptyHint(f *finding) string {
+	if f.pool.Emptied == "" {
+		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
+	}
+	var before []string
+	for _, key := range f.pool.Accepts.Keys() {
+		if key < f.pool.Emptied && offering.IsCloudKey(key) {
+			before = append(before, f.pool.Asks(key))
+		}
+	}
+	key := f.pool.Emptied
+	if f.pool.Accepts[key].IsEmpty() {
+		return fmt.Sprintf("the requirements and labels of NodePool %s on %s contradict each other", f.pool.Name, key)
+	}
+	if value, ok := f.pool.Accepts[key].Single(); ok && catalog.MeantValue(key, value) != "" {
+		return fmt.Sprintf("NodePool %s asks for %s: %s; the value is written %s", f.pool.Name, key, value, catalog.MeantValue(key, value))
+	}
+	if value, ok := f.pool.Accepts[key].Single(); ok && key == catalog.LabelCapacityType && value == catalog.Reserved {
+		return fmt.Sprintf("NodePool %s uses capacity reservations alone, and EC2NodeClass %s has none with instances left: set spec.capacityReservationSelectorTerms there",
+			f.pool.Name, f.pool.NodeClass)
+	}
+	if len(before) == 0 {
+		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.Emptied))
+	}
+	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
+		f.pool.Name, f.pool.Asks(f.pool.Emptied), strings.Join(before, " and "))
+}
+
+// labelHint says who would have to give way about a label.
+func (t *trial) labelHint(f *finding) string {
+	key, _, _ := strings.Cut(f.Detail, " ")
+	switch {
+	case f.ask.IsEmpty():
+		return "the pod's own requirements on " + key + " contradict each other"
+	case key == topology.Hostname:
+		return "the pod is tied to a node by its name, and a new node has a name of its own"
+	}
+	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
+	if hint := valueHint(key, f.ask); hint != "" {
+		return hint
+	}
+	if hint := t.foreignHint(key, f.ask, f.pool); hint != "" && (f.Code == LabelMissing || !offering.IsCloudKey(key)) {
+		return hint
+	}
+	switch f.Code {
+	case LabelMissing:
+		if offering.IsCloudKey(key) {
+			return asks + ", which no offering has"
+		}
+		if value, ok := f.ask.Single(); ok {
+			return fmt.Sprintf("%s, which %s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
+				asks, t.nobody(key, f.ask), key, value, f.pool.Name)
+		}
+		return fmt.Sprintf("%s, which %s: add the label to spec.template.metadata.labels of NodePool %s",
+			asks, t.nobody(key, f.ask), f.pool.Name)
+	case LabelConflict:
+		if hint := t.noPoolHint(asks, f.ask); key == catalog.LabelNodePool && hint != "" {
+			return hint
+		}
+		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
+	}
+	if near := t.nearestType(f.ask); near != "" && key == catalog.LabelInstanceType {
+		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, near)
+	}
+	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, t.values(key))
+}
+
+// nobody says that no pool offers a label, and what they offer instead.
+func (t *trial) nobody(key string, ask requirements.Values) string {
+	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
+	if slices.ContainsFunc(t.st.Pools, isOffered) { // by one that nothing can be bought for
+		return "no NodePool that can be used offers" + t.offered()
+	}
+	return "no NodePool offers" + t.offered()
+}
+
+// offered lists the custom labels that pools do offer. Those that nothing can be bought for offer nothing.
+func (t *trial) offered() string {
+	var parts []string
+	for _, p := range t.st.Pools {
+		if p.Unusable != "" {
+			continue
+		}
+		var labels []string
+		for _, key := range p.Accepts.Keys() {
+			if !offering.IsCloudKey(key) {
+				labels = append(labels, p.Asks(key))
+			}
+		}
+		if len(labels) > 0 {
+			parts = append(parts, "NodePool "+p.Name+" offers "+strings.Join(labels, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+// mostSpelledOut is how many values of a label a hint spells out.
+const mostSpelledOut = 8
+
+// values says which values the offers have of a label.
+func (t *trial) values(key string) string {
+	values := t.st.Labels.Of(key).Values
+	if len(values) <= mostSpelledOut {
+		return "[" + strings.Join(values, " ") + "]"
+	}
+	return fmt.Sprintf("%d values, from %s to %s", len(values), values[0], values[len(values)-1])
+}

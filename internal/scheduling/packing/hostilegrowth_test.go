@@ -1,0 +1,100 @@
+package packing_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+// measured plans for n pods of the kind, and returns the plan and how many bytes that allocated.
+func measured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint64) {
+	s.Pods = append(s.Pods, hostilePods(k, n)...)
+	market := fewTypes()
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	plan := packing.Solve(s, market, packing.Usual)
+	runtime.ReadMemStats(&after)
+	return plan, after.TotalAlloc - before.TotalAlloc
+}
+
+// TestHostileGrowth: four times as many pods of a hostile kind take about four times the memory and work, and less than a fifth
+// of the memory that the chart gives the controller. The benchmark has more of them. Not parallel: it counts bytes.
+func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
+	const most = 200 << 20
+	for _, k := range hostileKinds {
+		few := max(k.n/16, 1)
+		one, small := measured(k, few, cluster.Snapshot{Pools: anyPool})
+		four, large := measured(k, 4*few, cluster.Snapshot{Pools: anyPool})
+		growth := uint64(6)
+		if strings.HasSuffix(k.name, "-by-pod") {
+			growth = 20 // each is about each: what a book holds ends it
+		}
+		if large > growth*small+16<<20 {
+			t.Errorf("%s: %d pods allocate %d MB, %d pods %d MB", k.name, few, small>>20, 4*few, large>>20)
+		}
+		if four.Steps > int(growth)*one.Steps+3_000_000 {
+			t.Errorf("%s: %d pods take %d steps, %d pods %d", k.name, few, one.Steps, 4*few, four.Steps)
+		}
+		if large > most {
+			t.Errorf("%s: %d pods allocate %d MB, want at most %d", k.name, 4*few, large>>20, most>>20)
+		}
+		for _, p := range []packing.Plan{one, four} {
+			if got := len(p.Refusals) + len(p.Placements) + onMachines(p); got != p.Pods {
+				t.Errorf("%s: %d of %d pods have a place or a reason", k.name, got, p.Pods)
+			}
+		}
+	}
+}
+
+func onMachines(p packing.Plan) int {
+	n := 0
+	for _, m := range p.Machines {
+		n += len(m.Pods)
+	}
+	return n
+}
+
+// TestHostileHolds: plans with a few hostile pods keep every rule, and refuse nobody who has a place.
+func TestHostileHolds(t *testing.T) {
+	t.Parallel()
+	for _, k := range hostileKinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(20, 5, 1), hostilePods(k, min(2*k.n, 8))...)}
+			market := fewTypes()
+			for _, wrong := range verify.Check(s, market, packing.Solve(s, market, packing.Usual)) {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
+// TestOrdinaryBesideHostile: whatever hostile pods there are, ordinary pods get their places.
+func TestOrdinaryBesideHostile(t *testing.T) {
+	t.Parallel()
+	for _, k := range hostileKinds {
+		n := min(k.n, 20)
+		s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(50, 10, 1), hostilePods(k, n)...)}
+		for _, r := range packing.Solve(s, fewTypes(), packing.Usual).Refusals {
+			if r.Pod[:7] == "default" {
+				t.Errorf("%s: the ordinary pod %s has no place: %+v", k.name, r.Pod, r.Reasons)
+			}
+		}
+	}
+}
+
+// fewTypes is a market of one family.
+func fewTypes() catalog.Market {
+	var types []catalog.Type
+	for _, size := range sizes {
+		types = append(types, bigType("m5", "amd64", fmt.Sprint(size.name), 2*size.n, 8*size.n, size.pods, catalog.Price(960*size.n)*100_000, []string{"on-demand"}))
+	}
+	return catalog.Market{"default": {Region: "us-east-1", Types: types}}
+}

@@ -1,0 +1,52 @@
+package packing
+
+import "github.com/joiner-sh/joiner/internal/scheduling/offering"
+
+// lot is a lot while machines are bought from it.
+type lot struct {
+	offering.Lot
+	key float64 // a price per worth that filling it is not expected to beat
+}
+
+// lots returns what these classes may buy from, each in the set that setOf gives.
+func (w *work) lots(classes []int, setOf func(class int) int) []lot {
+	sets := make([]int, len(classes))
+	for i, c := range classes {
+		sets[i] = setOf(c)
+	}
+	known := w.accepts.Lots(sets)
+	out := make([]lot, len(known))
+	for i := range known {
+		out[i].Lot = known[i]
+	}
+	return out
+}
+
+// lotQueue is lots by key, then price, then number: a heap.
+type lotQueue []lot
+
+func (h lotQueue) Len() int { return len(h) }
+
+func (h lotQueue) Less(i, j int) bool {
+	a, b := &h[i], &h[j]
+	switch {
+	case a.key != b.key:
+		return a.key < b.key
+	case a.Price != b.Price:
+		return a.Price < b.Price
+	}
+	return a.Offer < b.Offer
+}
+
+func (h lotQueue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push adds x, a lot, at the end: for container/heap.
+func (h *lotQueue) Push(x any) { *h = append(*h, x.(lot)) }
+
+// Pop removes the last: for container/heap.
+func (h *lotQueue) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

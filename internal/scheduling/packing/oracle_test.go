@@ -1,0 +1,213 @@
+package packing_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+// worstRatio is how much more than the best a plan for a few pods may cost: as
+// much as the plan may give up for another that crowds fewer pods onto one machine.
+const worstRatio = 1.02
+
+// TestOracle compares plans for a few pods with the best of all plans: every
+// partition of the pods, each part on the cheapest offering that holds it.
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	sum, plans, best := 0.0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s, market := drawSnapshot(t), drawMarket(t)
+		s.Pools, s.Nodes, s.Daemons = []cluster.Pool{{Name: "general", NodeClass: "default"}}, nil, nil
+		s.Pods = s.Pods[:min(len(s.Pods), 6)]
+		for i := range s.Pods {
+			s.Pods[i].Preferred = nil // they go before the price
+		}
+		plan := packing.Solve(s, market, packing.Usual)
+		want := bestPrice(s, market)
+		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
+			if len(plan.Refusals) > 0 && !math.IsInf(want, 1) {
+				t.Fatalf("%d pods refused, and there is a plan for %.9f dollars", len(plan.Refusals), want/1e9)
+			}
+			return
+		}
+		ratio := float64(plan.Price) / want
+		if ratio > worstRatio+1e-9 {
+			t.Errorf("the plan costs %s, the best %.9f dollars", plan.Price, want/1e9)
+		}
+		sum += ratio
+		plans++
+		if ratio < 1.000001 {
+			best++
+		}
+	})
+	if plans > 0 {
+		t.Logf("%d plans, %d of them the best, on average %.2f %% above it", plans, best, 100*(sum/float64(plans)-1))
+	}
+}
+
+// bestPrice tries every partition of the pods.
+func bestPrice(s cluster.Snapshot, market catalog.Market) float64 {
+	best := math.Inf(1)
+	everyPartition(s.Pods, func(parts [][]cluster.Pod) {
+		best = min(best, partsPrice(s, market, parts))
+	})
+	return best
+}
+
+// everyPartition calls visit with each way to split the pods into parts.
+func everyPartition(pods []cluster.Pod, visit func(parts [][]cluster.Pod)) {
+	var parts [][]cluster.Pod
+	var assign func(i int)
+	assign = func(i int) {
+		if i == len(pods) {
+			visit(parts)
+			return
+		}
+		for k := range parts {
+			parts[k] = append(parts[k], pods[i])
+			assign(i + 1)
+			parts[k] = parts[k][:len(parts[k])-1]
+		}
+		parts = append(parts, []cluster.Pod{pods[i]})
+		assign(i + 1)
+		parts = parts[:len(parts)-1]
+	}
+	assign(0)
+}
+
+// partPrice is the price of the cheapest offering that takes all these pods.
+func partPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) float64 {
+	best := math.Inf(1)
+	for _, t := range market["default"].Types {
+		for _, o := range t.Offerings {
+			c := packing.Choice{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price}
+			if verify.Fits(s, market, s.Pools[0].Name, c, pods) {
+				best = min(best, float64(o.Price))
+			}
+		}
+	}
+	return best
+}
+
+// TestOracleOfHosts compares the bound of plans for a few pods that are spread over hosts with the best of all
+// plans that kube-scheduler would bind. It lets a host have more than the skew as soon as all hosts have some, so a
+// bound that reckons with the skew alone is too high; where a node that is full has none, nothing but the skew counts.
+func TestOracleOfHosts(t *testing.T) {
+	t.Parallel()
+	below, tight := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s, market := cluster.Snapshot{Pools: anyPool}, drawMarket(t)
+		for i := range rapid.IntRange(0, 2).Draw(t, "nodes") {
+			n := fullNode(fmt.Sprintf("node-%d", i))
+			for _, app := range appNames[:2] {
+				k := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": app}}
+				n.Residents = append(n.Residents, cluster.Resident{Kind: k, Count: rapid.IntRange(0, 2).Draw(t, "residents")})
+			}
+			s.Nodes = append(s.Nodes, n)
+		}
+		for _, app := range appNames[:rapid.IntRange(1, 2).Draw(t, "apps")] {
+			p := cluster.Pod{
+				Namespace: "default", Labels: requirements.Labels{"app": app},
+				Requests: resources.Amounts{CPU: int64(rapid.IntRange(1, 30).Draw(t, "cpu")) * 100, Memory: 1 << 29, Pods: 1},
+				Spread: []cluster.Spread{{
+					Key: "kubernetes.io/hostname", MaxSkew: rapid.IntRange(1, 2).Draw(t, "maxSkew"), MinDomains: rapid.IntRange(0, 3).Draw(t, "minDomains"),
+					Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}},
+				}},
+			}
+			for i := range rapid.IntRange(1, 3).Draw(t, "replicas") {
+				p.Name = fmt.Sprintf("%s-%d", app, i)
+				s.Pods = append(s.Pods, p)
+			}
+		}
+		plan := packing.Solve(s, market, packing.Usual)
+		if len(plan.Refusals) > 0 {
+			return
+		}
+		best := math.Inf(1)
+		everyPartition(s.Pods, func(parts [][]cluster.Pod) {
+			if bindsAll(s, parts) {
+				best = min(best, partsPrice(s, market, parts))
+			}
+		})
+		if float64(plan.LowerBound) > best {
+			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", plan.LowerBound, best/1e9)
+		}
+		below += flagged(best < float64(plan.Price))
+		tight += flagged(float64(plan.LowerBound) == best && len(s.Nodes) > 0)
+	})
+	if below == 0 || tight == 0 {
+		t.Errorf("%d plans cost more than the best, %d have the best as their bound beside nodes: the test shows nothing", below, tight)
+	}
+}
+
+// fullNode is a node without room for any pod.
+func fullNode(name string) cluster.Node {
+	return cluster.Node{
+		Name: name, Joined: true, Initialized: true, Labels: requirements.Labels{"kubernetes.io/hostname": name},
+		Allocatable: resources.Amounts{CPU: 2000, Memory: 8 << 30, Pods: 8}, Requested: resources.Amounts{CPU: 2000, Pods: 8},
+	}
+}
+
+func flagged(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// bindsAll binds pods to the machines of the parts, one at a time, always to the host that has the fewest of those which
+// may have one more, and reports whether that works for all. Every host counts for every spread.
+func bindsAll(s cluster.Snapshot, parts [][]cluster.Pod) bool {
+	for _, app := range appNames[:2] {
+		var has, to []int // by host: pods of the app, and pods that are still to come
+		var rule cluster.Spread
+		for _, n := range s.Nodes {
+			i := slices.IndexFunc(n.Residents, func(r cluster.Resident) bool { return r.Labels["app"] == app })
+			has, to = append(has, n.Residents[i].Count), append(to, 0)
+		}
+		for _, part := range parts {
+			has, to = append(has, 0), append(to, 0)
+			for _, p := range part {
+				if p.Labels["app"] == app {
+					rule = p.Spread[0]
+					to[len(to)-1]++
+				}
+			}
+		}
+		for slices.Max(to) > 0 {
+			fewest, at := slices.Min(has), -1
+			if len(has) < rule.MinDomains {
+				fewest = 0
+			}
+			for h := range has {
+				if to[h] > 0 && has[h]+1-fewest <= rule.MaxSkew && (at < 0 || has[h] < has[at]) {
+					at = h
+				}
+			}
+			if at < 0 {
+				return false
+			}
+			has[at]++
+			to[at]--
+		}
+	}
+	return true
+}
+
+func partsPrice(s cluster.Snapshot, market catalog.Market, parts [][]cluster.Pod) float64 {
+	sum := 0.0
+	for _, part := range parts {
+		sum += partPrice(s, market, part)
+	}
+	return sum
+}

@@ -1,0 +1,141 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Check returns a sentence for each rule that the plan breaks, sorted; nil if
+// the plan is right.
+func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []string {
+	c := newChecker(s, market)
+
+	// 1. Each machine and each node by itself.
+	for i := range plan.Machines {
+		c.machine(&plan.Machines[i])
+	}
+	c.placements(plan.Placements)
+
+	// 2. All of them together.
+	c.limits()
+	c.reservations()
+	c.claims()
+	t := newTopology(c)
+	t.judge()
+
+	// 3. Who has no place, and whether everybody has an answer.
+	c.refusals(plan, t)
+	c.answers()
+	c.price(plan)
+
+	slices.Sort(c.found)
+	return slices.Compact(c.found)
+}
+
+// checker is what is known while a plan is checked.
+type checker struct {
+	snapshot cluster.Snapshot
+	market   catalog.Market
+
+	pools map[string]*cluster.Pool
+	types map[typeName]*catalog.Type
+	pods  map[string]*cluster.Pod
+	given map[string]int // by pod: how many places and refusals it has
+
+	places []place         // the nodes, in the order of the snapshot, then the machines
+	nodes  map[string]int  // by name, into places
+	names  map[string]bool // of the machines
+
+	taken   map[string]int             // by capacity reservation: the machines and claims that are to have an instance
+	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
+
+	demands map[string]int // numbers of what pods ask of a node's labels and taints
+	asked   []demand       // by number
+	offers  map[offerName]*offer
+
+	found []string
+}
+
+// place is a node, or a machine of the plan, with the pods that the plan puts there.
+type place struct {
+	name   string        // "node worker-1", "machine general-1"
+	node   *cluster.Node // nil for a machine
+	offers []*offer      // what a machine may come to be
+	pods   []*cluster.Pod
+}
+
+func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
+	c := &checker{
+		snapshot: s, market: market,
+		pools: map[string]*cluster.Pool{}, types: map[typeName]*catalog.Type{},
+		pods: make(map[string]*cluster.Pod, len(s.Pods)), given: make(map[string]int, len(s.Pods)),
+		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{}, taken: map[string]int{},
+		demands: map[string]int{}, offers: map[offerName]*offer{},
+	}
+	for i := range s.Pools {
+		c.pools[s.Pools[i].Name] = &s.Pools[i]
+	}
+	for class, cat := range market {
+		for i := range cat.Types {
+			c.types[typeName{class, cat.Types[i].Name}] = &cat.Types[i]
+		}
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		c.nodes[n.Name] = len(c.places)
+		c.places = append(c.places, place{name: "node " + n.Name, node: n})
+	}
+	for i := range s.Pods {
+		c.pods[s.Pods[i].ID()] = &s.Pods[i]
+	}
+	return c
+}
+
+func (c *checker) broken(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
+
+// take notes that the pod gets a place there; it returns nil for a pod that
+// nobody asked for.
+func (c *checker) take(id, where string) *cluster.Pod {
+	p, ok := c.pods[id]
+	if !ok {
+		c.broken("%s has pod %s, which nobody asked for", where, id)
+		return nil
+	}
+	c.given[id]++
+	if p.Unplannable != "" {
+		c.broken("%s has pod %s, which cannot be planned for: %s", where, id, p.Unplannable)
+	}
+	return p
+}
+
+// answers checks that every pod is placed or refused exactly once.
+func (c *checker) answers() {
+	for i := range c.snapshot.Pods {
+		id := c.snapshot.Pods[i].ID()
+		if n := c.given[id]; n != 1 {
+			c.broken("pod %s has %d places and refusals, it should have one", id, n)
+		}
+	}
+}
+
+// price checks the plan's sums.
+func (c *checker) price(plan packing.Plan) {
+	var sum catalog.Price
+	for _, m := range plan.Machines {
+		if len(m.Offerings) > 0 {
+			sum += m.Offerings[0].Price
+		}
+	}
+	if sum != plan.Price {
+		c.broken("the machines cost %s, the plan says %s", sum, plan.Price)
+	}
+	if plan.Price < plan.LowerBound {
+		c.broken("the plan costs %s, less than its lower bound %s", plan.Price, plan.LowerBound)
+	}
+}

@@ -1,0 +1,59 @@
+package verify
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// relieve takes from an offer the pods of DaemonSets that do not fit, where none of the offerings that the pool may buy holds the pods of all its
+// DaemonSets: wherever they come, some of them stay pending. Those of kube-system come to each node; of the others the smallest come first.
+func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
+	if !o.isCrowded() || !everyIsCrowded(s, o, types) {
+		return
+	}
+	left := o.typ.Allocatable
+	var came, others []*cluster.Daemon
+	for _, d := range o.guests {
+		if d.Namespace == "kube-system" {
+			left = left.Sub(d.Requests)
+			came = append(came, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	share := func(d *cluster.Daemon) float64 {
+		return max(float64(d.Requests.CPU)/float64(max(o.typ.Allocatable.CPU, 1)), float64(d.Requests.Memory)/float64(max(o.typ.Allocatable.Memory, 1)))
+	}
+	slices.SortStableFunc(others, func(a, b *cluster.Daemon) int {
+		return cmp.Or(cmp.Compare(share(a), share(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, d := range others {
+		if rest := left.Sub(d.Requests); !rest.IsNegative() {
+			left = rest
+			came = append(came, d)
+		}
+	}
+	o.guests = came
+	o.invite()
+}
+
+// isCrowded reports whether the node is too small for the pods of its DaemonSets alone.
+func (o *offer) isCrowded() bool { return o.typ.Allocatable.Sub(o.daemons).IsNegative() }
+
+// everyIsCrowded reports whether that is so of every offering that the pool may buy.
+func everyIsCrowded(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
+	for i := range types {
+		for _, one := range types[i].Offerings {
+			choice := packing.Choice{InstanceType: types[i].Name, Zone: one.Zone, CapacityType: one.CapacityType, Price: one.Price, Reservation: one.Reservation.ID}
+			other := newOffer(s, &types[i], like.pool, like.extra, choice)
+			if other != nil && len(other.unmet()) == 0 && !other.isCrowded() {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Fits reports whether a machine that is bought as this offering for one of the
+// snapshot's pools can be had and would take all these pods: its labels, its taints, its
+// room and its ports, with the pods of DaemonSets that come along. It looks neither at
+// other machines nor at the pool's limits and minValues, nor at how many instances a reservation has.
+func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing.Choice, pods []cluster.Pod) bool {
+	at := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
+	if at < 0 || s.Pools[at].Unusable != "" {
+		return false
+	}
+	p := &s.Pools[at]
+	types := market.Types(p.NodeClass, p.Name)
+	typ := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == choice.InstanceType })
+	if typ < 0 {
+		return false
+	}
+	o := newOffer(s, &types[typ], p, p.Labels, choice)
+	if o == nil || len(o.wrong) > 0 {
+		return false
+	}
+	o.relieve(s, types)
+	var sum resources.Amounts
+	var taken []cluster.HostPort
+	for i := range pods {
+		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.keepsOff(pods[i].HostPorts) || conflicts(pods[i].HostPorts, taken) {
+			return false
+		}
+		taken = append(taken, pods[i].HostPorts...)
+		sum = sum.Add(pods[i].Requests)
+	}
+	return len(o.lacks(sum)) == 0
+}

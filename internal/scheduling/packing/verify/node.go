@@ -1,0 +1,80 @@
+package verify
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// placements checks the pods that go to nodes which are there, node by node.
+func (c *checker) placements(list []packing.Placement) {
+	var used []int
+	for _, at := range list {
+		p := c.take(at.Pod, "node "+at.Node)
+		i, ok := c.nodes[at.Node]
+		if !ok {
+			c.broken("pod %s goes to node %s, which there is not", at.Pod, at.Node)
+			continue
+		}
+		if p == nil {
+			continue
+		}
+		if len(c.places[i].pods) == 0 {
+			used = append(used, i)
+		}
+		c.places[i].pods = append(c.places[i].pods, p)
+	}
+	for _, i := range used {
+		c.node(&c.places[i])
+	}
+}
+
+func (c *checker) node(at *place) {
+	n := at.node
+	if n.Leaving {
+		c.broken("%s gets pods, and it is leaving", at.name)
+	}
+	labels := nodeLabels(n)
+	ports := slices.Clone(n.HostPorts)
+	var sum resources.Amounts
+	for _, p := range at.pods {
+		if !suits(p.Required, p.Tolerations, labels, n.Taints) {
+			c.broken("%s: pod %s does not accept it", at.name, p.ID())
+		}
+		for _, port := range p.HostPorts {
+			c.port(at.name, port, ports)
+		}
+		ports = append(ports, p.HostPorts...)
+		sum = sum.Add(p.Requests)
+	}
+	if lack := nodeLacks(n, sum); len(lack) > 0 {
+		c.broken("%s has too little %v for its pods", at.name, lack)
+	}
+}
+
+// nodeLabels returns the node's labels, its name among them: nodes have it as
+// a label, claims that have not joined yet may lack it.
+func nodeLabels(n *cluster.Node) requirements.Labels {
+	if _, ok := n.Labels[labelHostname]; ok {
+		return n.Labels
+	}
+	labels := maps.Clone(n.Labels)
+	if labels == nil {
+		labels = requirements.Labels{}
+	}
+	labels[labelHostname] = n.Name
+	return labels
+}
+
+// nodeLacks returns the resources of which the node has too little left for
+// pods that ask for sum together.
+func nodeLacks(n *cluster.Node, sum resources.Amounts) []string {
+	lacking := sum.Lacking(n.Allocatable.Sub(n.Requested))
+	return slices.DeleteFunc(lacking, func(name string) bool {
+		return isAttachLimit(name) && n.Allocatable.Of(name) == 0
+	})
+}

@@ -1,0 +1,251 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+const (
+	labelHostname = "kubernetes.io/hostname"
+	labelZone     = catalog.LabelZone
+
+	// nobodyKnows is the name of a node that does not exist yet: nobody can ask for it.
+	nobodyKnows = "\x00"
+)
+
+type typeName struct{ class, name string }
+
+// offer is one way to buy a machine for a pool, and the node that this would give.
+type offer struct {
+	number   int
+	choice   packing.Choice
+	extra    requirements.Labels // that the machine has besides
+	pool     *cluster.Pool
+	typ      *catalog.Type
+	offering catalog.Offering
+	labels   requirements.Labels
+	room     resources.Amounts    // what a node of it has for pods
+	guests   []*cluster.Daemon    // the DaemonSets whose pods come to it
+	daemons  resources.Amounts    // what those take there
+	lists    [][]cluster.HostPort // and theirs, of each that has any
+	kinds    []*cluster.Kind      // what those pods are to the places of others, as far as it is known
+	wrong    []string             // why the pool may not buy it, regardless of the pods
+	verdicts []int8               // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
+}
+
+// offerName tells offers apart: the same offering is another node with other labels of the machine.
+type offerName struct {
+	pool, labels string
+	choice       packing.Choice
+}
+
+// demand is what a pod asks of a node's labels and taints.
+type demand struct {
+	required    []requirements.Requirements
+	tolerations []requirements.Toleration
+}
+
+// demandOf returns the number of what the pod asks of a node's labels and taints.
+func (c *checker) demandOf(p *cluster.Pod) int {
+	var w identity
+	w.alternatives(p.Required)
+	w.tolerations(p.Tolerations)
+	n, ok := c.demands[string(w)]
+	if !ok {
+		n = len(c.asked)
+		c.demands[string(w)] = n
+		c.asked = append(c.asked, demand{required: p.Required, tolerations: p.Tolerations})
+	}
+	return n
+}
+
+// offer returns the choice as an offer to the pool, for a machine with these labels
+// besides (identified by name), or nil if the market has no such thing.
+func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
+	key := offerName{pool: pool.Name, labels: name, choice: choice}
+	if o, ok := c.offers[key]; ok {
+		return o
+	}
+	o := newOffer(c.snapshot, c.types[typeName{pool.NodeClass, choice.InstanceType}], pool, extra, choice)
+	if o != nil {
+		o.relieve(c.snapshot, c.market.Types(pool.NodeClass, pool.Name))
+	}
+	if o != nil {
+		o.number = len(c.offers)
+	}
+	c.offers[key] = o
+	return o
+}
+
+func newOffer(
+	s cluster.Snapshot, typ *catalog.Type, pool *cluster.Pool, extra requirements.Labels, choice packing.Choice,
+) *offer {
+	if typ == nil {
+		return nil
+	}
+	i := slices.IndexFunc(typ.Offerings, func(o catalog.Offering) bool {
+		return o.Zone == choice.Zone && o.CapacityType == choice.CapacityType && o.Reservation.ID == choice.Reservation
+	})
+	if i < 0 {
+		return nil
+	}
+	o := &offer{choice: choice, extra: extra, pool: pool, typ: typ, offering: typ.Offerings[i]}
+	o.room = typ.Allocatable
+	if typ.Volumes > 0 {
+		o.room = o.room.With(volumesOfEBS, typ.Volumes)
+	}
+	o.label(extra)
+	o.object()
+	for i := range s.Daemons {
+		if d := &s.Daemons[i]; suits(d.Required, d.Tolerations, o.labels, pool.Taints) && o.hasDevices(d.Requests) {
+			o.guests = append(o.guests, d)
+		}
+	}
+	o.invite()
+	return o
+}
+
+// invite adds up what the pods of the guests take.
+func (o *offer) invite() {
+	o.daemons, o.lists, o.kinds = resources.Amounts{}, nil, nil
+	for _, d := range o.guests {
+		o.daemons = o.daemons.Add(d.Requests)
+		if len(d.HostPorts) > 0 {
+			o.lists = append(o.lists, d.HostPorts)
+		}
+		if d.Kind != nil {
+			o.kinds = append(o.kinds, d.Kind)
+		}
+	}
+}
+
+// label works out the labels of the node: the type's, the offering's, the
+// pool's, and those that the plan chose where the pool leaves a choice.
+func (o *offer) label(extra requirements.Labels) {
+	o.labels = maps.Clone(o.typ.Labels)
+	if o.labels == nil {
+		o.labels = requirements.Labels{}
+	}
+	maps.Copy(o.labels, o.offering.Labels())
+	for key, value := range extra {
+		if had, ok := o.labels[key]; ok && had != value && o.pool.Labels[key] != value {
+			o.wrong = append(o.wrong, fmt.Sprintf("the machine's label %s is %s, the offering has %s", key, value, had))
+		}
+	}
+	maps.Copy(o.labels, o.pool.Labels)
+	maps.Copy(o.labels, extra)
+	maps.Copy(o.labels, requirements.Labels{
+		labelHostname: nobodyKnows, "karpenter.sh/nodepool": o.pool.Name, "karpenter.k8s.aws/ec2nodeclass": o.pool.NodeClass,
+		"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
+	})
+}
+
+// object notes why the pool may not buy the offer.
+func (o *offer) object() {
+	if o.offering.Price != o.choice.Price {
+		o.wrong = append(o.wrong, fmt.Sprintf("it costs %s, not %s", o.offering.Price, o.choice.Price))
+	}
+	if !o.offering.Available {
+		o.wrong = append(o.wrong, "it is not available")
+	}
+	for _, r := range o.unmet() {
+		o.wrong = append(o.wrong, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q", r.Key, r.Operator, r.Values, o.labels[r.Key]))
+	}
+}
+
+// unmet returns the requirements of the pool that the node would not meet.
+func (o *offer) unmet() (out []requirements.Requirement) {
+	for _, r := range o.pool.Requirements {
+		values, ok := requirements.ValuesOf(r.Operator, r.Values...)
+		if !ok || !(requirements.Requirements{r.Key: values}).Accepts(o.labels) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// hasDevices reports whether the type has the extended resources asked for. The
+// pod of a DaemonSet that asks for a device which the type lacks stays pending.
+func (o *offer) hasDevices(asks resources.Amounts) bool {
+	for _, e := range asks.Extended {
+		if most, limited := o.most(e.Name); limited && e.Value > most {
+			return false
+		}
+	}
+	return true
+}
+
+// most returns how much of an extended resource a node of the offer has. Volumes
+// that can be attached are unlimited where no limit is stated.
+func (o *offer) most(name string) (n int64, limited bool) {
+	n = o.room.Of(name)
+	return n, n != 0 || !isAttachLimit(name)
+}
+
+// ports are those that the pods of DaemonSets take there.
+func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.lists...) }
+
+// keepsOff reports whether a pod of a DaemonSet takes one of the ports there.
+func (o *offer) keepsOff(ports []cluster.HostPort) bool {
+	return len(ports) > 0 && slices.ContainsFunc(o.lists, func(list []cluster.HostPort) bool { return conflicts(ports, list) })
+}
+
+// accepts reports whether pods with this demand may run on the node.
+func (c *checker) accepts(o *offer, demand int) bool {
+	if demand >= len(o.verdicts) {
+		o.verdicts = append(o.verdicts, make([]int8, demand+1-len(o.verdicts))...)
+	}
+	if o.verdicts[demand] == 0 {
+		o.verdicts[demand] = -1
+		if d := c.asked[demand]; suits(d.required, d.tolerations, o.labels, o.pool.Taints) {
+			o.verdicts[demand] = 1
+		}
+	}
+	return o.verdicts[demand] > 0
+}
+
+// suits reports whether pods with these demands may run on a node with these labels and taints.
+func suits(
+	required []requirements.Requirements, tolerations []requirements.Toleration, labels requirements.Labels, taints []requirements.Taint,
+) bool {
+	if _, bad := requirements.Untolerated(taints, tolerations); bad {
+		return false
+	}
+	if len(required) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(required, func(r requirements.Requirements) bool { return r.Accepts(labels) })
+}
+
+// lacks returns the resources of which the node has too little for pods that
+// ask for sum together, besides those of the DaemonSets.
+func (o *offer) lacks(sum resources.Amounts) []string {
+	lacking := o.daemons.Add(sum).Lacking(o.room)
+	return slices.DeleteFunc(lacking, func(name string) bool {
+		_, limited := o.most(name)
+		return isAttachLimit(name) && !limited
+	})
+}
+
+const (
+	attachable   = "attachable-volumes-" // begins the names of resources that count volumes attached to a node
+	volumesOfEBS = attachable + "csi-ebs.csi.aws.com"
+)
+
+func isAttachLimit(name string) bool { return strings.HasPrefix(name, attachable) }
+
+func (o *offer) String() string {
+	text := o.choice.InstanceType + " " + o.choice.Zone + " " + o.choice.CapacityType
+	if o.choice.Reservation != "" {
+		text += " " + o.choice.Reservation
+	}
+	return text
+}

@@ -1,0 +1,208 @@
+package verify_test
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+// TestRefusals: an obstacle is real if one more pod could go nowhere after all others are bound.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	huge := func(p *cluster.Pod) { p.Requests.CPU = 99_000 }
+	const taken = "would take it"
+	only := func(w *world, zones ...string) { w.Pools[0].Requirements = in(zone, 0, zones...) }
+	run(t, map[string]verdict{
+		"too large": right(func(w *world) {
+			w.pod("web-1", huge)
+			w.refuse(packing.TooSmall, "web-1")
+		}),
+		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a machine of pool general as large a spot would take it", func(w *world) {
+			w.pod("web-1")
+			w.refuse(packing.TooSmall, "web-1")
+		}),
+		"for no reason": wrong("for no reason", func(w *world) {
+			w.pod("web-1", huge)
+			w.plan.Refusals = []packing.Refusal{{Pod: "default/web-1"}}
+		}),
+		"limits do not show": right(func(w *world) { w.pod("web-1"); w.refuse(packing.LimitReached, "web-1") }),
+		"effort does not show": right(func(w *world) {
+			w.pod("web-1")
+			w.node("n1", "a")
+			w.refuse(packing.EffortSpent, "web-1")
+			w.plan.Steps, w.plan.Effort = 51, 100
+		}),
+		"effort is left": wrong("for want of effort, and only 50 of 100 steps were made", func(w *world) {
+			w.pod("web-1")
+			w.refuse(packing.EffortSpent, "web-1")
+			w.plan.Steps, w.plan.Effort = 50, 100
+		}),
+		"no word of the effort": wrong("for want of effort", func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
+		"limits do not keep off a node": wrong("node n1 "+taken, func(w *world) {
+			w.pod("web-1")
+			w.node("n1", "a")
+			w.refuse(packing.LimitReached, "web-1")
+		}),
+		"the node is full with what is planned": right(func(w *world) {
+			w.pod("web-1")
+			w.pod("db-1", func(p *cluster.Pod) { p.Requests.CPU = 7500 })
+			w.node("n1", "a")
+			w.place("n1", "db-1")
+			w.refuse(packing.LimitReached, "web-1")
+		}),
+		"the node's port is taken": right(func(w *world) {
+			w.pod("web-1")
+			w.pod("db-1")
+			w.port(0, 80)
+			w.port(1, 80)
+			w.node("n1", "a")
+			w.place("n1", "db-1")
+			w.refuse(packing.LimitReached, "web-1")
+		}),
+		"sold out": right(func(w *world) {
+			w.pod("web-1")
+			for _, z := range []string{"a", "b", "c"} {
+				w.sellOut("small", z)
+				w.sellOut("large", z)
+			}
+			w.refuse(packing.NoCapacity, "web-1")
+		}),
+		"a taint": right(func(w *world) {
+			w.pod("web-1")
+			w.taintAll("x")
+			w.refuse(packing.TaintUntolerated, "web-1")
+		}),
+		"a taint that is tolerated": wrong(taken, func(w *world) {
+			w.pod("web-1")
+			w.taintAll("x")
+			w.tolerate("x", 0)
+			w.refuse(packing.TaintUntolerated, "web-1")
+		}),
+		"a pool that may not be used": right(func(w *world) {
+			w.pod("web-1")
+			w.Pools[0].Unusable = "no"
+			w.refuse(packing.PoolUnusable, "web-1")
+		}),
+		"a pod that cannot be planned": right(func(w *world) {
+			w.pod("web-1").Unplannable = "odd"
+			w.refuse(packing.Unplannable, "web-1")
+		}),
+		"too many volumes": right(func(w *world) {
+			w.pod("web-1")
+			w.attach(3)
+			w.disks(0, 4)
+			w.refuse(packing.TooSmall, "web-1")
+		}),
+
+		"anti-affinity leaves no zone": right(func(w *world) {
+			w.web(2, apart(zone, "web"))
+			only(w, "a")
+			w.buy("a", "web-1")
+			w.refuse(packing.TypeMismatch, "web-2")
+		}),
+		"anti-affinity leaves a zone": wrong("b spot "+taken, func(w *world) {
+			w.web(2, apart(zone, "web"))
+			only(w, "a", "b")
+			w.buy("a", "web-1")
+			w.refuse(packing.TypeMismatch, "web-2")
+		}),
+		"somebody avoids it": right(func(w *world) {
+			w.node("n1", "a", stays("db", 1, term(zone, "web")))
+			w.web(1)
+			only(w, "a")
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"spread leaves no zone": right(func(w *world) {
+			w.node("n1", "a", stays("web", 1))
+			w.node("n2", "b").Taints = taint("x")
+			w.web(1, spread(zone, 1, "web"))
+			only(w, "a")
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"spread leaves a zone": wrong("b spot "+taken, func(w *world) {
+			w.node("n1", "a", stays("web", 1))
+			w.node("n2", "b").Taints = taint("x")
+			w.web(1, spread(zone, 1, "web"))
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"a new zone is a domain": wrong("b spot "+taken, func(w *world) {
+			w.node("n1", "a", stays("web", 5)).Requested.CPU = 8000
+			w.web(1, spread(zone, 1, "web"))
+			only(w, "b")
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"a new zone makes enough domains": wrong("b spot "+taken, func(w *world) {
+			w.node("n1", "a", stays("web", 5)).Requested.CPU = 8000
+			w.web(1, spread(zone, 1, "web", minDomains(2)))
+			only(w, "b")
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"affinity finds nobody": right(func(w *world) {
+			w.web(1, near(zone, "db"))
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"affinity finds somebody": wrong("as large b spot "+taken, func(w *world) {
+			w.node("n1", "b", stays("db", 1)).Taints = taint("x")
+			w.web(1, near(zone, "db"))
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"affinity to itself": wrong(taken, func(w *world) {
+			w.web(1, near(hostname, "web"))
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"affinity to a host that is full": right(func(w *world) {
+			w.node("n1", "b", stays("db", 1)).Requested.CPU = 8000
+			w.web(1, near(hostname, "db"))
+			w.refuse(packing.TypeMismatch, "web-1")
+		}),
+		"a volume that is elsewhere": right(func(w *world) {
+			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
+			w.node("n1", "b").Requested.CPU = 7000
+			w.place("n1", "web-1")
+			only(w, "a")
+			w.refuse(packing.TypeMismatch, "web-2")
+		}),
+		"a volume that is here": wrong(taken, func(w *world) {
+			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
+			w.node("n1", "b").Requested.CPU = 7000
+			w.place("n1", "web-1")
+			only(w, "b")
+			w.refuse(packing.TypeMismatch, "web-2")
+		}),
+	})
+}
+
+// TestFits asks of one machine what TestMachines asks of plans.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   bool
+	}{
+		"room for both": {func(*world) {}, true},
+		"room for one":  {func(w *world) { w.Pods[0].Requests.CPU = 3500 }, false},
+		"another zone":  {func(w *world) { selecting(zone, "b")(&w.Pods[1]) }, false},
+		"this zone":     {func(w *world) { selecting(zone, "a")(&w.Pods[1]) }, true},
+		"a taint":       {func(w *world) { w.taintAll("x") }, false},
+		"a port twice":  {func(w *world) { w.port(0, 80); w.port(1, 80) }, false},
+		"a DaemonSet":   {func(w *world) { w.daemon(2500) }, false},
+		"sold out":      {func(w *world) { w.sellOut("small", "a") }, false},
+		"volumes":       {func(w *world) { w.attach(3); w.disks(0, 4) }, false},
+		"outside":       {func(w *world) { w.Pools[0].Requirements = in(zone, 0, "b") }, false},
+		"by custom label": {func(w *world) {
+			w.Pools[0].Labels = requirements.Labels{"team": "red"}
+			selecting("team", "red")(&w.Pods[0])
+		}, true},
+	} {
+		w := newWorld()
+		w.web(2)
+		c.change(w)
+		if got := verify.Fits(w.Snapshot, w.Market, "general", choice("small", "a", catalog.OnDemand), w.Pods); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package verify
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// choiceOf is the offering as a machine names it.
+func choiceOf(typ string, o catalog.Offering) packing.Choice {
+	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
+}
+
+// isReserved reports whether the machine may become an instance of a capacity reservation.
+func isReserved(at *place) bool {
+	return slices.ContainsFunc(at.offers, func(o *offer) bool { return o.choice.Reservation != "" })
+}
+
+// pinned checks that a machine which takes an instance of a capacity reservation
+// becomes nothing else, and that its NodeClaim says so.
+func (c *checker) pinned(m *packing.Machine, at *place) {
+	if !isReserved(at) {
+		return
+	}
+	if len(at.offers) != 1 {
+		c.broken("%s is for an instance of a capacity reservation, and keeps %d offerings", at.name, len(at.offers))
+		return
+	}
+	id := at.offers[0].choice.Reservation
+	named := slices.ContainsFunc(m.Requirements, func(r requirements.Requirement) bool {
+		return r.Key == catalog.LabelReservationID && r.Operator == requirements.In && slices.Equal(r.Values, []string{id})
+	})
+	if !named {
+		c.broken("%s does not require capacity reservation %s", at.name, id)
+	}
+}
+
+// reservations checks that no capacity reservation gets more machines than it
+// has instances left. A claim that nothing has been bought for is yet to take one.
+func (c *checker) reservations() {
+	for _, n := range c.snapshot.Nodes {
+		if id := n.Labels[catalog.LabelReservationID]; id != "" && !n.Joined && n.ProviderID == "" {
+			c.taken[id]++
+		}
+	}
+	planned := map[string]int{}
+	for i := range c.places {
+		if at := &c.places[i]; at.node == nil && isReserved(at) {
+			planned[at.offers[0].choice.Reservation]++
+		}
+	}
+	left := c.instances()
+	for _, id := range slices.Sorted(maps.Keys(planned)) {
+		c.taken[id] += planned[id]
+		if c.taken[id] > left[id] {
+			c.broken("capacity reservation %s has %d instances left, the plan needs %d", id, left[id], c.taken[id])
+		}
+	}
+}
+
+// instances returns how many instances each reservation has left, by the most careful of the offerings that name it.
+func (c *checker) instances() map[string]int {
+	out := map[string]int{}
+	for _, of := range c.market {
+		for _, t := range of.Types {
+			for _, o := range t.Offerings {
+				r := o.Reservation
+				if n, ok := out[r.ID]; r.ID != "" && (!ok || r.Left < n) {
+					out[r.ID] = r.Left
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// minValues checks that the machine keeps as many values of a label as its pool
+// asks for, or says how many it does keep where they may give way. A machine on an
+// instance of a capacity reservation has nothing to choose from.
+func (c *checker) minValues(m *packing.Machine, pool *cluster.Pool, at *place) {
+	if isReserved(at) {
+		return
+	}
+	asked := map[string]int{}
+	for _, r := range pool.Requirements {
+		asked[r.Key] = max(asked[r.Key], r.MinValues)
+	}
+	for _, r := range pool.Requirements {
+		if n := asked[r.Key]; n > 1 && r.MinValues == n {
+			c.variety(m, pool, at, r.Key, n)
+		}
+	}
+	for _, less := range m.Relaxed {
+		if asked[less.Key] != less.Asked {
+			c.broken("%s relaxes minValues of %s, %d, and the pool asks for %d", at.name, less.Key, less.Asked, asked[less.Key])
+		}
+	}
+}
+
+// variety checks one label with minValues.
+func (c *checker) variety(m *packing.Machine, pool *cluster.Pool, at *place, key string, asked int) {
+	have := values(at.offers, key)
+	i := slices.IndexFunc(m.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
+	switch {
+	case have >= asked && i >= 0:
+		c.broken("%s relaxes minValues of %s, of which it keeps %d values of %d", at.name, key, have, asked)
+	case have < asked && !pool.Relaxable:
+		c.broken("%s keeps %d values of %s, the pool asks for %d", at.name, have, key, asked)
+	case have < asked && (i < 0 || m.Relaxed[i].Have != have):
+		c.broken("%s keeps %d of %d values of %s, and does not say so", at.name, have, asked, key)
+	case have < asked && c.mostAlone(pool, at, key) >= asked:
+		c.broken("%s relaxes minValues of %s, and each of its pods alone would keep %d values", at.name, key, asked)
+	}
+	for _, r := range m.Requirements {
+		if r.Key == key && r.MinValues > have {
+			c.broken("%s requires %d values of %s, and keeps %d", at.name, r.MinValues, key, have)
+		}
+	}
+}
+
+// mostAlone returns how many values of the label a machine could keep for the
+// one of the pods that leaves the fewest; 0 where that is not for one pod alone to say.
+func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
+	if len(pool.Limits.Ceiling) > 0 {
+		return 0 // what a machine may become is up to the others
+	}
+	least := -1
+	for _, p := range at.pods {
+		if len(p.Preferred)+len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0 {
+			return 0 // what it prefers, or other pods, may leave less to choose from
+		}
+		var fit []*offer
+		demand := c.demandOf(p)
+		for _, o := range c.offersLike(pool, at.offers[0]) {
+			if c.accepts(o, demand) && len(o.lacks(p.Requests)) == 0 && !o.keepsOff(p.HostPorts) {
+				fit = append(fit, o)
+			}
+		}
+		if n := values(fit, key); least < 0 || n < least {
+			least = n
+		}
+		if hasHole(fit, c.offersLike(pool, at.offers[0])) {
+			return 0 // types, zones and ways of paying cannot be combined freely
+		}
+	}
+	return least
+}
+
+// offersLike returns all that the pool could buy by price for a node with the same labels of its own.
+func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
+	var name identity
+	name.labels(like.extra)
+	var out []*offer
+	for _, t := range c.market.Types(pool.NodeClass, pool.Name) {
+		for _, of := range t.Offerings {
+			o := c.offer(pool, like.extra, string(name), choiceOf(t.Name, of))
+			if o != nil && len(o.wrong) == 0 && of.Reservation.ID == "" {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// hasHole reports whether a type, a zone and a way of paying that are among the
+// offers make one that is among all, and not among them.
+func hasHole(offers, all []*offer) bool {
+	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, o := range offers {
+		types[o.choice.InstanceType], zones[o.choice.Zone], ways[o.choice.CapacityType] = true, true, true
+	}
+	return slices.ContainsFunc(all, func(o *offer) bool {
+		return types[o.choice.InstanceType] && zones[o.choice.Zone] && ways[o.choice.CapacityType] && !slices.Contains(offers, o)
+	})
+}
+
+// values returns how many values of the label the offers have.
+func values(offers []*offer, key string) int {
+	seen := requirements.Labels{}
+	for _, o := range offers {
+		if value, ok := o.labels[key]; ok {
+			seen[value] = value
+		}
+	}
+	return len(seen)
+}

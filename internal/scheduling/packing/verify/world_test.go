@@ -1,0 +1,288 @@
+package verify_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+const (
+	zone     = catalog.LabelZone
+	hostname = "kubernetes.io/hostname"
+)
+
+// world is a cluster, a market and a plan that a test puts together.
+type world struct {
+	cluster.Snapshot
+	catalog.Market
+	plan packing.Plan
+}
+
+// newWorld has one pool, and two types in zones a, b and c. small has room for 4 pods, large for 8.
+func newWorld() *world {
+	return &world{
+		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}},
+		Market:   catalog.Market{"default": {Region: "r", Types: []catalog.Type{typeOf("large", 8), typeOf("small", 4)}}},
+	}
+}
+
+func typeOf(name string, cpus int64) catalog.Type {
+	room := resources.Amounts{CPU: cpus * 1000, Memory: cpus << 32, Pods: 2 * cpus}
+	t := catalog.Type{
+		Name: name, Capacity: room, Allocatable: room,
+		Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"},
+	}
+	for _, z := range []string{"a", "b", "c"} {
+		for i, way := range []string{catalog.Spot, catalog.OnDemand} {
+			t.Offerings = append(t.Offerings, catalog.Offering{
+				Zone: z, CapacityType: way, Available: true, Price: catalog.Price(cpus*int64(i+1)) * catalog.Dollar / 100,
+			})
+		}
+	}
+	return t.WithOfferings(t.Offerings)
+}
+
+// pod adds a pod with the label app, made from its name up to the first hyphen.
+func (w *world) pod(name string, change ...func(*cluster.Pod)) *cluster.Pod {
+	app, _, _ := strings.Cut(name, "-")
+	p := cluster.Pod{
+		Namespace: "default", Name: name, Labels: requirements.Labels{"app": app},
+		Requests: resources.Amounts{CPU: 1000, Memory: 1 << 30, Pods: 1},
+	}
+	for _, f := range change {
+		f(&p)
+	}
+	w.Pods = append(w.Pods, p)
+	return &w.Pods[len(w.Pods)-1]
+}
+
+// node adds a node in a zone, with room for 8 pods.
+func (w *world) node(name, in string, residents ...cluster.Resident) *cluster.Node {
+	w.Nodes = append(w.Nodes, cluster.Node{
+		Name: name, Joined: true, Initialized: true, Residents: residents,
+		Labels:      requirements.Labels{zone: in, hostname: name, catalog.LabelArch: "amd64"},
+		Allocatable: resources.Amounts{CPU: 8000, Memory: 1 << 40, Pods: 20},
+	})
+	return &w.Nodes[len(w.Nodes)-1]
+}
+
+// place puts pods on a node that is there.
+func (w *world) place(node string, pods ...string) {
+	for _, p := range pods {
+		w.plan.Placements = append(w.plan.Placements, packing.Placement{Pod: "default/" + p, Node: node})
+	}
+}
+
+// buy puts pods on a machine that keeps small machines, on demand, of some zones: "a b".
+func (w *world) buy(zones string, pods ...string) *packing.Machine {
+	m := packing.Machine{Name: fmt.Sprintf("general-%d", len(w.plan.Machines)+1), Pool: "general", NodeClass: "default"}
+	for z := range strings.FieldsSeq(zones) {
+		m.Offerings = append(m.Offerings, choice("small", z, catalog.OnDemand))
+	}
+	for _, p := range pods {
+		m.Pods = append(m.Pods, "default/"+p)
+	}
+	w.plan.Machines = append(w.plan.Machines, m)
+	return &w.plan.Machines[len(w.plan.Machines)-1]
+}
+
+func choice(typ, zone, way string) packing.Choice {
+	c := packing.Choice{InstanceType: typ, Zone: zone, CapacityType: way, Price: 4 * catalog.Dollar / 100}
+	if typ == "large" {
+		c.Price *= 2
+	}
+	if way == catalog.OnDemand {
+		c.Price *= 2
+	}
+	return c
+}
+
+func (w *world) refuse(code packing.Code, pods ...string) {
+	for _, p := range pods {
+		w.plan.Refusals = append(w.plan.Refusals, packing.Refusal{Pod: "default/" + p, Reasons: []packing.Reason{{Code: code, Count: 1}}})
+	}
+}
+
+// check returns what the plan breaks, after adding up its price.
+func (w *world) check() []string {
+	w.plan.Price = 0
+	for _, m := range w.plan.Machines {
+		if len(m.Offerings) > 0 {
+			w.plan.Price += m.Offerings[0].Price
+		}
+	}
+	broken := verify.Check(w.Snapshot, w.Market, w.plan)
+	// Worlds have machines without pods as domains without pods: that is a fault of a plan, but not of what it does with its pods.
+	return slices.DeleteFunc(broken, func(s string) bool { return strings.HasSuffix(s, "is bought for nobody") })
+}
+
+// verdict is a case: a world, and parts of the sentences about it; none if the plan is right.
+type verdict struct {
+	build func(w *world)
+	want  []string
+}
+
+func right(build func(w *world)) verdict { return verdict{build: build} }
+
+// wrong takes parts of sentences, with "; " between them: each must be in a
+// sentence, and each sentence must have one.
+func wrong(want string, build func(w *world)) verdict {
+	return verdict{build: build, want: strings.Split(want, "; ")}
+}
+
+func (v verdict) is(got []string) bool {
+	for _, part := range v.want {
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, part) }) {
+			return false
+		}
+	}
+	for _, s := range got {
+		if !slices.ContainsFunc(v.want, func(part string) bool { return strings.Contains(s, part) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func run(t *testing.T, cases map[string]verdict) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			c.build(w)
+			if got := w.check(); !c.is(got) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Rules of pods.
+
+func app(name string) cluster.Selector {
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(name)}}
+}
+
+func spread(key string, maxSkew int, of string, change ...func(*cluster.Spread)) func(*cluster.Pod) {
+	return func(p *cluster.Pod) {
+		s := cluster.Spread{Key: key, MaxSkew: maxSkew, Selector: app(of)}
+		for _, f := range change {
+			f(&s)
+		}
+		p.Spread = append(p.Spread, s)
+	}
+}
+
+func term(key, of string) cluster.Term {
+	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: app(of)}
+}
+
+func near(key, of string) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.Affinity = append(p.Affinity, term(key, of)) }
+}
+
+func apart(key, of string) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, term(key, of)) }
+}
+
+func selecting(key string, values ...string) func(*cluster.Pod) {
+	return func(p *cluster.Pod) {
+		p.Required = []requirements.Requirements{{key: requirements.OneOf(values...)}}
+	}
+}
+
+// stays is n pods of an app that are there.
+func stays(of string, n int, avoids ...cluster.Term) cluster.Resident {
+	return cluster.Resident{Count: n, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": of}, Avoids: avoids}}
+}
+
+// Changes of a world, for one test each.
+
+// sums returns what the plan breaks with the price that it states.
+func (w *world) sums() []string { return verify.Check(w.Snapshot, w.Market, w.plan) }
+
+func (w *world) keep(machine int, c packing.Choice) {
+	w.plan.Machines[machine].Offerings = append(w.plan.Machines[machine].Offerings, c)
+}
+
+func (w *world) sellOut(typ, in string) {
+	for _, t := range w.Market["default"].Types {
+		for i := range t.Offerings {
+			if t.Name == typ && t.Offerings[i].Zone == in {
+				t.Offerings[i].Available = false
+			}
+		}
+	}
+}
+
+func taint(key string) []requirements.Taint {
+	return []requirements.Taint{{Key: key, Effect: requirements.NoSchedule}}
+}
+
+func (w *world) taintAll(key string) {
+	w.Pools[0].Taints = taint(key)
+	for i := range w.plan.Machines {
+		w.plan.Machines[i].Taints = taint(key)
+	}
+}
+
+func (w *world) tolerate(key string, pods ...int) {
+	for _, i := range pods {
+		w.Pods[i].Tolerations = []requirements.Toleration{{Key: key, Operator: "Exists"}}
+	}
+}
+
+func (w *world) team() {
+	w.Pools[0].Labels = requirements.Labels{"team": "red"}
+	for i := range w.plan.Machines {
+		w.plan.Machines[i].Labels = requirements.Labels{"team": "red"}
+	}
+}
+
+func in(key string, least int, values ...string) []requirements.Requirement {
+	return []requirements.Requirement{{Key: key, Operator: requirements.In, Values: values, MinValues: least}}
+}
+
+func (w *world) require(machine int, key string, values ...string) {
+	w.plan.Machines[machine].Requirements = in(key, 0, values...)
+}
+
+// daemon adds a DaemonSet that runs in some zones, in all if there are none.
+func (w *world) daemon(cpu int64, zones ...string) *cluster.Daemon {
+	d := cluster.Daemon{Name: "agent", Requests: resources.Amounts{CPU: cpu, Pods: 1}}
+	if len(zones) > 0 {
+		d.Required = []requirements.Requirements{{zone: requirements.OneOf(zones...)}}
+	}
+	w.Daemons = append(w.Daemons, d)
+	return &w.Daemons[0]
+}
+
+func (w *world) port(pod int, n int32) {
+	w.Pods[pod].HostPorts = []cluster.HostPort{{IP: "0.0.0.0", Port: n, Protocol: "TCP"}}
+}
+
+// attach lets a node of every type have so many volumes.
+func (w *world) attach(n int64) {
+	for i := range w.Market["default"].Types {
+		w.Market["default"].Types[i].Volumes = n
+	}
+}
+
+func (w *world) disks(pod int, n int64) {
+	w.Pods[pod].Requests = w.Pods[pod].Requests.With(ebs, n)
+}
+
+// slots lets the first node have so many volumes, some of which it has.
+func (w *world) slots(most, used int64) {
+	w.Nodes[0].Allocatable = w.Nodes[0].Allocatable.With(ebs, most)
+	w.Nodes[0].Requested = w.Nodes[0].Requested.With(ebs, used)
+}

@@ -1,0 +1,66 @@
+package parallel
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+)
+
+func TestEachDoesAllOnce(t *testing.T) {
+	for _, cores := range []int{1, 2, 5} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		for _, n := range []int{0, 1, 2, 3, 1000} {
+			done := make([]atomic.Int32, n)
+			Each(n, func(i int) { done[i].Add(1) })
+			for i := range done {
+				if got := done[i].Load(); got != 1 {
+					t.Errorf("%d cores: %d of %d was done %d times", cores, i, n, got)
+				}
+			}
+		}
+	}
+}
+
+func TestEachWorksSideBySide(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	met := make(chan int)
+	Each(2, func(i int) { // each waits for the other
+		select {
+		case met <- i:
+		case <-met:
+		}
+	})
+}
+
+func TestLaterIsThereWhenAsked(t *testing.T) {
+	begun := make(chan int)
+	wait := Later(func() int { return <-begun })
+	begun <- 7 // it runs before anybody asks
+	for range 2 {
+		if got := wait(); got != 7 {
+			t.Errorf("got %d, want 7", got)
+		}
+	}
+}
+
+func TestPanicsReachTheCaller(t *testing.T) {
+	raised := func(f func()) (r any) {
+		defer func() { r = recover() }()
+		f()
+		return nil
+	}
+	if r := raised(func() { Later(func() int { panic("later") })() }); r != "later" {
+		t.Errorf("Later: got %v", r)
+	}
+	for _, bad := range []int{0, 1, 99} {
+		if r := raised(func() {
+			Each(100, func(i int) {
+				if i == bad {
+					panic("each")
+				}
+			})
+		}); r != "each" {
+			t.Errorf("Each, at %d: got %v", bad, r)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package podgroup
+
+import (
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/keys"
+)
+
+// Ports numbers lists of host ports, and knows which two of them cannot be on one node. The zero value knows no list. It is
+// altered by Number alone.
+type Ports struct {
+	numbers map[string]int
+	clashes [][]uint64 // by list: the lists that share a port with it, as bits
+	taken   map[portKey]*takers
+}
+
+// portKey is a port, whatever the address.
+type portKey struct {
+	port     int32
+	protocol string
+}
+
+// takers are the lists with a port, as bits: all of them, those for all addresses, and those for one.
+type takers struct {
+	all, everywhere []uint64
+	by              map[string][]uint64
+}
+
+// NoPorts is the number of the empty list.
+const NoPorts = 0
+
+// Number returns the number of the list.
+func (p *Ports) Number(list []cluster.HostPort) int {
+	if len(list) == 0 {
+		return NoPorts
+	}
+	if p.numbers == nil {
+		p.numbers, p.taken, p.clashes = map[string]int{}, map[portKey]*takers{}, [][]uint64{nil}
+	}
+	var key []byte
+	for _, h := range list {
+		key = keys.Int(keys.Text(key, h.IP, h.Protocol), int(h.Port))
+	}
+	if n, ok := p.numbers[string(key)]; ok {
+		return n
+	}
+	n := len(p.clashes)
+	p.numbers[string(key)] = n
+	for _, h := range list {
+		p.enter(n, h)
+	}
+	var mine []uint64
+	for _, h := range list {
+		mine = p.taken[portKey{h.Port, h.Protocol}].conflicting(mine, h)
+	}
+	p.clashes = append(p.clashes, mine)
+	for other := range n {
+		if hasBit(mine, other) {
+			p.clashes[other] = withBit(p.clashes[other], n)
+		}
+	}
+	return n
+}
+
+// Wanted returns those of the ports that some numbered list has, whatever the address: the others keep no pod away, and need no number.
+func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
+	var out []cluster.HostPort
+	for i := range list {
+		if p.taken[portKey{list[i].Port, list[i].Protocol}] != nil {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// enter notes that the list has the port.
+func (p *Ports) enter(list int, h cluster.HostPort) {
+	key := portKey{h.Port, h.Protocol}
+	t := p.taken[key]
+	if t == nil {
+		t = &takers{}
+		p.taken[key] = t
+	}
+	t.all = withBit(t.all, list)
+	if h.Everywhere() {
+		t.everywhere = withBit(t.everywhere, list)
+		return
+	}
+	if t.by == nil {
+		t.by = map[string][]uint64{}
+	}
+	t.by[h.IP] = withBit(t.by[h.IP], list)
+}
+
+// conflicting adds the lists that a pod with the port cannot be with.
+func (t *takers) conflicting(to []uint64, h cluster.HostPort) []uint64 {
+	if h.Everywhere() {
+		return withBits(to, t.all)
+	}
+	return withBits(withBits(to, t.everywhere), t.by[h.IP])
+}
+
+// Clash reports whether the lists, given by their numbers, have a port in common.
+func (p *Ports) Clash(a, b int) bool {
+	return a != NoPorts && b != NoPorts && hasBit(p.clashes[a], b)
+}
+
+// ClashAny reports whether the list has a port in common with one of the others.
+func (p *Ports) ClashAny(a int, others []int) bool {
+	if a == NoPorts {
+		return false
+	}
+	row := p.clashes[a]
+	for _, b := range others {
+		if hasBit(row, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasBit(set []uint64, n int) bool { return n>>6 < len(set) && set[n>>6]&(1<<(n&63)) != 0 }
+
+func withBit(set []uint64, n int) []uint64 {
+	for len(set) <= n>>6 {
+		set = append(set, 0)
+	}
+	set[n>>6] |= 1 << (n & 63)
+	return set
+}
+
+func withBits(set, more []uint64) []uint64 {
+	for len(set) < len(more) {
+		set = append(set, 0)
+	}
+	for i, w := range more {
+		set[i] |= w
+	}
+	return set
+}

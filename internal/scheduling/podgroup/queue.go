@@ -1,0 +1,271 @@
+package podgroup
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// Class is a number of pods that ask for the same: any one can take the place of any other.
+type Class struct {
+	Sig      int              // index into Queue.Signatures
+	Profile  int              // index into Queue.Book.Profiles
+	Ask      resources.Vector // of one pod
+	Amounts  resources.Amounts
+	Ports    []cluster.HostPort
+	Lists    []int // of its host ports, by number in Queue.Ports: one for each pod that has any
+	Priority int32
+	Pods     []*cluster.Pod // by namespace, name and UID
+}
+
+// Signature is what pods demand of a node besides room: all that have it share
+// what is worked out from it.
+type Signature struct {
+	Required    []requirements.Requirements // alternatives; none: anything will do
+	Preferred   []cluster.Preference        // the heaviest first
+	Tolerations []requirements.Toleration
+}
+
+// Queue is the pods that need a place.
+type Queue struct {
+	Dims        resources.Dimensions // the resources that some pod asks for
+	Classes     []Class              // by priority, then the larger first
+	Signatures  []Signature
+	Book        *topology.Book
+	Ports       *Ports
+	Unplannable []Unplannable
+	Deferred    []*cluster.Pod // pods whose demands about other pods are too many for one plan
+	Omissions   []Omission     // of the pods in the classes
+
+	unoffered map[string]bool // the resources that Unoffered stands for
+}
+
+// Omission is a pod of which preferences about other pods are left out, so that a plan takes no more memory than its share.
+type Omission struct {
+	Pod         *cluster.Pod
+	Preferences int
+}
+
+// Unplannable is a pod that asks for what nobody could mean.
+type Unplannable struct {
+	Pod *cluster.Pod
+	Why string
+}
+
+// New groups the pods of the snapshot.
+func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
+
+// NewFor does the same where it is known which resources instance types have, besides those that have a field in
+// capacity.Amounts. offered is asked only where pods ask for many.
+func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
+	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
+	q.collapse(s, offered)
+	var key []byte
+	sigs, classes := map[string]int{}, map[string]int{}
+	wanted := make([]topology.Wanted, 0, len(s.Pods))
+	for _, p := range sortedPods(s.Pods) {
+		if wrong := unplannable(p); wrong != "" {
+			q.Unplannable = append(q.Unplannable, Unplannable{Pod: p, Why: wrong})
+			continue
+		}
+		if n := len(wanted); n > 0 && p.SharesDemands(wanted[n-1].Pod) {
+			wanted = append(wanted, topology.Wanted{Pod: p, Nodes: wanted[n-1].Nodes})
+			continue
+		}
+		key = signatureKey(key[:0], p)
+		sig, ok := sigs[string(key)]
+		if !ok {
+			sig = len(q.Signatures)
+			sigs[string(key)] = sig
+			q.Signatures = append(q.Signatures, newSignature(p))
+		}
+		wanted = append(wanted, topology.Wanted{Pod: p, Nodes: sig})
+	}
+	q.Book = topology.NewBook(wanted, residentsOf(s), func() []*cluster.Kind { return kindsOf(s) })
+	wanted = q.hold(wanted)
+	of := make([]int, len(wanted)) // by pod: its class
+	var counts []int
+	for i, p := range wanted {
+		if i > 0 && q.alike(wanted[i-1:i+1], q.Book.Of[i-1:i+1]) {
+			of[i] = of[i-1]
+			counts[of[i]]++
+			continue
+		}
+		profile := q.Book.Of[i]
+		key = classKey(key[:0], p.Nodes, profile, p.Pod)
+		c, ok := classes[string(key)]
+		if !ok {
+			c = len(q.Classes)
+			classes[string(key)] = c
+			q.Classes, counts = append(q.Classes, Class{
+				Sig: p.Nodes, Profile: profile, Ask: q.Ask(p.Requests), Amounts: p.Requests,
+				Ports: p.HostPorts, Priority: p.Priority,
+			}), append(counts, 0)
+		}
+		of[i] = c
+		counts[c]++
+	}
+	pods := make([]*cluster.Pod, len(wanted))
+	for c, n := range counts {
+		q.Classes[c].Pods, pods = pods[:0:n], pods[n:]
+	}
+	for i, c := range of {
+		q.Classes[c].Pods = append(q.Classes[c].Pods, wanted[i].Pod)
+	}
+	q.sort()
+	for c := range q.Classes {
+		if class := &q.Classes[c]; len(class.Ports) > 0 {
+			class.Lists = []int{q.Ports.Number(class.Ports)}
+		}
+	}
+	return q
+}
+
+// hold takes the pods out whose demands are too many for the book, and notes what it leaves out of those of others.
+func (q *Queue) hold(wanted []topology.Wanted) []topology.Wanted {
+	b, kept := q.Book, 0
+	if b.Deferred == nil {
+		return wanted
+	}
+	for i, p := range wanted {
+		if b.Deferred[i] {
+			q.Deferred = append(q.Deferred, p.Pod)
+			continue
+		}
+		if n := b.Omitted[i]; n > 0 {
+			q.Omissions = append(q.Omissions, Omission{Pod: p.Pod, Preferences: n})
+		}
+		wanted[kept], b.Of[kept] = p, b.Of[i]
+		kept++
+	}
+	b.Of = b.Of[:kept]
+	return wanted[:kept]
+}
+
+// alike reports whether two pods are certainly of one class; it is enough that pods of one workload, which
+// mostly come one after the other, are seen to be.
+func (q *Queue) alike(pods []topology.Wanted, profiles []int) bool {
+	a, b := pods[0].Pod, pods[1].Pod
+	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
+		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
+}
+
+// sort sorts the classes by priority, then the larger first.
+func (q *Queue) sort() {
+	order := make([]int, len(q.Classes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		x, y := &q.Classes[a], &q.Classes[b]
+		return cmp.Or(cmp.Compare(y.Priority, x.Priority), y.Amounts.Compare(x.Amounts), a-b)
+	})
+	sorted := make([]Class, len(order))
+	for i, c := range order {
+		sorted[i] = q.Classes[c]
+	}
+	q.Classes = sorted
+}
+
+// Spreads reports whether some pods keep to the domains of the label.
+func (q *Queue) Spreads(key string) bool {
+	return slices.ContainsFunc(q.Book.Groups, func(g topology.Group) bool { return g.Key == key })
+}
+
+// dimensionsOf returns the resources that some pod asks for: cpu, memory,
+// ephemeral-storage and pods first, then the others by name.
+func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
+	var common resources.Amounts // not 0 where somebody asks for something
+	others := map[string]bool{}
+	for i := range s.Pods {
+		asks := &s.Pods[i].Requests
+		common.CPU |= asks.CPU
+		common.Memory |= asks.Memory
+		common.EphemeralStorage |= asks.EphemeralStorage
+		common.Pods |= asks.Pods
+		for _, e := range asks.Extended {
+			others[e.Name] = true
+		}
+	}
+	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
+}
+
+// residentsOf returns the kinds of pods on the nodes, and of DaemonSets, that keep others away, each once.
+func residentsOf(s cluster.Snapshot) []cluster.Resident {
+	order := make([]*cluster.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		order[i] = &s.Nodes[i]
+	}
+	slices.SortStableFunc(order, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	seen := map[*cluster.Kind]bool{}
+	var out []cluster.Resident
+	for _, n := range order {
+		for _, r := range n.Residents {
+			if len(r.Avoids) > 0 && !seen[r.Kind] {
+				seen[r.Kind] = true
+				out = append(out, r)
+			}
+		}
+	}
+	daemons := slices.Clone(s.Daemons)
+	slices.SortStableFunc(daemons, func(a, b cluster.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, d := range daemons {
+		if d.Kind != nil && len(d.Kind.Avoids) > 0 && !seen[d.Kind] {
+			seen[d.Kind] = true
+			out = append(out, cluster.Resident{Kind: d.Kind, Count: 1})
+		}
+	}
+	return out
+}
+
+// kindsOf returns the kinds of the pods on the nodes, and of DaemonSets, each once.
+func kindsOf(s cluster.Snapshot) []*cluster.Kind {
+	seen := map[*cluster.Kind]bool{}
+	var out []*cluster.Kind
+	note := func(k *cluster.Kind) {
+		if k != nil && !seen[k] {
+			seen[k] = true
+			out = append(out, k)
+		}
+	}
+	for i := range s.Nodes {
+		for _, r := range s.Nodes[i].Residents {
+			note(r.Kind)
+		}
+	}
+	for i := range s.Daemons {
+		note(s.Daemons[i].Kind)
+	}
+	return out
+}
+
+// sortedPods returns the pods by namespace, name and UID.
+func sortedPods(pods []cluster.Pod) []*cluster.Pod {
+	out := make([]*cluster.Pod, len(pods))
+	for i := range pods {
+		out[i] = &pods[i]
+	}
+	order := func(a, b *cluster.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	}
+	if !slices.IsSortedFunc(out, order) {
+		slices.SortFunc(out, order)
+	}
+	return out
+}
+
+// Count returns how many pods there are.
+func (q *Queue) Count() int {
+	n := len(q.Unplannable) + len(q.Deferred)
+	for c := range q.Classes {
+		n += len(q.Classes[c].Pods)
+	}
+	return n
+}

@@ -1,0 +1,110 @@
+package podgroup_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/scenario"
+)
+
+// text writes a queue down: its classes with their pods, in order.
+func text(q *podgroup.Queue) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, q.Dims)
+	for _, c := range q.Classes {
+		fmt.Fprintf(&b, "%d %v:", c.Priority, c.Ask)
+		for _, p := range c.Pods {
+			fmt.Fprintf(&b, " %s", p.Name)
+		}
+		fmt.Fprintln(&b)
+	}
+	for _, u := range q.Unplannable {
+		fmt.Fprintf(&b, "%s: %s\n", u.Pod.Name, u.Why)
+	}
+	return b.String()
+}
+
+// TestClasses: pods are one class if nothing that they ask for differs, whatever order they come in.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	s, err := scenario.Parse(`# Pods that differ in one thing each.
+catalog
+  m5.large us-east-1a spot 0.0400 cpu=2 mem=8Gi pods=110
+pools
+  all
+pods
+  web x3 cpu=1 mem=1Gi
+  more x2 cpu=1 mem=1Gi
+  gpu cpu=1 mem=1Gi nvidia.com/gpu=1
+  port cpu=1 mem=1Gi
+    port 8080/TCP
+  zone cpu=1 mem=1Gi
+    require topology.kubernetes.io/zone In us-east-1a
+  tolerant cpu=1 mem=1Gi
+    tolerate *
+  wishing cpu=1 mem=1Gi
+    prefer 1 topology.kubernetes.io/zone In us-east-1a
+  urgent cpu=500m mem=1Gi priority=10
+  apart cpu=1 mem=1Gi
+    apart app=web by kubernetes.io/hostname
+  large cpu=2 mem=1Gi
+  lost cpu=1 mem=1Gi
+    unplannable it uses a volume that does not exist
+  mad cpu=200000000000000
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := podgroup.New(s.Snapshot)
+	want := `[cpu memory pods nvidia.com/gpu]
+10 [500 1073741824 1 0]: urgent
+0 [2000 1073741824 1 0]: large
+0 [1000 1073741824 1 1]: gpu
+0 [1000 1073741824 1 0]: apart
+0 [1000 1073741824 1 0]: more-1 more-2 web-1 web-2 web-3
+0 [1000 1073741824 1 0]: port
+0 [1000 1073741824 1 0]: tolerant
+0 [1000 1073741824 1 0]: wishing
+0 [1000 1073741824 1 0]: zone
+lost: it uses a volume that does not exist
+mad: it asks for 200000000000000 of cpu, more than any machine has
+`
+	if got := text(q); got != want {
+		t.Errorf("the queue is\n%s\nwant\n%s", got, want)
+	}
+	if q.Count() != len(s.Snapshot.Pods) {
+		t.Errorf("the queue has %d pods of %d", q.Count(), len(s.Snapshot.Pods))
+	}
+	if len(q.Signatures) != 4 {
+		t.Errorf("there are %d signatures, want none, a zone, a toleration and a wish", len(q.Signatures))
+	}
+	slices.Reverse(s.Snapshot.Pods)
+	if got := text(podgroup.New(s.Snapshot)); got != want {
+		t.Errorf("the other way round the queue is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestSpreads: only labels by which some rule about other pods goes have domains.
+func TestSpreads(t *testing.T) {
+	t.Parallel()
+	s, err := scenario.Parse(`# A spread.
+catalog
+  m5.large us-east-1a spot 0.0400 cpu=2 mem=8Gi pods=110
+pools
+  all
+pods
+  web x2 cpu=1 mem=1Gi
+    label app=web
+    spread app=web over rack
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := podgroup.New(s.Snapshot)
+	if !q.Spreads("rack") || q.Spreads("topology.kubernetes.io/zone") {
+		t.Error("pods spread over racks and nothing else")
+	}
+}

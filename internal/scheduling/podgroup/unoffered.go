@@ -1,0 +1,72 @@
+package podgroup
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Unoffered is the name of the dimension that stands for all resources which no node and no instance type has, where pods
+// ask for many of them: each would make every amount longer. A pod that asks for any of them asks for 1 of it.
+const Unoffered = "unoffered"
+
+// mostUnoffered is up to how many such resources have a dimension each.
+const mostUnoffered = 8
+
+// collapse makes the resources that nothing has one dimension, if they are many. offered returns what instance types have; nil: not known.
+func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
+	if offered == nil || len(q.Dims) <= mostUnoffered {
+		return
+	}
+	have := maps.Clone(offered())
+	for i := range s.Nodes {
+		for _, e := range s.Nodes[i].Allocatable.Extended {
+			have[e.Name] = true
+		}
+	}
+	q.unoffered = map[string]bool{}
+	for _, name := range q.Dims {
+		if !isBasic(name) && !have[name] && !strings.HasPrefix(name, resources.AttachableVolumes) {
+			q.unoffered[name] = true
+		}
+	}
+	if len(q.unoffered) <= mostUnoffered {
+		q.unoffered = nil
+		return
+	}
+	q.Dims = append(slices.DeleteFunc(q.Dims, func(name string) bool { return q.unoffered[name] }), Unoffered)
+}
+
+// isBasic reports whether the resource has a field of its own in capacity.Amounts.
+func isBasic(name string) bool {
+	switch name {
+	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
+		return true
+	}
+	return false
+}
+
+// Ask returns the amounts as a vector over the queue's dimensions.
+func (q *Queue) Ask(a resources.Amounts) resources.Vector {
+	v := q.Dims.Of(a)
+	if q.FirstUnoffered(a) != "" {
+		v[len(v)-1] = 1
+	}
+	return v
+}
+
+// FirstUnoffered returns the first of the resources in the amounts that nothing has and that share a dimension; "" if there is none.
+func (q *Queue) FirstUnoffered(a resources.Amounts) string {
+	if q.unoffered == nil {
+		return ""
+	}
+	for _, e := range a.Extended {
+		if q.unoffered[e.Name] {
+			return e.Name
+		}
+	}
+	return ""
+}

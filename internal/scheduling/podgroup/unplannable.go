@@ -1,0 +1,45 @@
+package podgroup
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// absurd is an amount that no machine will ever have (64 TiB, where the largest has 24), and that can still be
+// multiplied by a number of pods.
+const absurd = math.MaxInt64 >> 17
+
+// unplannable returns what is wrong with the pod, or "".
+func unplannable(p *cluster.Pod) string {
+	if p.Unplannable != "" {
+		return p.Unplannable
+	}
+	r := &p.Requests
+	for _, n := range [...]int64{r.CPU, r.Memory, r.EphemeralStorage, r.Pods} {
+		if n < 0 || n > absurd {
+			return absurdity(r)
+		}
+	}
+	for i := range r.Extended {
+		if n := r.Extended[i].Value; n < 0 || n > absurd {
+			return absurdity(r)
+		}
+	}
+	return ""
+}
+
+// absurdity names the first amount that nobody could mean.
+func absurdity(r *resources.Amounts) string {
+	for _, name := range r.Names() {
+		switch n := r.Of(name); {
+		case n < 0:
+			return fmt.Sprintf("it asks for a negative amount of %s", name)
+		case n > absurd:
+			return fmt.Sprintf("it asks for %s of %s, more than any machine has", resources.Format(name, n), name)
+		}
+	}
+	return ""
+}
