@@ -30,7 +30,7 @@ internal/model/bitset: internal/model/requirements
 internal/model/catalog: internal/model/resources internal/model/requirements
 internal/model/cluster: internal/model/resources internal/model/requirements
 permit:
-schedule:
+internal/disruption/cron:
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
 internal/scheduling/parallel:
@@ -45,11 +45,11 @@ lifecycle: internal/model/resources internal/model/cluster internal/model/requir
 bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
 internal/scheduling/fairness: internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
 estimate: internal/scheduling/podgroup internal/scheduling/offering internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/packing/verify estimate
-disruption: schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-drift: internal/model/requirements
-drain: internal/model/cluster internal/model/requirements
-move:
+internal/disruption/consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/packing/verify estimate
+internal/disruption: internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
+internal/disruption/drift: internal/model/requirements
+internal/disruption/drain: internal/model/cluster internal/model/requirements
+internal/disruption/replacement:
 diagnosis/fix:
 diagnosis: spelling diagnosis/fix
 migration: diagnosis/fix
@@ -68,7 +68,7 @@ api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 # Doors: one set of packages may speak to each outside system.
 fault:  | github.com/aws
 budget: fault | github.com/aws
-kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing bootstrap drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing bootstrap internal/disruption/drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2: fault internal/model/resources internal/model/catalog internal/model/requirements diagnosis | github.com/aws
 ami: fault internal/model/catalog internal/model/requirements diagnosis | github.com/aws
 network: fault internal/model/catalog diagnosis | github.com/aws
@@ -91,7 +91,7 @@ config: spelling
 grant:
 rights:
 metrics:  | github.com/prometheus
-controller: internal/scheduling/fairness spelling schedule internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing lifecycle bootstrap consolidation drift disruption move drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller: internal/scheduling/fairness spelling internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing lifecycle bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator: internal/model/catalog permit world

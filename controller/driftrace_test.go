@@ -6,9 +6,9 @@ import (
 
 	"github.com/joiner-sh/joiner/ami"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/lifecycle"
-	"github.com/joiner-sh/joiner/move"
 )
 
 // meanwhile is a door to images during whose question something else happens, once.
@@ -112,7 +112,7 @@ func TestFailuresAddUp(t *testing.T) {
 // TestMovesOutlastTheirClaims: a claim that comes to nothing is given up by who leads it, who remembers why, before its move is.
 func TestMovesOutlastTheirClaims(t *testing.T) {
 	t.Parallel()
-	if least := lifecycle.LaunchTimeout + 2*lifecycle.RegistrationTimeout; move.ReadyWithin < least {
-		t.Errorf("a move is undone after %s, and its claims may take %s", move.ReadyWithin, least)
+	if least := lifecycle.LaunchTimeout + 2*lifecycle.RegistrationTimeout; replacement.ReadyWithin < least {
+		t.Errorf("a move is undone after %s, and its claims may take %s", replacement.ReadyWithin, least)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
-	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
 // Waves says which drifted nodes of a pool may be replaced now, by name of the Node, the first to go first, and in one sentence

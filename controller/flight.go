@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/move"
 )
 
 // flight is a move as the objects show it.
@@ -82,10 +82,10 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight
 func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
 
 // seen is the flight as move.Next looks at it, but for what needs a plan. Late knows of claims that do not join; nil: nothing is known.
-func (f *flight) seen(late *Diagnoses) move.Seen {
-	out := move.Seen{Begun: f.mark.Begun, Wanted: f.mark.Claims, Off: f.problem}
+func (f *flight) seen(late *Diagnoses) replacement.Seen {
+	out := replacement.Seen{Begun: f.mark.Begun, Wanted: f.mark.Claims, Off: f.problem}
 	for _, c := range f.leaving {
-		out.Leaving = append(out.Leaving, move.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
+		out.Leaving = append(out.Leaving, replacement.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
 	}
 	for _, c := range f.coming {
 		out.Coming = append(out.Coming, comerOf(c, late))
@@ -93,46 +93,46 @@ func (f *flight) seen(late *Diagnoses) move.Seen {
 	return out
 }
 
-func comerOf(c *karpv1.NodeClaim, late *Diagnoses) move.Comer {
+func comerOf(c *karpv1.NodeClaim, late *Diagnoses) replacement.Comer {
 	conditions := c.StatusConditions()
-	out := move.Comer{Claim: c.Name, Is: move.OnItsWay}
+	out := replacement.Comer{Claim: c.Name, Is: replacement.OnItsWay}
 	why, isDoomed := late.doom(c)
 	registered, _ := conditions.Find(karpv1.ConditionRegistered)
 	switch {
 	case c.DeletionTimestamp != nil:
-		out.Is = move.Lost
+		out.Is = replacement.Lost
 	case conditions.IsTrue(karpv1.ConditionInitialized):
-		out.Is = move.Ready
+		out.Is = replacement.Ready
 	case registered.Status == "True":
 		initialized, _ := conditions.Find(karpv1.ConditionInitialized)
 		out.Joined, out.Why = registered.LastTransitionTime.Time, initialized.Message
 	case isDoomed:
-		out.Is, out.Why = move.Doomed, why
+		out.Is, out.Why = replacement.Doomed, why
 	}
 	return out
 }
 
-func (f *flight) leavingOf(c *karpv1.NodeClaim) move.Leaving {
+func (f *flight) leavingOf(c *karpv1.NodeClaim) replacement.Leaving {
 	m, _ := moveOf(c)
 	node := f.nodes[c.Name]
 	switch {
 	case c.DeletionTimestamp != nil && m.Committed:
-		return move.Deleted
+		return replacement.Deleted
 	case c.DeletionTimestamp != nil:
-		return move.Taken
+		return replacement.Taken
 	case m.Committed:
-		return move.Committed
+		return replacement.Committed
 	case node == nil || !isOpen(node):
-		return move.Closed // without a Node there is nothing to close
+		return replacement.Closed // without a Node there is nothing to close
 	}
-	return move.Marked
+	return replacement.Marked
 }
 
 // isReady reports whether all that is to come is there.
-func (f *flight) isReady(s move.Seen) bool {
+func (f *flight) isReady(s replacement.Seen) bool {
 	ready := 0
 	for _, c := range s.Coming {
-		if c.Is == move.Ready {
+		if c.Is == replacement.Ready {
 			ready++
 		}
 	}

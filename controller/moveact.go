@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/move"
 )
 
 // begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
@@ -48,21 +48,21 @@ func (m *Moves) buy(ctx context.Context, machines []packing.Machine, annotations
 }
 
 // act does what a move needs next.
-func (m *Moves) act(ctx context.Context, f *flight, seen move.Seen, step move.Step, now time.Time) error {
+func (m *Moves) act(ctx context.Context, f *flight, seen replacement.Seen, step replacement.Step, now time.Time) error {
 	switch step.Action {
-	case move.Wait:
+	case replacement.Wait:
 		m.tellWait(f, step)
 		return nil
-	case move.Close:
+	case replacement.Close:
 		return m.onNodes(ctx, f.open(), closeNode)
-	case move.Commit:
+	case replacement.Commit:
 		if err := m.commit(ctx, f, now); err != nil {
 			return err
 		}
 		return m.delete(ctx, f, now)
-	case move.Delete:
+	case replacement.Delete:
 		return m.delete(ctx, f, now)
-	case move.Undo:
+	case replacement.Undo:
 		return m.undo(ctx, f, step, now)
 	}
 	return nil
@@ -119,7 +119,7 @@ func (m *Moves) delete(ctx context.Context, f *flight, now time.Time) error {
 
 // undo opens the nodes of a move again, gives back what came in their place and is of no use, and takes the marks off; in that
 // order, so that one who dies in between finds what is left to do.
-func (m *Moves) undo(ctx context.Context, f *flight, step move.Step, now time.Time) error {
+func (m *Moves) undo(ctx context.Context, f *flight, step replacement.Step, now time.Time) error {
 	if err := m.onNodes(ctx, f.closed(), openNode); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (m *Moves) undo(ctx context.Context, f *flight, step move.Step, now time.Ti
 
 // giveBack deletes the claims that were made in place of others and are of no use, but those that the step keeps. That one joined and was
 // not fit is remembered before: afterwards nobody knows.
-func (m *Moves) giveBack(ctx context.Context, f *flight, step move.Step, now time.Time) error {
+func (m *Moves) giveBack(ctx context.Context, f *flight, step replacement.Step, now time.Time) error {
 	for _, c := range f.coming {
 		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
 			continue

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
 // TestDecisionsInKarpentersWords: what is counted has the words that Karpenter's dashboards ask for.

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
 // What is written of a move. It outlives this process: whoever leads next goes on.

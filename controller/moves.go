@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
-	"github.com/joiner-sh/joiner/move"
 )
 
 // replacementMaker makes the NodeClaims that take the place of others.
@@ -140,7 +140,7 @@ func (m *Moves) advance(ctx context.Context) error {
 	}
 	for i, f := range flights {
 		// 2. decide
-		step := move.Next(seen[i], now)
+		step := replacement.Next(seen[i], now)
 		// 3. act, 4. tell
 		errs = append(errs, m.act(ctx, f, seen[i], step, now))
 	}
@@ -166,14 +166,14 @@ func (m *Moves) flights(o kube.Objects) []*flight {
 }
 
 // see is what move.Next looks at, for each move. A plan is made where it matters whether the pods have a place.
-func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]move.Seen, error) {
-	seen := make([]move.Seen, len(flights))
+func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]replacement.Seen, error) {
+	seen := make([]replacement.Seen, len(flights))
 	isDue := false
 	paused := m.Pauses.Current(ctx, now)
 	w := wishes{policies: policiesOf(o, paused.wanted(), now), kept: keptOf(o)}
 	for i, f := range flights {
 		seen[i] = f.seen(m.Late)
-		if slices.ContainsFunc(seen[i].Coming, func(c move.Comer) bool { return !c.Joined.IsZero() }) {
+		if slices.ContainsFunc(seen[i].Coming, func(c replacement.Comer) bool { return !c.Joined.IsZero() }) {
 			seen[i].FitWithin = fitWithin(o.Claims, f.coming)
 		}
 		if seen[i].Off == "" {
@@ -220,7 +220,7 @@ func unsaid(paused standstill, market catalog.Market) string {
 }
 
 // unboundOf are the pods of nodes that could go now for which kube-scheduler, which does not know the plan, would find no place.
-func unboundOf(flights []*flight, seen []move.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+func unboundOf(flights []*flight, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
 	var nodes, turns []string
 	for i, f := range flights {
 		if !f.isReady(seen[i]) {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/disruption"
-	"github.com/joiner-sh/joiner/move"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -99,7 +99,7 @@ func TestMoveIsUndone(t *testing.T) {
 	if f.isWhole(t) == "" || len(f.claims(t)) != 3 {
 		t.Fatalf("nothing was begun\n%s\n%s", f.text(t), f.log)
 	}
-	f.ahead += move.ReadyWithin
+	f.ahead += replacement.ReadyWithin
 	for range 12 {
 		f.round(t)
 	}

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/consolidation"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/move"
 )
 
 // tellWait says what a move waits for, once.
-func (m *Moves) tellWait(f *flight, step move.Step) {
+func (m *Moves) tellWait(f *flight, step replacement.Step) {
 	if m.told[f.mark.ID] == step.Reason {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/lifecycle"
-	"github.com/joiner-sh/joiner/move"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -173,7 +173,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	node.Status.Conditions[0].Status = corev1.ConditionFalse
 	f.create(t, node)
 	f.work(t)
-	f.ahead += move.FitWithin - time.Minute
+	f.ahead += replacement.FitWithin - time.Minute
 	f.check(t, f.Moves.advance(t.Context()))
 	if f.isReopened(t) == "" {
 		t.Fatalf("it was not given its time\n%s", f.tail())
@@ -208,7 +208,7 @@ func TestSlowPoolsAreGivenLonger(t *testing.T) {
 		return c
 	}
 	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute), claim("web", time.Minute)}
-	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": move.FitWithin, "new": move.FitWithin} {
+	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.FitWithin, "new": replacement.FitWithin} {
 		if got := fitWithin(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
 			t.Errorf("a node of pool %s is given %s, want %s", pool, got, want)
 		}

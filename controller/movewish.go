@@ -2,7 +2,7 @@ package controller
 
 import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
 // off says why nobody wants the move any more; empty if it is wanted. Users may change their mind for as long as it takes a machine to come.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
 // pauseSwitch is what can pause all pools; String is its name.

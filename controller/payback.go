@@ -5,7 +5,7 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/move"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 )
 
 // assumedJoin is how long a node takes to be ready for pods where none has been seen to.
@@ -36,7 +36,7 @@ const slowBy = 2
 // fitWithin is how long nodes of the pools of those that come may take from joining to being fit for pods: at least move.FitWithin, and
 // twice what the pool's nodes usually take, whose drivers may have to be installed first.
 func fitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
-	out := move.FitWithin
+	out := replacement.FitWithin
 	for _, one := range coming {
 		var took []time.Duration
 		for _, c := range claims {

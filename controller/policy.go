@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
-	"github.com/joiner-sh/joiner/schedule"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/cron"
 )
 
 // policyOf is what a pool allows at now: its spec.disruption and its annotations. What makes no sense is among the policy's
@@ -82,7 +82,7 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 	case b.Duration.Duration <= 0:
 		wrong(".duration", b.Duration.Duration.String()+" is not above 0")
 	default:
-		parsed, err := schedule.Parse(*b.Schedule)
+		parsed, err := cron.Parse(*b.Schedule)
 		if err != nil {
 			wrong(".schedule", err.Error())
 			break

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
 var policyTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -10,7 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/drift"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
 // PoolHash returns the drift hash of what a NodePool makes nodes from, with its version: the values of the annotations

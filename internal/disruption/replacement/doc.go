@@ -1,4 +1,4 @@
-// Package move says what to do next with nodes that are being replaced.
+// Package replacement says what to do next with nodes that are being replaced.
 //
 // In: what was seen of one move: the nodes that go, the claims that were made in their place, and whether the pods could go there now.
 // Out: one step, with its reason.
@@ -12,4 +12,4 @@
 //
 // Until it is committed a move can be undone without a trace, and is, as soon as one of its nodes does not come or the pods would
 // find no place any more. Once one of its nodes bears the word that it goes, all of them go, whoever leads.
-package move
+package replacement

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/schedule"
+	"github.com/joiner-sh/joiner/internal/disruption/cron"
 )
 
 // Budget bounds how many nodes of a pool may be leaving at once.
@@ -15,7 +15,7 @@ type Budget struct {
 	Reasons []Reason // it counts for; none: all of them
 	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
 	// Schedule says when the budget becomes active, and Open for how long each time. Nil: it always is.
-	Schedule *schedule.Schedule
+	Schedule *cron.Schedule
 	Open     time.Duration
 	// Line is how the schedule was written, to be shown.
 	Line string

@@ -1,9 +1,9 @@
-// Package schedule reads cron lines and says when they hit, in UTC.
+// Package cron reads cron lines and says when they hit, in UTC.
 //
 // In: a line of five columns, or @daily and the like; a time.
 // Out: the next hit; whether a window that opens with each hit is open, and when that changes.
 // Never: a time zone other than UTC, a column for seconds, or a search without an end.
-package schedule
+package cron
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package move
+package replacement
 
 import (
 	"slices"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joiner-sh/joiner/internal/disruption/cron"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
-	"github.com/joiner-sh/joiner/schedule"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -202,7 +202,7 @@ func TestTooSoonSaysWhen(t *testing.T) {
 
 func scheduled(t *testing.T, nodes, line string, open time.Duration) Budget {
 	t.Helper()
-	s, err := schedule.Parse(line)
+	s, err := cron.Parse(line)
 	if err != nil {
 		t.Fatal(err)
 	}

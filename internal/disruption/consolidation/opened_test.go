@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 

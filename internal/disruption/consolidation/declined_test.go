@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/joiner-sh/joiner/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
