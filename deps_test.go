@@ -41,8 +41,8 @@ internal/scheduling/offering: internal/model/bitset internal/scheduling/podgroup
 internal/scheduling/existing: keys internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/model/bitset internal/model/resources internal/model/cluster internal/model/requirements
 internal/scheduling/packing: spelling internal/scheduling/parallel keys internal/scheduling/lowerbound internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/scheduling/existing internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
 internal/scheduling/packing/verify: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-lifecycle: internal/model/resources internal/model/cluster internal/model/requirements
-bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
+internal/node/lifecycle: internal/model/resources internal/model/cluster internal/model/requirements
+internal/node/bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
 internal/scheduling/fairness: internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
 estimate: internal/scheduling/podgroup internal/scheduling/offering internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
 internal/disruption/consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/packing/verify estimate
@@ -68,7 +68,7 @@ api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 # Doors: one set of packages may speak to each outside system.
 fault:  | github.com/aws
 budget: fault | github.com/aws
-kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing bootstrap internal/disruption/drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/bootstrap internal/disruption/drift diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 ec2: fault internal/model/resources internal/model/catalog internal/model/requirements diagnosis | github.com/aws
 ami: fault internal/model/catalog internal/model/requirements diagnosis | github.com/aws
 network: fault internal/model/catalog diagnosis | github.com/aws
@@ -84,18 +84,18 @@ evidence: diagnosis internal/model/catalog internal/model/requirements fault ec2
 repair: diagnosis/fix fault kube | github.com/aws
 
 # What an instance makes of what it is given.
-userdata: internal/model/catalog internal/model/requirements bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
+internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
 
 # Loops: read, decide, act, tell.
 config: spelling
 grant:
 rights:
 metrics:  | github.com/prometheus
-controller: internal/scheduling/fairness spelling internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing lifecycle bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller: internal/scheduling/fairness spelling internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/lifecycle internal/node/bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain diagnosis diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube internal/node/userdata fault ec2 ami network access evidence price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator: internal/model/catalog permit world
-cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound internal/node/bootstrap diagnosis diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube internal/node/userdata fault ec2 ami network access evidence repair price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
 cmd/joiner: spelling internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift evidence config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `

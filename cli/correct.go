@@ -15,8 +15,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/spelling"
-	"github.com/joiner-sh/joiner/userdata"
 	"github.com/joiner-sh/joiner/view"
 )
 

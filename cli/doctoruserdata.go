@@ -11,12 +11,12 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/userdata"
 )
 
 // userDataProblems reads the user data of the cluster's EC2NodeClasses as their instances would.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/userdata"
 )
 
 // bootNotes report what is wrong with the user data and the kubelet settings of the EC2NodeClasses that NodePools use: with some of it the

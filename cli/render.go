@@ -17,12 +17,12 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/spelling"
-	"github.com/joiner-sh/joiner/userdata"
 )
 
 // renderFlags are those of joiner render userdata.

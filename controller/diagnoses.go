@@ -19,7 +19,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/evidence"
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 // TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image is found until

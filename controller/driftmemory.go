@@ -18,8 +18,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // mostFailures bounds how many failed targets a pool remembers.

@@ -8,7 +8,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 // meanwhile is a door to images during whose question something else happens, once.

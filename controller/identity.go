@@ -20,8 +20,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // refusedNode is a Node that carries a claim's provider id and is not, or not yet, accepted as its Node.

@@ -11,7 +11,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 // launched makes a claim that has an instance, and whose Node gets a label that NodeRestriction protects.

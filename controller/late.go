@@ -12,8 +12,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // mostTold is how many of the pods that wait for one claim are told why.

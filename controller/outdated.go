@@ -11,8 +11,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // Edits of a NodePool or its class replace the claims that they outdate at once, but for those that follow an edit within editPause. That pause

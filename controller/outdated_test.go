@@ -12,7 +12,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 // rewriteClass changes the user data of the class, and lets its loop look at it.

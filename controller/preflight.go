@@ -9,11 +9,11 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/diagnosis/fix"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 // maxSentences is how many problems a condition tells; the rest is counted.

@@ -10,7 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 // lostTaint is the script of case-4: the form --option=value is not known to bootstrap.sh.

@@ -12,8 +12,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // quarantine keeps a claim whose instance has lost its tags: nothing else knows the instance any more, and without the tags it is not

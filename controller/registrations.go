@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 // Registrations remember, by NodePool, whether its last launches led to nodes. Its methods may be called at the same time,

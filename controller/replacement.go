@@ -14,8 +14,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // annotationReplacing on a claim that has expired is since when its replacement is asked for, RFC 3339. It outlives this

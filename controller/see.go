@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // view is what was read about one claim: what decides, and the objects that it was read from.

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // checkShape says on the claim whether its Node has what was promised of it. It only informs.

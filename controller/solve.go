@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )

@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/network"
 )
 

@@ -10,9 +10,9 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/lifecycle"
 )
 
 // troubles says what is wrong with instances, or soon will be.

@@ -7,8 +7,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
 // problem is something in a manifest that the API server would refuse and that a plan rests on.

@@ -19,9 +19,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")

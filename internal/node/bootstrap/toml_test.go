@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
 // documents are settings that users may write, right and wrong ones.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
 // oldTaints are names that the startup taint, or one like it, had before.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/lifecycle"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 const instanceID = "i-0123456789abcdef0"

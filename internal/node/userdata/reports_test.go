@@ -10,9 +10,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 // reported are classes written after public bug reports, with the right answers. An answer is what each problem has to hold; no

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 func node(family, userData string) bootstrap.Node {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 // TestBombs: user data that unfolds to much more than it is, or that is nested without end, is refused or read within bounds.

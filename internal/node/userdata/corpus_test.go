@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/bootstrap"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the expected readings of the corpus anew")

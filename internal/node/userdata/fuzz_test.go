@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 var systems = []userdata.Input{

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 // secret is planted wherever user data may hold one, in the forms of all families.
