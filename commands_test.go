@@ -12,21 +12,21 @@ import (
 	"testing"
 )
 
-// filledIn are the files in which text is filled into a command that users paste, though diagnosis/fix does not check it, and why that is safe. Other
-// commands are values of diagnosis/fix.
+// filledIn are the files in which text is filled into a command that users paste, though internal/diagnosis/fix does not check it, and why that is safe. Other
+// commands are values of internal/diagnosis/fix.
 var filledIn = map[string]string{
-	"controller/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
-	"controller/identity.go":   "the name of a Node, which the API server has checked",
-	"controller/quarantine.go": "ids of EC2, settings that are checked at the start, and names which the API server has checked",
-	"cli/webidentity.go":       "the issuer of the token that the process itself was given",
-	"cli/plan.go":              "what the user has typed",
-	"diagnosis/classfix.go":    "a comment behind a command, which diagnosis/fix escapes",
+	"controller/driftwrite.go":       "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
+	"controller/identity.go":         "the name of a Node, which the API server has checked",
+	"controller/quarantine.go":       "ids of EC2, settings that are checked at the start, and names which the API server has checked",
+	"cli/webidentity.go":             "the issuer of the token that the process itself was given",
+	"cli/plan.go":                    "what the user has typed",
+	"internal/diagnosis/classfix.go": "a comment behind a command, which internal/diagnosis/fix escapes",
 }
 
 // commandForm matches a command with text to be filled in.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
-// TestCommandsAreValues: only diagnosis/fix fills text into commands, except where that is known to be safe. A user who pastes a command would run
+// TestCommandsAreValues: only internal/diagnosis/fix fills text into commands, except where that is known to be safe. A user who pastes a command would run
 // the text of others that is in it.
 func TestCommandsAreValues(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestCommandsAreValues(t *testing.T) {
 			if name := filepath.ToSlash(file); commandForm.MatchString(text) {
 				seen[name] = true
 				if filledIn[name] == "" {
-					t.Errorf("%s: text is filled into the command %q: make it of values of diagnosis/fix", fset.Position(literal.Pos()), text)
+					t.Errorf("%s: text is filled into the command %q: make it of values of internal/diagnosis/fix", fset.Position(literal.Pos()), text)
 				}
 			}
 			return true

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // Role returns what IAM knows of a role by its name, without path; the error is fault.Gone if there is none.

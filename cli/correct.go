@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"
@@ -124,7 +124,7 @@ func value(text *string) string {
 func (c *correctFlags) knowCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
-		d, doors := doctorFlags{cluster: c.render.live}, evidence.Doors{Cluster: c.name}
+		d, doors := doctorFlags{cluster: c.render.live}, collector.Doors{Cluster: c.name}
 		d.openKube(ctx, &doors)
 		name, _ := c.render.live.eks()
 		c.render.cluster.Name = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)

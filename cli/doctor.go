@@ -20,10 +20,10 @@ import (
 
 	"github.com/joiner-sh/joiner/access"
 	"github.com/joiner-sh/joiner/ami"
-	"github.com/joiner-sh/joiner/diagnosis"
 	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/evidence"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
@@ -232,7 +232,7 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 
 // collect opens what doors it can, and asks them.
 func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
-	doors := evidence.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.note}
+	doors := collector.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.note}
 	uid := d.openKube(ctx, &doors)
 	name, region := d.cluster.eks()
 	doors.Cluster = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
@@ -245,11 +245,11 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	if doors.Kube != nil {
 		doors.UserData = d.userDataProblems(doors.Cluster)
 	}
-	return evidence.Collect(ctx, doors)
+	return collector.Collect(ctx, doors)
 }
 
 // openKube opens the door to Kubernetes, and finds out of which cluster and, where nobody said it, by what name.
-func (d *doctorFlags) openKube(ctx context.Context, doors *evidence.Doors) (uid string) {
+func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
 		doors.NoKube = oneLine(err.Error())
@@ -279,7 +279,7 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *evidence.Doors) (uid 
 
 // openAWS opens the doors to AWS; without credentials or a cluster's name it says why it does not. The error is what is wrong with
 // the AWS configuration.
-func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid string) error {
+func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid string) error {
 	quiet := awsconfig.WithLogger(logging.Nop{})
 	options := []func(*awsconfig.LoadOptions) error{quiet}
 	if d.region != "" {
@@ -313,7 +313,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *evidence.Doors, uid st
 	return openDoors(doors, cfg, uid)
 }
 
-func openDoors(doors *evidence.Doors, cfg aws.Config, uid string) error {
+func openDoors(doors *collector.Doors, cfg aws.Config, uid string) error {
 	if uid == "" {
 		uid = "unknown" // whose an instance is, is judged later and by what is known then
 	}

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/repair"
 	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -34,7 +34,7 @@ func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence,
 	}
 	doors, left := d.writers(e), 0
 	for _, f := range chosen {
-		changes, err := repair.Plan(ctx, f.Fix, doors)
+		changes, err := remedy.Plan(ctx, f.Fix, doors)
 		if err != nil {
 			return fmt.Errorf("fix %s: %w", id, err)
 		}
@@ -49,7 +49,7 @@ func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence,
 			left++
 			continue
 		}
-		if _, err := repair.Apply(ctx, changes); err != nil {
+		if _, err := remedy.Apply(ctx, changes); err != nil {
 			return fmt.Errorf("fix %s: %w", id, err)
 		}
 		if _, err := fmt.Fprintln(s.Out, "done"); err != nil {
@@ -100,8 +100,8 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 }
 
 // writers opens the doors through which a person's own rights lead.
-func (d *doctorFlags) writers(e diagnosis.Evidence) repair.Doors {
-	out := repair.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
+func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Doors {
+	out := remedy.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = oneLine(err.Error())
 	} else if p, err := kube.NewPatcher(cfg); err != nil {
@@ -110,7 +110,7 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) repair.Doors {
 		out.Kube = p
 	}
 	if d.aws != nil {
-		out.AWS = repair.NewAWS(*d.aws, e.Caller.Value)
+		out.AWS = remedy.NewAWS(*d.aws, e.Caller.Value)
 	}
 	return out
 }
@@ -130,7 +130,7 @@ func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
 }
 
 // tellChanges shows what is wrong and what would be changed.
-func tellChanges(w io.Writer, f diagnosis.Finding, changes []repair.Change) error {
+func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
 	lines := inFull(f)[:2]
 	for _, c := range changes {
 		for i, line := range strings.Split(c.Command, "\n") {

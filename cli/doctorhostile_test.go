@@ -16,15 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/repair"
 )
 
 // sample reads an input of the security review.
 func sample(t *testing.T, file string, into any) {
 	t.Helper()
-	text, err := os.ReadFile("../diagnosis/testdata/security/" + file)
+	text, err := os.ReadFile("../internal/diagnosis/testdata/security/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestDoctorHostile(t *testing.T) {
 		}, ""},
 		"deploys.yaml": {func(e *diagnosis.Evidence) {
 			var deployment appsv1.Deployment
-			text, err := os.ReadFile("../diagnosis/testdata/security/deploys.yaml")
+			text, err := os.ReadFile("../internal/diagnosis/testdata/security/deploys.yaml")
 			if err != nil {
 				t.Error(err)
 			}
@@ -91,8 +91,8 @@ func TestDoctorHostile(t *testing.T) {
 				judgeOutput(t, bundle, format, c.check)
 			}
 			for _, f := range diagnosis.Diagnose(e) {
-				changes, err := repair.Plan(t.Context(), f.Fix, repair.Doors{Kube: untouched{t}, NoAWS: "closed"})
-				var byHand *repair.ByHand
+				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Doors{Kube: untouched{t}, NoAWS: "closed"})
+				var byHand *remedy.ByHand
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
 					t.Errorf("--fix %s would make %+v, %v", f.Check, changes, err)
 				}

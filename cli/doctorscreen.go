@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/diagnosis"
-	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 	"github.com/joiner-sh/joiner/view"
 )
 

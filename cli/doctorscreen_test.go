@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/diagnosis"
-	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
 // TestScreen: the first cause is in the first lines, each cause has its fix, and the evidence fits on one screen.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // TestUserDataOfDoctor: what the user data of a class leads to is evidence of the check that it belongs to, once for both

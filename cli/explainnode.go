@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"
@@ -80,7 +80,7 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return evidence.Leader(ctx, w).Leaderless()
+	return collector.Leader(ctx, w).Leaderless()
 }
 
 // tell writes the rows and, where no controller acts since then, a note. No row then says that the controller will look again.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/evidence"
 	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/migration"
 	"github.com/joiner-sh/joiner/permit"
 )
@@ -22,7 +22,7 @@ type migrationAWS struct {
 	*migrateFlags
 	settings config.Settings
 	seen     *migration.Installation
-	doors    evidence.Doors
+	doors    collector.Doors
 }
 
 // look writes into what was seen what AWS has.

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/migration"
 )
 
@@ -41,7 +41,7 @@ func TestStrays(t *testing.T) {
 			}
 			seen := migration.Installation{Claims: []migration.Claim{{Name: "a", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0"},
 				{Name: "b", ProviderID: "aws:///us-east-1a/i-0123456789abcdef1"}}}
-			m := migrationAWS{seen: &seen, doors: evidence.Doors{EC2: door}}
+			m := migrationAWS{seen: &seen, doors: collector.Doors{EC2: door}}
 			m.strays(t.Context())
 			if len(seen.Unseen) != c.unseen || len(seen.Instances) != 0 {
 				t.Fatalf("%+v, want %d", seen, c.unseen)

@@ -17,8 +17,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/diagnosis"
-	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -27,7 +27,7 @@ import (
 // share one report, so that a thousand late claims cost as many calls as one. Its methods may be called at the same time, and on
 // nil, which knows nothing.
 type Diagnoses struct {
-	Doors   evidence.Doors // with a budget of calls that is not that of launches; Late is set for each report
+	Doors   collector.Doors // with a budget of calls that is not that of launches; Late is set for each report
 	Cache   client.Reader
 	Cluster nodeReader
 	Holds   *Holds
@@ -243,7 +243,7 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 		doors.Late[l.id] = true
 	}
 	d.Metrics.Diagnoses.Inc()
-	found := evidence.Collect(ctx, doors)
+	found := collector.Collect(ctx, doors)
 	if ctx.Err() != nil {
 		return // we are being stopped, and what was not answered says nothing
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/budget"
 	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
-	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
@@ -137,7 +137,7 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Diagnoses{
-		Doors: evidence.Doors{Kube: kube.NewInsider(l.api, l.api), Access: a, EC2: e, Images: ami.New(cfg), Network: network.New(cfg),
+		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), Access: a, EC2: e, Images: ami.New(cfg), Network: network.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,

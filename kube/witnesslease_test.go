@@ -24,7 +24,7 @@ import (
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // bound is the ServiceAccount of a controller: what a ClusterRoleBinding lets write the status of NodeClaims.

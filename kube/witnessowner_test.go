@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
 // TestOwners: the owner of a pod counts as one of Kubernetes' own kinds only with its API group, and no text of it is one of those that a fix changes.
@@ -31,7 +31,7 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"ownerref-pod.yaml", "ownerref-fix.json"} {
-		text, err := os.ReadFile("../diagnosis/testdata/security/" + file)
+		text, err := os.ReadFile("../internal/diagnosis/testdata/security/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
 // idOf is the id of the instance in a provider id: "aws:///us-east-1a/i-0123".

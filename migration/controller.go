@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
 // of returns the controllers of a product.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
 // definitions judges whether Joiner's definitions can take the place of the cluster's.

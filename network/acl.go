@@ -9,7 +9,7 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // ACLs returns the network ACLs of a VPC, sorted by id, their entries by number.

@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/evidence"
 	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/network"
@@ -52,7 +52,7 @@ type away struct {
 
 	plain aws.Config // the configuration of all doors, without a budget
 	// inquiry are the doors by which it is looked into why nodes do not join, with a budget of calls of their own.
-	inquiry evidence.Doors
+	inquiry collector.Doors
 
 	calls *calls
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/evidence"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/network"
 )
@@ -26,7 +26,7 @@ func (a *away) openInquiry(settings config.Settings) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	a.inquiry = evidence.Doors{Access: who, EC2: what, Images: ami.New(cfg), Network: network.New(cfg), NoIAM: settings.IsolatedVPC,
+	a.inquiry = collector.Doors{Access: who, EC2: what, Images: ami.New(cfg), Network: network.New(cfg), NoIAM: settings.IsolatedVPC,
 		Cluster: a.identity.Name, Region: cfg.Region, Patience: controller.DiagnosisPatience}
 	return nil
 }

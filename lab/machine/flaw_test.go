@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // TestFlaws: an image with a flaw starts no kubelet, and prints what joiner doctor knows it by.

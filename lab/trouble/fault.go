@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // Fault is one way to break a lab.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // Untried are the checks that no fault makes true here, and why.

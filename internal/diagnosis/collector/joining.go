@@ -1,0 +1,138 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// joining asks what keeps instances from joining and nothing else: a controller asks that again and again, within a budget of calls.
+// What nothing speaks against is not asked: of roles, only those that the cluster does not know, and of instances those that are late.
+func (c *collector) joining(ctx context.Context) {
+	e, w := &c.e, c.Kube
+	const beyond = "it has no part in whether instances join"
+	e.NodeGroups, e.Fargate = unasked[[]diagnosis.NodeGroup](beyond), unasked[[]diagnosis.FargateProfile](beyond)
+	e.Home, e.Events, e.Pods = unasked[diagnosis.Home](beyond), unasked[[]diagnosis.Event](beyond), unasked[[]diagnosis.Pod](beyond)
+	e.Daemons, e.Claims = unasked[[]diagnosis.DaemonSet](beyond), unasked[[]diagnosis.Claim](beyond)
+	e.UserData, e.Controller = unasked[[]diagnosis.UserDataProblem](beyond), unasked[diagnosis.Controller](beyond)
+	e.Lease = unasked[diagnosis.Lease](beyond)
+	if c.UserData != nil {
+		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
+	}
+	if w != nil {
+		c.together([]func(){
+			into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
+			list(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
+			list(ctx, c, &e.Pools, "nodepools", w.Pools),
+			list(ctx, c, &e.Nodes, "nodes", w.Nodes),
+		})
+		c.count()
+	}
+	if c.Access == nil || w == nil {
+		c.noAWS()
+		return
+	}
+	c.together(c.joiningAccount(ctx))
+	c.joiningClaims(ctx)
+	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
+		e.Account = parts[4]
+	}
+	c.together(c.region(ctx))
+	if !c.NoIAM {
+		c.together(c.joiningRoles(ctx))
+		c.ownRole()
+	}
+}
+
+// joiningClaims leaves of the instances' tags what NodeClaims say, too. The NodeClaims themselves have no part in whether instances join.
+func (c *collector) joiningClaims(ctx context.Context) {
+	if len(c.e.Instances.Value) == 0 {
+		return
+	}
+	claims := askList(ctx, c, "nodeclaims", c.Kube.Claims)
+	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, claims.Value)
+}
+
+// joiningAccount is account without what has no part in joining.
+func (c *collector) joiningAccount(ctx context.Context) []func() {
+	e := &c.e
+	out := []func(){
+		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
+		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
+		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
+		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
+	}
+	e.Instances = unasked[[]diagnosis.Instance]("none is late")
+	if len(c.Late) > 0 {
+		out = append(out, list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed))
+	}
+	return out
+}
+
+// joiningRoles asks about the profiles whose role no class names; about the roles of the classes, where instances are late; and
+// about the roles that are mapped, and our own, where that of a class is not.
+func (c *collector) joiningRoles(ctx context.Context) []func() {
+	var mu sync.Mutex // of the maps
+	var out []func()
+	names, isStranger := []string{}, false
+	for _, class := range c.e.Classes.Value {
+		switch {
+		case class.Role != "":
+			name := class.Role[strings.LastIndexByte(class.Role, '/')+1:]
+			isStranger = isStranger || !c.knows(name)
+			if len(c.Late) > 0 {
+				names = append(names, name)
+			}
+		case class.Profile != "":
+			isStranger = true // its role is not known yet
+			out = append(out, func() { c.profile(ctx, class.Profile, &mu) })
+		}
+	}
+	if isStranger {
+		_, own, _ := strings.Cut(ownRoleARN(c.e.Caller.Value), ":role/")
+		names = append(names, own)
+		names = append(names, c.roleNames()...)
+	}
+	const most = 8 // of a cluster with hundreds of mappings these say enough
+	asked := map[string]bool{}
+	for _, name := range names {
+		if name == "" || asked[name] || len(asked) == most {
+			continue
+		}
+		asked[name] = true
+		out = append(out, func() { c.role(ctx, name, &mu) })
+	}
+	return out
+}
+
+// knows reports whether the cluster maps a role of that name for nodes.
+func (c *collector) knows(name string) bool {
+	return slices.ContainsFunc(c.e.Entries.Value, func(e diagnosis.Entry) bool { return strings.HasSuffix(e.Principal, "/"+name) }) ||
+		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
+}
+
+// ownRole says which role the controller has, unless instances may have it too: then it may be meant for both.
+func (c *collector) ownRole() {
+	arn := ownRoleARN(c.e.Caller.Value)
+	_, name, _ := strings.Cut(arn, ":role/")
+	role, ok := c.e.Roles[name]
+	// The controller's policy lets it read the roles of nodes only, so one that it may not read is not a node role.
+	if !ok || !role.Known() && !role.Is(diagnosis.Denied) || slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
+		return
+	}
+	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At, diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "the role it has now"})
+}
+
+// ownRoleARN is the role that a caller has assumed, without its path; empty if it is none.
+func ownRoleARN(caller string) string {
+	parts := strings.SplitN(caller, ":", 6)
+	if len(parts) < 6 || !strings.HasPrefix(parts[5], "assumed-role/") {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(parts[5], "assumed-role/"), "/")
+	return "arn:" + parts[1] + ":iam::" + parts[4] + ":role/" + name
+}

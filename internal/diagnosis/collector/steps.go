@@ -1,0 +1,112 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// steps counts how many instance types of a region are left after each requirement of a pool whose EC2NodeClass has an AMI family, by architecture. Requirements on
+// labels that no instance type has, such as the user's own, zones and ways of paying, leave all. Nil where the region is not known.
+func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
+	left, keys := sold(family, region)
+	if left == nil {
+		return nil
+	}
+	var out []diagnosis.Step
+	for _, r := range p.Requirements {
+		if !keys[r.Key] {
+			continue
+		}
+		needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+		if wrong != nil {
+			continue // the API server refuses such a pool
+		}
+		var kept []catalog.Type
+		step := diagnosis.Step{Name: r.String(), Left: map[string]int{}}
+		for _, t := range left {
+			if needs.Accepts(t.Labels) {
+				kept = append(kept, t)
+				step.Left[t.Labels[catalog.LabelArch]]++
+			}
+		}
+		left, out = kept, append(out, step)
+	}
+	if len(out) == 0 {
+		step := diagnosis.Step{Name: "no requirement on types", Left: map[string]int{}}
+		for _, t := range left {
+			step.Left[t.Labels[catalog.LabelArch]]++
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// sold are the instance types of a region on which an AMI family runs, and the labels that they have with it. Nil where the region is not known.
+func sold(family, region string) ([]catalog.Type, map[string]bool) {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, nil
+	}
+	all, err := table.Catalog(region, catalog.Settings{Family: family})
+	if err != nil {
+		return nil, nil
+	}
+	keys := map[string]bool{}
+	for _, t := range all.Types {
+		for k := range t.Labels {
+			keys[k] = true
+		}
+	}
+	return all.Types, keys
+}
+
+// isEmpty reports whether the steps leave no instance type.
+func isEmpty(steps []diagnosis.Step) bool {
+	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
+}
+
+// mostOptions is among how many values one can be told from the others as what was meant.
+const mostOptions = 3
+
+// loosening is the smallest change by which a pool that allows no instance type allows some: one value more, of the requirement that
+// leaves the least to choose from. Nil where several would do as well, or none alone.
+func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
+	types, keys := sold(family, region)
+	var best *diagnosis.Loosening
+	fewest := mostOptions + 1
+	for i, r := range p.Requirements {
+		if r.Operator != "In" || !keys[r.Key] {
+			continue
+		}
+		values := optionsOf(p, i, types, keys)
+		if len(values) > 0 && len(values) < fewest {
+			fewest, best = len(values), &diagnosis.Loosening{Index: i, Key: r.Key, Value: values[0]}
+		}
+	}
+	return best
+}
+
+// optionsOf are the values, sorted, that the label of one requirement has on the types that all others allow.
+func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
+	values := map[string]bool{}
+next:
+	for _, t := range types {
+		for i, r := range p.Requirements {
+			if i == except || !keys[r.Key] {
+				continue
+			}
+			needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+			if wrong == nil && !needs.Accepts(t.Labels) {
+				continue next
+			}
+		}
+		if v := t.Labels[p.Requirements[except].Key]; v != "" {
+			values[v] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
+}

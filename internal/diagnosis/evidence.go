@@ -1,0 +1,149 @@
+// Package diagnosis says why an instance does not become a node, out of what was seen of it and around it.
+//
+// In: Evidence: what EKS, IAM, EC2 and Kubernetes said, each item with its source, its time, or why it is not there.
+// Out: findings: check, verdict, cause in one sentence, certainty, lines of evidence, the fix; the root cause first.
+// Never: a call, a clock, or a verdict where what it would rest on is not known.
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+)
+
+// Format is the version of Evidence as a file. A reader refuses a newer one.
+const Format = 1
+
+// Absence is why an item is not there. The empty one means that it is.
+type Absence string
+
+// The absences.
+const (
+	NotAsked Absence = "not asked"     // nobody looked: no access to that system, or nothing to look for
+	Denied   Absence = "no permission" // Why names the permission
+	Missing  Absence = "not found"     // it was looked for, and there is none
+	Failed   Absence = "failed"        // Why is what was answered instead
+)
+
+// Item is one thing that was looked for.
+type Item[T any] struct {
+	Source string    `json:"source,omitempty"` // "eks:DescribeCluster prod", "configmap kube-system/aws-auth"
+	At     time.Time `json:"at,omitzero"`
+	Absent Absence   `json:"absent,omitempty"`
+	Why    string    `json:"why,omitempty"` // of an absence, one line
+	Cut    string    `json:"cut,omitempty"` // how much of a list was read, one line; empty: all of it
+	Value  T         `json:"value,omitzero"`
+}
+
+// Found makes an item that is there.
+func Found[T any](source string, at time.Time, value T) Item[T] {
+	return Item[T]{Source: source, At: at, Value: value}
+}
+
+// Lacking makes an item that is not.
+func Lacking[T any](source string, at time.Time, absent Absence, why string) Item[T] {
+	return Item[T]{Source: source, At: at, Absent: absent, Why: why}
+}
+
+// Known reports whether the item is there.
+func (i Item[T]) Known() bool { return i.Source != "" && i.Absent == "" }
+
+// Is reports whether the item is absent in this way. An item that nothing was written into was not asked for.
+func (i Item[T]) Is(a Absence) bool {
+	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
+}
+
+// gap is the answer of a check that lacks the item; ok is false if it does not.
+func (i Item[T]) gap(what string) (f Finding, ok bool) {
+	if i.Known() {
+		return Finding{}, false
+	}
+	f = Finding{Verdict: Unknown, Certainty: Certain}
+	switch {
+	case i.Absent == Denied:
+		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
+		f = f.mend(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
+		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // of Kubernetes, which has no such names of permissions
+			f = f.mend(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
+		}
+	case i.Absent == Missing:
+		f.Cause = what + ": there is none"
+	case i.Absent == Failed:
+		f.Cause = fmt.Sprintf("%s could not be read: %s", what, i.Why)
+	default:
+		f.Cause = "nobody looked at " + what
+		if i.Why != "" {
+			f.Cause += ": " + i.Why
+		}
+	}
+	return f, true
+}
+
+// Evidence is all that a diagnosis rests on. Lists are sorted by name or id.
+type Evidence struct {
+	Format  int       `json:"format"` // see Format
+	At      time.Time `json:"at"`     // when it was collected
+	Name    string    `json:"name"`   // of the EKS cluster
+	Region  string    `json:"region"`
+	Account string    `json:"account,omitempty"`
+
+	// What AWS says.
+	Cluster      Item[Cluster]            `json:"cluster,omitzero"`
+	Caller       Item[string]             `json:"caller,omitzero"` // ARN of whoever asked
+	Entries      Item[[]Entry]            `json:"entries,omitzero"`
+	NodeGroups   Item[[]NodeGroup]        `json:"nodeGroups,omitzero"`
+	Fargate      Item[[]FargateProfile]   `json:"fargate,omitzero"`
+	Roles        map[string]Item[Role]    `json:"roles,omitempty"`       // by name, without path
+	Profiles     map[string]Item[Profile] `json:"profiles,omitempty"`    // by name
+	PassRole     map[string]Item[bool]    `json:"passRole,omitempty"`    // by the role's ARN: the controller may pass it
+	VPC          Item[VPC]                `json:"vpc,omitzero"`          // of the cluster
+	Subnets      Item[[]Subnet]           `json:"subnets,omitzero"`      // of the VPC
+	Routes       Item[[]RouteTable]       `json:"routes,omitzero"`       // of the VPC
+	Endpoints    Item[[]Endpoint]         `json:"endpoints,omitzero"`    // of the VPC
+	ACLs         Item[[]ACL]              `json:"acls,omitzero"`         // of the VPC
+	Groups       Item[[]Group]            `json:"groups,omitzero"`       // of the VPC
+	NATAddresses Item[[]string]           `json:"natAddresses,omitzero"` // public addresses of the VPC's NAT gateways
+	Images       Item[[]Image]            `json:"images,omitzero"`
+	Instances    Item[[]Instance]         `json:"instances,omitzero"` // that carry the cluster's name
+	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by id of an instance: which status check fails, "instance" or "system"
+
+	// What Kubernetes says.
+	Home       Item[Home]        `json:"home,omitzero"`
+	AuthMap    Item[AuthMap]     `json:"authMap,omitzero"`
+	Controller Item[Controller]  `json:"controller,omitzero"`
+	Lease      Item[Lease]       `json:"lease,omitzero"` // the controller's; of several, the one that was renewed last
+	Classes    Item[[]Class]     `json:"classes,omitzero"`
+	Pools      Item[[]Pool]      `json:"pools,omitzero"`
+	Claims     Item[[]Claim]     `json:"claims,omitzero"`
+	Nodes      Item[[]Node]      `json:"nodes,omitzero"`
+	Pods       Item[[]Pod]       `json:"pods,omitzero"` // that do not run
+	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
+	Events     Item[[]Event]     `json:"events,omitzero"` // warnings
+
+	// UserData are the problems of user data, found by whoever can read it; none where all is well.
+	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
+}
+
+// UserDataProblem is one thing that is wrong with the user data of an EC2NodeClass.
+type UserDataProblem struct {
+	Class     string    `json:"class"`
+	ID        string    `json:"id"`       // of the check that it belongs to: "TAINT-1", "ARCH-3", "BOOT-7"
+	Sentence  string    `json:"sentence"` // what is wrong, for the user
+	Certainty Certainty `json:"certainty"`
+	Where     string    `json:"where,omitempty"` // "part 2, line 7, column 12"
+	Fix       string    `json:"fix,omitempty"`   // the line as it should be
+	// Corrected is true of what joiner correct puts right.
+	Corrected bool `json:"corrected,omitempty"`
+}
+
+// class returns the EC2NodeClass of a name.
+func (e *Evidence) class(name string) (Class, bool) {
+	i := slices.IndexFunc(e.Classes.Value, func(c Class) bool { return c.Name == name })
+	if i < 0 {
+		return Class{}, false
+	}
+	return e.Classes.Value[i], true
+}

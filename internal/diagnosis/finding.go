@@ -1,0 +1,131 @@
+package diagnosis
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+)
+
+// Verdict is what a check came to.
+type Verdict string
+
+// The verdicts, worst first.
+const (
+	Broken     Verdict = "broken"     // no node joins, or pods do not run, until it is mended
+	Suspicious Verdict = "suspicious" // it works against what was seen, or will go wrong in a likely case
+	Unknown    Verdict = "unknown"    // what it would rest on is not known; Cause says what
+	Fine       Verdict = "fine"
+)
+
+// order ranks verdicts, worst first.
+func (v Verdict) order() int {
+	return slices.Index([]Verdict{Broken, Suspicious, Unknown, Fine}, v)
+}
+
+// Certainty is how sure a finding is.
+type Certainty string
+
+// The certainties.
+const (
+	Certain  Certainty = "certain"  // what was read leaves no other way
+	Likely   Certainty = "likely"   // what was read fits nothing else that is known
+	Possible Certainty = "possible" // one of several explanations
+)
+
+// Finding is what a check found about one subject.
+type Finding struct {
+	Check     string    `json:"check"` // "AUTH-2"
+	Title     string    `json:"title"` // what the check is about
+	Verdict   Verdict   `json:"verdict"`
+	Subject   string    `json:"subject,omitempty"` // "EC2NodeClass default"; empty: the cluster
+	Cause     string    `json:"cause,omitempty"`   // one sentence; what is not known, for Unknown
+	Certainty Certainty `json:"certainty,omitempty"`
+	Evidence  []string  `json:"evidence,omitempty"` // what it rests on, one line each
+	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
+	// Follows is the check whose finding is the reason for this one; mending that one mends this one. Empty: it is a root.
+	Follows string `json:"follows,omitempty"`
+	// Explains are signs on consoles, or of conditions, that the finding accounts for.
+	Explains []Sign `json:"explains,omitempty"`
+	Page     string `json:"page"` // in the documentation
+	// Unused is true of a finding about an EC2NodeClass that no NodePool uses and no NodeClaim is of: it holds no pods.
+	Unused bool `json:"unused,omitempty"`
+
+	holds bool // pods wait for it, or NodeClaims of its subject are not initialized
+	layer int
+	seen  bool // a sign that it explains was seen
+}
+
+// with adds lines of evidence.
+func (f Finding) with(lines ...string) Finding {
+	for _, l := range lines {
+		if l != "" {
+			f.Evidence = append(f.Evidence, l)
+		}
+	}
+	return f
+}
+
+// explaining adds signs that the finding accounts for.
+func (f Finding) explaining(signs ...Sign) Finding {
+	f.Explains = append(f.Explains, signs...)
+	return f
+}
+
+// mend sets the fix, step by step.
+func (f Finding) mend(steps ...fix.Step) Finding {
+	f.Fix = fix.Of(f.Subject, steps...)
+	return f
+}
+
+// MarshalJSON writes the finding with its fix in three forms: what corrects it as text that a shell takes, what only reads likewise, and all of its
+// steps with the words of their commands.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	type plain Finding
+	return json.Marshal(struct {
+		plain
+		Fix   string     `json:"fix,omitempty"`
+		Look  string     `json:"look,omitempty"`
+		Steps []fix.Step `json:"steps,omitempty"`
+	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.Look).String(), f.Fix.Steps()})
+}
+
+func broken(subject string, c Certainty, format string, args ...any) Finding {
+	return Finding{Verdict: Broken, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
+}
+
+func suspicious(subject string, c Certainty, format string, args ...any) Finding {
+	return Finding{Verdict: Suspicious, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
+}
+
+func fine(subject string) Finding {
+	return Finding{Verdict: Fine, Subject: subject, Certainty: Certain}
+}
+
+// rank sorts findings. Those that call for a change come before those that do not. Among them, findings about classes that no NodePool uses come
+// last, and causes that hold pods come first; then the worst verdict; then roots before what follows from them; then those that explain what was
+// seen; then by how early in a node's life they bite, because what comes later cannot have been reached.
+func rank(all []Finding) {
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(max(a.Verdict.order(), Suspicious.order()), max(b.Verdict.order(), Suspicious.order())),
+			cmp.Compare(yes(a.Unused), yes(b.Unused)),
+			cmp.Compare(yes(!a.holds), yes(!b.holds)),
+			cmp.Compare(a.Verdict.order(), b.Verdict.order()),
+			cmp.Compare(yes(a.Follows != ""), yes(b.Follows != "")),
+			cmp.Compare(yes(!a.seen), yes(!b.seen)),
+			cmp.Compare(a.layer, b.layer),
+			cmp.Compare(a.Check, b.Check),
+			cmp.Compare(a.Subject, b.Subject),
+			cmp.Compare(a.Cause, b.Cause))
+	})
+}
+
+func yes(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

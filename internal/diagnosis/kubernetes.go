@@ -1,0 +1,260 @@
+package diagnosis
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+)
+
+// Home is the cluster that Kubernetes' side of the evidence is from.
+type Home struct {
+	UID      string `json:"uid"`                // of the namespace kube-system
+	Endpoint string `json:"endpoint"`           // as the kubeconfig has it
+	CA       string `json:"ca,omitempty"`       // PEM of kube-root-ca.crt
+	Issuer   string `json:"issuer,omitempty"`   // of service account tokens
+	DNSReady bool   `json:"dnsReady,omitempty"` // cluster DNS has an address that answers
+
+	DNSAbsent Absence `json:"dnsAbsent,omitempty"` // why that is not known; empty: it is
+	DNSWhy    string  `json:"dnsWhy,omitempty"`    // the permission that is missing, or what was answered instead
+}
+
+// AuthMap is what the ConfigMap aws-auth maps roles to.
+type AuthMap struct {
+	Raw     string    `json:"raw,omitempty"`     // of mapRoles
+	Problem string    `json:"problem,omitempty"` // why it cannot be read; Roles is empty then
+	Roles   []Mapping `json:"roles,omitempty"`   // in their order
+}
+
+// Mapping is one row of it.
+type Mapping struct {
+	ARN      string   `json:"arn"`
+	Username string   `json:"username,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+}
+
+// Controller is the autoscaler's own installation.
+type Controller struct {
+	Namespace  string            `json:"namespace"`
+	Deployment string            `json:"deployment,omitempty"` // its name; empty: not known
+	Account    string            `json:"account"`              // name of its service account
+	Role       string            `json:"role,omitempty"`       // ARN; empty: not known
+	How        string            `json:"how,omitempty"`        // how it gets the role: "annotation", "pod identity"
+	Settings   map[string]string `json:"settings,omitempty"`   // of its environment; only names that hold no secrets
+	Tolerates  []Taint           `json:"tolerates,omitempty"`  // what the Deployment says that its pods tolerate
+	Pods       []ControllerPod   `json:"pods,omitempty"`
+	Others     []string          `json:"others,omitempty"` // Deployments of this or another autoscaler, "namespace/name"
+}
+
+// workload is the name of the Deployment, which is that of its account where nobody says otherwise.
+func (c Controller) workload() string { return orElse(c.Deployment, c.Account) }
+
+// release is the step that deletes pods, so that others are made in their place.
+func (c Controller) release(pods []ControllerPod) fix.Step {
+	objects := make([]fix.Object, len(pods))
+	for i, p := range pods {
+		objects[i] = fix.Pod(c.Namespace, p.Name)
+	}
+	return fix.Delete(objects...)
+}
+
+// ControllerPod is one of the controller's own pods.
+type ControllerPod struct {
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Scheduler string            `json:"scheduler"` // spec.schedulerName
+	Node      string            `json:"node,omitempty"`
+	Phase     string            `json:"phase"`
+	Ready     bool              `json:"ready,omitempty"`
+	Created   time.Time         `json:"created,omitzero"`
+	DNSPolicy string            `json:"dnsPolicy,omitempty"`
+	Tolerates []Taint           `json:"tolerates,omitempty"` // an empty key tolerates everything
+	Messages  []string          `json:"messages,omitempty"`  // of its conditions and events
+}
+
+// Taint is a taint, or what a toleration tolerates.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect,omitempty"` // empty in a toleration: any
+}
+
+// Condition is a condition of an object's status.
+type Condition struct {
+	Type    string    `json:"type"`
+	Status  string    `json:"status"` // "True", "False", "Unknown"
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+}
+
+// condition returns the condition of a type; zero if there is none.
+func condition(all []Condition, kind string) Condition {
+	i := slices.IndexFunc(all, func(c Condition) bool { return c.Type == kind })
+	if i < 0 {
+		return Condition{}
+	}
+	return all[i]
+}
+
+// Class is an EC2NodeClass.
+type Class struct {
+	Name       string            `json:"name"`
+	UID        string            `json:"uid,omitempty"`
+	Family     string            `json:"family,omitempty"`     // spec.amiFamily, or that of the alias
+	Role       string            `json:"role,omitempty"`       // spec.role
+	Profile    string            `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
+	ImageIDs   []string          `json:"imageIDs,omitempty"`   // spec.amiSelectorTerms[].id
+	Images     []string          `json:"images,omitempty"`     // status.amis[].id
+	Subnets    []string          `json:"subnets,omitempty"`    // status
+	Groups     []string          `json:"groups,omitempty"`     // status
+	SubnetTags map[string]string `json:"subnetTags,omitempty"` // of spec.subnetSelectorTerms
+	GroupTags  map[string]string `json:"groupTags,omitempty"`  // of spec.securityGroupSelectorTerms
+	PublicIP   *bool             `json:"publicIP,omitempty"`   // spec.associatePublicIPAddress
+	HopLimit   int64             `json:"hopLimit"`             // of the metadata service; 1 by default
+	NoMetadata bool              `json:"noMetadata,omitempty"` // spec.metadataOptions.httpEndpoint is "disabled"
+	Keys       []string          `json:"keys,omitempty"`       // of KMS, that its volumes are encrypted with
+	DataBytes  int               `json:"dataBytes,omitempty"`  // size of spec.userData
+	RootGiB    int               `json:"rootGiB,omitempty"`    // size of the root volume that is asked for; 0: the image's
+	RootAt     int               `json:"rootAt,omitempty"`     // where it stands in spec.blockDeviceMappings
+	Conditions []Condition       `json:"conditions,omitempty"`
+}
+
+// Pool is a NodePool.
+type Pool struct {
+	Name         string            `json:"name"`
+	UID          string            `json:"uid,omitempty"`
+	Class        string            `json:"class"`
+	Labels       map[string]string `json:"labels,omitempty"` // of its nodes
+	Requirements []Requirement     `json:"requirements,omitempty"`
+	Taints       []Taint           `json:"taints,omitempty"`
+	Startup      []Taint           `json:"startup,omitempty"` // spec.template.spec.startupTaints
+	Conditions   []Condition       `json:"conditions,omitempty"`
+	// Steps are how many instance types are left after each requirement, in order; empty: not counted.
+	Steps []Step `json:"steps,omitempty"`
+	// Mend is the smallest change by which a pool that allows no type allows some; nil if none was found, or none is needed.
+	Mend *Loosening `json:"mend,omitempty"`
+}
+
+// Loosening is one value more for a requirement.
+type Loosening struct {
+	Index int    `json:"index"` // of the requirement, in spec.template.spec.requirements
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Requirement is a condition on a label.
+type Requirement struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"` // "In", "NotIn", "Exists", …
+	Values   []string `json:"values,omitempty"`
+}
+
+// String writes the requirement as users read it.
+func (r Requirement) String() string {
+	if len(r.Values) == 0 {
+		return r.Key + " " + r.Operator
+	}
+	return r.Key + " " + r.Operator + " [" + strings.Join(r.Values, ", ") + "]"
+}
+
+// Step is a requirement, and what it leaves.
+type Step struct {
+	Name string         `json:"name"`           // the requirement, as Requirement.String has it
+	Left map[string]int `json:"left,omitempty"` // instance types by architecture; none: 0
+}
+
+// architectures are those that the pool asks for, sorted; nil if it does not say.
+func (p Pool) architectures() []string {
+	for _, r := range p.Requirements {
+		if r.Key == labelArch && r.Operator == "In" {
+			return slices.Sorted(slices.Values(r.Values))
+		}
+	}
+	if arch := p.Labels[labelArch]; arch != "" {
+		return []string{arch}
+	}
+	return nil
+}
+
+// Claim is a NodeClaim.
+type Claim struct {
+	Name       string      `json:"name"`
+	UID        string      `json:"uid,omitempty"`
+	Pool       string      `json:"pool,omitempty"`
+	Class      string      `json:"class,omitempty"`
+	ProviderID string      `json:"providerID,omitempty"`
+	Created    time.Time   `json:"created,omitzero"`
+	Deleting   bool        `json:"deleting,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Node is a node that the cluster has.
+type Node struct {
+	Name       string    `json:"name"`
+	ProviderID string    `json:"providerID,omitempty"`
+	Pool       string    `json:"pool,omitempty"`
+	Created    time.Time `json:"created,omitzero"`
+	Ready      bool      `json:"ready,omitempty"`
+	Message    string    `json:"message,omitempty"` // of its condition Ready
+	Taints     []Taint   `json:"taints,omitempty"`
+	TaintsBy   []string  `json:"taintsBy,omitempty"` // who has written its taints, from managedFields
+	Zone       string    `json:"zone,omitempty"`
+	Arch       string    `json:"arch,omitempty"`
+	// Labels are those of the user's own: see OwnLabels.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Pod is a pod that does not run.
+type Pod struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	UID       string            `json:"uid,omitempty"`
+	Scheduler string            `json:"scheduler,omitempty"` // spec.schedulerName
+	Node      string            `json:"node,omitempty"`
+	Owner     string            `json:"owner,omitempty"`    // "DaemonSet/aws-node"; of a kind that is not Kubernetes' own: "Rollout.argoproj.io/web"
+	Selector  map[string]string `json:"selector,omitempty"` // its nodeSelector
+	Created   time.Time         `json:"created,omitzero"`
+	Host      bool              `json:"host,omitempty"`     // it is on the host's network
+	Messages  []string          `json:"messages,omitempty"` // of its conditions and containers
+	// Events are the messages of events about it. Whoever may create events in its namespace may have written them.
+	Events []string `json:"events,omitempty"`
+}
+
+// String names the pod.
+func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// isDaemons reports whether the pod is a DaemonSet's, of whatever API group.
+func (p Pod) isDaemons() bool {
+	return strings.HasPrefix(p.Owner, "DaemonSet/") || strings.HasPrefix(p.Owner, "DaemonSet.")
+}
+
+// DaemonSet is a DaemonSet.
+type DaemonSet struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Host      bool              `json:"host,omitempty"`
+	Desired   int               `json:"desired"`
+	Ready     int               `json:"ready"`
+	Env       map[string]string `json:"env,omitempty"` // of aws-node: how it gives addresses
+}
+
+// Event is a warning about an object of this API. It counts where By, Namespace and UID are those of an event that the controller wrote.
+type Event struct {
+	Kind      string    `json:"kind"`
+	Name      string    `json:"name"`
+	Namespace string    `json:"namespace,omitempty"` // of the event itself
+	UID       string    `json:"uid,omitempty"`       // of the object
+	By        string    `json:"by,omitempty"`        // the component that it says it is from
+	Reason    string    `json:"reason"`
+	Message   string    `json:"message"`
+	Last      time.Time `json:"last,omitzero"`
+}
+
+// Labels and taints that checks know.
+const (
+	labelArch         = "kubernetes.io/arch"
+	taintUnregistered = "karpenter.sh/unregistered"
+	taintFargate      = "eks.amazonaws.com/compute-type"
+)

@@ -1,0 +1,239 @@
+package remedy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+)
+
+// AWS is the way to EKS and IAM with the credentials of a person.
+type AWS struct {
+	region string
+	who    string // ARN of whoever that is; empty: not known
+	eks    *eks.Client
+	iam    *iam.Client
+}
+
+// NewAWS returns the way. who is the ARN that the credentials stand for, for the sentence that says what it lacks.
+func NewAWS(cfg aws.Config, who string) *AWS {
+	cfg = fault.Genuine(cfg)
+	return &AWS{region: cfg.Region, who: who, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
+}
+
+// awsCalls are the calls that can be made, by service and action. Each looks at what is there, and returns the change.
+func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) {
+	return map[string]func(context.Context, *AWS, fix.AWS) (Change, error){
+		"eks create-access-entry":               createEntry,
+		"eks delete-access-entry":               deleteEntry,
+		"iam attach-role-policy":                attachPolicy,
+		"iam put-role-policy":                   putPolicy,
+		"iam update-assume-role-policy":         updateTrust,
+		"iam add-role-to-instance-profile":      addToProfile,
+		"iam remove-role-from-instance-profile": removeFromProfile,
+	}
+}
+
+// take returns the values of parameters, which must be these and no others.
+func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
+	values := map[string]string{}
+	for _, p := range call.Params {
+		if p.Name != "--region" && !slices.Contains(names, p.Name) || values[p.Name] != "" {
+			return nil, fmt.Errorf("the fix has the parameter %s, which is not understood", p.Name)
+		}
+		values[p.Name] = p.Values[0]
+	}
+	if region := values["--region"]; region != "" && region != a.region {
+		return nil, fmt.Errorf("the fix is for %s, and the AWS configuration for %s", region, a.region)
+	}
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		if values[n] == "" {
+			return nil, fmt.Errorf("the fix lacks the parameter %s", n)
+		}
+		out = append(out, values[n])
+	}
+	return out, nil
+}
+
+func (a *AWS) refused(service, op string, err error) error {
+	return permission(service, a.who, fault.Sort(op, err))
+}
+
+// entry is the access entry of a principal; nil if there is none.
+func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.AccessEntry, error) {
+	out, err := a.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
+	switch err := fault.Sort("DescribeAccessEntry "+principal, err); {
+	case fault.Is(err, fault.Gone):
+		return nil, nil
+	case err != nil:
+		return nil, permission("eks", a.who, err)
+	}
+	return out.AccessEntry, nil
+}
+
+// entryText is the access entry of a principal as text; empty if there is none.
+func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string, error) {
+	e, err := a.entry(ctx, cluster, principal)
+	if err != nil || e == nil {
+		return "", err
+	}
+	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
+}
+
+func entryLines(principal, kind string, groups []string) string {
+	text := "principal: " + principal + "\ntype: " + kind + "\n"
+	if len(groups) > 0 {
+		text += "groups: " + strings.Join(slices.Sorted(slices.Values(groups)), ", ") + "\n"
+	}
+	return text
+}
+
+func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--cluster-name", "--principal-arn", "--type")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.entryText(ctx, v[0], v[1])
+	return Change{What: "access entry of " + v[1], Before: before, After: entryLines(v[1], v[2], nil), apply: func(ctx context.Context) error {
+		_, err := a.eks.CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1], Type: &v[2]})
+		return a.refused("eks", "CreateAccessEntry "+v[1], err)
+	}}, err
+}
+
+func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--cluster-name", "--principal-arn")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.expected(ctx, v[0], v[1], call.Expected)
+	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
+		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // once more: the user has read in between
+			return err
+		}
+		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
+		return a.refused("eks", "DeleteAccessEntry "+v[1], err)
+	}}, err
+}
+
+// expected is the access entry of a principal as text. The error says in what it is not any more the one that the diagnosis has seen.
+func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
+	e, err := a.entry(ctx, cluster, principal)
+	if err != nil {
+		return "", err
+	}
+	refuse := func(why string) error {
+		return fmt.Errorf("delete the access entry of %s: refused: %s: run this again", principal, why)
+	}
+	switch {
+	case e == nil && want != fix.Expected{}:
+		return "", refuse("it is gone")
+	case e == nil:
+		return "", nil
+	case want.Type != "" && aws.ToString(e.Type) != want.Type:
+		return "", refuse("its type is " + aws.ToString(e.Type) + ", and was " + want.Type)
+	case !want.Created.IsZero() && e.CreatedAt != nil && e.CreatedAt.Unix() != want.Created.Unix():
+		return "", refuse("it was created anew")
+	}
+	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
+}
+
+func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--role-name", "--policy-arn")
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{What: "policies of role " + v[0], After: "attached: " + v[1] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &v[0], PolicyArn: &v[1]})
+		return a.refused("iam", "AttachRolePolicy "+v[0], err)
+	}}, nil
+}
+
+func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--role-name", "--policy-name", "--policy-document")
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{What: "policy " + v[1] + " of role " + v[0], After: v[2] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &v[0], PolicyName: &v[1], PolicyDocument: &v[2]})
+		return a.refused("iam", "PutRolePolicy "+v[0], err)
+	}}, nil
+}
+
+func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--role-name", "--policy-document")
+	if err != nil {
+		return Change{}, err
+	}
+	role, err := a.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &v[0]})
+	if err != nil {
+		return Change{}, a.refused("iam", "GetRole "+v[0], err)
+	}
+	before := ""
+	if role.Role != nil {
+		before = decoded(aws.ToString(role.Role.AssumeRolePolicyDocument)) + "\n"
+	}
+	return Change{What: "trust policy of role " + v[0], Before: before, After: v[1] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: &v[0], PolicyDocument: &v[1]})
+		return a.refused("iam", "UpdateAssumeRolePolicy "+v[0], err)
+	}}, nil
+}
+
+// profileText is the role of an instance profile, as text.
+func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
+	out, err := a.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+	if err != nil {
+		return "", a.refused("iam", "GetInstanceProfile "+name, err)
+	}
+	if out.InstanceProfile == nil {
+		return "", errors.New("GetInstanceProfile " + name + ": IAM does not describe the instance profile")
+	}
+	text := ""
+	for _, r := range out.InstanceProfile.Roles {
+		text += "role: " + aws.ToString(r.RoleName) + "\n"
+	}
+	return text, nil
+}
+
+func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--instance-profile-name", "--role-name")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.profileText(ctx, v[0])
+	return Change{What: "instance profile " + v[0], Before: before, After: "role: " + v[1] + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
+		return a.refused("iam", "AddRoleToInstanceProfile "+v[0], err)
+	}}, err
+}
+
+func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
+	v, err := a.take(call, "--instance-profile-name", "--role-name")
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := a.profileText(ctx, v[0])
+	return Change{What: "instance profile " + v[0], Before: before, After: strings.Replace(before, "role: "+v[1]+"\n", "", 1), apply: func(ctx context.Context) error {
+		_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
+		return a.refused("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
+	}}, err
+}
+
+// decoded is a policy as IAM returns it, which is written for a URL.
+func decoded(document string) string {
+	text, err := url.QueryUnescape(document)
+	if err != nil {
+		return document
+	}
+	return text
+}

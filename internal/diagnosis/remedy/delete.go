@@ -1,0 +1,58 @@
+package remedy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// planDelete has the API server judge the deletion of each NodeClaim, and refuses where one is not any more what the diagnosis has seen. What is
+// gone already is left out.
+func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
+	var all []fix.Claim
+	text := ""
+	for _, c := range k.Claims {
+		_, found, err := d.doom(ctx, c)
+		if err != nil {
+			return Change{}, err
+		}
+		if found {
+			all = append(all, c)
+			text += "nodeclaim " + c.Name + "\n"
+		}
+	}
+	return Change{What: "nodeclaims, and the instances that were launched for them", Before: text, apply: func(ctx context.Context) error {
+		for _, c := range all {
+			one, found, err := d.doom(ctx, c) // once more: the user has read in between
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue
+			}
+			if err := d.Kube.Delete(ctx, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, nil
+}
+
+// doom reads a NodeClaim that is to be deleted. The error says what does not hold of it any more.
+func (d Doors) doom(ctx context.Context, c fix.Claim) (one kube.Doomed, found bool, err error) {
+	one, found, err = d.Kube.Doom(ctx, "nodeclaim", c.Name)
+	if err != nil || !found {
+		return one, false, err
+	}
+	instance := one.ProviderID[strings.LastIndexByte(one.ProviderID, '/')+1:]
+	switch {
+	case c.Instance != "" && instance != c.Instance:
+		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its status.providerID is %q, and not of instance %s, which the fix is about", c.Name, one.ProviderID, c.Instance)
+	case one.Joined && !c.Joined:
+		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its node has joined the cluster, and the fix is for one that has not", c.Name)
+	}
+	return one, true, nil
+}

@@ -1,0 +1,154 @@
+package remedy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// recorder is a cluster that notes what it is asked for.
+type recorder struct {
+	calls  []string
+	doomed map[string]kube.Doomed
+}
+
+func (r *recorder) Try(_ context.Context, p kube.Patch) (kube.Trial, error) {
+	r.calls = append(r.calls, "try "+p.Group+"/"+p.Kind+" "+p.Namespace+"/"+p.Name+" "+p.Type+" "+p.Text)
+	return kube.Trial{}, nil
+}
+
+func (r *recorder) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
+	r.calls = append(r.calls, "patch "+p.Group+"/"+p.Kind+" "+p.Namespace+"/"+p.Name+" "+p.Type+" "+p.Text)
+	return nil
+}
+
+func (r *recorder) Doom(_ context.Context, kind, name string) (kube.Doomed, bool, error) {
+	d, found := r.doomed[name]
+	d.Kind, d.Name = kind, name
+	return d, found, nil
+}
+
+func (r *recorder) Delete(_ context.Context, d kube.Doomed) error {
+	r.calls = append(r.calls, "delete "+d.Kind+" "+d.Name)
+	return nil
+}
+
+// TestPlanRefuses: nothing is planned of a fix that has a step which cannot be made from here, nor by a client that is not there.
+func TestPlanRefuses(t *testing.T) {
+	t.Parallel()
+	closed := Doors{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
+	merge := fix.Merge(fix.NodePool("web"), fix.At(fix.Text("x"), "spec", "a"))
+	entry := fix.P("--principal-arn", fix.RoleARN("arn:aws:iam::111122223333:role/node"))
+	for want, f := range map[string]fix.Fix{
+		"needs a person: do it by hand: kubectl edit nodepool web   # loosen it": fix.Of("", fix.Edit(fix.NodePool("web")).With("loosen it"), merge),
+		"joiner cannot make this call":                                           fix.Of("", fix.Call("ec2", "terminate-instances", fix.P("--instance-ids", fix.Instance("i-1")))),
+		"reach AWS: there are no credentials":                                    fix.Of("", fix.Call("eks", "create-access-entry", entry)),
+		"reach Kubernetes: there is no kubeconfig":                               fix.Of("", fix.DeleteClaims(fix.Claim{Name: "a"}, fix.Claim{Name: "b"})),
+		"joiner deletes only NodeClaims":                                         fix.Of("", fix.Delete(fix.Node("a"))),
+		"joiner cannot run itself here":                                          fix.Of("", fix.Correct("a", fix.Text("--check"), fix.Check("TAINT-2"))),
+		"a value has to be filled in":                                            fix.Of("", fix.Call("kms", "enable-key", fix.P("--key-id", fix.Blank("KEY_ID")))),
+		"joiner can carry out none of its steps":                                 fix.Of("", fix.Say("ask the owner")),
+		"it changes nothing":                                                     fix.Of("", fix.Show("describe", fix.NodeClaim("a"))),
+		"of the actions on Kubernetes, joiner carries out only patches":          fix.Of("", fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
+		"the parameter --subnets is not understood":                              fix.Of("", fix.Call("eks", "create-access-entry", fix.P("--subnets", fix.Subnet("subnet-1"), fix.Subnet("subnet-2")))),
+	} {
+		changes, err := Plan(t.Context(), f, closed)
+		if err == nil || !strings.Contains(err.Error(), want) || len(changes) > 0 {
+			t.Errorf("%s: %v, %v; want %q", f, changes, err, want)
+		}
+	}
+	var byHand *ByHand
+	if _, err := Plan(t.Context(), fix.Fix{}, closed); !errors.As(err, &byHand) {
+		t.Errorf("of no fix: %v", err)
+	}
+}
+
+// TestPlanPatches: a patch is made as the value has it, what only reads is left out, and what joiner would print is the patch where the step says so.
+func TestPlanPatches(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	var asked []string
+	doors := Doors{Kube: r, Ask: func(_ context.Context, args []string) (string, error) {
+		asked = append(asked, strings.Join(args, " "))
+		return `{"spec":{}}` + "\n", nil
+	}}
+	f := fix.Of("", fix.Show("describe", fix.NodeClaim("a")),
+		fix.Merge(fix.DaemonSet("kube-system", "agent"), fix.At(fix.Text("it's $(true)"), "spec", "x")),
+		fix.Correct("web", fix.Text("--check"), fix.Check("TAINT-2")).With("line 3"))
+	changes, err := Plan(t.Context(), f, doors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Apply(t.Context(), changes); n != 2 || err != nil {
+		t.Fatalf("%d were made: %v", n, err)
+	}
+	const agent, web = `apps/daemonset kube-system/agent merge {"spec":{"x":"it's $(true)"}}`, `karpenter.k8s.aws/ec2nodeclass /web merge {"spec":{}}`
+	if got := strings.Join(r.calls, "\n"); got != "try "+agent+"\ntry "+web+"\npatch "+agent+"\npatch "+web {
+		t.Errorf("the calls are\n%s", got)
+	}
+	if len(asked) != 1 || asked[0] != "correct web --check TAINT-2" || changes[1].Command != `kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"` {
+		t.Errorf("asked %q, for %s", asked, changes[1].Command)
+	}
+}
+
+// TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only while it is what the diagnosis has seen: of that instance, and without a node.
+func TestDeletesOnlyWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	r := &recorder{doomed: map[string]kube.Doomed{
+		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "new": {},
+	}}
+	doors := Doors{Kube: r}
+	for _, c := range []struct {
+		claim fix.Claim
+		want  string // of the error; empty: it is deleted
+	}{
+		{fix.Claim{Name: "late", Instance: "i-2"}, ""},
+		{fix.Claim{Name: "late"}, ""},
+		{fix.Claim{Name: "joined", Instance: "i-3", Joined: true}, ""},
+		{fix.Claim{Name: "joined", Instance: "i-3"}, "its node has joined the cluster"},
+		{fix.Claim{Name: "joined"}, "its node has joined the cluster"},
+		{fix.Claim{Name: "joined", Instance: "i-2", Joined: true}, "not of instance i-2"},
+		{fix.Claim{Name: "new", Instance: "i-2"}, "not of instance i-2"},
+	} {
+		r.calls = nil
+		changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(c.claim)), doors)
+		if err == nil {
+			_, err = Apply(t.Context(), changes)
+		}
+		if c.want == "" && (err != nil || len(r.calls) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(r.calls) > 0) {
+			t.Errorf("%+v: %v, %v; want %q", c.claim, r.calls, err, c.want)
+		}
+	}
+	// What has joined between the question and the answer stays.
+	changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), doors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.doomed["late"], r.calls = kube.Doomed{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
+	if n, err := Apply(t.Context(), changes); n != 0 || err == nil || len(r.calls) > 0 {
+		t.Errorf("%d were made, %v: %v", n, err, r.calls)
+	}
+}
+
+// TestKeepsRows: a patch of aws-auth that was written for an older text removes no row of another role.
+func TestKeepsRows(t *testing.T) {
+	t.Parallel()
+	const admin = "- rolearn: arn:aws:iam::1:role/admin\n  username: admin\n  groups: [system:masters]\n"
+	const node = "- rolearn: arn:aws:iam::1:role/node\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:nodes]\n"
+	const wrong = "- rolearn: arn:aws:iam::1:role/path/node\n  username: x\n"
+	for name, c := range map[string]struct{ before, after, want string }{
+		"added":      {admin, admin + node, ""},
+		"corrected":  {admin + wrong, admin + node, ""},
+		"a row lost": {admin, node, "its row for arn:aws:iam::1:role/admin would be lost"},
+		"unreadable": {admin, "- rolearn: [", "could not be read afterwards"},
+	} {
+		err := keepsRows(c.before, c.after)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

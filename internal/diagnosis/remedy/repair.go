@@ -1,0 +1,183 @@
+// Package remedy carries out the fix of a diagnosis: the value, and never its text.
+//
+// In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things.
+// Out: the changes, each with what is there before and after, and whether it was made.
+// Never: a change that was not shown first, a program of the user's machine, a part of a fix that it cannot do whole, or a deletion of what is
+// not any more what the diagnosis has seen.
+package remedy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/kube"
+)
+
+// Cluster makes changes to Kubernetes with a person's rights: a kube.Patcher.
+type Cluster interface {
+	Try(ctx context.Context, p kube.Patch) (kube.Trial, error)
+	Apply(ctx context.Context, p kube.Patch, t kube.Trial) error
+	Doom(ctx context.Context, kind, name string) (d kube.Doomed, found bool, err error)
+	Delete(ctx context.Context, d kube.Doomed) error
+}
+
+// Doors are the clients of what can be changed. Those that are nil are closed.
+type Doors struct {
+	Kube Cluster
+	AWS  *AWS
+	// Ask is what joiner prints when it is run with these words, which only read: correct and its options. Nil: it is not asked.
+	Ask func(ctx context.Context, args []string) (string, error)
+
+	// NoKube and NoAWS say why there are none of these clients, for the user.
+	NoKube, NoAWS string
+}
+
+// Change is one step of a fix, ready to be made.
+type Change struct {
+	Command       string // as it is printed, without comments
+	What          string // what it changes: "nodepool web", "access entry of arn:…"
+	Before, After string // as text of several lines; empty: there is nothing
+
+	apply func(context.Context) error
+}
+
+// ByHand is the error of a fix that needs a person: an editor, a decision, a step that this package does not know.
+type ByHand struct {
+	Line string // the step that it is about
+	Why  string
+}
+
+func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.Why, e.Line) }
+
+func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
+
+// Plan looks at what the steps of a fix would change. Nothing is changed. Steps that only read are left out. It fails with ByHand if any other step
+// needs a person.
+func Plan(ctx context.Context, f fix.Fix, d Doors) ([]Change, error) {
+	var out []Change
+	if !f.Changes() && !f.Correction().IsZero() {
+		return nil, byHand(f.Correction().Steps()[0], "joiner can carry out none of its steps")
+	}
+	if !f.Changes() {
+		return nil, &ByHand{Line: f.String(), Why: "it changes nothing and only shows information for a decision"}
+	}
+	for _, s := range f.Steps() {
+		if s.Kind() == fix.Look {
+			continue
+		}
+		change, err := d.plan(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		change.Command = s.Command()
+		out = append(out, change)
+	}
+	return out, nil
+}
+
+func (d Doors) plan(ctx context.Context, s fix.Step) (Change, error) {
+	call, isAWS := s.AWS()
+	action, isKube := s.Kubernetes()
+	switch {
+	case s.Kind() != fix.Change:
+		return Change{}, byHand(s, "it needs a person")
+	case !s.IsComplete():
+		return Change{}, byHand(s, "a value has to be filled in")
+	case isAWS:
+		return d.planAWS(ctx, s, call)
+	case isKube:
+		return d.planKube(ctx, s, action)
+	}
+	return Change{}, byHand(s, "joiner cannot carry it out")
+}
+
+// planAWS looks at what a call to AWS would change.
+func (d Doors) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, error) {
+	planned, ok := awsCalls()[call.Service+" "+call.Action]
+	if !ok {
+		return Change{}, byHand(s, "joiner cannot make this call")
+	}
+	for _, p := range call.Params {
+		if p.From != nil || len(p.Values) != 1 {
+			return Change{}, byHand(s, "the parameter "+p.Name+" is not understood")
+		}
+	}
+	if d.AWS == nil {
+		return Change{}, fmt.Errorf("reach AWS: %s", d.NoAWS)
+	}
+	return planned(ctx, d.AWS, call)
+}
+
+// planKube looks at what an action on Kubernetes would change.
+func (d Doors) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
+	isDelete := k.Verb == "delete" && k.Resource == "nodeclaim" && len(k.Claims) > 0
+	switch {
+	case k.Verb == "delete" && !isDelete:
+		return Change{}, byHand(s, "joiner deletes only NodeClaims")
+	case k.Verb != "patch" && !isDelete:
+		return Change{}, byHand(s, "of the actions on Kubernetes, joiner carries out only patches and deletions of NodeClaims")
+	case len(k.Correct) > 0 && d.Ask == nil:
+		return Change{}, byHand(s, "joiner cannot run itself here")
+	case d.Kube == nil:
+		return Change{}, fmt.Errorf("reach Kubernetes: %s", d.NoKube)
+	case isDelete:
+		return d.planDelete(ctx, k)
+	}
+	return d.planPatch(ctx, s, k)
+}
+
+// planPatch has the API server make the patch for a trial.
+func (d Doors) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
+	if len(k.Names) != 1 || !slices.Contains([]string{kube.PatchMerge, kube.PatchJSON}, k.PatchType) {
+		return Change{}, byHand(s, "it is neither a merge patch nor a JSON patch of one object")
+	}
+	p := kube.Patch{Group: k.Group, Kind: k.Resource, Namespace: k.Namespace, Name: k.Names[0], Type: k.PatchType, Text: k.Patch}
+	if len(k.Correct) > 0 {
+		text, err := d.Ask(ctx, k.Correct)
+		if err != nil {
+			return Change{}, err
+		}
+		p.Text = strings.TrimSpace(text)
+	}
+	return d.tryPatch(ctx, p)
+}
+
+// Apply makes the changes in their order, and stops at the first that fails. It returns how many were made.
+func Apply(ctx context.Context, changes []Change) (int, error) {
+	for i, c := range changes {
+		if err := c.apply(ctx); err != nil {
+			return i, undone(changes, i, err)
+		}
+	}
+	return len(changes), nil
+}
+
+// undone says what is left to do where a fix stopped in its middle.
+func undone(changes []Change, failed int, err error) error {
+	if failed == 0 {
+		return err
+	}
+	var left []string
+	for _, c := range changes[failed:] {
+		left = append(left, c.Command)
+	}
+	return fmt.Errorf("%w; of %d commands %d were made, and these are left: %s", err, len(changes), failed, strings.Join(left, "; "))
+}
+
+// permission turns the refusal of a call into the permission that is missing.
+func permission(service, who string, err error) error {
+	var aws *fault.Error
+	if !errors.As(err, &aws) || aws.Kind != fault.Denied || aws.Reason != "Unauthorized" {
+		return err
+	}
+	action, _, _ := strings.Cut(aws.Op, " ")
+	if who == "" {
+		who = "whoever runs this"
+	}
+	return fmt.Errorf("the permission %s:%s is missing: allow it to %s, or have somebody run this who has it", service, action, who)
+}
