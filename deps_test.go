@@ -66,22 +66,22 @@ api/crds/gen: api/karpenter/v1 api/aws/v1 | k8s.io/apiextensions-apiserver sigs.
 api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 
 # Doors: one set of packages may speak to each outside system.
-fault:  | github.com/aws
-budget: fault | github.com/aws
+internal/aws/awserr:  | github.com/aws
+internal/aws/ratelimit: internal/aws/awserr | github.com/aws
 kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/bootstrap internal/disruption/drift internal/diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
-ec2: fault internal/model/resources internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
-ami: fault internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
-network: fault internal/model/catalog internal/diagnosis | github.com/aws
-access: fault internal/diagnosis | github.com/aws
-price: fault internal/model/catalog | github.com/aws
-interruption: fault | github.com/aws
-shift: fault | github.com/aws
+internal/aws/ec2: internal/aws/awserr internal/model/resources internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
+internal/aws/ami: internal/aws/awserr internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
+internal/aws/vpc: internal/aws/awserr internal/model/catalog internal/diagnosis | github.com/aws
+access: internal/aws/awserr internal/diagnosis | github.com/aws
+internal/aws/pricing: internal/aws/awserr internal/model/catalog | github.com/aws
+internal/aws/interruption: internal/aws/awserr | github.com/aws
+shift: internal/aws/awserr | github.com/aws
 
 # Evidence for a diagnosis, from all doors at once.
-internal/diagnosis/collector: internal/diagnosis internal/model/catalog internal/model/requirements fault ec2 ami network access kube | golang.org/x/sync
+internal/diagnosis/collector: internal/diagnosis internal/model/catalog internal/model/requirements internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access kube | golang.org/x/sync
 
 # A fix, made as a value, when a user says so.
-internal/diagnosis/remedy: internal/diagnosis/fix fault kube | github.com/aws
+internal/diagnosis/remedy: internal/diagnosis/fix internal/aws/awserr kube | github.com/aws
 
 # What an instance makes of what it is given.
 internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
@@ -91,13 +91,13 @@ config: spelling
 grant:
 rights:
 metrics:  | github.com/prometheus
-controller: internal/scheduling/fairness spelling internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/lifecycle internal/node/bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain internal/diagnosis internal/diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube internal/node/userdata fault ec2 ami network access internal/diagnosis/collector price interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+controller: internal/scheduling/fairness spelling internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/lifecycle internal/node/bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain internal/diagnosis internal/diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/aws/pricing internal/aws/interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
 emulator: internal/model/catalog permit world
-cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound internal/node/bootstrap internal/diagnosis internal/diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube internal/node/userdata fault ec2 ami network access internal/diagnosis/collector internal/diagnosis/remedy price config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound internal/node/bootstrap internal/diagnosis internal/diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/diagnosis/remedy internal/aws/pricing config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner: spelling internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube fault budget ec2 ami network access price interruption shift internal/diagnosis/collector config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner: spelling internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube internal/aws/awserr internal/aws/ratelimit internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/aws/pricing internal/aws/interruption shift internal/diagnosis/collector config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.

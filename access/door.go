@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // Cluster is who we are, as tags and names say it.
@@ -42,7 +42,7 @@ func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
 	}
-	cfg = fault.Genuine(cfg)
+	cfg = awserr.Genuine(cfg)
 	return &Door{cluster: cluster, iam: iam.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}, nil
 }
 
@@ -66,7 +66,7 @@ func (i Identity) Role() string {
 func (d *Door) Identity(ctx context.Context) (Identity, error) {
 	out, err := d.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return Identity{}, fault.Sort("GetCallerIdentity", err)
+		return Identity{}, awserr.Sort("GetCallerIdentity", err)
 	}
 	return Identity{Account: aws.ToString(out.Account), ARN: aws.ToString(out.Arn)}, nil
 }

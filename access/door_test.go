@@ -13,7 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/access"
 	"github.com/joiner-sh/joiner/emulator"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -151,11 +151,11 @@ func TestProfileOfAnotherPath(t *testing.T) {
 		class := access.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
 		for range 2 { // as found out, and as remembered by IAM
 			_, err := s.door(t, "uid-1").EnsureProfile(t.Context(), class)
-			e := fault.Of(err)
+			e := awserr.Of(err)
 			switch {
 			case want == "" && err != nil:
 				t.Errorf("%s: %v", role, err)
-			case want != "" && (e == nil || e.Kind != fault.Misconfigured || e.Reason != want || !strings.Contains(err.Error(), "spec.role")):
+			case want != "" && (e == nil || e.Kind != awserr.Misconfigured || e.Reason != want || !strings.Contains(err.Error(), "spec.role")):
 				t.Errorf("%s: %v, want %s and the name of the field", role, err, want)
 			}
 		}
@@ -167,7 +167,7 @@ func TestProfileTrouble(t *testing.T) {
 	s := newStand(t)
 	d := s.door(t, "uid-1")
 	_, err := d.EnsureProfile(t.Context(), access.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
-	if e := fault.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) || !strings.Contains(err.Error(), "spec.role") {
+	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) || !strings.Contains(err.Error(), "spec.role") {
 		t.Errorf("no such role: %v", err)
 	}
 	// The profile was made before the crash, the role is not in it yet.
@@ -175,7 +175,7 @@ func TestProfileTrouble(t *testing.T) {
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = []*world.Answer{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
 	})
-	if _, err := d.EnsureProfile(t.Context(), class); !fault.Is(err, fault.Transient) {
+	if _, err := d.EnsureProfile(t.Context(), class); !awserr.Is(err, awserr.Transient) {
 		t.Errorf("IAM fails: %v, want a transient error", err)
 	}
 	if p, err := d.EnsureProfile(t.Context(), class); err != nil || s.profiles()[p.Name] != "node" {
@@ -183,7 +183,7 @@ func TestProfileTrouble(t *testing.T) {
 	}
 	s.server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "iam:*"}} })
 	_, err = d.EnsureProfile(t.Context(), class)
-	if !fault.Is(err, fault.Denied) {
+	if !awserr.Is(err, awserr.Denied) {
 		t.Errorf("IAM denies: %v", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestProfileNamesake(t *testing.T) {
 	if err != nil || a.Name == b.Name {
 		t.Fatalf("%s and %s, %v; want two profiles", a.Name, b.Name, err)
 	}
-	if err := other.DeleteProfile(t.Context(), a.Name); !fault.Is(err, fault.Refused) {
+	if err := other.DeleteProfile(t.Context(), a.Name); !awserr.Is(err, awserr.Refused) {
 		t.Errorf("deleting the other's: %v, want a refusal", err)
 	}
 	if err := other.DeleteProfiles(t.Context(), "class-1"); err != nil {
@@ -217,7 +217,7 @@ func TestFactsAndEntries(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	d := s.door(t, "")
-	if _, err := d.Facts(t.Context()); !fault.Is(err, fault.Gone) || !strings.Contains(err.Error(), "prod") {
+	if _, err := d.Facts(t.Context()); !awserr.Is(err, awserr.Gone) || !strings.Contains(err.Error(), "prod") {
 		t.Errorf("no cluster: %v", err)
 	}
 	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
@@ -247,7 +247,7 @@ func TestFactsAndEntries(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Principal != node || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
 		t.Errorf("entries %+v, %v", entries, err)
 	}
-	if _, err := d.Entry(t.Context(), node+"x"); !fault.Is(err, fault.Gone) {
+	if _, err := d.Entry(t.Context(), node+"x"); !awserr.Is(err, awserr.Gone) {
 		t.Errorf("no such entry: %v", err)
 	}
 	me, err := d.Identity(t.Context())

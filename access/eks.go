@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // Facts are what EKS says about our cluster.
@@ -41,11 +41,11 @@ func (d *Door) Facts(ctx context.Context) (Facts, error) {
 	op := "DescribeCluster " + d.cluster.Name
 	out, err := d.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(d.cluster.Name)})
 	if err != nil {
-		return Facts{}, fault.Sort(op, err)
+		return Facts{}, awserr.Sort(op, err)
 	}
 	c := out.Cluster
 	if c == nil || aws.ToString(c.Endpoint) == "" {
-		return Facts{}, &fault.Error{Op: op, Kind: fault.Transient, Reason: "EmptyAnswer",
+		return Facts{}, &awserr.Error{Op: op, Kind: awserr.Transient, Reason: "EmptyAnswer",
 			Message: "EKS does not give the cluster's endpoint; is it still being created?"}
 	}
 	f := Facts{Name: aws.ToString(c.Name), ARN: aws.ToString(c.Arn), Status: string(c.Status), Version: aws.ToString(c.Version),
@@ -90,11 +90,11 @@ func (d *Door) Entries(ctx context.Context) ([]Entry, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fault.Sort("ListAccessEntries", err)
+			return nil, awserr.Sort("ListAccessEntries", err)
 		}
 		for _, arn := range page.AccessEntries {
 			e, err := d.Entry(ctx, arn)
-			if fault.Is(err, fault.Gone) {
+			if awserr.Is(err, awserr.Gone) {
 				continue // removed since it was listed
 			}
 			if err != nil {
@@ -112,7 +112,7 @@ func (d *Door) Entry(ctx context.Context, principal string) (Entry, error) {
 	out, err := d.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{
 		ClusterName: aws.String(d.cluster.Name), PrincipalArn: aws.String(principal)})
 	if err != nil {
-		return Entry{}, fault.Sort("DescribeAccessEntry "+principal, err)
+		return Entry{}, awserr.Sort("DescribeAccessEntry "+principal, err)
 	}
 	if out.AccessEntry == nil {
 		return Entry{Principal: principal}, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
@@ -23,10 +23,10 @@ import (
 func (d *Door) Role(ctx context.Context, name string) (diagnosis.Role, error) {
 	got, err := d.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(name)})
 	if err != nil {
-		return diagnosis.Role{}, fault.Sort("GetRole "+name, err)
+		return diagnosis.Role{}, awserr.Sort("GetRole "+name, err)
 	}
 	if got.Role == nil {
-		return diagnosis.Role{}, &fault.Error{Op: "GetRole " + name, Kind: fault.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
+		return diagnosis.Role{}, &awserr.Error{Op: "GetRole " + name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
 	}
 	out := diagnosis.Role{ARN: aws.ToString(got.Role.Arn), Created: aws.ToTime(got.Role.CreateDate)}
 	if out.Trusts, err = trusts(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
@@ -36,7 +36,7 @@ func (d *Door) Role(ctx context.Context, name string) (diagnosis.Role, error) {
 	for attached.HasMorePages() {
 		page, err := attached.NextPage(ctx)
 		if err != nil {
-			return diagnosis.Role{}, fault.Sort("ListAttachedRolePolicies "+name, err)
+			return diagnosis.Role{}, awserr.Sort("ListAttachedRolePolicies "+name, err)
 		}
 		for _, p := range page.AttachedPolicies {
 			out.Policies = append(out.Policies, aws.ToString(p.PolicyArn))
@@ -47,7 +47,7 @@ func (d *Door) Role(ctx context.Context, name string) (diagnosis.Role, error) {
 	for inline.HasMorePages() {
 		page, err := inline.NextPage(ctx)
 		if err != nil {
-			return diagnosis.Role{}, fault.Sort("ListRolePolicies "+name, err)
+			return diagnosis.Role{}, awserr.Sort("ListRolePolicies "+name, err)
 		}
 		out.Inline += len(page.PolicyNames)
 	}
@@ -124,7 +124,7 @@ func (d *Door) MayPass(ctx context.Context, who, role string) (bool, error) {
 			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 	})
 	if err != nil {
-		return false, fault.Sort("SimulatePrincipalPolicy "+who, err)
+		return false, awserr.Sort("SimulatePrincipalPolicy "+who, err)
 	}
 	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
 }
@@ -134,7 +134,7 @@ func (d *Door) PodRole(ctx context.Context, namespace, account string) (string, 
 	list, err := d.eks.ListPodIdentityAssociations(ctx, &eks.ListPodIdentityAssociationsInput{
 		ClusterName: aws.String(d.cluster.Name), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})
 	if err != nil {
-		return "", fault.Sort("ListPodIdentityAssociations", err)
+		return "", awserr.Sort("ListPodIdentityAssociations", err)
 	}
 	if len(list.Associations) == 0 {
 		return "", nil
@@ -142,7 +142,7 @@ func (d *Door) PodRole(ctx context.Context, namespace, account string) (string, 
 	one, err := d.eks.DescribePodIdentityAssociation(ctx, &eks.DescribePodIdentityAssociationInput{
 		ClusterName: aws.String(d.cluster.Name), AssociationId: list.Associations[0].AssociationId})
 	if err != nil {
-		return "", fault.Sort("DescribePodIdentityAssociation", err)
+		return "", awserr.Sort("DescribePodIdentityAssociation", err)
 	}
 	if one.Association == nil {
 		return "", nil
@@ -157,11 +157,11 @@ func (d *Door) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fault.Sort("ListNodegroups", err)
+			return nil, awserr.Sort("ListNodegroups", err)
 		}
 		for _, name := range page.Nodegroups {
 			got, err := d.eks.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster.Name), NodegroupName: aws.String(name)})
-			if err = fault.Sort("DescribeNodegroup "+name, err); fault.Is(err, fault.Gone) {
+			if err = awserr.Sort("DescribeNodegroup "+name, err); awserr.Is(err, awserr.Gone) {
 				continue
 			}
 			if err != nil {
@@ -183,11 +183,11 @@ func (d *Door) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfile,
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fault.Sort("ListFargateProfiles", err)
+			return nil, awserr.Sort("ListFargateProfiles", err)
 		}
 		for _, name := range page.FargateProfileNames {
 			got, err := d.eks.DescribeFargateProfile(ctx, &eks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster.Name), FargateProfileName: aws.String(name)})
-			if err = fault.Sort("DescribeFargateProfile "+name, err); fault.Is(err, fault.Gone) {
+			if err = awserr.Sort("DescribeFargateProfile "+name, err); awserr.Is(err, awserr.Gone) {
 				continue
 			}
 			if err != nil {
@@ -232,7 +232,7 @@ func (d *Door) Forbidden(ctx context.Context, who string, actions, resources []s
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fault.Sort("SimulatePrincipalPolicy "+who, err)
+			return nil, awserr.Sort("SimulatePrincipalPolicy "+who, err)
 		}
 		for _, r := range page.EvaluationResults {
 			if r.EvalDecision != iamtypes.PolicyEvaluationDecisionTypeAllowed {

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // The tags of an instance profile: Karpenter's, and the UID of our cluster.
@@ -67,11 +67,11 @@ func (d *Door) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) 
 	case d.cluster.UID == "" || c.UID == "":
 		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
 	case !isRoleName(roleName(c.Role)):
-		return Profile{}, fault.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
+		return Profile{}, awserr.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
 	}
 	name := d.ProfileName(c)
 	p, err := d.Profile(ctx, name)
-	if fault.Is(err, fault.Gone) {
+	if awserr.Is(err, awserr.Gone) {
 		p, err = d.create(ctx, name, c)
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 			return err
 		}
 		if now.RoleARN == "" {
-			return &fault.Error{Op: "GetInstanceProfile", Kind: fault.Transient, Reason: "ProfileNotSettled",
+			return &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "ProfileNotSettled",
 				Message: "the role of instance profile " + p.Name + " is not shown yet", Hint: "IAM takes some seconds to show a change"}
 		}
 		p.RoleARN = now.RoleARN
@@ -118,7 +118,7 @@ func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 	if p.RoleARN == c.Role || strings.HasSuffix(p.RoleARN, ":role/"+strings.TrimPrefix(c.Role, "/")) {
 		return nil
 	}
-	return fault.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
+	return awserr.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
 		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: write its name alone, %q", c.Name, c.Role, p.RoleARN, p.Role)
 }
 
@@ -127,10 +127,10 @@ func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 func (d *Door) Profile(ctx context.Context, name string) (Profile, error) {
 	out, err := d.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
-		return Profile{}, fault.Sort("GetInstanceProfile "+name, err)
+		return Profile{}, awserr.Sort("GetInstanceProfile "+name, err)
 	}
 	if out.InstanceProfile == nil {
-		return Profile{}, &fault.Error{Op: "GetInstanceProfile " + name, Kind: fault.Transient, Reason: "EmptyAnswer", Message: "IAM returned no profile"}
+		return Profile{}, &awserr.Error{Op: "GetInstanceProfile " + name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM returned no profile"}
 	}
 	return profileOf(*out.InstanceProfile), nil
 }
@@ -153,7 +153,7 @@ func (d *Door) own(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil
 	}
-	return fault.Refuse("change instance profile "+p.Name, "NotOurs", "it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
+	return awserr.Refuse("change instance profile "+p.Name, "NotOurs", "it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
 }
 
 func (d *Door) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
@@ -167,8 +167,8 @@ func (d *Door) create(ctx context.Context, name string, c NodeClass) (Profile, e
 		in.Tags = append(in.Tags, iamtypes.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
 	}
 	out, err := d.iam.CreateInstanceProfile(ctx, in)
-	err = fault.Sort("CreateInstanceProfile "+name, err)
-	if e := fault.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
+	err = awserr.Sort("CreateInstanceProfile "+name, err)
+	if e := awserr.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
 		return d.Profile(ctx, name) // made by the process before us, a moment ago
 	}
 	if err != nil {
@@ -186,18 +186,18 @@ func (d *Door) attach(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(p.Name), RoleName: aws.String(p.Role)})
-		if err := fault.Sort("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !fault.Is(err, fault.Gone) {
+		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 	}
 	_, err := d.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: aws.String(p.Name), RoleName: aws.String(role)})
-	err = fault.Sort("AddRoleToInstanceProfile "+p.Name, err)
-	switch e := fault.Of(err); {
+	err = awserr.Sort("AddRoleToInstanceProfile "+p.Name, err)
+	switch e := awserr.Of(err); {
 	case e == nil:
 		return nil
-	case e.Kind == fault.Gone:
-		return fault.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
+	case e.Kind == awserr.Gone:
+		return awserr.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
 			"there is no role %q in this account: correct spec.role of the EC2NodeClass, or create the role", role)
 	case e.Code == "LimitExceeded":
 		// Attached a moment ago by the process before us, and not shown yet.
@@ -205,7 +205,7 @@ func (d *Door) attach(ctx context.Context, p Profile, role string) error {
 		if err == nil && now.Role == role {
 			return nil
 		}
-		return &fault.Error{Op: e.Op, Kind: fault.Transient, Reason: "ProfileNotSettled", Code: e.Code, Message: e.Message,
+		return &awserr.Error{Op: e.Op, Kind: awserr.Transient, Reason: "ProfileNotSettled", Code: e.Code, Message: e.Message,
 			Hint: "IAM takes some seconds to show a change"}
 	}
 	return err
@@ -219,11 +219,11 @@ func (d *Door) Profiles(ctx context.Context) ([]Profile, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fault.Sort("ListInstanceProfiles", err)
+			return nil, awserr.Sort("ListInstanceProfiles", err)
 		}
 		for _, listed := range page.InstanceProfiles {
 			p, err := d.Profile(ctx, aws.ToString(listed.InstanceProfileName))
-			if fault.Is(err, fault.Gone) {
+			if awserr.Is(err, awserr.Gone) {
 				continue
 			}
 			if err != nil {
@@ -242,7 +242,7 @@ func (d *Door) Profiles(ctx context.Context) ([]Profile, error) {
 // that does not carry our UID. One that is not there is success.
 func (d *Door) DeleteProfile(ctx context.Context, name string) error {
 	p, err := d.Profile(ctx, name)
-	if fault.Is(err, fault.Gone) {
+	if awserr.Is(err, awserr.Gone) {
 		return nil
 	}
 	if err != nil {
@@ -254,12 +254,12 @@ func (d *Door) DeleteProfile(ctx context.Context, name string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(name), RoleName: aws.String(p.Role)})
-		if err := fault.Sort("RemoveRoleFromInstanceProfile "+name, err); err != nil && !fault.Is(err, fault.Gone) {
+		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 	}
 	_, err = d.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if err := fault.Sort("DeleteInstanceProfile "+name, err); err != nil && !fault.Is(err, fault.Gone) {
+	if err := awserr.Sort("DeleteInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 		return err
 	}
 	return nil

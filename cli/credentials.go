@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // CredentialsProblem says in one line why AWS's SDK has no credentials, of the
@@ -20,7 +20,7 @@ func CredentialsProblem(err error) string {
 	case errors.As(err, &call) && call.Operation() == "AssumeRoleWithWebIdentity":
 		return webIdentityProblem(call)
 	case errors.As(err, &call):
-		return fault.Sort(call.Operation(), call).Error()
+		return awserr.Sort(call.Operation(), call).Error()
 	}
 	for _, layer := range []string{"failed to refresh cached credentials, ", "failed to retrieve credentials, "} {
 		text = strings.TrimPrefix(text, layer)

@@ -19,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // doctorFlags are those of joiner doctor.
@@ -319,12 +319,12 @@ func openDoors(doors *collector.Doors, cfg aws.Config, uid string) error {
 	}
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3
-	cfg = fault.Genuine(cfg)
+	cfg = awserr.Genuine(cfg)
 	a, err := access.New(cfg, access.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
 	e, err2 := ec2.New(cfg, ec2.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	doors.Access, doors.EC2, doors.Images, doors.Network = a, e, ami.New(cfg), network.New(cfg)
+	doors.Access, doors.EC2, doors.Images, doors.Network = a, e, ami.New(cfg), vpc.New(cfg)
 	return nil
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/price"
 	"github.com/joiner-sh/joiner/spelling"
 	"github.com/joiner-sh/joiner/view"
 )
@@ -149,7 +149,7 @@ func (m *marketFlags) fromTable() (goods, error) {
 		return nil, err
 	}
 	region := cmp.Or(m.region, environmentRegion(), usualRegion)
-	m.prices = pricesOf(price.Embedded(table, region))
+	m.prices = pricesOf(pricing.Embedded(table, region))
 	m.prices.Spot = fmt.Sprintf("estimated as %g %% of on demand (--spot-estimate, or --from aws for real prices)", 100*m.spotShare)
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		c, err := table.Catalog(region, s)
@@ -190,7 +190,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	case err != nil:
 		return nil, fmt.Errorf("ask AWS what %s sells: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
 	}
-	door := price.New(price.Config{AWS: cfg, Table: table})
+	door := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := door.Refresh(ctx); err != nil {
 		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", oneLine(err.Error()))
 	}
@@ -201,7 +201,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 }
 
 // pricesOf says where the prices of a book are from.
-func pricesOf(book price.Book) *view.Prices {
+func pricesOf(book pricing.Book) *view.Prices {
 	onDemand, spot := book.Origins(time.Now())
 	return &view.Prices{OnDemand: onDemand, Spot: spot}
 }
@@ -209,7 +209,7 @@ func pricesOf(book price.Book) *view.Prices {
 // advised returns err with one piece of advice: its own, unless it has none or it
 // is about the way to AWS while the user has named another address.
 func advised(err error, endpoint string) error {
-	f := *fault.Of(err)
+	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
 		f.Hint = checkAWS
 	}
@@ -242,7 +242,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 }
 
 // assemble puts together what AWS sells and what it costs.
-func assemble(region string, sold ec2.Market, table catalog.Table, book price.Book, s catalog.Settings) catalog.Catalog {
+func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.Book, s catalog.Settings) catalog.Catalog {
 	c := catalog.Catalog{Region: region, PodVolume: catalog.PodVolume(s)}
 	for _, f := range sold.Facts {
 		if catalog.Incompatible(f, s) != "" {

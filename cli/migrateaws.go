@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
 	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/migration"
 	"github.com/joiner-sh/joiner/permit"
@@ -109,7 +109,7 @@ func (m *migrationAWS) strays(ctx context.Context) {
 		switch {
 		case err == nil:
 			m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: id, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
-		case !fault.Is(err, fault.Gone):
+		case !awserr.Is(err, awserr.Gone):
 			lost = cmp.Or(lost, err)
 		}
 	}

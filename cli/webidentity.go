@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // Variables by which a pod with IAM roles for service accounts finds its role and its token.
@@ -21,7 +21,7 @@ const (
 
 // webIdentityProblem says in one line why the token of a service account opens no role, and what to change where.
 func webIdentityProblem(call *smithy.OperationError) string {
-	sorted := *fault.Of(fault.Sort(call.Operation(), call))
+	sorted := *awserr.Of(awserr.Sort(call.Operation(), call))
 	token := readServiceToken(os.Getenv(tokenVariable))
 	if hint := token.hint(sorted.Code, sorted.Message, os.Getenv(roleVariable)); hint != "" {
 		sorted.Hint = hint

@@ -8,9 +8,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
-	"github.com/joiner-sh/joiner/network"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 )
 
 // TestLaunchesShareSubnets: launches that are under way at the same time, of which EC2 shows nothing yet, do not all go to
@@ -31,7 +31,7 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	zone := first.Zone.Name
 	class := r.class(t)
 	class.Status.Subnets = []awsv1.Subnet{{ID: first.ID, Zone: zone}, {ID: second.ID, Zone: zone}}
-	r.Claims.Offers.Saw(class.Name, []network.Subnet{{ID: first.ID, Zone: zone, Free: 40}, {ID: second.ID, Zone: zone, Free: 30}})
+	r.Claims.Offers.Saw(class.Name, []vpc.Subnet{{ID: first.ID, Zone: zone, Free: 40}, {ID: second.ID, Zone: zone, Free: 30}})
 	now := time.Now()
 	ask := func(claim *karpv1.NodeClaim) (string, ec2.LaunchRequest) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	}
 	v := view{claim: claim, class: r.class(t)}
 	a := attempt{request: &ec2.LaunchRequest{}}
-	if _, err := r.Claims.launchFailed(t.Context(), v, a, ec2.Launch{Spent: true}, fault.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
+	if _, err := r.Claims.launchFailed(t.Context(), v, a, ec2.Launch{Spent: true}, awserr.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if left := r.Claims.Offers.taken.Left(r.now(), all); left[0].Free != all[0].Free {

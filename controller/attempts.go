@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
 // attempt is what this process knows of the launches tried for one claim.

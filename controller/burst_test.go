@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/joiner-sh/joiner/budget"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -19,7 +19,7 @@ func TestBurst(t *testing.T) {
 	embedded(t) // the bubbles share it
 	for name, c := range map[string]struct {
 		nodes  int
-		limits budget.Limits
+		limits ratelimit.Limits
 		lasts  time.Duration // at least
 	}{
 		// As 2,000 nodes at EC2's default of 5 launches a second: by the time of the last, 500 s have passed.
@@ -31,7 +31,7 @@ func TestBurst(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := makeRig(t, []string{"m5.large"})
-				r.url, r.wire, r.budget = "http://aws.example", line{rig: r, fuse: r.fuse}, budget.New(c.limits, nil)
+				r.url, r.wire, r.budget = "http://aws.example", line{rig: r, fuse: r.fuse}, ratelimit.New(c.limits, nil)
 				r.start(t)
 				r.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
 				r.classes(t)
@@ -59,8 +59,8 @@ func TestBurst(t *testing.T) {
 }
 
 // slower are EC2's limits for an account that may launch less often.
-func slower(burst, perSecond float64) budget.Limits {
-	return budget.Published().With(budget.Limits{"CreateFleet": {Burst: burst, PerSecond: perSecond}})
+func slower(burst, perSecond float64) ratelimit.Limits {
+	return ratelimit.Published().With(ratelimit.Limits{"CreateFleet": {Burst: burst, PerSecond: perSecond}})
 }
 
 // launchAll visits all claims with as many workers as there are in life, each claim again when it asked for that, and once

@@ -9,20 +9,20 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // wish is what a claim accepts.
 type wish struct {
 	accepted requirements.Requirements
 	requests resources.Amounts
-	variety  bool                      // many types are worth more than many zones of the cheapest
-	subnets  map[string]network.Subnet // by zone; in a zone without one nothing can be launched
-	bought   bool                      // nothing that is reserved
+	variety  bool                  // many types are worth more than many zones of the cheapest
+	subnets  map[string]vpc.Subnet // by zone; in a zone without one nothing can be launched
+	bought   bool                  // nothing that is reserved
 }
 
 // pick is one offering to ask EC2 for.

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // market makes types from lines: "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!" where "!" is an offering that EC2 is short of.
@@ -96,7 +96,7 @@ func TestChoose(t *testing.T) {
 			variety: true, want: "spot: a/x=4 b/x=9 a/y=12",
 		},
 	} {
-		subnets := map[string]network.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
+		subnets := map[string]vpc.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
 		way, picks := choose(types, wish{accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu}, variety: c.variety, subnets: subnets})
 		got := way + ":"
 		for _, p := range picks {
@@ -114,7 +114,7 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 	for i := range 50 {
 		lines = append(lines, fmt.Sprintf("t%02d: x/od=%d y/od=%d", i, 10+i, 10+i))
 	}
-	subnets := map[string]network.Subnet{"x": {}, "y": {}}
+	subnets := map[string]vpc.Subnet{"x": {}, "y": {}}
 	_, picks := choose(market(lines...), wish{subnets: subnets})
 	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].kind.Name != "t29" {
 		t.Errorf("%d picks, the last is %s", len(picks), picks[len(picks)-1].kind.Name)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/kube"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -22,7 +22,7 @@ func (l lossy) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launc
 	if _, err := l.buyer.Launch(ctx, request); err != nil {
 		return ec2.Launch{}, err
 	}
-	return ec2.Launch{}, &fault.Error{Op: "CreateFleet", Kind: fault.Transient, Reason: "Timeout"}
+	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
 // TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong: the claim is deleted while EC2 is asked, the answer is lost, and
@@ -136,10 +136,10 @@ func TestNothingLearnedHoldsThePool(t *testing.T) {
 type mute struct{ buyer }
 
 func (mute) Launch(context.Context, ec2.LaunchRequest) (ec2.Launch, error) {
-	return ec2.Launch{}, fault.FromCode("CreateFleet", "MaxFleetCountExceeded", "too many fleets")
+	return ec2.Launch{}, awserr.FromCode("CreateFleet", "MaxFleetCountExceeded", "too many fleets")
 }
 
-func (r *rig) subnets() []network.Subnet {
+func (r *rig) subnets() []vpc.Subnet {
 	r.Claims.Offers.mu.Lock()
 	defer r.Claims.Offers.mu.Unlock()
 	return r.Claims.Offers.subnets["default"]

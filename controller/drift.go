@@ -14,8 +14,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
@@ -78,7 +78,7 @@ func (d *Drift) Start(ctx context.Context) error {
 			next, hint := sortError(err)
 			if next != kube.Reread && next != kube.Gone {
 				d.Metrics.Failures.WithLabelValues("drift", string(next)).Inc()
-				if _, isNews := d.failures.Fail(d.Now.now(), "drift", fault.Lasting(err)); isNews {
+				if _, isNews := d.failures.Fail(d.Now.now(), "drift", awserr.Lasting(err)); isNews {
 					d.Log.Error("cannot look for drift", "error", err.Error(), "hint", hint)
 				}
 			}

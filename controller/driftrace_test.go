@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/joiner-sh/joiner/ami"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"

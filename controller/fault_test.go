@@ -9,9 +9,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
-	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -66,7 +66,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.classes(t)
-	full := func(subnets ...network.Subnet) {
+	full := func(subnets ...vpc.Subnet) {
 		for _, s := range subnets {
 			r.Claims.Offers.Shortages.Note(time.Now(), ec2.Short{SubnetID: s.ID, Reason: "InsufficientFreeAddressesInSubnet"})
 		}

@@ -10,25 +10,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // foundClass is what AWS answered about a node class, and what is wrong with the class itself.
 type foundClass struct {
-	subnets        []network.Subnet
-	missingSubnets []network.Miss
+	subnets        []vpc.Subnet
+	missingSubnets []vpc.Miss
 	subnetErr      error
 
-	groups        []network.Group
-	missingGroups []network.Miss
+	groups        []vpc.Group
+	missingGroups []vpc.Miss
 	groupErr      error
 
 	images        []ami.Image
@@ -70,7 +70,7 @@ func (f foundClass) retry() error {
 			return err
 		}
 	}
-	if fault.Is(f.trialErr, fault.Denied) || fault.Is(f.trialErr, fault.Misconfigured) || f.settles() > 0 {
+	if awserr.Is(f.trialErr, awserr.Denied) || awserr.Is(f.trialErr, awserr.Misconfigured) || f.settles() > 0 {
 		return nil
 	}
 	return f.trialErr
@@ -150,18 +150,18 @@ func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, 
 
 // note sets one condition. What was found earlier stays good while AWS cannot be asked; what the user must mend never does.
 func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
-	f := fault.Of(err)
+	f := awserr.Of(err)
 	switch {
 	case err == nil && found:
 		c.SetTrue(now, condition)
 	case err == nil:
 		c.SetFalse(now, condition, reason, message)
-	case f.Kind == fault.Misconfigured, f.Kind == fault.Refused:
-		c.SetFalse(now, condition, f.Reason, fault.Lasting(err))
-	case !c.IsTrue(condition) && f.Kind == fault.Denied:
-		c.SetFalse(now, condition, f.Reason, fault.Lasting(err))
+	case f.Kind == awserr.Misconfigured, f.Kind == awserr.Refused:
+		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+	case !c.IsTrue(condition) && f.Kind == awserr.Denied:
+		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
 	case !c.IsTrue(condition):
-		c.SetUnknown(now, condition, f.Reason, fault.Lasting(err))
+		c.SetUnknown(now, condition, f.Reason, awserr.Lasting(err))
 	default:
 		c.SetTrue(now, condition) // for the present generation too: it is retried, and told in the log
 	}
@@ -169,7 +169,7 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 
 // remark notes on a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
 // author thinks.
-func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []network.Miss) {
+func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
 	if len(misses) > 0 && c.IsTrue(condition) {
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
 			Message: "some of " + field + " found nothing in the cluster's VPC" + missing(misses)})
@@ -263,18 +263,18 @@ func probeClaim() *karpv1.NodeClaim {
 	return probe
 }
 
-func subnetTerms(class *awsv1.EC2NodeClass) []network.Term {
-	var out []network.Term
+func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
+	var out []vpc.Term
 	for _, t := range class.Spec.SubnetSelectorTerms {
-		out = append(out, network.Term{ID: t.ID, Tags: t.Tags})
+		out = append(out, vpc.Term{ID: t.ID, Tags: t.Tags})
 	}
 	return out
 }
 
-func groupTerms(class *awsv1.EC2NodeClass) []network.Term {
-	var out []network.Term
+func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
+	var out []vpc.Term
 	for _, t := range class.Spec.SecurityGroupSelectorTerms {
-		out = append(out, network.Term{ID: t.ID, Name: t.Name, Tags: t.Tags})
+		out = append(out, vpc.Term{ID: t.ID, Name: t.Name, Tags: t.Tags})
 	}
 	return out
 }

@@ -10,9 +10,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
-	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -145,7 +145,7 @@ func (i *Interruption) mark(ctx context.Context, claim *karpv1.NodeClaim, n inte
 func (i *Interruption) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	instance, err := i.Machines.Instance(ctx, id)
-	if fault.Is(err, fault.Gone) {
+	if awserr.Is(err, awserr.Gone) {
 		return true, nil
 	}
 	return instance.State != ec2.Running && instance.State != ec2.Pending, err

@@ -18,8 +18,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -85,7 +85,7 @@ func (c *Claims) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out l
 	out.Instance = id
 	instance, err := c.Machines.Instance(ctx, id)
 	switch {
-	case fault.Is(err, fault.Gone):
+	case awserr.Is(err, awserr.Gone):
 		return out, true, nil
 	case err != nil:
 		return out, false, err

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
-	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -140,7 +140,7 @@ func (i *Interruption) complain(ctx context.Context, key, message string, err er
 	}
 	next, hint := sortError(err)
 	i.Metrics.Failures.WithLabelValues("interruption", string(next)).Inc()
-	until, isNews := i.failures.Fail(now, key, fault.Lasting(err))
+	until, isNews := i.failures.Fail(now, key, awserr.Lasting(err))
 	if isNews {
 		i.Log.Error(message, "error", err.Error(), "hint", hint)
 	}

@@ -14,17 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/budget"
-	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
-	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -122,7 +122,7 @@ func (l *lateRig) restart(t *testing.T) {
 	l.start(t)
 	cfg := l.cfg()
 	cfg.HTTPClient = &http.Client{Transport: l.counts}
-	cfg.APIOptions = append(cfg.APIOptions, budget.NewOne(budget.Diagnosis(), nil).Keep)
+	cfg.APIOptions = append(cfg.APIOptions, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
 	a, err := access.New(cfg, access.Cluster{Name: testCluster, UID: l.uid})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Diagnoses{
-		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), Access: a, EC2: e, Images: ami.New(cfg), Network: network.New(cfg),
+		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,

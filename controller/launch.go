@@ -10,8 +10,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -46,7 +46,7 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	launch, err := c.Buyer.Launch(ctx, *a.request)
 	c.observe("Create", begun, err)
 	a.asked = c.Now.now()
-	if a.answered.IsZero() || fault.Is(err, fault.Throttled) {
+	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
 		a.answered = a.asked // it had no turn before
 	}
 	c.attempts.set(v.claim.UID, a)
@@ -64,7 +64,7 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 		a.notBefore = a.asked // it has had its turn
 		c.attempts.set(v.claim.UID, a)
 		return nil, ctx.Err()
-	case fault.Is(err, fault.InDoubt):
+	case awserr.Is(err, awserr.InDoubt):
 		return c.resolveDoubt(ctx, v, a, err, c.Now.now())
 	}
 	return c.launchFailed(ctx, v, a, launch, err, c.Now.now())
@@ -96,13 +96,13 @@ func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause erro
 
 // launchFailed notes why there is no machine, and when to try again.
 func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
-	f := fault.Of(err)
+	f := awserr.Of(err)
 	image := imageTried(a.request)
 	if launch.Spent {
 		a.request, a.clean = nil, true
 		a.number++
 	}
-	if f.Kind == fault.Denied || f.Kind == fault.Misconfigured {
+	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
 		// The next attempt is made from the class as it is then. Its number stays: should an earlier answer have been
 		// lost, EC2 says that the number was used for something else, and the instance is looked for.
 		a.request = nil
@@ -112,34 +112,34 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 	}
 	a.tries++
 	a.notBefore = now.Add(min(launchMost, launchFirst<<min(a.tries-1, 10)))
-	if f.Kind == fault.Shortage {
+	if f.Kind == awserr.Shortage {
 		a.shortage = true
 		c.attempts.set(v.claim.UID, a)
 		if len(launch.Short) == 0 && !c.Offers.Explained(v.claim, v.class, now) {
 			// The next plan would want the same again, at once.
 			c.Holds.LaunchFailed(now, v.claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
-		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, fault.Lasting(f))
+		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, awserr.Lasting(f))
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.claim.Name, "nodePool", v.claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.claim, nil
 	}
 	c.attempts.set(v.claim.UID, a)
 	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
-		if err := c.Drift.Failed(ctx, c.asTried(v, image), "EC2 refuses to launch the image: "+fault.Lasting(f), now); err != nil {
+		if err := c.Drift.Failed(ctx, c.asTried(v, image), "EC2 refuses to launch the image: "+awserr.Lasting(f), now); err != nil {
 			return nil, err
 		}
 	}
 	pool := v.claim.Labels[karpv1.LabelNodePool]
-	if f.Kind == fault.Denied || f.Kind == fault.Misconfigured {
+	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
 		if until, isNews := c.Holds.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
-	c.Tell.Tell(v.claim, kube.ReasonLaunchFailed, fault.Lasting(f))
+	c.Tell.Tell(v.claim, kube.ReasonLaunchFailed, awserr.Lasting(f))
 	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
-		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, fault.Lasting(f))
+		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, awserr.Lasting(f))
 	})
 }
 
@@ -253,6 +253,6 @@ func withoutUnasked(claim *karpv1.NodeClaim) {
 func (c *Claims) observe(method string, begun time.Time, err error) {
 	c.Metrics.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
 	if err != nil {
-		c.Metrics.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", fault.Of(err).Reason).Inc()
+		c.Metrics.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
 	}
 }

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -156,7 +156,7 @@ func (c *Claims) terminate(ctx context.Context, v view, now time.Time) (*karpv1.
 	begun := time.Now()
 	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
 	c.observe("Delete", begun, err)
-	if err != nil && !fault.Is(err, fault.Gone) {
+	if err != nil && !awserr.Is(err, awserr.Gone) {
 		c.Metrics.TerminateErrors.Inc()
 		return nil, err
 	}

@@ -14,15 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
-	"github.com/joiner-sh/joiner/price"
 )
 
 // regionMarket asks EC2 what there is.
@@ -32,7 +32,7 @@ type regionMarket interface {
 
 // priceBook knows prices.
 type priceBook interface {
-	Book() price.Book
+	Book() pricing.Book
 	Refresh(ctx context.Context) error
 }
 
@@ -122,7 +122,7 @@ func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
 	if isKnown {
 		most = marketRetryMost
 	}
-	until, isNews := m.failures.FailFor(now, "market", fault.Lasting(err), marketRetry, most)
+	until, isNews := m.failures.FailFor(now, "market", awserr.Lasting(err), marketRetry, most)
 	return until.Sub(now), isNews
 }
 

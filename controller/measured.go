@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -125,7 +125,7 @@ func (m *Measured) tell(err error, now time.Time) time.Duration {
 		m.failures.Clear("measured")
 		return measuredPause
 	}
-	until, isNews := m.failures.FailFor(now, "measured", fault.Lasting(err), measuredPause, measuredRetryMost)
+	until, isNews := m.failures.FailFor(now, "measured", awserr.Lasting(err), measuredPause, measuredRetryMost)
 	if isNews {
 		m.Log.Error("cannot keep what nodes turned out to have; until that works, a restart learns it from the Nodes there are",
 			"error", err.Error(), "hint", hint, "nextTry", until.Sub(now).String())

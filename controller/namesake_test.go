@@ -18,8 +18,8 @@ import (
 
 	"github.com/joiner-sh/joiner/access"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/world"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
@@ -113,14 +113,14 @@ func (o *Orphans) see(ctx context.Context, node *corev1.Node, now time.Time) (li
 	seen.Machine.State = lifecycle.MachineAbsent
 	if id, ok := ec2.ParseProviderID(node.Spec.ProviderID); ok {
 		instance, err := o.Machines.Instance(ctx, id)
-		if err != nil && !fault.Is(err, fault.Gone) {
+		if err != nil && !awserr.Is(err, awserr.Gone) {
 			return seen, drain.Step{}, err
 		}
 		if err == nil {
 			seen.Machine = machineSeen(instance)
 			seen.Node.Mismatch, err = o.mismatch(ctx, node, instance)
 		}
-		if err != nil && !fault.Is(err, fault.Gone) {
+		if err != nil && !awserr.Is(err, awserr.Gone) {
 			return seen, drain.Step{}, err
 		}
 	}

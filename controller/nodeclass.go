@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // networks finds subnets and security groups.
 type networks interface {
-	Subnets(ctx context.Context, vpc string, terms []network.Term) ([]network.Subnet, []network.Miss, error)
-	Groups(ctx context.Context, vpc string, terms []network.Term) ([]network.Group, []network.Miss, error)
+	Subnets(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Subnet, []vpc.Miss, error)
+	Groups(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Group, []vpc.Miss, error)
 }
 
 // images finds machine images.
@@ -216,14 +216,14 @@ func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (s
 		}
 		profile, err := n.Profiles.Profile(ctx, *given)
 		if err == nil && profile.Role == "" {
-			return *given, fault.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
+			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
 				"instance profile %q has no role: put the nodes' role into it, or correct spec.instanceProfile of the EC2NodeClass", *given)
 		}
-		if fault.Is(err, fault.Gone) {
-			return *given, fault.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
+		if awserr.Is(err, awserr.Gone) {
+			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
 				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)
 		}
-		if fault.Is(err, fault.Denied) {
+		if awserr.Is(err, awserr.Denied) {
 			return *given, nil // Karpenter's policy lacks the permission to look; EC2 will tell at launch
 		}
 		return *given, err

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/access"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -314,5 +314,5 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 type noIAM struct{ profiles }
 
 func (noIAM) Profile(context.Context, string) (access.Profile, error) {
-	return access.Profile{}, &fault.Error{Op: "GetInstanceProfile", Kind: fault.Transient, Reason: "Timeout"}
+	return access.Profile{}, &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "Timeout"}
 }

@@ -9,17 +9,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // errNoMarket says that EC2 has not said yet which instance types there are.
@@ -31,9 +31,9 @@ type Offers struct {
 	Cluster   bootstrap.Cluster
 	Shortages *ec2.Shortages
 
-	taken   network.Addresses
+	taken   vpc.Addresses
 	mu      sync.Mutex
-	subnets map[string][]network.Subnet // by class, with their free addresses, as last seen
+	subnets map[string][]vpc.Subnet // by class, with their free addresses, as last seen
 }
 
 // Facts are what is known of a machine once it is bought.
@@ -46,11 +46,11 @@ type Facts struct {
 }
 
 // Saw notes the subnets of a class as EC2 showed them.
-func (o *Offers) Saw(class string, subnets []network.Subnet) {
+func (o *Offers) Saw(class string, subnets []vpc.Subnet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.subnets == nil {
-		o.subnets = map[string][]network.Subnet{}
+		o.subnets = map[string][]vpc.Subnet{}
 	}
 	o.subnets[class] = subnets
 }
@@ -67,19 +67,19 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	subnets := o.perZone(class, now)
 	accepted, wrong := requirements.All(requirementsOf(claim)...)
 	if wrong != nil {
-		return ec2.LaunchRequest{}, fault.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
+		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
 	way, picks := choose(market.Of(pool), wish{
 		accepted: accepted, requests: kube.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), subnets: subnets})
 	picks = o.Market.placements.settle(now, market.PlacementGroup, string(claim.UID), picks)
 	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
 	if len(picks) == 0 {
-		return ec2.LaunchRequest{}, &fault.Error{Op: op, Kind: fault.Shortage, Reason: "InsufficientCapacity",
+		return ec2.LaunchRequest{}, &awserr.Error{Op: op, Kind: awserr.Shortage, Reason: "InsufficientCapacity",
 			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
 	}
 	groups, err := o.groups(claim, class, way, picks, subnets)
 	if err != nil {
-		return ec2.LaunchRequest{}, fault.Misuse(op, reasonOf(err), "%s", err)
+		return ec2.LaunchRequest{}, awserr.Misuse(op, reasonOf(err), "%s", err)
 	}
 	if err := o.place(claim, class, accepted, groups); err != nil {
 		return ec2.LaunchRequest{}, err
@@ -114,7 +114,7 @@ func (o *Offers) take(now time.Time, launch, way, group string, picks []pick) []
 }
 
 // wanted returns how many addresses a launch takes at least, by subnet: it takes them in one.
-func (o *Offers) wanted(picks []pick, subnets map[string]network.Subnet) map[string]int {
+func (o *Offers) wanted(picks []pick, subnets map[string]vpc.Subnet) map[string]int {
 	out := map[string]int{}
 	for _, p := range picks {
 		subnet, count := subnets[p.offering.Zone].ID, o.addresses(p.kind)
@@ -148,9 +148,9 @@ func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, n
 	if !ok || wrong != nil {
 		return false
 	}
-	w := wish{accepted: accepted, subnets: map[string]network.Subnet{}}
+	w := wish{accepted: accepted, subnets: map[string]vpc.Subnet{}}
 	for _, s := range class.Status.Subnets {
-		w.subnets[s.Zone] = network.Subnet{ID: s.ID}
+		w.subnets[s.Zone] = vpc.Subnet{ID: s.ID}
 	}
 	for _, t := range w.named(market.Of(claim.Labels[karpv1.LabelNodePool])) {
 		if w.takes(t.Labels) && slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return !o.Available && w.takesOffering(o) }) {
@@ -174,7 +174,7 @@ func typesText(accepted requirements.Requirements) string {
 }
 
 // groups gathers picks that share a launch template: one image, one number of pods, one of EFA interfaces, one capacity reservation.
-func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]network.Subnet) ([]ec2.Group, error) {
+func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {
 		image       string
 		pods, efa   int64
@@ -215,20 +215,20 @@ func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way 
 }
 
 // perZone returns the subnet to use in each zone.
-func (o *Offers) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]network.Subnet {
+func (o *Offers) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
 	o.mu.Lock()
 	known := o.subnets[class.Name]
 	o.mu.Unlock()
-	var usable []network.Subnet
+	var usable []vpc.Subnet
 	for _, s := range class.Status.Subnets {
-		i := slices.IndexFunc(known, func(n network.Subnet) bool { return n.ID == s.ID })
+		i := slices.IndexFunc(known, func(n vpc.Subnet) bool { return n.ID == s.ID })
 		if i >= 0 {
 			usable = append(usable, known[i])
 			continue
 		}
-		usable = append(usable, network.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
+		usable = append(usable, vpc.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
 	}
-	return network.PerZone(o.taken.Left(now, usable), func(s network.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
+	return vpc.PerZone(o.taken.Left(now, usable), func(s vpc.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
 }
 
 // Short remembers what EC2 had none of.

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -61,7 +61,7 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 	}
 	o.metrics.Failures.WithLabelValues(o.loop, string(next)).Inc()
 	now := o.now.now()
-	until, isNews := o.failures.Fail(now, o.name, fault.Lasting(o.err))
+	until, isNews := o.failures.Fail(now, o.name, awserr.Lasting(o.err))
 	if isNews {
 		o.log.Error("cannot go on with "+o.kind, o.kind, o.name, "error", o.err.Error(), "hint", hint, "next", string(next))
 	}
@@ -74,12 +74,12 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 
 // sortError says what comes next after an error of any door, and what a user can do.
 func sortError(err error) (kube.Next, string) {
-	var aws *fault.Error
+	var aws *awserr.Error
 	if !errors.As(err, &aws) {
 		return kube.WhatNext(err), kube.Hint(err)
 	}
 	switch aws.Kind {
-	case fault.Denied, fault.Misconfigured, fault.Refused, fault.Unknown:
+	case awserr.Denied, awserr.Misconfigured, awserr.Refused, awserr.Unknown:
 		return kube.Tell, aws.Hint
 	}
 	// Gone, too: whom it is news to has dealt with it, and what AWS does not show yet it shows later.

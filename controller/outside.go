@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 )
@@ -71,7 +71,7 @@ func askOutside(ctx context.Context, machines machines, claim *karpv1.NodeClaim)
 	}
 	instance, err := machines.Instance(ctx, id)
 	switch {
-	case fault.Is(err, fault.Gone):
+	case awserr.Is(err, awserr.Gone):
 		return outside{claim, howEnded("", false), ""}
 	case err != nil, !instance.State.Ended():
 		return outside{}

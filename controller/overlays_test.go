@@ -14,9 +14,9 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/price"
 )
 
 func overlayFor(name string, requirements ...karpv1alpha1.Requirement) *karpv1alpha1.NodeOverlay {
@@ -227,9 +227,9 @@ func TestOverlayGivesAPrice(t *testing.T) {
 }
 
 // fixedBook has no news.
-type fixedBook struct{ book price.Book }
+type fixedBook struct{ book pricing.Book }
 
-func (b fixedBook) Book() price.Book              { return b.book }
+func (b fixedBook) Book() pricing.Book            { return b.book }
 func (b fixedBook) Refresh(context.Context) error { return nil }
 
 func (r *rig) change(t *testing.T, name string, change func(*karpv1alpha1.NodeOverlay)) {

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
-	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
 // owners knows whose the instances are that no claim of ours has: the rules of EventBridge send the events of all
@@ -72,7 +72,7 @@ func askOwners(ctx context.Context, machines machines, ids []string, now time.Ti
 			instance, err := machines.Instance(ctx, id)
 			s := standing{owner: instance.Owner, isEnded: instance.State.Ended(), until: now.Add(ownersLife)}
 			switch {
-			case fault.Is(err, fault.Gone):
+			case awserr.Is(err, awserr.Gone):
 				s = standing{until: now.Add(ownersAnew)}
 			case err != nil:
 				return nil // it stays unknown; the message comes again

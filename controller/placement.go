@@ -11,8 +11,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
@@ -223,13 +223,13 @@ func (n *NodeClasses) lookPlacement(ctx context.Context, class *awsv1.EC2NodeCla
 // writePlacement says whether there is the placement group that the class selects.
 func (f foundClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPlacementGroupReady
-	switch e := fault.Of(f.placementErr); {
+	switch e := awserr.Of(f.placementErr); {
 	case e == nil:
 		c.SetTrue(now, condition)
-	case e.Kind == fault.Misconfigured || e.Kind == fault.Gone:
-		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupNotFound, fault.Lasting(f.placementErr))
+	case e.Kind == awserr.Misconfigured || e.Kind == awserr.Gone:
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupNotFound, awserr.Lasting(f.placementErr))
 	case !c.IsTrue(condition):
-		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, fault.Lasting(f.placementErr))
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.Lasting(f.placementErr))
 	default:
 		c.SetTrue(now, condition) // what was found earlier stays good: it is retried, and told in the log
 	}
@@ -282,7 +282,7 @@ func placementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted req
 	}
 	switch {
 	case len(some) == 0:
-		return ref, fault.Misuse("choose partition", "NoSuchPartition", "NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
+		return ref, awserr.Misuse("choose partition", "NoSuchPartition", "NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
 			"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
 	case len(some) < group.Partitions:
 		ref.Partition = some[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(some))]

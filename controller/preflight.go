@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 	"github.com/joiner-sh/joiner/internal/model/catalog"

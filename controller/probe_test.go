@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -47,7 +47,7 @@ func TestOneProbesForAll(t *testing.T) {
 	if _, err := r.Claims.Offers.Request(&claims[0], class, 0, base); err != nil {
 		t.Errorf("the first does not probe: %v", err)
 	}
-	if request, err := r.Claims.Offers.Request(&claims[1], class, 0, base); !fault.Is(err, fault.Shortage) {
+	if request, err := r.Claims.Offers.Request(&claims[1], class, 0, base); !awserr.Is(err, awserr.Shortage) {
 		t.Errorf("the second probes, too: %+v, %v", request, err)
 	}
 	for zone := range zones {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/access"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
 // profileStore is all instance profiles of ours.

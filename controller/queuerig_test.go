@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-sh/joiner/emulator"
-	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/world"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -318,7 +318,7 @@ func TestChooseReserved(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		way, picks := choose(types, wish{accepted: accepted, bought: c.bought, subnets: map[string]network.Subnet{"x": {}, "y": {}}})
+		way, picks := choose(types, wish{accepted: accepted, bought: c.bought, subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
 		got := way + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%s", p.kind.Name, p.offering.Zone, p.offering.Reservation.ID)

@@ -27,19 +27,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
-	"github.com/joiner-sh/joiner/budget"
-	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
-	"github.com/joiner-sh/joiner/network"
-	"github.com/joiner-sh/joiner/price"
 	"github.com/joiner-sh/joiner/shift"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -64,7 +64,7 @@ type rig struct {
 	uid    string // of the cluster
 	url    string
 	wire   http.RoundTripper // to AWS; nil: by loopback
-	budget *budget.Budget    // of calls to EC2; nil: as many as one likes
+	budget *ratelimit.Budget // of calls to EC2; nil: as many as one likes
 	fuse   *fuse             // of the process that runs now
 	server time.Duration     // how much later than that it is by the API server's clock
 	ahead  time.Duration     // how much later than the clock says it is, in AWS and for the loops that are told the time
@@ -219,7 +219,7 @@ func (r *rig) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.connect(numbers, door, iam, price.New(price.Config{AWS: cfg, Table: table, Isolated: true}), network.New(cfg), ami.New(cfg), table)
+	r.connect(numbers, door, iam, pricing.New(pricing.Config{AWS: cfg, Table: table, Isolated: true}), vpc.New(cfg), ami.New(cfg), table)
 	offered, err := door.Market(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func (r *rig) start(t testing.TB) {
 	r.Market.offered, r.Market.version = offered, 1
 }
 
-func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *price.Door, nets *network.Door, imgs *ami.Door, table catalog.Table) {
+func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *pricing.Door, nets *vpc.Door, imgs *ami.Door, table catalog.Table) {
 	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
 	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}

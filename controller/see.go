@@ -14,8 +14,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
@@ -254,7 +254,7 @@ func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
 	}
 	instance, err := c.Machines.Instance(ctx, id)
 	switch {
-	case fault.Is(err, fault.Gone):
+	case awserr.Is(err, awserr.Gone):
 		m.State = lifecycle.MachineAbsent
 		launched, _ := v.claim.StatusConditions().Find(karpv1.ConditionLaunched)
 		if now.Sub(launched.LastTransitionTime.Time) < settleLook {

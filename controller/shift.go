@@ -14,7 +14,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/kube"
@@ -56,7 +56,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			next, hint := sortError(err)
 			z.Metrics.Failures.WithLabelValues("shift", string(next)).Inc()
-			if _, isNews := z.failures.Fail(time.Now(), "shift", fault.Lasting(err)); isNews {
+			if _, isNews := z.failures.Fail(time.Now(), "shift", awserr.Lasting(err)); isNews {
 				z.Log.Error("cannot look at zonal shifts", "error", err.Error(), "hint", hint)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/kube"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
 // TestSightings: what is seen and not touched is told with who it is and what to do.

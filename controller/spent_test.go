@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -15,10 +15,10 @@ import (
 type deaf struct{ buyer }
 
 func (d deaf) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
-	if _, err := d.buyer.Launch(ctx, request); fault.Is(err, fault.InDoubt) {
+	if _, err := d.buyer.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
 		return ec2.Launch{}, err
 	}
-	return ec2.Launch{}, &fault.Error{Op: "CreateFleet", Kind: fault.Transient, Reason: "Timeout"}
+	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
 // TestUpgradeInTheMiddleOfALaunch: a process has asked for the claim's machine and died before it heard. The next ones ask

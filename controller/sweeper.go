@@ -13,8 +13,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
@@ -68,7 +68,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 		if err := s.pass(ctx, time.Now()); err != nil && !errors.Is(err, context.Canceled) {
 			next, hint := sortError(err)
 			s.Metrics.Failures.WithLabelValues("sweeper", string(next)).Inc()
-			if _, isNews := s.failures.Fail(time.Now(), "sweep", fault.Lasting(err)); isNews {
+			if _, isNews := s.failures.Fail(time.Now(), "sweep", awserr.Lasting(err)); isNews {
 				s.Log.Error("cannot sweep", "error", err.Error(), "hint", hint)
 			}
 		} else {
@@ -146,7 +146,7 @@ func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 	if wanted, err := s.isWanted(ctx, i); err != nil || wanted {
 		return err
 	}
-	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !fault.Is(err, fault.Gone) {
+	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
 		return err
 	}
 	nodes, err := s.Cluster.NodesOf(ctx, i.ProviderID())
@@ -172,7 +172,7 @@ func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Ti
 	why, known := "EC2 does not know it", false // by EC2
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
 		instance, err := s.Machines.Instance(ctx, id)
-		if err != nil && !fault.Is(err, fault.Gone) {
+		if err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 		if err == nil && !instance.State.Ended() {

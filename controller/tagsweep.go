@@ -7,8 +7,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -47,7 +47,7 @@ func (s *Sweeper) tag(ctx context.Context, instances []ec2.Instance, claims []*k
 func (s *Sweeper) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
 	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
 		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
-		if fault.Is(err, fault.Gone) || fault.Is(err, fault.Refused) {
+		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
 			return nil // it ended, or is a namesake's, which is told elsewhere
 		}
 		if err != nil {

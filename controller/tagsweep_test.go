@@ -5,7 +5,7 @@ import (
 	"time"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/world"
 )
 

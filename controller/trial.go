@@ -12,14 +12,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/ami"
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // tester asks EC2 what it would say to a launch.
@@ -86,10 +86,10 @@ func (n *NodeClasses) try(ctx context.Context, class *awsv1.EC2NodeClass, found 
 		return answer
 	}
 	err = n.Tester.Try(ctx, trial)
-	switch f := fault.Of(err); {
+	switch f := awserr.Of(err); {
 	case f == nil:
 		n.trials.note(as.Name, tried{string(about), nil, now.Add(trialHolds)})
-	case f.Kind == fault.Denied, f.Kind == fault.Misconfigured:
+	case f.Kind == awserr.Denied, f.Kind == awserr.Misconfigured:
 		n.trials.note(as.Name, tried{string(about), err, now.Add(refusalHolds)})
 	}
 	return err
@@ -106,9 +106,9 @@ func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now 
 	if err := n.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return ec2.Trial{}, false, err
 	}
-	zones, subnets := map[string]network.Subnet{}, []string{}
+	zones, subnets := map[string]vpc.Subnet{}, []string{}
 	for _, s := range class.Status.Subnets {
-		zones[s.Zone] = network.Subnet{ID: s.ID}
+		zones[s.Zone] = vpc.Subnet{ID: s.ID}
 		subnets = append(subnets, s.ID)
 	}
 	slices.Sort(subnets)
@@ -121,7 +121,7 @@ func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now 
 			}
 			data, err := bootstrap.UserData(n.Offers.node(probeClaim(), class, image, karpv1.CapacityTypeOnDemand, p.kind.Capacity.Pods))
 			if err != nil {
-				return ec2.Trial{}, false, fault.Misuse("write user data", reasonOf(err), "%s", err)
+				return ec2.Trial{}, false, awserr.Misuse("write user data", reasonOf(err), "%s", err)
 			}
 			b := blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
 			b.Placement.Group = market.PlacementGroup
@@ -159,7 +159,7 @@ func (f foundClass) settles() time.Duration {
 	case f.trialErr == nil:
 		return 0
 	}
-	switch fault.Of(f.trialErr).Reason {
+	switch awserr.Of(f.trialErr).Reason {
 	case "InstanceProfileNameInvalid", "LaunchTemplateNotFound":
 		return settlePoll
 	}
@@ -169,23 +169,23 @@ func (f foundClass) settles() time.Duration {
 // writeTrial says what EC2 said to a trial. While it says neither yes nor no, what it said last stays good.
 func (f foundClass) writeTrial(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionValidationSucceeded
-	e := fault.Of(f.trialErr)
+	e := awserr.Of(f.trialErr)
 	switch {
-	case e.Kind == fault.Denied:
-		c.SetFalse(now, condition, reasonDenied(e), fault.Lasting(f.trialErr))
-	case e.Kind == fault.Misconfigured:
-		c.SetFalse(now, condition, e.Reason, fault.Lasting(f.trialErr))
+	case e.Kind == awserr.Denied:
+		c.SetFalse(now, condition, reasonDenied(e), awserr.Lasting(f.trialErr))
+	case e.Kind == awserr.Misconfigured:
+		c.SetFalse(now, condition, e.Reason, awserr.Lasting(f.trialErr))
 	case c.IsTrue(condition):
 		c.SetTrue(now, condition)
 	case errors.Is(f.trialErr, errNoMarket):
 		c.SetUnknown(now, condition, awsv1.ReasonDependenciesNotReady, f.trialErr.Error())
 	default:
-		c.SetUnknown(now, condition, e.Reason, fault.Lasting(f.trialErr))
+		c.SetUnknown(now, condition, e.Reason, awserr.Lasting(f.trialErr))
 	}
 }
 
 // reasonDenied names the call that EC2 does not allow us, as Karpenter does.
-func reasonDenied(e *fault.Error) string {
+func reasonDenied(e *awserr.Error) string {
 	switch e.Op {
 	case "CreateLaunchTemplate":
 		return awsv1.ReasonCreateLaunchTemplateAuthCheckFailed

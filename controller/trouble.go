@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
-	"github.com/joiner-sh/joiner/interruption"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -35,7 +35,7 @@ func (i *Interruption) examineAll(ctx context.Context) {
 			i.failures.Clear("troubles")
 		} else {
 			i.complain(ctx, "troubles", "cannot ask EC2 what is wrong with instances", err)
-			if fault.Is(err, fault.Denied) {
+			if awserr.Is(err, awserr.Denied) {
 				pause = examineDenied // Karpenter's older policies lack the permission
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -106,7 +106,7 @@ func TestTroublesDenied(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
 	})
-	if err := r.Interruption.examine(t.Context()); !fault.Is(err, fault.Denied) {
+	if err := r.Interruption.examine(t.Context()); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("the error is %v", err)
 	}
 }

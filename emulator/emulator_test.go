@@ -22,7 +22,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/joiner-sh/joiner/emulator"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -80,7 +80,7 @@ func newBench(t *testing.T) *bench {
 
 // config returns the configuration of a client with some access key; it does not retry.
 func (b *bench) config(key, secret, token string) aws.Config {
-	return fault.Genuine(aws.Config{
+	return awserr.Genuine(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(key, secret, token),
 	})

@@ -27,7 +27,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/emulator"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/controlplane"
 	"github.com/joiner-sh/joiner/lab/fargate"
@@ -303,7 +303,7 @@ func (l *Lab) Failed() <-chan error { return l.plane.Failed() }
 
 // AWS is how to call the emulated AWS as the account's owner.
 func (l *Lab) AWS() aws.Config {
-	return fault.Genuine(aws.Config{
+	return awserr.Genuine(aws.Config{
 		Region:       l.Region,
 		BaseEndpoint: &l.Endpoint,
 		Credentials:  credentials.NewStaticCredentialsProvider(l.Account, "lab", ""),

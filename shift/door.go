@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	shifttypes "github.com/aws/aws-sdk-go-v2/service/arczonalshift/types"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // Door is the way to Amazon Application Recovery Controller. It is safe for concurrent use.
@@ -32,7 +32,7 @@ type Shift struct {
 
 // New returns the door for the EKS cluster with the ARN, in the region and account of cfg.
 func New(cfg aws.Config, cluster string) *Door {
-	return &Door{client: arczonalshift.NewFromConfig(fault.Genuine(cfg)), cluster: cluster}
+	return &Door{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
 }
 
 // Shifts returns the shifts that are in force at now, sorted by zone, of each zone the one that lasts longest. Those that AWS
@@ -40,9 +40,9 @@ func New(cfg aws.Config, cluster string) *Door {
 func (d *Door) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
 	const op = "GetManagedResource"
 	out, err := d.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(d.cluster)})
-	err = fault.Sort(op, err)
-	if fault.Is(err, fault.Gone) {
-		return nil, fault.Misuse(op, "ZonalShiftNotEnabled", "the cluster %s takes no part in zonal shifts: "+
+	err = awserr.Sort(op, err)
+	if awserr.Is(err, awserr.Gone) {
+		return nil, awserr.Misuse(op, "ZonalShiftNotEnabled", "the cluster %s takes no part in zonal shifts: "+
 			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or leave out --enable-zonal-shift", d.cluster)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/emulator"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/shift"
 	"github.com/joiner-sh/joiner/world"
 )
@@ -40,7 +40,7 @@ func TestShifts(t *testing.T) {
 		arn = made.ARN
 	})
 	d := shift.New(cfg, arn)
-	if _, err := d.Shifts(t.Context(), now); !fault.Is(err, fault.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
+	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
 		t.Fatalf("a cluster that takes no part: %v", err)
 	}
 	_, err := eks.NewFromConfig(cfg).UpdateClusterConfig(t.Context(), &eks.UpdateClusterConfigInput{
@@ -88,7 +88,7 @@ func TestShifts(t *testing.T) {
 	server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}
 	})
-	if _, err := d.Shifts(t.Context(), now); !fault.Is(err, fault.Denied) {
+	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("not allowed: %v", err)
 	}
 }

@@ -16,18 +16,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
-	"github.com/joiner-sh/joiner/budget"
 	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/interruption"
-	"github.com/joiner-sh/joiner/network"
-	"github.com/joiner-sh/joiner/price"
 	"github.com/joiner-sh/joiner/shift"
 )
 
@@ -44,9 +44,9 @@ type away struct {
 
 	ec2     *ec2.Door
 	access  *access.Door
-	network *network.Door
+	network *vpc.Door
 	images  *ami.Door
-	prices  *price.Door
+	prices  *pricing.Door
 	queue   *interruption.Door // nil without an interruption queue
 	shifts  *shift.Door        // nil unless zonal shifts count
 
@@ -80,7 +80,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	if err := insist(ctx, log, "reach EC2 in "+cfg.Region, sortAWS, a.ec2.Check); err != nil {
 		return nil, err
 	}
-	a.network, a.images = network.New(cfg), ami.New(cfg)
+	a.network, a.images = vpc.New(cfg), ami.New(cfg)
 	if settings.InterruptionQueue != "" {
 		a.queue = interruption.New(cfg, settings.InterruptionQueue)
 	}
@@ -93,7 +93,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	if err := a.openInquiry(settings); err != nil {
 		return nil, err
 	}
-	a.prices = price.New(price.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
+	a.prices = pricing.New(pricing.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
 	return a, nil
 }
 
@@ -126,12 +126,12 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	}
 	cfg.AppID = "joiner"
 	a.plain = cfg
-	limits := budget.Limits{}
+	limits := ratelimit.Limits{}
 	for action, rate := range settings.EC2Limits {
-		limits[action] = budget.Rate(rate)
+		limits[action] = ratelimit.Rate(rate)
 	}
 	// One budget for all doors: EC2 counts what the account calls.
-	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch, budget.New(budget.Published().With(limits), a.calls.attempted).Keep)
+	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch, ratelimit.New(ratelimit.Published().With(limits), a.calls.attempted).Keep)
 	return cfg, nil
 }
 
@@ -151,7 +151,7 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 		return err
 	})
 	switch {
-	case fault.Is(err, fault.Gone):
+	case awserr.Is(err, awserr.Gone):
 		return fmt.Errorf("there is no EKS cluster %q in %s: correct --cluster-name (CLUSTER_NAME), or AWS_REGION, or use the credentials of its account",
 			settings.ClusterName, a.identity.Region)
 	case err != nil && settings.ClusterEndpoint == "":

@@ -13,9 +13,9 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/joiner-sh/joiner/budget"
 	"github.com/joiner-sh/joiner/controller"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/metrics"
 )
 
@@ -53,7 +53,7 @@ func (c *calls) watch(stack *middleware.Stack) error {
 }
 
 // attempted counts what the budget of EC2 calls has let through.
-func (c *calls) attempted(a budget.Attempt) {
+func (c *calls) attempted(a ratelimit.Attempt) {
 	m := c.metrics.Load()
 	if m == nil {
 		return

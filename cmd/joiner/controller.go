@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/controller"
-	"github.com/joiner-sh/joiner/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/metrics"
 )

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/kube"
 )
 
@@ -22,8 +22,8 @@ func sortKube(err error) verdict {
 }
 
 func sortAWS(err error) verdict {
-	f := fault.Of(err)
-	return verdict{f.Kind == fault.Transient || f.Kind == fault.Throttled, f.Hint}
+	f := awserr.Of(err)
+	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
 // insist does what start-up needs, and again if that may help. The error is one line with what to do.
@@ -41,7 +41,7 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		}
 		v := sort(err)
 		if !v.retry || try == tries {
-			if v.hint == "" || errors.As(err, new(*fault.Error)) { // whose text holds the hint
+			if v.hint == "" || errors.As(err, new(*awserr.Error)) { // whose text holds the hint
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			return fmt.Errorf("%s: %w (%s)", what, err, v.hint)

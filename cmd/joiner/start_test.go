@@ -17,7 +17,7 @@ import (
 
 	"github.com/joiner-sh/joiner/cli"
 	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
 // TestControllerRefusesToStart: what is wrong before anything is asked of anybody ends in one line and exit code 2.
@@ -92,8 +92,8 @@ func TestControllerHelp(t *testing.T) {
 
 func TestInsist(t *testing.T) {
 	t.Parallel()
-	transient := &fault.Error{Op: "X", Kind: fault.Transient, Message: "try later"}
-	denied := &fault.Error{Op: "X", Kind: fault.Denied, Message: "no", Hint: "ask for it"}
+	transient := &awserr.Error{Op: "X", Kind: awserr.Transient, Message: "try later"}
+	denied := &awserr.Error{Op: "X", Kind: awserr.Denied, Message: "no", Hint: "ask for it"}
 	for name, c := range map[string]struct {
 		errs      []error
 		wantTries int

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/interruption"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
 // pattern is which events a rule sends to the queue.

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
@@ -75,7 +75,7 @@ func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
 	all, err := c.Access.Entries(ctx)
 	out := []diagnosis.Entry{}
-	if fault.Is(err, fault.Misconfigured) && strings.Contains(err.Error(), "authentication mode") {
+	if awserr.Is(err, awserr.Misconfigured) && strings.Contains(err.Error(), "authentication mode") {
 		return out, nil
 	}
 	for _, e := range all {

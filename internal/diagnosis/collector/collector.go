@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
-	"github.com/joiner-sh/joiner/ec2"
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/network"
 )
 
 // Doors are where evidence comes from. Those that are nil are not asked.
@@ -28,7 +28,7 @@ type Doors struct {
 	Access  *access.Door
 	EC2     *ec2.Door
 	Images  *ami.Door
-	Network *network.Door
+	Network *vpc.Door
 
 	// NoKube and NoAWS say why there are none of these doors, for the user.
 	NoKube, NoAWS string
@@ -124,13 +124,13 @@ func ask[T any](ctx context.Context, c *collector, source string, f func(context
 
 // absence sorts an error of any door.
 func absence(ctx context.Context, source string, err error) (diagnosis.Absence, string) {
-	var aws *fault.Error
+	var aws *awserr.Error
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return diagnosis.Failed, "there was no answer in time"
-	case errors.As(err, &aws) && aws.Kind == fault.Gone:
+	case errors.As(err, &aws) && aws.Kind == awserr.Gone:
 		return diagnosis.Missing, ""
-	case errors.As(err, &aws) && aws.Kind == fault.Denied && aws.Reason == "Unauthorized":
+	case errors.As(err, &aws) && aws.Kind == awserr.Denied && aws.Reason == "Unauthorized":
 		service, _, _ := strings.Cut(source, ":")
 		action, _, _ := strings.Cut(aws.Op, " ")
 		return diagnosis.Denied, service + ":" + action

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/ami"
-	"github.com/joiner-sh/joiner/ec2"
 	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
-	"github.com/joiner-sh/joiner/network"
 	"github.com/joiner-sh/joiner/world"
 )
 
@@ -72,7 +72,7 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.doors = collector.Doors{Access: a, EC2: e, Images: ami.New(cfg), Network: network.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
+	s.doors = collector.Doors{Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
 	return s
 }
 

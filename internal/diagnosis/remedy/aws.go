@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
@@ -27,7 +27,7 @@ type AWS struct {
 
 // NewAWS returns the way. who is the ARN that the credentials stand for, for the sentence that says what it lacks.
 func NewAWS(cfg aws.Config, who string) *AWS {
-	cfg = fault.Genuine(cfg)
+	cfg = awserr.Genuine(cfg)
 	return &AWS{region: cfg.Region, who: who, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
 }
 
@@ -67,14 +67,14 @@ func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
 }
 
 func (a *AWS) refused(service, op string, err error) error {
-	return permission(service, a.who, fault.Sort(op, err))
+	return permission(service, a.who, awserr.Sort(op, err))
 }
 
 // entry is the access entry of a principal; nil if there is none.
 func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.AccessEntry, error) {
 	out, err := a.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
-	switch err := fault.Sort("DescribeAccessEntry "+principal, err); {
-	case fault.Is(err, fault.Gone):
+	switch err := awserr.Sort("DescribeAccessEntry "+principal, err); {
+	case awserr.Is(err, awserr.Gone):
 		return nil, nil
 	case err != nil:
 		return nil, permission("eks", a.who, err)

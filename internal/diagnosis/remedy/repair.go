@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/fault"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 	"github.com/joiner-sh/joiner/kube"
 )
@@ -171,8 +171,8 @@ func undone(changes []Change, failed int, err error) error {
 
 // permission turns the refusal of a call into the permission that is missing.
 func permission(service, who string, err error) error {
-	var aws *fault.Error
-	if !errors.As(err, &aws) || aws.Kind != fault.Denied || aws.Reason != "Unauthorized" {
+	var aws *awserr.Error
+	if !errors.As(err, &aws) || aws.Kind != awserr.Denied || aws.Reason != "Unauthorized" {
 		return err
 	}
 	action, _, _ := strings.Cut(aws.Op, " ")

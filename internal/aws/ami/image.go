@@ -1,0 +1,149 @@
+package ami
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// describe asks EC2 for images: those with the ids, or those the term's name
+// and tags select. more adds what an image requires beside its architecture.
+func (d *Door) describe(ctx context.Context, t Term, ids []string, more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
+	in := &awsec2.DescribeImagesInput{
+		IncludeDeprecated: aws.Bool(true),
+		MaxResults:        aws.Int32(1000),
+		Filters:           append(filters(t, ids), filter("state", "available")),
+	}
+	if len(ids) == 0 {
+		in.Owners = owners(t)
+	}
+	var out []Image
+	var strange []string
+	pages := awsec2.NewDescribeImagesPaginator(d.ec2, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if awserr.Is(awserr.Sort("DescribeImages", err), awserr.Misconfigured) && len(ids) > 0 {
+			return nil, &Unmatched{t, "AMINotFound", awserr.Of(awserr.Sort("DescribeImages", err)).Error()}, nil
+		}
+		if err != nil {
+			return nil, nil, awserr.Sort("DescribeImages", err)
+		}
+		for _, i := range page.Images {
+			image, ok := imageOf(i, more[aws.ToString(i.ImageId)])
+			if !ok {
+				strange = append(strange, image.ID+" is for "+string(i.Architecture))
+				continue
+			}
+			out = append(out, image)
+		}
+	}
+	if len(out) > 0 {
+		return out, nil, nil
+	}
+	if len(strange) > 0 {
+		return nil, &Unmatched{t, "AMINotFound", "no node runs on these architectures: " + strings.Join(strange, ", ")}, nil
+	}
+	return nil, &Unmatched{t, "AMINotFound", "EC2 has no available image for it that this account may use in this region"}, nil
+}
+
+func filters(t Term, ids []string) []awstypes.Filter {
+	if len(ids) > 0 {
+		return []awstypes.Filter{filter("image-id", ids...)}
+	}
+	var out []awstypes.Filter
+	if t.Name != "" {
+		out = append(out, filter("name", t.Name))
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.Tags)) {
+		if t.Tags[k] == "*" {
+			out = append(out, filter("tag-key", k))
+			continue
+		}
+		out = append(out, filter("tag:"+k, t.Tags[k]))
+	}
+	return out
+}
+
+// owners keeps strangers' images out: anybody may publish one under any name.
+// Tags need no such guard, each account sees only its own.
+func owners(t Term) []string {
+	switch {
+	case t.Owner != "":
+		return []string{t.Owner}
+	case t.Name != "":
+		return []string{"self", "amazon"}
+	}
+	return nil
+}
+
+func imageOf(i awstypes.Image, more []requirements.Requirement) (Image, bool) {
+	out := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name)}
+	switch i.Architecture {
+	case awstypes.ArchitectureValuesX8664:
+		out.Arch = "amd64"
+	case awstypes.ArchitectureValuesArm64:
+		out.Arch = "arm64"
+	default:
+		return out, false
+	}
+	out.Created = parseTime(aws.ToString(i.CreationDate))
+	out.Disks = disksOf(i)
+	if len(more) == 0 {
+		out.Accelerated = acceleratedBy(out.Name, aws.ToString(i.Description))
+	}
+	if deprecation := parseTime(aws.ToString(i.DeprecationTime)); !deprecation.IsZero() {
+		out.Deprecated = time.Now().After(deprecation)
+	}
+	out.Requirements = append([]requirements.Requirement{architecture(out.Arch)}, more...)
+	slices.SortFunc(out.Requirements, func(a, b requirements.Requirement) int { return cmp.Compare(a.Key, b.Key) })
+	return out, true
+}
+
+// disksOf returns the sizes of the snapshots that the image comes with.
+func disksOf(i awstypes.Image) map[string]int64 {
+	out := map[string]int64{}
+	for _, m := range i.BlockDeviceMappings {
+		if m.Ebs != nil && aws.ToInt32(m.Ebs.VolumeSize) > 0 {
+			out[aws.ToString(m.DeviceName)] = int64(aws.ToInt32(m.Ebs.VolumeSize))
+		}
+	}
+	return out
+}
+
+// parseTime reads EC2's "2025-05-01T10:00:00.000Z"; zero if it is not a time.
+func parseTime(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+func filter(name string, values ...string) awstypes.Filter {
+	return awstypes.Filter{Name: aws.String(name), Values: values}
+}
+
+// byParameter resolves a parameter of the user's own.
+func (d *Door) byParameter(ctx context.Context, t Term) ([]Image, *Unmatched, error) {
+	id, ok, err := d.parameter(ctx, t.SSMParameter)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !ok:
+		return nil, &Unmatched{t, "AMINotFound", "SSM has no such parameter in this region"}, nil
+	case !strings.HasPrefix(id, "ami-"):
+		return nil, &Unmatched{t, "AMINotFound", fmt.Sprintf("the parameter holds %q, which is not an image id", id)}, nil
+	}
+	return d.describe(ctx, t, []string{id}, nil)
+}

@@ -1,0 +1,216 @@
+package awserr_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	neturl "net/url"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// config is of a client that asks once, at url.
+func config(url string) aws.Config {
+	return aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(url), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("AKIA", "secret", "")}
+}
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func ec2Error(code, message string) string {
+	return "<Response><Errors><Error><Code>" + code + "</Code><Message>" + message + "</Message></Error></Errors><RequestID>req-1</RequestID></Response>"
+}
+
+// TestSort asks through the real SDK, so that what it makes of an answer is part of the test.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status           int
+		body             string
+		wantKind         awserr.Kind
+		wantReason, want string
+	}{
+		"denied by an SCP": {403, ec2Error("UnauthorizedOperation", "You are not authorized to perform this operation. User: x is not authorized to perform: ec2:DescribeImages with an explicit deny in a service control policy"),
+			awserr.Denied, "Unauthorized", "ask its administrator"},
+		"not allowed": {403, ec2Error("UnauthorizedOperation", "no identity-based policy allows the ec2:DescribeImages action"),
+			awserr.Denied, "Unauthorized", "policy of the controller's role"},
+		"bad key":             {401, ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials"), awserr.Denied, "InvalidCredentials", "AuthFailure"},
+		"throttled":           {503, ec2Error("RequestLimitExceeded", "Request limit exceeded."), awserr.Throttled, "RequestLimitExceeded", "[request req-1]"},
+		"no such image":       {400, ec2Error("InvalidAMIID.NotFound", "The image id '[ami-1]' does not exist"), awserr.Misconfigured, "AMINotFound", "spec.amiSelectorTerms"},
+		"no such instance":    {400, ec2Error("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist"), awserr.Gone, "NotFound", "i-1"},
+		"a code we know not":  {400, ec2Error("Invalid.Thing", "no"), awserr.Misconfigured, "InvalidThing", "Invalid.Thing: no"},
+		"down":                {500, ec2Error("InternalError", "An internal error has occurred"), awserr.Transient, "InternalError", "internal error"},
+		"down, by a new code": {503, ec2Error("Flux", "oh"), awserr.Transient, "InternalError", "Flux"},
+		"nothing at all":      {502, "", awserr.Transient, "InternalError", "AWS failed"},
+		"a page of a proxy":   {503, "<html><body>" + strings.Repeat("x", 10_000) + "</body></html>", awserr.Transient, "InternalError", "AWS failed"},
+		"garbage":             {200, "\x00\x01 not xml", awserr.Transient, "UnreadableAnswer", "AWS_ENDPOINT_URL"},
+		"cut short":           {200, "<DescribeImagesResponse><imagesSet><item><imageId>ami", awserr.Transient, "UnreadableAnswer", "proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(answer(c.status, c.body))
+			defer srv.Close()
+			_, err := ec2.NewFromConfig(config(srv.URL)).DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
+			check(t, awserr.Sort("DescribeImages", err), c.wantKind, c.wantReason, c.want)
+		})
+	}
+}
+
+func check(t *testing.T, err error, kind awserr.Kind, reason, want string) {
+	t.Helper()
+	e := awserr.Of(err)
+	if e == nil || e.Kind != kind || e.Reason != reason {
+		t.Fatalf("sorted as %+v\nwant %s, %s", e, kind, reason)
+	}
+	line := e.Error()
+	if !strings.Contains(line, want) || strings.Contains(line, "\n") || len(line) > 1000 {
+		t.Errorf("one line with %q, have %d bytes: %s", want, len(line), line)
+	}
+}
+
+func TestSortWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(answer(200, ""))
+	url := srv.URL
+	srv.Close()
+	ask := func(ctx context.Context, cfg aws.Config) error {
+		_, err := ec2.NewFromConfig(cfg).DescribeImages(ctx, &ec2.DescribeImagesInput{})
+		return awserr.Sort("DescribeImages", err)
+	}
+	check(t, ask(t.Context(), config(url)), awserr.Transient, "Unreachable", "check the region's name")
+
+	behind := config("https://ec2.example.com")
+	behind.HTTPClient = &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*neturl.URL, error) { return neturl.Parse(url) }}}
+	check(t, ask(t.Context(), behind), awserr.Transient, "ProxyUnreachable", "the proxy "+strings.TrimPrefix(url, "http://")+" cannot be reached: ")
+
+	none := config(url)
+	none.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("no EC2 IMDS role found")
+	})
+	check(t, ask(t.Context(), none), awserr.Denied, "NoCredentials", "AWS_PROFILE")
+
+	region := config(url)
+	region.Region, region.BaseEndpoint = "", nil
+	check(t, ask(t.Context(), region), awserr.Misconfigured, "NoRegion", "AWS_REGION")
+
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	check(t, ask(stopped, config(url)), awserr.Canceled, "Canceled", "stopped")
+}
+
+// TestSortIAM: another service, another way to write errors.
+func TestSortIAM(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(answer(404, `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>r</RequestId></ErrorResponse>`))
+	defer srv.Close()
+	_, err := iam.NewFromConfig(config(srv.URL)).GetInstanceProfile(t.Context(), &iam.GetInstanceProfileInput{InstanceProfileName: aws.String("x")})
+	check(t, awserr.Sort("GetInstanceProfile", err), awserr.Gone, "NotFound", "cannot be found")
+}
+
+// TestFromCode: the errors within a fleet's answer. The texts are EC2's.
+func TestFromCode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code, message string
+		wantKind      awserr.Kind
+		wantReason    string
+	}{
+		"no capacity":       {"InsufficientInstanceCapacity", "We currently do not have sufficient m5.large capacity", awserr.Shortage, "InsufficientCapacity"},
+		"spot":              {"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration.", awserr.Shortage, "InsufficientCapacity"},
+		"quota":             {"VcpuLimitExceeded", "You have requested more vCPU capacity", awserr.Shortage, "VCPULimitExceeded"},
+		"spot quota":        {"MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", awserr.Shortage, "SpotQuotaExceeded"},
+		"addresses":         {"InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet 'subnet-1'", awserr.Shortage, "InsufficientFreeAddressesInSubnet"},
+		"wrong zone":        {"InvalidFleetConfiguration", "Your requested instance type (m7i.large) is not supported in your requested Availability Zone (us-east-1e).", awserr.Shortage, "Unsupported"},
+		"spot role":         {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.", awserr.Denied, "SpotSLRCreationFailed"},
+		"two VPCs":          {"InvalidParameter", "Security group sg-1 and subnet subnet-1 belong to different networks.", awserr.Misconfigured, "SecurityGroupSubnetVPCMismatch"},
+		"long user data":    {"InvalidParameterValue", "User data is limited to 16384 bytes", awserr.Misconfigured, "UserDataSizeLimitExceeded"},
+		"new profile":       {"InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", awserr.Transient, "InstanceProfileNameInvalid"},
+		"empty profile":     {"InvalidParameterValue", `IAM Instance Profile "arn" has no associated IAM Roles`, awserr.Transient, "InstanceProfileNameInvalid"},
+		"architecture":      {"InvalidParameterValue", "The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.", awserr.Misconfigured, "ArchitectureMismatch"},
+		"private image":     {"AuthFailure", "Not authorized for images: [ami-1]", awserr.Denied, "AMIAuthorizationFailure"},
+		"deleted template":  {"InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.", awserr.Transient, "LaunchTemplateNotFound"},
+		"spent token":       {"IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent", awserr.InDoubt, "TokenSpent"},
+		"free tier":         {"InvalidParameterCombination", "The specified instance type is not eligible for Free Tier.", awserr.Misconfigured, "FreeTierIneligible"},
+		"new account":       {"PendingVerification", "Your request for accessing resources in this region is being validated", awserr.Denied, "AccountPendingVerification"},
+		"client prefix":     {"Client.InvalidKMSKey.InvalidState", "The KMS key provided is in an incorrect state", awserr.Misconfigured, "KMSKeyUnusable"},
+		"fleet quota":       {"MaxFleetCountExceeded", "", awserr.Shortage, "FleetQuotaExceeded"},
+		"no such snapshot":  {"InvalidSnapshot.NotFound", "The snapshot 'snap-1' does not exist.", awserr.Misconfigured, "BlockDeviceMappingInvalid"},
+		"bad device":        {"InvalidBlockDeviceMapping", "Volume of size 4GB is smaller than snapshot 'snap-1', expect size >= 20GB", awserr.Misconfigured, "BlockDeviceMappingInvalid"},
+		"no volumes left":   {"InsufficientVolumeCapacity", "", awserr.Shortage, "InsufficientCapacity"},
+		"not in that zone":  {"VolumeTypeNotAvailableInZone", "", awserr.Shortage, "Unsupported"},
+		"tag policy":        {"TagPolicyViolation", "The tag policy does not allow the specified value for the following tag key: 'team'.", awserr.Misconfigured, "TagValidationFailed"},
+		"no such group":     {"InvalidPlacementGroup.Unknown", "The placement group 'pg' is unknown.", awserr.Misconfigured, "PlacementGroupNotFound"},
+		"volume quota":      {"VolumeLimitExceeded", "You have exceeded the maximum number of gp3 storage in TiB in this Region.", awserr.Misconfigured, "QuotaExceeded"},
+		"throttled within":  {"RequestLimitExceeded", "Request limit exceeded.", awserr.Throttled, "RequestLimitExceeded"},
+		"unknown not found": {"InvalidFlowLogId.NotFound", "", awserr.Gone, "NotFound"},
+	} {
+		e := awserr.FromCode("CreateFleet", c.code, c.message)
+		if e.Kind != c.wantKind || e.Reason != c.wantReason {
+			t.Errorf("%s: %s, %s; want %s, %s", name, e.Kind, e.Reason, c.wantKind, c.wantReason)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	if awserr.Of(nil) != nil || awserr.Sort("x", nil) != nil || awserr.Is(nil, awserr.Unknown) {
+		t.Error("no error was sorted as one")
+	}
+	e := awserr.Refuse("TerminateInstances", "NotOurs", "instance %s", "i-1")
+	wrapped := fmt.Errorf("outer: %w", e)
+	if awserr.Of(wrapped) != e || !awserr.Is(wrapped, awserr.Refused) || !errors.Is(awserr.Sort("other", wrapped), e) {
+		t.Error("a sorted error within another was not found")
+	}
+	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
+		t.Errorf("a plain error became %+v", got)
+	}
+	worst := awserr.Worst(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""), awserr.FromCode("x", "UnauthorizedOperation", ""), awserr.FromCode("x", "InternalError", ""))
+	if worst.Kind != awserr.Denied {
+		t.Errorf("worst is %s, want Denied: it says most about what to do", worst.Kind)
+	}
+}
+
+// TestGenuine: a page with status 200 must not read as "there is nothing".
+func TestGenuine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		header   string
+		wantKind awserr.Kind
+	}{
+		"a proxy's page": {"", awserr.Transient},
+		"EC2's answer":   {"x-amzn-RequestId", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if c.header != "" {
+					w.Header().Set(c.header, "id")
+				}
+				_, _ = w.Write([]byte("<html><body>Welcome</body></html>"))
+			}))
+			defer srv.Close()
+			_, err := ec2.NewFromConfig(awserr.Genuine(config(srv.URL))).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+			if c.wantKind == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			check(t, awserr.Sort("DescribeInstances", err), c.wantKind, "UnreadableAnswer", "request id")
+		})
+	}
+}

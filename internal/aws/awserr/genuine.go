@@ -1,0 +1,82 @@
+package awserr
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// longestAnswer is how long one attempt of a call may take, to the last byte of its answer. The SDK itself would wait for
+// ever for a peer that takes the request and says nothing, and a loop with it. EC2's slowest calls take some ten seconds.
+const longestAnswer = time.Minute
+
+// Genuine returns cfg with four additions. Clients made from it refuse answers that
+// are not of AWS: without it a proxy's page with status 200 reads as an empty list,
+// and all instances would seem to be gone. They give up an attempt after longestAnswer, unless the caller's client has a
+// time of its own. Their requests cannot break their own
+// connection, see patient. And a call that is refused because its credentials have expired is made once more with
+// new ones, see renewal. Every door makes its clients from it.
+func Genuine(cfg aws.Config) aws.Config {
+	cfg = cfg.Copy()
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
+	if plain, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && plain.GetTimeout() == 0 {
+		cfg.HTTPClient = plain.WithTimeout(longestAnswer)
+	}
+	if _, ok := cfg.HTTPClient.(patient); !ok {
+		cfg.HTTPClient = patient{cfg.HTTPClient}
+	}
+	renewed := &renewal{credentials: cfg.Credentials}
+	cfg.APIOptions = slices.Concat(cfg.APIOptions, []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
+		// Around the step that reads the body.
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
+	}, func(stack *middleware.Stack) error {
+		if _, ok := stack.Initialize.Get(renewed.ID()); ok {
+			return nil // the configuration is that of a door
+		}
+		return stack.Initialize.Add(renewed, middleware.After)
+	}})
+	return cfg
+}
+
+func genuine(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
+) {
+	out, metadata, err = next.HandleDeserialize(ctx, in)
+	r, ok := out.RawResponse.(*smithyhttp.Response)
+	if err != nil || !ok || r.StatusCode >= 300 {
+		return out, metadata, err
+	}
+	for _, header := range []string{"X-Amzn-Requestid", "X-Amz-Request-Id"} {
+		if r.Header.Get(header) != "" {
+			return out, metadata, nil
+		}
+	}
+	return out, metadata, &smithy.DeserializationError{Err: errors.New("it lacks the request id that AWS puts on each")}
+}
+
+// patient hides from net/http that the SDK's request bodies can write themselves.
+// smithy-go closes a body as soon as the answer's head is there, and its WriteTo then
+// returns io.EOF. If net/http has not looked for the end of the body by that
+// moment, it takes that for a failed write and closes the connection, while the answer is
+// being read: "use of closed network connection", for about one in a thousand
+// answers of a fast server. Read returns io.EOF too, where it is expected. Seen in smithy-go v1.28.8.
+type patient struct{ client aws.HTTPClient }
+
+// Do sends the request.
+func (p patient) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return p.client.Do(r)
+}

@@ -1,0 +1,142 @@
+package awserr_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// keys hands out KEY1, KEY2 and so on, each good for an hour by this machine's clock; the last one again and again.
+type keys struct{ handed, last atomic.Int32 }
+
+func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
+	n := min(k.handed.Add(1), k.last.Load())
+	return aws.Credentials{AccessKeyID: fmt.Sprintf("KEY%d", n), SecretAccessKey: "secret", CanExpire: true, Expires: time.Now().Add(time.Hour)}, nil
+}
+
+// expiring answers with the error to calls with the key, and with a list of nothing to all others. It counts both.
+type expiring struct {
+	key, code string
+	status    int
+
+	refused, served atomic.Int32
+}
+
+func (e *expiring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Amzn-Requestid", "req-1")
+	if strings.Contains(r.Header.Get("Authorization"), "Credential="+e.key+"/") {
+		e.refused.Add(1)
+		w.WriteHeader(e.status)
+		_, _ = w.Write([]byte(ec2Error(e.code, "expired")))
+		return
+	}
+	e.served.Add(1)
+	_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
+}
+
+// TestExpiredCredentialsAreRenewed: AWS says that the credentials have ended, and this machine's clock that they have not.
+func TestExpiredCredentialsAreRenewed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code            string
+		last            int32 // key that there is
+		refused, served int32
+		handed          int32
+		reason          string
+	}{
+		"of IAM, STS and SQS":      {code: "ExpiredToken", last: 2, refused: 1, served: 1, handed: 2},
+		"of EKS, SSM":              {code: "ExpiredTokenException", last: 2, refused: 1, served: 1, handed: 2},
+		"of EC2":                   {code: "RequestExpired", last: 2, refused: 1, served: 1, handed: 2},
+		"there are no others":      {code: "ExpiredToken", last: 1, refused: 1, handed: 2, reason: "ExpiredCredentials"},
+		"not expired but not mine": {code: "UnauthorizedOperation", last: 2, refused: 1, handed: 1, reason: "Unauthorized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			aws1 := &expiring{key: "KEY1", code: c.code, status: http.StatusForbidden}
+			srv := httptest.NewServer(aws1)
+			t.Cleanup(srv.Close)
+			k := &keys{}
+			k.last.Store(c.last)
+			cfg := config(srv.URL)
+			cfg.Credentials = aws.NewCredentialsCache(k)
+			client := ec2.NewFromConfig(awserr.Genuine(awserr.Genuine(cfg))) // a door may be made from a door's configuration
+			_, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
+			if c.reason == "" && err != nil || c.reason != "" && (err == nil || awserr.Of(awserr.Sort("DescribeImages", err)).Reason != c.reason) {
+				t.Errorf("got %v, want reason %q", err, c.reason)
+			}
+			if aws1.refused.Load() != c.refused || aws1.served.Load() != c.served || k.handed.Load() != c.handed {
+				t.Errorf("%d calls refused, %d served, %d keys handed out; want %d, %d, %d",
+					aws1.refused.Load(), aws1.served.Load(), k.handed.Load(), c.refused, c.served, c.handed)
+			}
+		})
+	}
+}
+
+// TestManyRenewOnce: what one call has found out, the others need not ask for again.
+func TestManyRenewOnce(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(&expiring{key: "KEY1", code: "ExpiredToken", status: http.StatusForbidden})
+	t.Cleanup(srv.Close)
+	k := &keys{}
+	k.last.Store(1 << 20)
+	cfg := config(srv.URL)
+	cfg.Credentials = aws.NewCredentialsCache(k)
+	client := ec2.NewFromConfig(awserr.Genuine(cfg))
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() {
+			if _, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if n := k.handed.Load(); n != 2 {
+		t.Errorf("%d keys were handed out for 20 calls, want 2", n)
+	}
+}
+
+// TestRequestOfAnotherTime: EC2 refuses a request that was signed at another time than its own, with the code that it has
+// for expired credentials. The SDK has learned the time by then.
+func TestRequestOfAnotherTime(t *testing.T) {
+	t.Parallel()
+	ahead := 20 * time.Minute
+	var stamps []time.Duration // by how much a request's time was later than the server's
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := time.Now().Add(ahead)
+		at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+		if err != nil {
+			t.Error(err)
+		}
+		stamps = append(stamps, at.Sub(now))
+		w.Header().Set("X-Amzn-Requestid", "req-1")
+		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+		if at.Before(now.Add(-15 * time.Minute)) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(ec2Error("RequestExpired", "Request has expired.")))
+			return
+		}
+		_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
+	}))
+	t.Cleanup(srv.Close)
+	client := ec2.NewFromConfig(awserr.Genuine(config(srv.URL)))
+	for range 2 {
+		if _, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(stamps) != 3 || stamps[1] < -time.Minute || stamps[2] < -time.Minute {
+		t.Errorf("requests were signed at %v of the server's time, want one that is late and two that are not", stamps)
+	}
+}

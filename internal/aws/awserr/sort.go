@@ -1,0 +1,145 @@
+package awserr
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+)
+
+// Sort returns err as an Error of the operation; nil for nil. An error that is
+// sorted already stays as it is.
+func Sort(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var sorted *Error
+	if errors.As(err, &sorted) {
+		return err
+	}
+	return sort(op, err)
+}
+
+func sort(op string, err error) *Error {
+	e := &Error{Op: op, cause: err}
+	var api smithy.APIError
+	status, id := response(err)
+	e.RequestID = id
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.Kind, e.Reason, e.Message = Canceled, "Canceled", "stopped before AWS answered"
+	case errors.As(err, &api) && api.ErrorCode() != "" && api.ErrorCode() != "UnknownError":
+		e.Code, e.Message = api.ErrorCode(), oneLine(api.ErrorMessage())
+		e.sortCode(status)
+	case status >= 500:
+		e.Kind, e.Reason, e.Message = Transient, "InternalError", "AWS failed: "+oneLine(rootMessage(err))
+	case isGarbage(err):
+		e.Kind, e.Reason, e.Message = Transient, "UnreadableAnswer", "the answer is not one of AWS: "+oneLine(rootMessage(err))
+		e.Hint = "is there a proxy in between, or is AWS_ENDPOINT_URL wrong?"
+	default:
+		e.sortLocal(err)
+	}
+	return e
+}
+
+// FromCode returns the error of a code and a message that stood in a response.
+func FromCode(op, code, message string) *Error {
+	e := &Error{Op: op, Code: code, Message: oneLine(message)}
+	e.sortCode(0)
+	return e
+}
+
+// response returns the HTTP status of the answer, 0 if there was none, and AWS's id of the request.
+func response(err error) (status int, requestID string) {
+	var re *awshttp.ResponseError
+	if !errors.As(err, &re) {
+		return 0, ""
+	}
+	if re.ResponseError == nil || re.Response == nil || re.Response.Response == nil {
+		return 0, re.RequestID
+	}
+	return re.HTTPStatusCode(), re.RequestID
+}
+
+func isGarbage(err error) bool {
+	var d *smithy.DeserializationError
+	if errors.As(err, &d) {
+		return true
+	}
+	status, _ := response(err)
+	return status != 0 // an answer, but neither an error of AWS nor what was asked for
+}
+
+// sortLocal sorts the errors that did not come from AWS: no way there, no credentials.
+func (e *Error) sortLocal(err error) {
+	var network net.Error
+	var address *url.Error
+	text := rootMessage(err)
+	e.Message = oneLine(text)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Kind, e.Reason, e.Message = Transient, "Timeout", "AWS did not answer in time"
+		e.Hint = "check the network path to AWS: security groups, NAT or VPC endpoints"
+	case isCredentials(err):
+		e.Kind, e.Reason = Denied, "NoCredentials"
+		e.Hint = "give credentials by EKS Pod Identity, IRSA, AWS_PROFILE or AWS_ACCESS_KEY_ID"
+	case isMissing[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
+		e.Kind, e.Reason = Misconfigured, "NoRegion"
+		e.Hint = "set AWS_REGION, or pass --region"
+	case proxyOf(err) != "":
+		e.Kind, e.Reason, e.Message = Transient, "ProxyUnreachable", proxyOf(err)+" cannot be reached: "+e.Message
+		e.Hint = "correct HTTPS_PROXY, or name the hosts in NO_PROXY that need no proxy"
+	case errors.As(err, &address), errors.As(err, &network):
+		e.Kind, e.Reason = Transient, "Unreachable"
+		e.Hint = "check the region's name and the network path to AWS: DNS, NAT or VPC endpoints"
+	case isMissing[*retry.MaxAttemptsError](err):
+		e.Kind, e.Reason = Transient, "InternalError"
+	default:
+		e.Kind, e.Reason = Unknown, "Unknown"
+	}
+}
+
+// proxyOf names the proxy that could not be reached; empty if it was not that.
+func proxyOf(err error) string {
+	var proxy, dial *net.OpError
+	var unknown *net.DNSError
+	switch {
+	case !errors.As(err, &proxy) || proxy.Op != "proxyconnect":
+		return ""
+	case errors.As(proxy.Err, &unknown):
+		return "the proxy " + unknown.Name
+	case errors.As(proxy.Err, &dial) && dial.Addr != nil:
+		return "the proxy " + dial.Addr.String()
+	}
+	return "the proxy"
+}
+
+func isMissing[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+// isCredentials reports whether no credentials could be had. The SDK has no
+// type for it: the signing step names itself.
+func isCredentials(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "get identity: ") || strings.Contains(text, "retrieve credentials") ||
+		strings.Contains(text, "get credentials: ")
+}
+
+// rootMessage returns what the innermost error says: the SDK wraps each layer's name around it.
+func rootMessage(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}

@@ -1,0 +1,259 @@
+package ec2
+
+import (
+	"context"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// State is the state of an instance, in EC2's words.
+type State string
+
+// The states. EC2 shows a terminated instance for about an hour.
+const (
+	Pending      State = "pending"
+	Running      State = "running"
+	ShuttingDown State = "shutting-down"
+	Terminated   State = "terminated"
+	Stopping     State = "stopping"
+	Stopped      State = "stopped"
+)
+
+// Ended reports whether the instance is on its way out and cannot come back.
+func (s State) Ended() bool { return s == ShuttingDown || s == Terminated }
+
+// Instance is an instance as EC2 shows it.
+type Instance struct {
+	ID           string // "i-0123…"
+	Type         string
+	Zone         string // "us-east-1a"
+	ZoneID       string // "use1-az1", empty when EC2 did not say
+	CapacityType string // catalog.OnDemand, Spot or Reserved
+	// Reservation is the capacity reservation that it was bought for; zero unless CapacityType is Reserved.
+	Reservation catalog.Reservation
+	Placement   PlacementRef // its partition is not known right after a launch that left it to EC2
+	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
+	ImageID     string
+	State       State
+	// StateReason is EC2's word on why it ended: "Server.SpotInstanceTermination: …".
+	StateReason    string
+	Launched       time.Time // zero for an instance just returned by Launch
+	PrivateDNS     string
+	PrivateIP      string
+	Addresses      []string // all private addresses of all network interfaces, IPv4 and IPv6, sorted
+	SubnetID       string
+	VPC            string
+	SecurityGroups []string // ids, sorted
+	Profile        string   // ARN of the instance profile, empty if none
+	EFA            int      // EFA interfaces
+
+	Tags  map[string]string
+	Owner Ownership
+}
+
+// ProviderID returns the id that the instance's Node and NodeClaim carry.
+func (i Instance) ProviderID() string { return "aws:///" + i.Zone + "/" + i.ID }
+
+// Claim returns the name of the NodeClaim it was bought for, empty if its tags do not say.
+func (i Instance) Claim() string { return i.Tags[TagNodeClaim] }
+
+// ParseProviderID returns the instance id within a Node's provider id,
+// "aws:///us-east-1a/i-0123"; ok is false if there is none.
+func ParseProviderID(providerID string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(providerID, "aws:///")
+	if !ok {
+		return "", false
+	}
+	_, id, ok = strings.Cut(rest, "/")
+	return id, ok && strings.HasPrefix(id, "i-")
+}
+
+// Instances returns all that carry our cluster's name and are not terminated:
+// ours, those of a namesake, and those from before. Sorted by id.
+func (d *Door) Instances(ctx context.Context) ([]Instance, error) {
+	return d.describe(ctx, &awsec2.DescribeInstancesInput{
+		MaxResults: aws.Int32(1000),
+		Filters: []awstypes.Filter{
+			filter("tag-key", TagNodePool),
+			filter("tag-key", TagNodeClass),
+			filter("tag:"+TagClusterName, d.cluster.Name),
+			filter("instance-state-name", string(Pending), string(Running), string(ShuttingDown), string(Stopping), string(Stopped)),
+		},
+	})
+}
+
+// Bought returns the living instances of ours that carry the claim's name. There is
+// more than one only if something went badly wrong.
+func (d *Door) Bought(ctx context.Context, claim string) ([]Instance, error) {
+	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
+		Filters: []awstypes.Filter{
+			filter("tag:"+TagNodeClaim, claim),
+			filter("tag:"+TagUID, d.cluster.UID),
+			filter("instance-state-name", string(Pending), string(Running), string(Stopping), string(Stopped)),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(i Instance) bool { return i.Owner != Ours }), nil
+}
+
+// Instance returns one instance, whoever owns it; a terminated one too, as long
+// as EC2 shows it. The error is fault.Gone if EC2 does not know it: also true, for
+// some seconds, of one that was just launched. Calls at one moment become one.
+func (d *Door) Instance(ctx context.Context, id string) (Instance, error) {
+	instance, ok, err := d.looks.ask(ctx, id)
+	if err != nil {
+		return Instance{}, awserr.Sort("DescribeInstances "+id, err)
+	}
+	if !ok {
+		return Instance{}, awserr.FromCode("DescribeInstances "+id, "InvalidInstanceID.NotFound", "EC2 does not know the instance")
+	}
+	return instance, nil
+}
+
+// lookAll finds instances by a filter, not by id: an id that EC2 does not know
+// then is left out instead of failing the call for all.
+func (d *Door) lookAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
+	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
+		MaxResults: aws.Int32(1000),
+		Filters:    []awstypes.Filter{filter("instance-id", ids...)},
+	})
+	byID := make(map[string]Instance, len(found))
+	for _, i := range found {
+		byID[i.ID] = i
+	}
+	return byID, nil, err
+}
+
+func (d *Door) describe(ctx context.Context, in *awsec2.DescribeInstancesInput) ([]Instance, error) {
+	byID := map[string]Instance{} // a page may repeat what another had
+	pages := awsec2.NewDescribeInstancesPaginator(d.reads, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awserr.Sort("DescribeInstances", err)
+		}
+		for _, r := range page.Reservations {
+			for _, i := range r.Instances {
+				if id := aws.ToString(i.InstanceId); id != "" {
+					byID[id] = d.fromInstance(i)
+				}
+			}
+		}
+	}
+	out := make([]Instance, 0, len(byID))
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		out = append(out, byID[id])
+	}
+	return out, nil
+}
+
+func (d *Door) fromInstance(i awstypes.Instance) Instance {
+	out := Instance{
+		ID:           aws.ToString(i.InstanceId),
+		Type:         string(i.InstanceType),
+		CapacityType: capacityType(i),
+		ImageID:      aws.ToString(i.ImageId),
+		Launched:     aws.ToTime(i.LaunchTime),
+		PrivateDNS:   aws.ToString(i.PrivateDnsName),
+		PrivateIP:    aws.ToString(i.PrivateIpAddress),
+		SubnetID:     aws.ToString(i.SubnetId),
+		VPC:          aws.ToString(i.VpcId),
+		Tags:         fromTags(i.Tags),
+	}
+	if i.State != nil {
+		out.State = State(i.State.Name)
+	}
+	if i.StateReason != nil && aws.ToString(i.StateReason.Message) != "" {
+		out.StateReason = aws.ToString(i.StateReason.Message)
+	}
+	if i.Placement != nil {
+		out.Zone, out.ZoneID = aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.AvailabilityZoneId)
+		out.Placement = PlacementRef{Group: aws.ToString(i.Placement.GroupId), Partition: aws.ToInt32(i.Placement.PartitionNumber)}
+		out.Tenancy = or(string(i.Placement.Tenancy), catalog.TenancyDefault)
+	}
+	if i.IamInstanceProfile != nil {
+		out.Profile = aws.ToString(i.IamInstanceProfile.Arn)
+	}
+	for _, g := range i.SecurityGroups {
+		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(g.GroupId))
+	}
+	slices.Sort(out.SecurityGroups)
+	if out.CapacityType == catalog.Reserved {
+		out.Reservation = ReservationRef{
+			ID: aws.ToString(i.CapacityReservationId), Block: i.InstanceLifecycle == awstypes.InstanceLifecycleTypeCapacityBlock,
+			Interruptible: i.InstanceLifecycle == awstypes.InstanceLifecycleTypeInterruptibleCapacityReservation,
+		}.capacity()
+	}
+	for _, n := range i.NetworkInterfaces {
+		if kind := aws.ToString(n.InterfaceType); kind == "efa" || kind == "efa-only" {
+			out.EFA++
+		}
+	}
+	out.Addresses = addresses(i)
+	out.Owner = d.cluster.Owner(out.Tags)
+	return out
+}
+
+// addresses returns the private addresses of an instance, each once.
+func addresses(i awstypes.Instance) []string {
+	all := []string{aws.ToString(i.PrivateIpAddress), aws.ToString(i.Ipv6Address)}
+	for _, n := range i.NetworkInterfaces {
+		all = append(all, aws.ToString(n.PrivateIpAddress))
+		for _, a := range n.PrivateIpAddresses {
+			all = append(all, aws.ToString(a.PrivateIpAddress))
+		}
+		for _, a := range n.Ipv6Addresses {
+			all = append(all, aws.ToString(a.Ipv6Address))
+		}
+	}
+	all = slices.DeleteFunc(all, func(a string) bool { return a == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// capacityType tells how an instance is paid for: one that was bought for a
+// reservation alone is reserved; one that only happens to use an open one is not.
+func capacityType(i awstypes.Instance) string {
+	if aws.ToString(i.SpotInstanceRequestId) != "" || i.InstanceLifecycle == awstypes.InstanceLifecycleTypeSpot {
+		return catalog.Spot
+	}
+	s := i.CapacityReservationSpecification
+	if aws.ToString(i.CapacityReservationId) != "" && s != nil &&
+		s.CapacityReservationPreference == awstypes.CapacityReservationPreferenceCapacityReservationsOnly {
+		return catalog.Reserved
+	}
+	return catalog.OnDemand
+}
+
+// Console returns what the instance has written to its console so far, empty if EC2
+// has nothing yet. Latest asks for the newest output where the type can give it (Nitro).
+func (d *Door) Console(ctx context.Context, id string) (string, error) {
+	op := "GetConsoleOutput " + id
+	in := &awsec2.GetConsoleOutputInput{InstanceId: aws.String(id), Latest: aws.Bool(true)}
+	out, err := d.reads.GetConsoleOutput(ctx, in)
+	if e := awserr.Of(awserr.Sort(op, err)); e != nil && strings.HasPrefix(e.Code, "Unsupported") {
+		in.Latest = nil // types on Xen keep only the output of the last boot
+		out, err = d.reads.GetConsoleOutput(ctx, in)
+	}
+	if err != nil {
+		return "", awserr.Sort(op, err)
+	}
+	text, err := base64.StdEncoding.DecodeString(aws.ToString(out.Output))
+	if err != nil {
+		return "", &awserr.Error{Op: op, Kind: awserr.Transient, Reason: "UnreadableAnswer",
+			Message: "the output is not base64"}
+	}
+	return string(text), nil
+}

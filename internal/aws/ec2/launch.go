@@ -1,0 +1,344 @@
+package ec2
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// MaxChoices is how many choices one launch may offer to EC2.
+const MaxChoices = 60
+
+// LaunchRequest asks for one instance for one NodeClaim.
+type LaunchRequest struct {
+	Claim     string // name of the NodeClaim
+	ClaimUID  string // never used twice, unlike the name
+	Attempt   int    // raise it after an answer without an instance; see Launch
+	NodePool  string
+	NodeClass string
+
+	// CapacityType is catalog.OnDemand, Spot or Reserved: one fleet buys in one way. If it is Reserved, the blueprint of
+	// each group names the reservation, all of one kind, and of one type and zone there is one reservation only.
+	CapacityType string
+	// Groups are the choices, by what the instance is made from. At most
+	// MaxChoices in all.
+	Groups []Group
+
+	Tags    map[string]string // the user's; none may be a ReservedTag
+	Context string            // EC2's "Context" of the fleet; usually empty
+	// ByPrice orders the choices strictly by Price, as the user's own prices
+	// need. Otherwise EC2 takes what is cheapest on demand, and on spot
+	// what is cheap and not about to be interrupted.
+	ByPrice bool
+}
+
+// Group is choices that share a launch template.
+type Group struct {
+	Blueprint Blueprint
+	Choices   []Choice
+}
+
+// Choice is one way to fulfil the request.
+type Choice struct {
+	InstanceType string
+	Zone         string
+	SubnetID     string // a subnet of that zone
+	Price        catalog.Price
+}
+
+// Launch is the answer to a LaunchRequest.
+type Launch struct {
+	// Instance is what was bought. Only what CreateFleet tells is filled in: ID,
+	// type, zone, subnet, image, capacity type, tags.
+	Instance Instance
+	// Short is what EC2 turned out to have none of; there may be some even
+	// when it sold an instance. Give it to Shortages.
+	Short []Short
+	// Spent says that EC2 answered this attempt, for good, without an instance:
+	// only a higher Attempt can get one. Set only beside an error.
+	Spent bool
+}
+
+// Launch buys one instance. Calling it again with the same claim, attempt and
+// choices returns the same instance, so a caller that died in between asks
+// again. Errors are of package fault; beyond the general meaning of kinds:
+//
+//   - Shortage: none of the choices could be had; Launch.Short says which.
+//   - InDoubt: this attempt was made before with other choices. Ask Bought; if a
+//     minute has passed since that attempt and it finds nothing, raise Attempt.
+//
+// Raise Attempt if, and only if, Launch.Spent is set or InDoubt was resolved so:
+// after any other error the instance may have been bought, and the same attempt
+// finds it.
+func (d *Door) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
+	if err := r.check(); err != nil {
+		return Launch{}, err
+	}
+	launch, err := d.launch(ctx, r)
+	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
+		// Somebody deleted it since we made it, or EC2 does not show it yet. The token stays: EC2 remembers those of calls that
+		// it has carried out, and who asks after us, not knowing of the second call, must be given what that one has bought.
+		d.forget(r)
+		return d.launch(ctx, r)
+	}
+	return launch, err
+}
+
+func (r LaunchRequest) check() error {
+	const op = "CreateFleet"
+	choices := 0
+	for _, g := range r.Groups {
+		choices += len(g.Choices)
+	}
+	switch {
+	case r.Claim == "" || r.ClaimUID == "":
+		return awserr.Misuse(op, "NoClaim", "the launch names no NodeClaim")
+	case choices == 0:
+		return awserr.Misuse(op, "NoChoices", "no instance type and subnet to choose from for NodeClaim %s", r.Claim)
+	case choices > MaxChoices:
+		return awserr.Misuse(op, "TooManyChoices", "%d choices for NodeClaim %s, more than %d", choices, r.Claim, MaxChoices)
+	case r.CapacityType != catalog.OnDemand && r.CapacityType != catalog.Spot && r.CapacityType != catalog.Reserved:
+		return awserr.Misuse(op, "UnknownCapacityType", "capacity type %q of NodeClaim %s is neither on-demand nor spot nor reserved", r.CapacityType, r.Claim)
+	}
+	if err := r.checkReserved(); err != nil {
+		return err
+	}
+	for key := range r.Tags {
+		if ReservedTag(key) {
+			return awserr.Misuse(op, "TagValidationFailed", "tag %q of EC2NodeClass %s is one that Joiner sets itself: remove it from spec.tags", key, r.NodeClass)
+		}
+	}
+	return nil
+}
+
+// token makes a repeated call one call. EC2 takes up to 64 ASCII characters.
+func (r LaunchRequest) token() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", r.ClaimUID, r.Attempt))
+	return hex.EncodeToString(sum[:])[:48]
+}
+
+func (d *Door) forget(r LaunchRequest) {
+	for _, g := range r.Groups {
+		if name, err := d.name(r.blueprint(g), d.shared(r)); err == nil {
+			d.templates.forget(name, nil)
+		}
+	}
+}
+
+// shared are the tags of what several claims of the pool share.
+func (d *Door) shared(r LaunchRequest) map[string]string {
+	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
+}
+
+func (r LaunchRequest) blueprint(g Group) Blueprint {
+	g.Blueprint.CapacityType = r.CapacityType
+	return g.Blueprint
+}
+
+func (d *Door) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
+	in, err := d.fleet(ctx, r)
+	if err != nil {
+		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
+	}
+	out, err := d.writes.CreateFleet(ctx, in)
+	if err != nil {
+		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, awserr.Sort("CreateFleet", err))
+	}
+	launch, err := d.answer(r, out)
+	if err != nil {
+		return launch, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
+	}
+	return launch, nil
+}
+
+// fleet writes the request, making the launch templates that it needs.
+func (d *Door) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
+	tags := toTags(d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim))
+	in := &awsec2.CreateFleetInput{
+		Type:        awstypes.FleetTypeInstant,
+		ClientToken: aws.String(r.token()),
+		Context:     text(r.Context),
+		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity:       aws.Int32(1),
+			DefaultTargetCapacityType: r.target(),
+		},
+		TagSpecifications: []awstypes.TagSpecification{
+			{ResourceType: awstypes.ResourceTypeInstance, Tags: tags},
+			{ResourceType: awstypes.ResourceTypeVolume, Tags: tags},
+			{ResourceType: awstypes.ResourceTypeFleet, Tags: tags},
+		},
+	}
+	r.strategy(in)
+	r.Groups = slices.DeleteFunc(slices.Clone(r.Groups), func(g Group) bool { return len(g.Choices) == 0 })
+	names, err := d.ensureAll(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range r.Groups {
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, awstypes.FleetLaunchTemplateConfigRequest{
+			// The name is made from the content, and a version never changes: it is the first.
+			LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: aws.String(names[i]), Version: aws.String("1")},
+			Overrides: overrides(g),
+		})
+	}
+	return in, nil
+}
+
+// ensureAll returns the name of each group's launch template. A first launch needs many at
+// once, and each takes EC2 a while: they are made side by side.
+func (d *Door) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error) {
+	names, errs := make([]string, len(r.Groups)), make([]error, len(r.Groups))
+	var wait sync.WaitGroup
+	for i, g := range r.Groups {
+		wait.Go(func() { names[i], errs[i] = d.ensure(ctx, r.blueprint(g), d.shared(r)) })
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err // sorted already; the first stands for all
+		}
+	}
+	return names, nil
+}
+
+// market is how EC2 calls the kind of reservation that the launch uses; empty if it uses none, or an ordinary one.
+func (r LaunchRequest) market() awstypes.MarketType {
+	return r.Groups[0].Blueprint.Reservation.market()
+}
+
+// target is the way of paying, in a fleet's words. An instance of an ordinary reservation is one on demand.
+func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
+	switch r.market() {
+	case awstypes.MarketTypeCapacityBlock:
+		return awstypes.DefaultTargetCapacityTypeCapacityBlock
+	case awstypes.MarketTypeInterruptibleCapacityReservation:
+		return awstypes.DefaultTargetCapacityTypeReservedCapacity
+	}
+	if r.CapacityType == catalog.Spot {
+		return awstypes.DefaultTargetCapacityTypeSpot
+	}
+	return awstypes.DefaultTargetCapacityTypeOnDemand
+}
+
+func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
+	switch {
+	case r.market() == awstypes.MarketTypeCapacityBlock: // there is one to choose from
+	case r.market() == awstypes.MarketTypeInterruptibleCapacityReservation:
+		in.ReservedCapacityOptions = &awstypes.ReservedCapacityOptionsRequest{
+			ReservationTypes: []awstypes.FleetReservationType{awstypes.FleetReservationTypeInterruptibleCapacityReservation}}
+	case r.CapacityType == catalog.Spot && r.ByPrice:
+		in.SpotOptions = &awstypes.SpotOptionsRequest{AllocationStrategy: awstypes.SpotAllocationStrategyCapacityOptimizedPrioritized}
+	case r.CapacityType == catalog.Spot:
+		in.SpotOptions = &awstypes.SpotOptionsRequest{AllocationStrategy: awstypes.SpotAllocationStrategyPriceCapacityOptimized}
+	case r.ByPrice:
+		in.OnDemandOptions = &awstypes.OnDemandOptionsRequest{AllocationStrategy: awstypes.FleetOnDemandAllocationStrategyPrioritized}
+	default:
+		in.OnDemandOptions = &awstypes.OnDemandOptionsRequest{AllocationStrategy: awstypes.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+}
+
+func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
+	out := make([]awstypes.FleetLaunchTemplateOverridesRequest, 0, len(g.Choices))
+	for _, c := range g.Choices {
+		out = append(out, awstypes.FleetLaunchTemplateOverridesRequest{
+			InstanceType:     awstypes.InstanceType(c.InstanceType),
+			SubnetId:         text(c.SubnetID),
+			AvailabilityZone: text(c.Zone),
+			ImageId:          text(g.Blueprint.ImageID),
+			Priority:         aws.Float64(c.Price.Dollars()), // the lower goes first
+		})
+	}
+	return out
+}
+
+// answer reads what CreateFleet returned.
+func (d *Door) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
+	var launch Launch
+	var errs []*awserr.Error
+	for _, e := range out.Errors {
+		f := r.sorted(awserr.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
+		errs = append(errs, f)
+		launch.Short = append(launch.Short, r.inGroup(r.shortOf(e, f))...)
+	}
+	for _, i := range out.Instances {
+		if len(i.InstanceIds) == 0 {
+			continue
+		}
+		launch.Instance = d.bought(r, i)
+		return launch, nil
+	}
+	launch.Spent = true
+	worst := awserr.Worst(errs...)
+	if worst == nil {
+		return launch, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "EmptyAnswer",
+			Message: "EC2 returned neither an instance nor an error, fleet " + aws.ToString(out.FleetId)}
+	}
+	if worst.Kind == awserr.Shortage {
+		return launch, r.shortage(errs, launch.Short)
+	}
+	return launch, worst
+}
+
+// shortage says in one line what could not be had.
+func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Error {
+	first := errs[0]
+	var choices []string
+	for _, s := range short {
+		choices = append(choices, s.InstanceType+" in "+s.Zone)
+	}
+	slices.Sort(choices)
+	choices = slices.Compact(choices)
+	const shown = 5
+	more := ""
+	if len(choices) > shown {
+		more, choices = fmt.Sprintf(" and %d more", len(choices)-shown), choices[:shown]
+	}
+	return &awserr.Error{Op: "CreateFleet", Kind: awserr.Shortage, Reason: first.Reason, Code: first.Code, Hint: first.Hint,
+		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
+}
+
+func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
+	out = Instance{
+		ID:           i.InstanceIds[0],
+		Type:         string(i.InstanceType),
+		Zone:         aws.ToString(i.AvailabilityZone),
+		ZoneID:       aws.ToString(i.AvailabilityZoneId),
+		SubnetID:     aws.ToString(i.SubnetId),
+		CapacityType: r.CapacityType,
+		State:        Pending,
+		Tags:         d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim),
+		Owner:        Ours,
+	}
+	defer func() {
+		b := r.blueprintOf(out.Type, out.Zone)
+		out.Reservation, out.Placement, out.Tenancy = b.Reservation.capacity(), b.Placement, or(b.Tenancy, catalog.TenancyDefault)
+	}()
+	if i.LaunchTemplateAndOverrides == nil || i.LaunchTemplateAndOverrides.Overrides == nil {
+		return out
+	}
+	o := i.LaunchTemplateAndOverrides.Overrides
+	out.ImageID = aws.ToString(o.ImageId)
+	out.Zone = or(out.Zone, aws.ToString(o.AvailabilityZone))
+	out.SubnetID = or(out.SubnetID, aws.ToString(o.SubnetId))
+	out.Type = or(out.Type, string(o.InstanceType))
+	return out
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,52 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// mostWitnessed is how many instances are read for a diagnosis.
+const mostWitnessed = 20_000
+
+// Witnessed returns the instances that carry our cluster's name, those too that ended in the last hour: how they ended may be
+// why no node came of them. Sorted by id, without consoles. cut says that there were more; empty: these are all.
+func (d *Door) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
+	byID := map[string]diagnosis.Instance{} // a page may repeat what another had
+	pages := awsec2.NewDescribeInstancesPaginator(d.reads, &awsec2.DescribeInstancesInput{
+		MaxResults: aws.Int32(1000),
+		Filters:    []awstypes.Filter{filter("tag-key", TagNodePool), filter("tag:"+TagClusterName, d.cluster.Name)},
+	})
+	for pages.HasMorePages() {
+		if len(byID) >= mostWitnessed {
+			cut = fmt.Sprintf("only the first %d instances were read", len(byID))
+			break
+		}
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, "", awserr.Sort("DescribeInstances", err)
+		}
+		for _, r := range page.Reservations {
+			for _, one := range r.Instances {
+				i := d.fromInstance(one)
+				byID[i.ID] = diagnosis.Instance{ID: i.ID, Type: i.Type, State: string(i.State), StateReason: i.StateReason, Launched: i.Launched,
+					Claim: i.Tags[TagNodeClaim], Class: i.Tags[TagNodeClass], UID: i.Tags[TagUID], Image: i.ImageID, Subnet: i.SubnetID,
+					Groups: i.SecurityGroups, Profile: i.Profile, PrivateDNS: i.PrivateDNS}
+			}
+		}
+	}
+	delete(byID, "")
+	found = make([]diagnosis.Instance, 0, len(byID))
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		found = append(found, byID[id])
+	}
+	return found, cut, nil
+}

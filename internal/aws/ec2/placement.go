@@ -1,0 +1,145 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// PlacementTerm names a placement group, by one or the other.
+type PlacementTerm struct {
+	Name string
+	ID   string // "pg-0123…"
+}
+
+func (t PlacementTerm) String() string {
+	if t.ID != "" {
+		return "id " + t.ID
+	}
+	return "name " + t.Name
+}
+
+// PlacementGroup is a placement group as EC2 shows it.
+type PlacementGroup struct {
+	ID         string // "pg-0123…"
+	ARN        string
+	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
+	Partitions int    // of a group with that strategy, else 0
+
+	// Members are the instances in it that run or are about to, whoever launched them: the zone of each, by id. They are
+	// not looked up for partitions, where nothing hangs on them.
+	Members map[string]string
+}
+
+// SpreadMost is how many instances of a spread group may run in one zone.
+const SpreadMost = 7
+
+// PlacementRef is where in a placement group a launch goes. Its zero value names no group.
+type PlacementRef struct {
+	Group     string // id
+	Partition int32  // counted from 1; 0: EC2 chooses
+}
+
+// PlacementGroup finds the placement group that a term names, with what is in it. The error is fault.Misconfigured if there
+// is none that can be used.
+func (d *Door) PlacementGroup(ctx context.Context, t PlacementTerm) (PlacementGroup, error) {
+	const op = "DescribePlacementGroups"
+	in := &awsec2.DescribePlacementGroupsInput{}
+	if t.ID != "" {
+		in.GroupIds = []string{t.ID}
+	} else {
+		in.GroupNames = []string{t.Name}
+	}
+	out, err := d.reads.DescribePlacementGroups(ctx, in)
+	if e := awserr.Of(awserr.Sort(op, err)); e != nil && (e.Reason == reasonNoPlacement || e.Kind == awserr.Gone) {
+		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement,
+			"there is no placement group with %s in this region: correct spec.placementGroupSelector of the EC2NodeClass", t)
+	}
+	if err != nil {
+		return PlacementGroup{}, awserr.Sort(op, err)
+	}
+	if len(out.PlacementGroups) == 0 {
+		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement,
+			"there is no placement group with %s in this region: correct spec.placementGroupSelector of the EC2NodeClass", t)
+	}
+	found := out.PlacementGroups[0]
+	if found.State != awstypes.PlacementGroupStateAvailable {
+		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement, "the placement group with %s is %s, and cannot be used: select another one "+
+			"in spec.placementGroupSelector of the EC2NodeClass", t, found.State)
+	}
+	group := PlacementGroup{
+		ID: aws.ToString(found.GroupId), ARN: aws.ToString(found.GroupArn), Strategy: string(found.Strategy),
+		Partitions: int(aws.ToInt32(found.PartitionCount)),
+	}
+	if group.Strategy == catalog.PlacePartition {
+		return group, nil
+	}
+	group.Members, err = d.members(ctx, aws.ToString(found.GroupName))
+	return group, err
+}
+
+// members returns the zones of the instances that are in the group, by id.
+func (d *Door) members(ctx context.Context, group string) (map[string]string, error) {
+	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
+		MaxResults: aws.Int32(1000),
+		Filters: []awstypes.Filter{
+			filter("placement-group-name", group), filter("instance-state-name", string(Pending), string(Running)),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look into placement group %s: %w", group, err)
+	}
+	out := make(map[string]string, len(found))
+	for _, i := range found {
+		out[i.ID] = i.Zone
+	}
+	return out, nil
+}
+
+// place says where the instance is put.
+func (b Blueprint) place(data *awstypes.RequestLaunchTemplateData) {
+	if b.Tenancy == "" && b.Placement == (PlacementRef{}) {
+		return
+	}
+	data.Placement = &awstypes.LaunchTemplatePlacementRequest{
+		Tenancy: awstypes.Tenancy(b.Tenancy), GroupId: text(b.Placement.Group),
+	}
+	if b.Placement.Partition > 0 {
+		data.Placement.PartitionNumber = aws.Int32(b.Placement.Partition)
+	}
+}
+
+// blueprintOf returns what an instance of this type in this zone would be made from; the zero value if nothing of the
+// request is of both.
+func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
+	for _, g := range r.Groups {
+		for _, c := range g.Choices {
+			if c.InstanceType == instanceType && c.Zone == zone {
+				return g.Blueprint
+			}
+		}
+	}
+	return Blueprint{}
+}
+
+// inGroup confines to its placement group what EC2 was short of in a launch into one: elsewhere there may be enough. A
+// spread group that is full is so for all types.
+func (r LaunchRequest) inGroup(short []Short) []Short {
+	for i, s := range short {
+		group := r.blueprintOf(s.InstanceType, s.Zone).Placement.Group
+		switch {
+		case group == "" || s.SubnetID != "" || s.InstanceType == "" || isQuota(s.Reason):
+		case s.Reason == reasonSpreadFull:
+			short[i] = Short{PlacementGroup: group, Zone: s.Zone, Reason: s.Reason}
+		default:
+			short[i].PlacementGroup = group
+		}
+	}
+	return short
+}

@@ -1,0 +1,158 @@
+package ec2_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// group makes a placement group.
+func (s *stand) group(t *testing.T, strategy string, partitions int) *world.PlacementGroup {
+	t.Helper()
+	var made *world.PlacementGroup
+	s.Do(func(_ *world.World, now time.Time) {
+		var err error
+		if made, err = s.estate.Region.CreatePlacementGroup(now, world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return made
+}
+
+// placed is a request for an m5.large in one of the zones, in the group.
+func (s *stand) placed(claim string, ref ec2.PlacementRef, zones ...int) ec2.LaunchRequest {
+	var choices []ec2.Choice
+	for _, n := range zones {
+		choices = append(choices, s.choice("m5.large", n))
+	}
+	r := s.request(claim, choices...)
+	r.Groups[0].Blueprint.Placement = ref
+	return r
+}
+
+func TestPlacementGroup(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "u1")
+	cluster, partition := s.group(t, "cluster", 0), s.group(t, "partition", 5)
+	launch, err := d.Launch(t.Context(), s.placed("apps-1", ec2.PlacementRef{Group: cluster.ID}, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn := func(g *world.PlacementGroup) string {
+		return "arn:aws:ec2:us-east-1:111122223333:placement-group/" + g.Name
+	}
+	for name, c := range map[string]struct {
+		term ec2.PlacementTerm
+		want ec2.PlacementGroup
+	}{
+		"by name": {ec2.PlacementTerm{Name: "g-cluster"}, ec2.PlacementGroup{ID: cluster.ID, ARN: arn(cluster), Strategy: catalog.PlaceCluster,
+			Members: map[string]string{launch.Instance.ID: "us-east-1b"}}},
+		"by id": {ec2.PlacementTerm{ID: partition.ID}, ec2.PlacementGroup{ID: partition.ID, ARN: arn(partition), Strategy: catalog.PlacePartition, Partitions: 5}},
+	} {
+		got, err := d.PlacementGroup(t.Context(), c.term)
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	seen, err := d.Instance(t.Context(), launch.Instance.ID)
+	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID || seen.Tenancy != catalog.TenancyDefault {
+		t.Errorf("the instance is in %+v, was bought in %+v; %v", seen.Placement, launch.Instance.Placement, err)
+	}
+	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "nobodys"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
+		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) || awserr.Of(err).Reason != "PlacementGroupNotFound" ||
+			!strings.Contains(err.Error(), "spec.placementGroupSelector") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.alter(func(*world.Region, *world.World) { cluster.State = "deleting" })
+	if _, err := d.PlacementGroup(t.Context(), ec2.PlacementTerm{ID: cluster.ID}); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "deleting") {
+		t.Errorf("one that is being deleted: %v", err)
+	}
+}
+
+// TestLaunchSpread: when a zone holds seven of a spread group, that is known of the zone, for all types, in this group only.
+func TestLaunchSpread(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "u1")
+	ref := ec2.PlacementRef{Group: s.group(t, "spread", 0).ID}
+	for n := range ec2.SpreadMost {
+		if _, err := d.Launch(t.Context(), s.placed(fmt.Sprint("apps-", n), ref, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	launch, err := d.Launch(t.Context(), s.placed("apps-8", ref, 0))
+	want := []ec2.Short{{PlacementGroup: ref.Group, Zone: "us-east-1a", Reason: "SpreadPlacementGroupFull"}}
+	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(want, launch.Short) {
+		t.Fatalf("the eighth: %+v, %v", launch, err)
+	}
+	var known ec2.Shortages
+	now := time.Now()
+	known.Note(now, launch.Short...)
+	types := []catalog.Type{{Name: "c5.large", Offerings: []catalog.Offering{
+		{Zone: "us-east-1a", CapacityType: catalog.Spot, Available: true}, {Zone: "us-east-1b", CapacityType: catalog.Spot, Available: true}}}}
+	for group, want := range map[string][2]bool{ref.Group: {false, true}, "pg-other": {true, true}, "": {true, true}} {
+		got := known.Apply(now, catalog.Catalog{Types: types, PlacementGroup: group}).Types[0].Offerings
+		if got[0].Available != want[0] || got[1].Available != want[1] {
+			t.Errorf("in group %q: %+v", group, got)
+		}
+		if may := known.Take(now, "l", catalog.Spot, group, []ec2.Choice{{InstanceType: "c5.large", Zone: "us-east-1a"}}); may[0] != want[0] {
+			t.Errorf("in group %q a launch may ask: %t", group, may[0])
+		}
+	}
+	if launch, err = d.Launch(t.Context(), s.placed("apps-9", ref, 0, 1)); err != nil || launch.Instance.Zone != "us-east-1b" {
+		t.Errorf("with another zone to go to: %+v, %v", launch, err)
+	}
+}
+
+// TestLaunchCluster: what a cluster group has none of says nothing about launches outside of it.
+func TestLaunchCluster(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "u1")
+	ref := ec2.PlacementRef{Group: s.group(t, "cluster", 0).ID}
+	if _, err := d.Launch(t.Context(), s.placed("apps-1", ref, 2)); err != nil {
+		t.Fatal(err)
+	}
+	launch, err := d.Launch(t.Context(), s.placed("apps-2", ref, 0))
+	if !awserr.Is(err, awserr.Shortage) || len(launch.Short) != 1 || launch.Short[0].PlacementGroup != ref.Group {
+		t.Fatalf("in another zone: %+v, %v", launch, err)
+	}
+	var known ec2.Shortages
+	known.Note(time.Now(), launch.Short...)
+	if !known.Until(time.Now(), "m5.large", "us-east-1a", catalog.OnDemand).IsZero() {
+		t.Error("outside of the group the offering is taken to be short")
+	}
+	sold := ec2.Instance{Type: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Placement: ref}
+	if !known.Sold(sold) {
+		t.Error("a sale in the group belies nothing")
+	}
+}
+
+// TestLaunchPartition: a launch that names a partition gets it, others are spread by EC2, which says where later.
+func TestLaunchPartition(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "u1")
+	ref := ec2.PlacementRef{Group: s.group(t, "partition", 3).ID}
+	for n, want := range []struct{ asked, got int32 }{{3, 3}, {0, 1}, {0, 2}} {
+		ref.Partition = want.asked
+		launch, err := d.Launch(t.Context(), s.placed(fmt.Sprint("apps-", n), ref, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := d.Instance(t.Context(), launch.Instance.ID)
+		if err != nil || launch.Instance.Placement.Partition != want.asked || seen.Placement.Partition != want.got {
+			t.Errorf("asked for %d: bought in %d, seen in %d, want %d; %v", want.asked, launch.Instance.Placement.Partition, seen.Placement.Partition, want.got, err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// ReservationTerm selects capacity reservations by all that is set.
+type ReservationTerm struct {
+	ID       string
+	OwnerID  string            // 12 digits
+	Criteria string            // "open" or "targeted"
+	Tags     map[string]string // "*": any value
+}
+
+// Reservation is a capacity reservation as EC2 shows it.
+type Reservation struct {
+	catalog.ReservedCapacity
+	OwnerID  string
+	Criteria string    // "open" or "targeted"
+	End      time.Time // zero: when its owner cancels it
+	// PlacementGroup is the ARN of the group that its instances must be launched into; empty: into none.
+	PlacementGroup string
+}
+
+// BlockMargin is how long before its end nothing more is launched into a capacity block, and its nodes leave: EC2 warns
+// then, and begins to terminate its instances 10 minutes later.
+const BlockMargin = 40 * time.Minute
+
+// Reservations returns the active capacity reservations that any of the terms selects, sorted by id; one whose end has
+// passed at now is left out, and so is one of a kind that we do not know how to launch into. A term that finds nothing is
+// no error.
+func (d *Door) Reservations(ctx context.Context, now time.Time, terms []ReservationTerm) ([]Reservation, error) {
+	found := map[string]Reservation{}
+	for _, t := range terms {
+		some, err := d.reservations(ctx, now, t)
+		if awserr.Is(err, awserr.Gone) {
+			continue // an id of a reservation that is there no more
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range some {
+			found[r.ID] = r
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) }), nil
+}
+
+func (d *Door) reservations(ctx context.Context, now time.Time, t ReservationTerm) ([]Reservation, error) {
+	if t.ID == "" && t.Criteria == "" && len(t.Tags) == 0 {
+		return nil, nil // an owner alone selects nothing, as the schema has it
+	}
+	in := &awsec2.DescribeCapacityReservationsInput{Filters: t.filters()}
+	if t.ID != "" {
+		in.CapacityReservationIds = []string{t.ID}
+	} else {
+		in.MaxResults = aws.Int32(1000)
+	}
+	var out []Reservation
+	pages := awsec2.NewDescribeCapacityReservationsPaginator(d.reads, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awserr.Sort("DescribeCapacityReservations", err)
+		}
+		for _, r := range page.CapacityReservations {
+			if one, ok := fromReservation(r, now); ok {
+				out = append(out, one)
+			}
+		}
+	}
+	return out, nil
+}
+
+// filters are what a reservation must match, beside its id.
+func (t ReservationTerm) filters() []awstypes.Filter {
+	out := []awstypes.Filter{filter("state", string(awstypes.CapacityReservationStateActive))}
+	if t.OwnerID != "" {
+		out = append(out, filter("owner-id", t.OwnerID))
+	}
+	if t.Criteria != "" {
+		out = append(out, filter("instance-match-criteria", t.Criteria))
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Tags)) {
+		if value := t.Tags[key]; value == "*" {
+			out = append(out, filter("tag-key", key))
+		} else {
+			out = append(out, filter("tag:"+key, value))
+		}
+	}
+	return out
+}
+
+func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation, bool) {
+	out := Reservation{OwnerID: aws.ToString(r.OwnerId), Criteria: string(r.InstanceMatchCriteria), End: aws.ToTime(r.EndDate)}
+	out.PlacementGroup = aws.ToString(r.PlacementGroupArn)
+	out.ID, out.Type = aws.ToString(r.CapacityReservationId), cmp.Or(string(r.ReservationType), catalog.ReservationDefault)
+	out.InstanceType, out.Zone = aws.ToString(r.InstanceType), aws.ToString(r.AvailabilityZone)
+	out.Interruptible, out.Left = aws.ToBool(r.Interruptible), max(int(aws.ToInt32(r.AvailableInstanceCount)), 0)
+	switch {
+	case out.ID == "" || !out.End.IsZero() && !now.Before(out.End):
+		return out, false
+	case out.Type != catalog.ReservationDefault && out.Type != catalog.ReservationBlock,
+		r.InstanceMatchCriteria != awstypes.InstanceMatchCriteriaOpen && r.InstanceMatchCriteria != awstypes.InstanceMatchCriteriaTargeted:
+		slog.Debug("capacity reservation of an unknown kind", "id", out.ID, "type", out.Type, "instanceMatchCriteria", out.Criteria)
+		return out, false
+	}
+	out.Expiring = out.Type == catalog.ReservationBlock && !out.End.IsZero() && !now.Before(out.End.Add(-BlockMargin))
+	return out, true
+}
+
+// market is what instance market options say to launch into it, empty if nothing.
+func (r ReservationRef) market() awstypes.MarketType {
+	switch {
+	case r.Block:
+		return awstypes.MarketTypeCapacityBlock
+	case r.Interruptible:
+		return awstypes.MarketTypeInterruptibleCapacityReservation
+	}
+	return ""
+}
+
+// capacity is the reservation as an offering carries it.
+func (r ReservationRef) capacity() catalog.Reservation {
+	if r.ID == "" {
+		return catalog.Reservation{}
+	}
+	out := catalog.Reservation{ID: r.ID, Type: catalog.ReservationDefault, Interruptible: r.Interruptible}
+	if r.Block {
+		out.Type = catalog.ReservationBlock
+	}
+	return out
+}
+
+// RefOf names the reservation for a launch.
+func RefOf(r catalog.Reservation) ReservationRef {
+	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
+}
+
+// sorted is an error of the fleet, sorted anew if the reservation is at fault: it has ended since, and is as good as full.
+func (r LaunchRequest) sorted(f *awserr.Error) *awserr.Error {
+	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(f.Code, "InvalidCapacityReservation") {
+		return f
+	}
+	out := *f
+	out.Kind = awserr.Shortage
+	return &out
+}
+
+// checkReserved says what is wrong with the reservations of a request.
+func (r LaunchRequest) checkReserved() error {
+	const op = "CreateFleet"
+	first := ReservationRef{}
+	for i, g := range r.Groups {
+		ref := g.Blueprint.Reservation
+		if isReserved := r.CapacityType == catalog.Reserved; isReserved != (ref.ID != "") {
+			return awserr.Misuse(op, "ReservationMismatch", "NodeClaim %s is to be bought %s, and its launch names the capacity reservation %q", r.Claim, r.CapacityType, ref.ID)
+		}
+		if i == 0 {
+			first = ref
+		}
+		if ref.market() != first.market() || ref.Block && ref.ID != first.ID {
+			return awserr.Misuse(op, "ReservationMismatch", "one launch for NodeClaim %s cannot use both %s and %s: they are bought in different ways", r.Claim, first.ID, ref.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package ec2_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// reserve makes a capacity reservation of one m5.large in the first zone, of which the test may change anything first.
+func (s *stand) reserve(t *testing.T, change func(*world.CapacityReservation)) *world.CapacityReservation {
+	t.Helper()
+	q := world.CapacityReservation{Type: "m5.large", Zone: s.estate.PrivateSubnets[0].Zone, Total: 1, Criteria: "targeted"}
+	change(&q)
+	var made *world.CapacityReservation
+	s.Do(func(_ *world.World, now time.Time) {
+		var err error
+		if made, err = s.estate.Region.Reserve(now, q); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return made
+}
+
+// into is a request for an instance of the reservation.
+func (s *stand) into(claim string, ref ec2.ReservationRef) ec2.LaunchRequest {
+	r := s.request(claim, s.choice("m5.large", 0))
+	r.CapacityType = catalog.Reserved
+	r.Groups[0].Blueprint.Reservation = ref
+	return r
+}
+
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "u1")
+	now := time.Now()
+	soon, later := now.Add(30*time.Minute).Truncate(time.Second).UTC(), now.Add(48*time.Hour).Truncate(time.Second).UTC()
+	open := s.reserve(t, func(c *world.CapacityReservation) {
+		c.Criteria, c.Total, c.Tags = "open", 3, map[string]string{"team": "a"}
+	})
+	targeted := s.reserve(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "b"} })
+	ending := s.reserve(t, func(c *world.CapacityReservation) {
+		c.Kind, c.End, c.Tags = "capacity-block", soon, map[string]string{"gpu": ""}
+	})
+	block := s.reserve(t, func(c *world.CapacityReservation) {
+		c.Kind, c.End, c.Tags = "capacity-block", later, map[string]string{"gpu": ""}
+	})
+	cancelled := s.reserve(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "a"} })
+	s.alter(func(r *world.Region, _ *world.World) {
+		if err := r.CancelReservation(now, cancelled.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, c := range map[string]struct {
+		terms []ec2.ReservationTerm
+		want  []string
+	}{
+		"by tag":            {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "a"}}}, []string{open.ID}},
+		"by any tag value":  {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "*"}}}, []string{open.ID, targeted.ID}},
+		"by id":             {[]ec2.ReservationTerm{{ID: targeted.ID}}, []string{targeted.ID}},
+		"open ones":         {[]ec2.ReservationTerm{{Criteria: "open"}}, []string{open.ID}},
+		"all must match":    {[]ec2.ReservationTerm{{Criteria: "open", Tags: map[string]string{"team": "b"}}}, nil},
+		"of another owner":  {[]ec2.ReservationTerm{{Criteria: "open", OwnerID: "999999999999"}}, nil},
+		"owner alone":       {[]ec2.ReservationTerm{{OwnerID: emulator.DefaultAccount}}, nil},
+		"one that is gone":  {[]ec2.ReservationTerm{{ID: "cr-0123456789abcdef0"}, {ID: targeted.ID}}, []string{targeted.ID}},
+		"several, together": {[]ec2.ReservationTerm{{Criteria: "open"}, {ID: targeted.ID}, {ID: open.ID}}, []string{open.ID, targeted.ID}},
+		"blocks":            {[]ec2.ReservationTerm{{Tags: map[string]string{"gpu": "*"}}}, []string{ending.ID, block.ID}},
+	} {
+		got, err := d.Reservations(t.Context(), now, c.terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{}
+		for _, id := range c.want {
+			want[id] = true
+		}
+		have := map[string]bool{}
+		for _, r := range got {
+			have[r.ID] = true
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	got, err := d.Reservations(t.Context(), now, []ec2.ReservationTerm{{ID: open.ID}, {ID: ending.ID}, {ID: block.ID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byID := map[string]ec2.Reservation{}
+	for _, r := range got {
+		byID[r.ID] = r
+	}
+	want := ec2.Reservation{OwnerID: emulator.DefaultAccount, Criteria: "open", ReservedCapacity: catalog.ReservedCapacity{
+		Reservation:  catalog.Reservation{ID: open.ID, Type: catalog.ReservationDefault, Left: 3},
+		InstanceType: "m5.large", Zone: "us-east-1a"}}
+	if diff := cmp.Diff(want, byID[open.ID]); diff != "" {
+		t.Errorf("the open one (-want +got):\n%s", diff)
+	}
+	if r := byID[ending.ID]; !r.Expiring || !r.End.Equal(soon) || r.Type != catalog.ReservationBlock {
+		t.Errorf("a block in its last 40 minutes: %+v", r)
+	}
+	if r := byID[block.ID]; r.Expiring {
+		t.Errorf("a block of two days: %+v", r)
+	}
+}
+
+// TestLaunchIntoReservation: a launch goes into the reservation of its kind that it names, EC2 shows it there, and a second
+// one is told that it is full, and nothing else.
+func TestLaunchIntoReservation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*world.CapacityReservation)
+		ref    ec2.ReservationRef
+		want   catalog.Reservation
+	}{
+		"default":       {func(*world.CapacityReservation) {}, ec2.ReservationRef{}, catalog.Reservation{Type: catalog.ReservationDefault}},
+		"interruptible": {func(c *world.CapacityReservation) { c.Interruptible = true }, ec2.ReservationRef{Interruptible: true}, catalog.Reservation{Type: catalog.ReservationDefault, Interruptible: true}},
+		"block": {func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(24*time.Hour) },
+			ec2.ReservationRef{Block: true}, catalog.Reservation{Type: catalog.ReservationBlock}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, "m5.large")
+			s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // only what is reserved
+			d := s.door(t, "u1")
+			made := s.reserve(t, c.change)
+			c.ref.ID, c.want.ID = made.ID, made.ID
+			launch, err := d.Launch(t.Context(), s.into("apps-1", c.ref))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen, err := d.Instance(t.Context(), launch.Instance.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for from, i := range map[string]ec2.Instance{"CreateFleet": launch.Instance, "DescribeInstances": seen} {
+				if i.CapacityType != catalog.Reserved || i.Reservation != c.want {
+					t.Errorf("%s: %s in %+v, want reserved in %+v", from, i.CapacityType, i.Reservation, c.want)
+				}
+			}
+			launch, err = d.Launch(t.Context(), s.into("apps-2", c.ref))
+			short := []ec2.Short{{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a", Reservation: made.ID, Reason: awserr.Of(err).Reason}}
+			if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(launch.Short, short) {
+				t.Errorf("into a full one: %+v, %v, want %+v", launch, err, short)
+			}
+		})
+	}
+}
+
+// TestLaunchIntoNothing: a reservation that is not there any more is as good as a full one.
+func TestLaunchIntoNothing(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	launch, err := s.door(t, "u1").Launch(t.Context(), s.into("apps-1", ec2.ReservationRef{ID: "cr-0123456789abcdef0"}))
+	if !awserr.Is(err, awserr.Shortage) || len(launch.Short) != 1 || launch.Short[0].Reservation != "cr-0123456789abcdef0" {
+		t.Errorf("%+v, %v", launch, err)
+	}
+}
+
+// TestUnreserved: on demand, an open reservation is used unless the blueprint says that it must not be.
+func TestUnreserved(t *testing.T) {
+	t.Parallel()
+	for unreserved, want := range map[bool]int{false: 0, true: 1} {
+		s := newStand(t, "m5.large")
+		open := s.reserve(t, func(c *world.CapacityReservation) { c.Criteria = "open" })
+		r := s.request("apps-1", s.choice("m5.large", 0))
+		r.Groups[0].Blueprint.Unreserved = unreserved
+		launch, err := s.door(t, "u1").Launch(t.Context(), r)
+		if err != nil || launch.Instance.CapacityType != catalog.OnDemand {
+			t.Fatalf("%+v, %v", launch.Instance, err)
+		}
+		s.alter(func(r *world.Region, _ *world.World) {
+			if left := r.Unused(open); left != want {
+				t.Errorf("unreserved %t leaves %d of the open reservation, want %d", unreserved, left, want)
+			}
+		})
+	}
+}
+
+// TestReservationShortage: what is known of a full reservation is about it alone, and ends when instances are given back.
+func TestReservationShortage(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	kind := catalog.Type{Name: "m5.large", Offerings: []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 100, Available: true}}}
+	var both []catalog.ReservedCapacity
+	for _, id := range []string{"cr-1", "cr-2"} {
+		both = append(both, catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: id, Left: 2}, InstanceType: "m5.large", Zone: "us-east-1a"})
+	}
+	market := catalog.Catalog{Types: []catalog.Type{kind.WithReserved(nil, both)}}
+	var shortages ec2.Shortages
+	shortages.Note(now, ec2.Short{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a", Reservation: "cr-1"})
+	available := func() map[string]bool {
+		out := map[string]bool{}
+		for _, o := range shortages.Apply(now, market).Types[0].Offerings {
+			out[o.CapacityType+o.Reservation.ID] = o.Available
+		}
+		return out
+	}
+	if diff := cmp.Diff(map[string]bool{"on-demand": true, "reservedcr-1": false, "reservedcr-2": true}, available()); diff != "" {
+		t.Errorf("with cr-1 full (-want +got):\n%s", diff)
+	}
+	shortages.Restored("cr-1")
+	if !available()["reservedcr-1"] {
+		t.Error("cr-1 is still taken to be full")
+	}
+}

@@ -1,0 +1,360 @@
+package ec2
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Short is something EC2 had none of. An empty field means all: a Short with a
+// capacity type alone says that nothing can be had on spot.
+type Short struct {
+	CapacityType string
+	InstanceType string
+	Zone         string
+	SubnetID     string // the subnet had no free address; the offering itself is not short
+	Reservation  string // id of the capacity reservation that was full; other offerings of the type are not short
+	// PlacementGroup is the id of the group in which it was short; outside of it nothing is known to be. Without a type,
+	// no more instances fit into the group in this zone.
+	PlacementGroup string
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota is one of
+	// the region: the type is short in every zone, and so is all that counts
+	// against the same quota and is no smaller.
+	Reason string
+}
+
+// Reasons that reach further than the offering they came with.
+const (
+	reasonSpotRole  = "SpotSLRCreationFailed" // no spot at all
+	reasonSpotQuota = "SpotQuotaExceeded"
+	reasonQuota     = "VCPULimitExceeded"
+	reasonAddresses = "InsufficientFreeAddressesInSubnet"
+
+	reasonSpreadFull  = "SpreadPlacementGroupFull"
+	reasonNoPlacement = "PlacementGroupNotFound"
+)
+
+func isQuota(reason string) bool { return reason == reasonQuota || reason == reasonSpotQuota }
+
+// shortOf returns what an error of CreateFleet says is short. A launch into a capacity reservation says nothing of what
+// can be had elsewhere.
+func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []Short {
+	out := shortOf(r.CapacityType, e, f)
+	if r.CapacityType != catalog.Reserved {
+		return out
+	}
+	for i, s := range out {
+		if s.SubnetID == "" {
+			out[i].Reservation = r.blueprintOf(s.InstanceType, s.Zone).Reservation.ID
+		}
+	}
+	return slices.DeleteFunc(out, func(s Short) bool { return s.SubnetID == "" && s.Reservation == "" })
+}
+
+// shortOf returns what an error says is short of one way of paying.
+func shortOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) []Short {
+	if f.Reason == reasonSpotRole {
+		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
+	}
+	if f.Kind != awserr.Shortage {
+		return nil
+	}
+	if e.LaunchTemplateAndOverrides == nil || e.LaunchTemplateAndOverrides.Overrides == nil {
+		return shortOfAll(capacityType, aws.ToString(e.ErrorCode), f)
+	}
+	o := e.LaunchTemplateAndOverrides.Overrides
+	s := Short{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone), Reason: f.Reason}
+	if f.Reason == reasonAddresses {
+		s.SubnetID = aws.ToString(o.SubnetId)
+	}
+	if s.InstanceType == "" && s.SubnetID == "" {
+		return nil
+	}
+	return []Short{s}
+}
+
+// shortOfAll is shortOf for an error that names no offering. What is said of spot
+// in general holds for all of it; on demand nothing is known to be short.
+func shortOfAll(capacityType, code string, f *awserr.Error) []Short {
+	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || f.Reason == reasonSpotQuota) {
+		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
+	}
+	return nil
+}
+
+// The back-off of an offering that EC2 was short of: it is not asked for again for
+// FirstBackoff, then for twice as long each time, up to backoffGrowth times as long.
+// A launch that succeeds, or a quiet time as long as the last back-off, starts it anew.
+// Whatever the back-off, one launch may probe as long as the first after the last
+// one asked: when EC2 has some again, that is known soon, and until then it is one
+// call and not a thousand that finds out. See Take.
+const (
+	FirstBackoff  = 3 * time.Minute
+	backoffGrowth = 16
+)
+
+// Shortages remembers what EC2 was short of, for all pools: one launch after
+// the wait probes for all of them. Its zero value remembers nothing. It is safe for
+// concurrent use; time is an argument everywhere.
+type Shortages struct {
+	First time.Duration // the first back-off; 0: FirstBackoff
+
+	mu      sync.Mutex
+	entries map[shortKey]shortage
+}
+
+type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, group string }
+
+type shortage struct {
+	reason string
+	since  time.Time
+	wait   time.Duration
+	until  time.Time
+	tried  time.Time // when EC2 was last asked for it, or is being asked by a probe
+
+	prober string // the launch that probes, until EC2 has answered
+	before struct{ until, tried time.Time }
+}
+
+func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
+
+// isProbed reports whether it is time to ask for it again although the back-off goes on.
+func (s *Shortages) isProbed(now time.Time, e shortage) bool {
+	return !now.Before(e.tried.Add(s.first()))
+}
+
+// Note remembers what was short at now.
+func (s *Shortages) Note(now time.Time, short ...Short) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries == nil {
+		s.entries = map[shortKey]shortage{}
+	}
+	for _, one := range short {
+		k := keyOf(one)
+		old, ok := s.entries[k]
+		e := shortage{reason: one.Reason, since: now, wait: s.first(), tried: now}
+		switch {
+		case ok && now.Before(old.until) && old.prober == "" && !s.isProbed(now, old):
+			continue // a launch that was under way already: nothing new
+		case ok && now.Before(old.until.Add(old.wait)):
+			e.wait = min(2*old.wait, backoffGrowth*s.first())
+			e.since = old.since
+		}
+		if k.subnet != "" {
+			e.wait = s.first() // addresses come back with every node that goes
+		}
+		e.until = now.Add(e.wait)
+		s.entries[k] = e
+	}
+}
+
+// Sold forgets the shortages that the sale of an instance belies: of its
+// offering, of the quota of its type, of its way of paying, of its subnet. It
+// reports whether there were any.
+func (s *Shortages) Sold(i Instance) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.entries)
+	for _, k := range keysOf(i.Type, i.Zone, i.CapacityType, i.Placement.Group) {
+		delete(s.entries, k)
+	}
+	if i.SubnetID != "" {
+		delete(s.entries, shortKey{subnet: i.SubnetID})
+	}
+	if i.Reservation.ID != "" {
+		delete(s.entries, shortKey{reservation: i.Reservation.ID})
+	}
+	return len(s.entries) < before
+}
+
+// Restored forgets that a capacity reservation was full: EC2 shows that instances of it were given back.
+func (s *Shortages) Restored(reservation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, shortKey{reservation: reservation})
+}
+
+// isFull reports whether the capacity reservation of an offering, if it is of one, was full lately.
+func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
+	return o.Reservation.ID != "" && !s.until(now, []shortKey{{reservation: o.Reservation.ID}}).IsZero()
+}
+
+// Take reports, of each choice, whether a launch that begins at now may ask for it;
+// launch is its name, and group the id of the placement group that it goes into, empty if into none. Of what is short, or was not long ago, it may if nobody else is
+// asking: it is the probe, and others may not until EC2 has answered or the time of
+// the first back-off has passed. See Over.
+func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]bool, len(choices))
+	taken := map[shortKey]bool{}
+	for i, c := range choices {
+		keys := keysOf(c.InstanceType, c.Zone, capacityType, group)
+		if s.until(now, keys).IsZero() {
+			out[i] = true
+			for _, k := range keys {
+				taken[k] = true // choices may share a quota: it is probed with all of them
+			}
+		}
+	}
+	for k := range taken {
+		e, ok := s.entries[k]
+		if !ok || !now.Before(e.until.Add(e.wait)) {
+			continue
+		}
+		if e.prober == "" {
+			e.before.until, e.before.tried = e.until, e.tried
+		}
+		e.prober, e.tried = launch, now
+		if next := now.Add(s.first()); e.until.Before(next) {
+			e.until = next
+		}
+		s.entries[k] = e
+	}
+	return out
+}
+
+// Over is told that the launch has ended. What it probed and heard nothing of is as it was.
+func (s *Shortages) Over(launch string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, e := range s.entries {
+		if e.prober == launch {
+			e.prober, e.until, e.tried = "", e.before.until, e.before.tried
+			s.entries[k] = e
+		}
+	}
+}
+
+// Until returns when the back-off of the offering, outside of placement groups, ends, zero if it may be asked for
+// at now, by a probe perhaps. Quotas count as far as the type itself has met them; see Apply.
+func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until(now, keysOf(instanceType, zone, capacityType, ""))
+}
+
+func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
+	var last time.Time
+	for _, k := range keys {
+		if e, ok := s.entries[k]; ok && now.Before(e.until) && !s.isProbed(now, e) && e.until.After(last) {
+			last = e.until
+		}
+	}
+	return last
+}
+
+// Exhausted reports whether the subnet is known to have had no free address lately.
+func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[shortKey{subnet: subnetID}]
+	return ok && now.Before(e.until)
+}
+
+// Apply returns the catalog with the offerings that are short marked so; c is not
+// altered. In dry zones nothing can be launched: no subnet has a free address, say.
+func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catalog.Catalog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.entries) == 0 && len(dry) == 0 {
+		return c
+	}
+	c.Types = s.mark(now, c.Types, c.PlacementGroup, dry)
+	own := c.Pools
+	c.Pools = nil
+	for pool, types := range own {
+		if c.Pools == nil {
+			c.Pools = make(map[string][]catalog.Type, len(own))
+		}
+		c.Pools[pool] = s.mark(now, types, c.PlacementGroup, dry)
+	}
+	return c
+}
+
+// mark returns the types with what is short marked so, for launches into the group.
+func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry []string) []catalog.Type {
+	ceilings := s.ceilings(now, types)
+	types = slices.Clone(types)
+	for i := range types {
+		t := &types[i]
+		copied := false
+		for j, o := range t.Offerings {
+			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
+				s.isFull(now, o) || !s.until(now, keysOf(t.Name, o.Zone, o.CapacityType, group)).IsZero()
+			if !o.Available || !isShort {
+				continue
+			}
+			if !copied {
+				t.Offerings, copied = slices.Clone(t.Offerings), true
+			}
+			t.Offerings[j].Available = false
+		}
+	}
+	return types
+}
+
+// Known is one shortage that is still in force.
+type Known struct {
+	Short
+	Since, Until time.Time
+}
+
+// List returns the shortages in force at now, sorted, and forgets those that
+// are over for so long that they no longer count.
+func (s *Shortages) List(now time.Time) []Known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Known
+	for k, e := range s.entries {
+		if now.Before(e.until) {
+			short := Short{CapacityType: k.capacityType, InstanceType: k.instanceType, Zone: k.zone, SubnetID: k.subnet,
+				Reservation: k.reservation, PlacementGroup: k.group, Reason: e.reason}
+			out = append(out, Known{short, e.since, e.until})
+		} else if !now.Before(e.until.Add(e.wait)) {
+			delete(s.entries, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b Known) int {
+		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
+			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID), cmp.Compare(a.Reservation, b.Reservation), cmp.Compare(a.PlacementGroup, b.PlacementGroup))
+	})
+	return out
+}
+
+func keyOf(s Short) shortKey {
+	switch {
+	case s.SubnetID != "":
+		return shortKey{subnet: s.SubnetID}
+	case s.Reservation != "":
+		return shortKey{reservation: s.Reservation}
+	case s.PlacementGroup != "":
+		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone, group: s.PlacementGroup}
+	case isQuota(s.Reason):
+		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType} // whatever the zone
+	}
+	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
+}
+
+// keysOf returns the keys of all that an offering needs: itself, its quota, its way of paying, and in a placement group
+// a place for it, and for any.
+func keysOf(instanceType, zone, capacityType, group string) []shortKey {
+	out := []shortKey{
+		{capacityType: capacityType, instanceType: instanceType, zone: zone},
+		{capacityType: capacityType, instanceType: instanceType},
+		{capacityType: capacityType},
+	}
+	if group != "" {
+		out = append(out, shortKey{capacityType: capacityType, instanceType: instanceType, zone: zone, group: group},
+			shortKey{zone: zone, group: group})
+	}
+	return out
+}

@@ -1,0 +1,306 @@
+package ec2
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+func TestShortages(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
+	one := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
+	until := func(s *Shortages, minute int) int {
+		u := s.Until(at(minute), "m5.large", "a", catalog.Spot)
+		if u.IsZero() {
+			return 0
+		}
+		return int(u.Sub(at(0)).Minutes())
+	}
+
+	var s Shortages
+	if until(&s, 0) != 0 {
+		t.Error("a new memory remembers something")
+	}
+	// Each time it is short again soon after the wait is over, the wait doubles.
+	for _, step := range []struct{ note, wantUntil int }{
+		{0, 3}, {1, 3}, {3, 9}, {10, 22}, {23, 47}, {48, 96}, {100, 148}, {300, 303},
+	} {
+		s.Note(at(step.note), one)
+		if got := until(&s, step.note); got != step.wantUntil {
+			t.Errorf("short at minute %d: not again before minute %d, want %d", step.note, got, step.wantUntil)
+		}
+	}
+	if until(&s, 303) != 0 {
+		t.Error("the wait does not end")
+	}
+	s.Note(at(304), one)
+	s.Sold(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
+	s.Note(at(305), one)
+	if got := until(&s, 305); got != 308 {
+		t.Errorf("after a sale the wait starts at minute %d, want 308", got)
+	}
+	for _, other := range [][3]string{{"m5.xlarge", "a", catalog.Spot}, {"m5.large", "b", catalog.Spot}, {"m5.large", "a", catalog.OnDemand}} {
+		if u := s.Until(at(306), other[0], other[1], other[2]); !u.IsZero() {
+			t.Errorf("%v is taken to be short until %s", other, u)
+		}
+	}
+}
+
+// TestProbes: however long the back-off has become, one launch at a time finds out whether there is some again.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
+	one := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
+	var s Shortages
+	take := func(minute int) bool {
+		return s.Take(at(minute), "launch", catalog.Spot, "", []Choice{{InstanceType: "m5.large", Zone: "a"}})[0]
+	}
+	c := catalog.Catalog{Types: []catalog.Type{{Name: "m5.large", Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}}}}
+	for _, step := range []struct {
+		minute   int
+		want     bool // may be asked for
+		isNoted  bool // and EC2 had none
+		wantWait int  // minutes of back-off then
+	}{
+		{0, true, true, 3}, {1, false, false, 3}, {3, true, true, 6}, {4, false, false, 6},
+		{6, true, true, 12}, {8, false, false, 12}, {9, true, true, 24}, {12, true, true, 48}, {15, true, true, 48},
+		{18, true, false, 48}, {19, false, false, 48}, // the probe of minute 18 is not answered yet
+		{21, true, true, 48},
+	} {
+		if got := s.Apply(at(step.minute), c).Types[0].Offerings[0].Available; got != step.want {
+			t.Errorf("minute %d: available %t, want %t", step.minute, got, step.want)
+		}
+		if got := take(step.minute); got != step.want {
+			t.Errorf("minute %d: the first launch may ask for it: %t, want %t", step.minute, got, step.want)
+		}
+		if step.minute > 0 && take(step.minute) {
+			t.Errorf("minute %d: a second launch may ask for it, too", step.minute)
+		}
+		if step.isNoted {
+			s.Note(at(step.minute), one)
+		}
+		if known := s.List(at(step.minute)); len(known) != 1 || int(known[0].Until.Sub(at(step.minute)).Minutes()) > step.wantWait {
+			t.Errorf("minute %d: known %+v, want a back-off of %d minutes", step.minute, known, step.wantWait)
+		} else if wait := int(known[0].Until.Sub(at(step.minute)).Minutes()); step.isNoted && wait != step.wantWait {
+			t.Errorf("minute %d: a back-off of %d minutes, want %d", step.minute, wait, step.wantWait)
+		}
+	}
+	if !take(24) {
+		t.Fatal("no probe at minute 24")
+	}
+	s.Sold(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
+	first, second := take(24), take(24)
+	if !first || !second {
+		t.Error("what a probe has bought is not free for all")
+	}
+}
+
+// TestProbeThatLearnedNothing: a launch that bought something else, or that EC2 refused, leaves the probe to the next.
+func TestProbeThatLearnedNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	choice := []Choice{{InstanceType: "m5.large", Zone: "a"}}
+	var s Shortages
+	s.Note(now, Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"})
+	for i, after := range []time.Duration{FirstBackoff, FirstBackoff + time.Second, 2*FirstBackoff - time.Second} {
+		for try, want := range []bool{true, false} {
+			if got := s.Take(now.Add(after), fmt.Sprint(i, try), catalog.Spot, "", choice)[0]; got != want {
+				t.Errorf("%s later: launch %d may ask: %t, want %t", after, try, got, want)
+			}
+			if !want {
+				s.Over(fmt.Sprint(i, try)) // it had nothing to ask for
+			}
+		}
+		s.Over(fmt.Sprint(i, 0))
+	}
+	late := now.Add(2 * FirstBackoff)
+	if !s.Take(late, "a", catalog.Spot, "", choice)[0] || !s.Take(late, "b", catalog.Spot, "", choice)[0] {
+		t.Error("a shortage of long ago still counts")
+	}
+	if known := s.List(late); len(known) > 0 {
+		t.Errorf("known: %+v", known)
+	}
+}
+
+// TestOneProbeHasAllChoices: what is short for one cause is probed with all that the launch accepts of it, in one call.
+func TestOneProbeHasAllChoices(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	choices := []Choice{{InstanceType: "m5.large", Zone: "a"}, {InstanceType: "m5.large", Zone: "b"}, {InstanceType: "c5.large", Zone: "a"}}
+	for name, short := range map[string][]Short{
+		"all of spot": {{CapacityType: catalog.Spot, Reason: "InsufficientCapacity"}},
+		"a quota": {
+			{CapacityType: catalog.Spot, InstanceType: "m5.large", Reason: reasonSpotQuota}, {CapacityType: catalog.Spot, InstanceType: "c5.large", Reason: reasonSpotQuota},
+		},
+	} {
+		s := Shortages{First: time.Minute}
+		s.Note(now, short...)
+		s.Note(now.Add(time.Minute), short...) // a back-off of two minutes
+		for _, step := range []struct {
+			after time.Duration
+			want  bool
+		}{{90 * time.Second, false}, {2 * time.Minute, true}, {2*time.Minute + time.Second, false}} {
+			if got := s.Take(now.Add(step.after), "launch", catalog.Spot, "", choices); slices.Contains(got, !step.want) {
+				t.Errorf("%s: after %s a launch may ask for %v of its choices, want %t of each", name, step.after, got, step.want)
+			}
+		}
+		if got := s.Take(now.Add(3*time.Minute), "launch", catalog.OnDemand, "", choices); slices.Contains(got, false) {
+			t.Errorf("%s: on demand: %v", name, got)
+		}
+	}
+}
+
+// TestQuotaIsOneOfTheRegion: a quota that is too small for a type is so in every zone, for whatever counts against it
+// and is no smaller, and for one way of paying.
+func TestQuotaIsOneOfTheRegion(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	typ := func(name string, cpus int64) catalog.Type {
+		out := catalog.Type{Name: name, Capacity: resources.Amounts{CPU: 1000 * cpus}}
+		for _, zone := range []string{"a", "b"} {
+			for _, way := range []string{catalog.OnDemand, catalog.Spot} {
+				out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: true})
+			}
+		}
+		return out
+	}
+	c := catalog.Catalog{Types: []catalog.Type{
+		typ("c7g.8xlarge", 32), typ("g5.8xlarge", 32), typ("m5.4xlarge", 16), typ("m5.large", 2), typ("p5.48xlarge", 192), typ("z1d.12xlarge", 48),
+	}}
+	missing := func(c catalog.Catalog) string {
+		var out []string
+		for _, t := range c.Types {
+			for _, o := range t.Offerings {
+				if !o.Available {
+					out = append(out, t.Name+"/"+o.Zone+"/"+o.CapacityType)
+				}
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	for name, one := range map[string]struct {
+		short Short
+		want  string
+	}{
+		"on demand": {Short{CapacityType: catalog.OnDemand, InstanceType: "c7g.8xlarge", Zone: "a", Reason: "VCPULimitExceeded"},
+			"c7g.8xlarge/a/on-demand c7g.8xlarge/b/on-demand z1d.12xlarge/a/on-demand z1d.12xlarge/b/on-demand"},
+		"spot": {Short{CapacityType: catalog.Spot, InstanceType: "m5.4xlarge", Zone: "b", Reason: "SpotQuotaExceeded"},
+			"c7g.8xlarge/a/spot c7g.8xlarge/b/spot m5.4xlarge/a/spot m5.4xlarge/b/spot z1d.12xlarge/a/spot z1d.12xlarge/b/spot"},
+		"another quota": {Short{CapacityType: catalog.Spot, InstanceType: "p5.48xlarge", Zone: "b", Reason: "SpotQuotaExceeded"},
+			"p5.48xlarge/a/spot p5.48xlarge/b/spot"},
+		"no quota": {Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "b", Reason: "InsufficientCapacity"}, "m5.large/b/spot"},
+	} {
+		var s Shortages
+		s.Note(now, one.short)
+		if got := missing(s.Apply(now, c)); got != one.want {
+			t.Errorf("%s: short are %s\nwant %s", name, got, one.want)
+		}
+		if got := missing(s.Apply(now.Add(FirstBackoff), c)); got != "" {
+			t.Errorf("%s: after the wait %s is not probed", name, got)
+		}
+		s.Sold(Instance{Type: one.short.InstanceType, Zone: one.short.Zone, CapacityType: one.short.CapacityType})
+		if got := missing(s.Apply(now, c)); got != "" {
+			t.Errorf("%s: after a sale still short of %s", name, got)
+		}
+	}
+	for family, want := range map[string]string{
+		"m7i-flex.large": "Standard", "im4gn.large": "Standard", "i7ie.large": "Standard", "d3en.xlarge": "Standard", "hs1.8xlarge": "Standard",
+		"gr6.4xlarge": "G and VT", "g6f.large": "G and VT", "vt1.3xlarge": "G and VT", "inf2.xlarge": "inf", "trn1n.32xlarge": "trn",
+		"u-6tb1.metal": "u", "u7i-12tb.224xlarge": "u", "x2iedn.xlarge": "x", "hpc7a.96xlarge": "hpc", "dl2q.24xlarge": "dl", "p6-b200.48xlarge": "p",
+	} {
+		if got := quota(family); got != want {
+			t.Errorf("%s counts against %q, want %q", family, got, want)
+		}
+	}
+}
+
+// TestShortOfWhat: what each error of CreateFleet says of offerings.
+func TestShortOfWhat(t *testing.T) {
+	t.Parallel()
+	override := &awstypes.LaunchTemplateAndOverridesResponse{Overrides: &awstypes.FleetLaunchTemplateOverrides{
+		InstanceType: "m5.large", AvailabilityZone: aws.String("a"), SubnetId: aws.String("subnet-1")}}
+	offering := Short{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a"}
+	with := func(s Short, reason, subnet string) []Short {
+		s.Reason, s.SubnetID = reason, subnet
+		return []Short{s}
+	}
+	allSpot := Short{CapacityType: catalog.Spot}
+	for name, c := range map[string]struct {
+		way, code string
+		override  *awstypes.LaunchTemplateAndOverridesResponse
+		want      []Short
+	}{
+		"no capacity":                   {catalog.Spot, "InsufficientInstanceCapacity", override, with(offering, "InsufficientCapacity", "")},
+		"unfulfillable":                 {catalog.Spot, "UnfulfillableCapacity", override, with(offering, "InsufficientCapacity", "")},
+		"unfulfillable, all of it":      {catalog.Spot, "UnfulfillableCapacity", nil, with(allSpot, "InsufficientCapacity", "")},
+		"spot quota":                    {catalog.Spot, "MaxSpotInstanceCountExceeded", override, with(offering, "SpotQuotaExceeded", "")},
+		"spot quota, all of it":         {catalog.Spot, "MaxSpotInstanceCountExceeded", nil, with(allSpot, "SpotQuotaExceeded", "")},
+		"role":                          {catalog.Spot, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", nil, with(allSpot, "SpotSLRCreationFailed", "")},
+		"addresses":                     {catalog.Spot, "InsufficientFreeAddressesInSubnet", override, with(offering, "InsufficientFreeAddressesInSubnet", "subnet-1")},
+		"on demand, nothing said":       {catalog.OnDemand, "UnfulfillableCapacity", nil, nil},
+		"no capacity, nothing said":     {catalog.Spot, "InsufficientInstanceCapacity", nil, nil},
+		"not a shortage of the account": {catalog.Spot, "UnauthorizedOperation", override, nil},
+	} {
+		e := awstypes.CreateFleetError{ErrorCode: aws.String(c.code), LaunchTemplateAndOverrides: c.override}
+		if diff := cmp.Diff(c.want, shortOf(c.way, e, awserr.FromCode("CreateFleet", c.code, ""))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestShortagesApply(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	offering := func(zone, way string, available bool) catalog.Offering {
+		return catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: available}
+	}
+	c := catalog.Catalog{Types: []catalog.Type{
+		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, true)}},
+		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
+	}}
+	var s Shortages
+	s.Note(now, Short{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "b"}, Short{CapacityType: catalog.Spot, Reason: "SpotSLRCreationFailed"},
+		Short{SubnetID: "subnet-1", CapacityType: catalog.OnDemand, InstanceType: "m6.large", Zone: "a"})
+	want := catalog.Catalog{Types: []catalog.Type{
+		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, false), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, false)}},
+		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
+	}}
+	if diff := cmp.Diff(want, s.Apply(now, c)); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+	if !c.Types[0].Offerings[0].Available {
+		t.Error("Apply altered its argument")
+	}
+	want.Types[0].Offerings[1].Available, want.Types[1].Offerings[0].Available = false, false
+	if diff := cmp.Diff(want, s.Apply(now, c, "a")); diff != "" {
+		t.Errorf("applied with a dry zone (-want +got):\n%s", diff)
+	}
+	own := c
+	own.Pools = map[string][]catalog.Type{"apps": c.Types[1:]}
+	if got := s.Apply(now, own, "a"); got.Of("apps")[0].Offerings[0].Available || !own.Of("apps")[0].Offerings[0].Available {
+		t.Errorf("the types of a pool are not marked, or those given are altered: %+v", got.Pools)
+	}
+	if !s.Exhausted(now, "subnet-1") || s.Exhausted(now, "subnet-2") || s.Exhausted(now.Add(time.Hour), "subnet-1") {
+		t.Error("the subnet without addresses is not remembered as such")
+	}
+	if got := len(s.List(now)); got != 3 {
+		t.Errorf("%d shortages listed, want 3", got)
+	}
+	if got := s.List(now.Add(time.Hour)); got != nil || len(s.entries) != 0 {
+		t.Errorf("an hour later there are still %v", got)
+	}
+	if diff := cmp.Diff(c, s.Apply(now, c)); diff != "" {
+		t.Errorf("what was forgotten still applies (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,120 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Trial is a launch that EC2 is only asked about.
+type Trial struct {
+	NodeClass    string
+	Tags         map[string]string // the user's
+	Blueprint    Blueprint
+	InstanceType string
+	Subnets      []string // at least one
+}
+
+// Try asks EC2 whether it would let us launch so, on demand; nothing is bought. It makes the launch template, which
+// SweepTemplates deletes when it is not used. nil means that permissions and the shape of the request are right, in one of
+// the subnets at least; what EC2 has in stock and how much of it we may have shows at the launch only. Errors are of
+// package fault; Op is the call that was refused.
+func (d *Door) Try(ctx context.Context, t Trial) error {
+	t.Blueprint.CapacityType = catalog.OnDemand
+	// Without a pool: IAM policies that ask for the tag must accept any value.
+	tags := d.cluster.Tags(t.Tags, "", t.NodeClass, "")
+	name, err := d.ensure(ctx, t.Blueprint, tags)
+	if err == nil {
+		err = d.tryFleet(ctx, t, name, tags)
+	}
+	if err == nil {
+		err = d.tryRun(ctx, t, name, tags)
+	}
+	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
+		d.templates.forget(name, nil) // swept since, or not shown yet: made again the next time
+	}
+	if err != nil {
+		return fmt.Errorf("try a launch for EC2NodeClass %s: %w", t.NodeClass, err)
+	}
+	return nil
+}
+
+func (d *Door) tryFleet(ctx context.Context, t Trial, template string, tags map[string]string) error {
+	config := awstypes.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
+		LaunchTemplateName: aws.String(template), Version: aws.String("1")}}
+	for _, subnet := range t.Subnets {
+		config.Overrides = append(config.Overrides, awstypes.FleetLaunchTemplateOverridesRequest{
+			InstanceType: awstypes.InstanceType(t.InstanceType), SubnetId: aws.String(subnet)})
+	}
+	_, err := d.writes.CreateFleet(ctx, &awsec2.CreateFleetInput{
+		DryRun:                aws.Bool(true),
+		Type:                  awstypes.FleetTypeInstant,
+		LaunchTemplateConfigs: []awstypes.FleetLaunchTemplateConfigRequest{config},
+		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: awstypes.DefaultTargetCapacityTypeOnDemand},
+		TagSpecifications: specified(tags, awstypes.ResourceTypeInstance, awstypes.ResourceTypeVolume, awstypes.ResourceTypeFleet),
+	})
+	return verdict("CreateFleet", err)
+}
+
+// tryRun asks about each subnet until one will do; the first error counts, it is the likeliest to be of all.
+func (d *Door) tryRun(ctx context.Context, t Trial, template string, tags map[string]string) error {
+	var first error
+	for _, subnet := range t.Subnets {
+		interfaces := t.Blueprint.runInterfaces(subnet)
+		_, err := d.writes.RunInstances(ctx, &awsec2.RunInstancesInput{
+			DryRun:            aws.Bool(true),
+			LaunchTemplate:    &awstypes.LaunchTemplateSpecification{LaunchTemplateName: aws.String(template), Version: aws.String("1")},
+			InstanceType:      awstypes.InstanceType(t.InstanceType),
+			MinCount:          aws.Int32(1),
+			MaxCount:          aws.Int32(1),
+			NetworkInterfaces: interfaces,
+			TagSpecifications: specified(tags, awstypes.ResourceTypeInstance, awstypes.ResourceTypeVolume, awstypes.ResourceTypeNetworkInterface),
+		})
+		if err = verdict("RunInstances", err); err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !awserr.Is(err, awserr.Denied) && !awserr.Is(err, awserr.Misconfigured) {
+			break
+		}
+	}
+	return first
+}
+
+// runInterfaces are the blueprint's, in a subnet: RunInstances takes the subnet there if a template has interfaces.
+func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterfaceSpecification {
+	var out []awstypes.InstanceNetworkInterfaceSpecification
+	for _, i := range b.interfaces() {
+		out = append(out, awstypes.InstanceNetworkInterfaceSpecification{
+			DeviceIndex: i.DeviceIndex, NetworkCardIndex: i.NetworkCardIndex, InterfaceType: i.InterfaceType, Groups: i.Groups,
+			AssociatePublicIpAddress: i.AssociatePublicIpAddress, SubnetId: aws.String(subnet),
+		})
+	}
+	return out
+}
+
+// verdict sorts the answer to a dry run: EC2 says yes by an error, too, and what it is short of is no matter here.
+func verdict(op string, err error) error {
+	err = awserr.Sort(op, err)
+	if e := awserr.Of(err); e == nil || e.Code == "DryRunOperation" || e.Kind == awserr.Shortage {
+		return nil
+	}
+	return err
+}
+
+func specified(tags map[string]string, kinds ...awstypes.ResourceType) []awstypes.TagSpecification {
+	var out []awstypes.TagSpecification
+	for _, kind := range kinds {
+		out = append(out, awstypes.TagSpecification{ResourceType: kind, Tags: toTags(tags)})
+	}
+	return out
+}

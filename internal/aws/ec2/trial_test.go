@@ -1,0 +1,59 @@
+package ec2_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestTry: what EC2 would refuse is found out without a launch, and what it would not passes.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*ec2.Trial)
+		faults world.Faults
+
+		want     awserr.Kind
+		op, text string
+	}{
+		"all well":              {},
+		"no launch templates":   {faults: denied("ec2:CreateLaunchTemplate"), want: awserr.Denied, op: "CreateLaunchTemplate"},
+		"no fleets":             {faults: denied("ec2:CreateFleet"), want: awserr.Denied, op: "CreateFleet"},
+		"no instances":          {faults: denied("ec2:RunInstances"), want: awserr.Denied, op: "RunInstances"},
+		"no such image":         {change: func(t *ec2.Trial) { t.Blueprint.ImageID = "ami-00000000000000000" }, want: awserr.Misconfigured, op: "RunInstances", text: "spec.amiSelectorTerms"},
+		"no such group":         {change: func(t *ec2.Trial) { t.Blueprint.SecurityGroups = []string{"sg-00000000000000000"} }, want: awserr.Misconfigured, op: "RunInstances", text: "spec.securityGroupSelectorTerms"},
+		"one subnet is gone":    {change: func(t *ec2.Trial) { t.Subnets = append([]string{"subnet-00000000000000000"}, t.Subnets...) }},
+		"all subnets are gone":  {change: func(t *ec2.Trial) { t.Subnets = []string{"subnet-00000000000000000"} }, want: awserr.Misconfigured, op: "RunInstances", text: "spec.subnetSelectorTerms"},
+		"a profile EC2 has not": {change: func(t *ec2.Trial) { t.Blueprint.Profile = "nobody" }, want: awserr.Transient, op: "RunInstances", text: "spec.instanceProfile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, "m5.large")
+			s.alter(func(_ *world.Region, w *world.World) { w.Faults = c.faults })
+			d := s.door(t, "uid-1")
+			trial := ec2.Trial{NodeClass: "default", Tags: map[string]string{"team": "a"}, Blueprint: s.blueprint("amd64"),
+				InstanceType: "m5.large", Subnets: []string{s.estate.PrivateSubnets[0].ID, s.estate.PrivateSubnets[1].ID}}
+			if c.change != nil {
+				c.change(&trial)
+			}
+			err := d.Try(t.Context(), trial)
+			if e := awserr.Of(err); c.want == "" && err != nil || c.want != "" && (e == nil || e.Kind != c.want || e.Op != c.op || !strings.Contains(err.Error(), c.text)) {
+				t.Errorf("%v; want %q of %s with %q", err, c.want, c.op, c.text)
+			}
+			if n := len(s.living()); n > 0 {
+				t.Errorf("%d instances were launched", n)
+			}
+			if _, err := d.DeleteTemplates(t.Context(), "default"); err != nil {
+				t.Fatal(err)
+			}
+			if left := s.estate.Region.Templates(); len(left) > 0 {
+				t.Errorf("%d launch templates are left when the class goes", len(left))
+			}
+		})
+	}
+}
+
+func denied(call string) world.Faults { return world.Faults{Denials: []world.Denial{{Call: call}}} }

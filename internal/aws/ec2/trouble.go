@@ -1,0 +1,99 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// TroubleKind is in which way EC2 finds fault with an instance.
+type TroubleKind string
+
+// The kinds.
+const (
+	InstanceTrouble TroubleKind = "instance" // its status check fails: it does not answer
+	SystemTrouble   TroubleKind = "system"   // its host's status check fails
+	EventTrouble    TroubleKind = "event"    // EC2 will reboot, stop or retire it
+)
+
+// Trouble is what EC2 says is wrong with an instance, or soon will be.
+type Trouble struct {
+	ID   string // of the instance, whoever owns it
+	Kind TroubleKind
+	// Since is since when a status check fails, or when an event begins; zero if EC2 does not say.
+	Since  time.Time
+	Detail string // "reachability", or "instance-retirement: " and EC2's words
+}
+
+// troublingEvents are the codes of all events that EC2 schedules.
+func troublingEvents() []string {
+	return []string{
+		string(awstypes.EventCodeInstanceReboot), string(awstypes.EventCodeInstanceRetirement), string(awstypes.EventCodeInstanceStop),
+		string(awstypes.EventCodeSystemMaintenance), string(awstypes.EventCodeSystemReboot),
+	}
+}
+
+// Troubles returns what EC2 says is wrong with the running instances of the account and region, sorted by id and kind.
+// Events that are over, or were called off, are left out, and so are checks of attached volumes.
+func (d *Door) Troubles(ctx context.Context) ([]Trouble, error) {
+	found := map[Trouble]bool{}
+	for _, by := range []awstypes.Filter{
+		filter("instance-status.status", string(awstypes.SummaryStatusImpaired)),
+		filter("system-status.status", string(awstypes.SummaryStatusImpaired)),
+		filter("event.code", troublingEvents()...),
+	} {
+		pages := awsec2.NewDescribeInstanceStatusPaginator(d.reads, &awsec2.DescribeInstanceStatusInput{
+			Filters: []awstypes.Filter{by}, MaxResults: aws.Int32(1000)})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, awserr.Sort("DescribeInstanceStatus", err)
+			}
+			for _, s := range page.InstanceStatuses {
+				for _, t := range troublesOf(s) {
+					found[t] = true
+				}
+			}
+		}
+	}
+	out := make([]Trouble, 0, len(found))
+	for t := range found {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Trouble) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since), cmp.Compare(a.Detail, b.Detail))
+	})
+	return out, nil
+}
+
+// troublesOf reads what is wrong with one instance.
+func troublesOf(s awstypes.InstanceStatus) []Trouble {
+	var out []Trouble
+	id := aws.ToString(s.InstanceId)
+	for kind, summary := range map[TroubleKind]*awstypes.InstanceStatusSummary{InstanceTrouble: s.InstanceStatus, SystemTrouble: s.SystemStatus} {
+		if summary == nil || summary.Status != awstypes.SummaryStatusImpaired {
+			continue
+		}
+		for _, detail := range summary.Details {
+			if detail.Status == awstypes.StatusTypeFailed {
+				out = append(out, Trouble{ID: id, Kind: kind, Since: aws.ToTime(detail.ImpairedSince).UTC(), Detail: string(detail.Name)})
+			}
+		}
+	}
+	for _, e := range s.Events {
+		words := aws.ToString(e.Description)
+		if strings.HasPrefix(words, "[Completed]") || strings.HasPrefix(words, "[Canceled]") || !slices.Contains(troublingEvents(), string(e.Code)) {
+			continue
+		}
+		out = append(out, Trouble{ID: id, Kind: EventTrouble, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + words})
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package ec2_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// TestTroubles: status checks that fail and events to come are told, each once; what is over is not.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, "m5.large")
+	d := s.door(t, "uid-1")
+	var ids []string
+	for _, claim := range []string{"apps-1", "apps-2", "apps-3", "apps-4"} {
+		launch, err := d.Launch(t.Context(), s.request(claim, s.choice("m5.large", 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, launch.Instance.ID)
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	s.alter(func(_ *world.Region, w *world.World) {
+		w.Advance(now.Add(time.Second)) // they run
+		w.Impair(now, ids[0], world.InstanceCheck, world.SystemCheck)
+		w.Impair(now, ids[1], world.SystemCheck)
+		w.Schedule(now, ids[1], "instance-retirement", "degraded hardware", now.Add(24*time.Hour))
+		w.Schedule(now, ids[2], "system-reboot", "a new host", now.Add(time.Second))
+		w.Advance(now.Add(2 * time.Second))
+	})
+	got, err := d.Troubles(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[ec2.Trouble]bool{
+		{ID: ids[0], Kind: ec2.InstanceTrouble, Since: now, Detail: "reachability"}:                                            true,
+		{ID: ids[0], Kind: ec2.SystemTrouble, Since: now, Detail: "reachability"}:                                              true,
+		{ID: ids[1], Kind: ec2.SystemTrouble, Since: now, Detail: "reachability"}:                                              true,
+		{ID: ids[1], Kind: ec2.EventTrouble, Since: now.Add(24 * time.Hour), Detail: "instance-retirement: degraded hardware"}: true,
+	}
+	seen := map[ec2.Trouble]bool{}
+	for i, trouble := range got {
+		seen[trouble] = true
+		if i > 0 && got[i-1].ID > trouble.ID {
+			t.Errorf("they are not sorted: %+v", got)
+		}
+	}
+	if diff := cmp.Diff(want, seen); diff != "" || len(got) != len(want) {
+		t.Errorf("%d troubles (-want +got):\n%s", len(got), diff)
+	}
+}

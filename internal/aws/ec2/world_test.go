@@ -1,0 +1,147 @@
+package ec2_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/world"
+)
+
+const (
+	region = "us-east-1"
+	name   = "prod"
+)
+
+// stand is a make-believe AWS of one test's own.
+type stand struct {
+	*emulator.Server
+	cfg    aws.Config
+	estate world.Estate
+	image  map[string]string // by architecture in Kubernetes' words: an AL2023 image
+}
+
+// newStand serves a region that sells the named types, and has an instance profile "node".
+func newStand(t *testing.T, types ...string) *stand {
+	t.Helper()
+	now := time.Now().UTC()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := world.Setup{Account: emulator.DefaultAccount, Region: region, Cluster: name}
+	prices, err := table.Region(region)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range types {
+		f, ok := table.Facts(typ)
+		if !ok {
+			t.Fatalf("the embedded table lacks %s", typ)
+		}
+		setup.Stock = append(setup.Stock, world.Stock{Facts: f, OnDemand: prices.OnDemand[typ]})
+	}
+	w, estate, err := world.New(now, setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := w.Account(emulator.DefaultAccount)
+	if _, err := account.CreateRole(now, world.Role{Name: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := account.CreateProfile(now, world.Profile{Name: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := account.AddRoleToProfile("node", "node"); err != nil {
+		t.Fatal(err)
+	}
+	s := &stand{Server: &emulator.Server{World: w}, estate: estate, image: map[string]string{}}
+	for arch, path := range map[string]string{"amd64": "x86_64", "arm64": "arm64"} {
+		p, err := estate.Region.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/" + path + "/standard/recommended/image_id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.image[arch] = p.Value
+	}
+	srv := httptest.NewServer(s.Server)
+	t.Cleanup(srv.Close)
+	s.cfg = config(srv.URL)
+	return s
+}
+
+func config(url string) aws.Config {
+	return aws.Config{Region: region, BaseEndpoint: aws.String(url),
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+}
+
+// door opens the door as the cluster with the UID.
+func (s *stand) door(t *testing.T, uid string) *ec2.Door {
+	t.Helper()
+	d, err := ec2.New(s.cfg, ec2.Cluster{Name: name, UID: uid, Account: emulator.DefaultAccount})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// request asks for one of the choices, on demand.
+func (s *stand) request(claim string, choices ...ec2.Choice) ec2.LaunchRequest {
+	return ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-of-" + claim, Attempt: 1, NodePool: "apps", NodeClass: "default",
+		CapacityType: catalog.OnDemand, Tags: map[string]string{"team": "a"},
+		Groups: []ec2.Group{{Blueprint: s.blueprint("amd64"), Choices: choices}}}
+}
+
+func (s *stand) blueprint(arch string) ec2.Blueprint {
+	return ec2.Blueprint{ImageID: s.image[arch], UserData: []byte("#!/bin/sh\necho hello\n"), Profile: "node",
+		SecurityGroups: []string{s.estate.NodeGroup.ID},
+		Disks:          []ec2.Disk{{Device: "/dev/xvda", GiB: 20, Type: "gp3", Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}},
+		Metadata:       ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
+}
+
+// choice is a type in the n-th zone.
+func (s *stand) choice(typ string, n int) ec2.Choice {
+	subnet := s.estate.PrivateSubnets[n]
+	return ec2.Choice{InstanceType: typ, Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}
+}
+
+// alter changes the world, as if time or somebody else did.
+func (s *stand) alter(f func(r *world.Region, w *world.World)) {
+	s.Do(func(w *world.World, _ time.Time) { f(s.estate.Region, w) })
+}
+
+// living returns the instances that are not on their way out.
+func (s *stand) living() []world.Instance {
+	var out []world.Instance
+	s.alter(func(r *world.Region, _ *world.World) {
+		for _, i := range r.Instances() {
+			if i.State == world.Pending || i.State == world.Running {
+				out = append(out, i)
+			}
+		}
+	})
+	return out
+}
+
+// losing serves s, but loses the answer to the n-th call of an action: the call
+// is carried out and the connection breaks.
+func (s *stand) losing(t *testing.T, action string, n int64) aws.Config {
+	t.Helper()
+	var seen atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isAction(r, action) && seen.Add(1) == n {
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return config(srv.URL)
+}

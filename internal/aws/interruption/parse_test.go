@@ -1,0 +1,192 @@
+package interruption_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+)
+
+const (
+	one = "i-0123456789abcdef0"
+	two = "i-0123456789abcdef1"
+)
+
+// envelope is an event of EventBridge with these details.
+func envelope(source, detailType, detail string) string {
+	return `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"` + detailType + `","source":"` + source + `",
+"account":"111122223333","time":"2026-03-01T12:00:00Z","region":"us-east-1","resources":["arn:aws:ec2:us-east-1:111122223333:instance/` + one + `"],
+"detail":` + detail + `}`
+}
+
+func state(s string) string {
+	return envelope("aws.ec2", "EC2 Instance State-change Notification", `{"instance-id":"`+one+`","state":"`+s+`"}`)
+}
+
+func health(service, category, more string) string {
+	return envelope("aws.health", "AWS Health Event", `{"eventArn":"arn:aws:health:us-east-1::event/EC2/AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED/x",
+"service":"`+service+`","eventTypeCode":"AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED","eventTypeCategory":"`+category+`"`+more+`}`)
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	about := func(kind interruption.Kind, ids ...string) interruption.Notice {
+		return interruption.Notice{Kind: kind, Instances: ids, At: noon}
+	}
+	ended := func(kind interruption.Kind, s string) interruption.Notice {
+		n := about(kind, one)
+		n.State = s
+		return n
+	}
+	entities := `,"affectedEntities":[{"entityValue":"` + one + `"},{"entityValue":"vol-0123456789abcdef0"},
+{"entityValue":"arn:aws:ec2:us-east-1:111122223333:instance/` + two + `"},{"entityValue":"` + one + `"}]`
+	change := about(interruption.ScheduledChange, one, two)
+	change.Ends = time.Date(2026, 3, 20, 6, 2, 51, 0, time.UTC)
+	block := about(interruption.BlockExpiring)
+	block.Reservation = "cr-0123456789abcdef0"
+	for name, c := range map[string]struct {
+		body string
+		want interruption.Notice
+	}{
+		"spot":           {envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", `{"instance-id":"`+one+`","instance-action":"terminate"}`), about(interruption.SpotInterrupted, one)},
+		"spot, old id":   {envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", `{"instance-id":"i-0123abcd"}`), about(interruption.SpotInterrupted, "i-0123abcd")},
+		"rebalance":      {envelope("aws.ec2", "EC2 Instance Rebalance Recommendation", `{"instance-id":"`+one+`"}`), about(interruption.RebalanceRecommended, one)},
+		"reservation":    {envelope("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning", `{"instance-id":"`+one+`"}`), about(interruption.ReservationInterrupted, one)},
+		"interruptible":  {envelope("aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning", `{"instance-id":"`+one+`"}`), about(interruption.ReservationInterrupted, one)},
+		"resources text": {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","resources":"arn","time":"2026-03-01T12:00:00Z","detail":{"instance-id":"` + one + `"}}`, about(interruption.SpotInterrupted, one)},
+		"block":          {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef0","end-date":"2026-03-01T12:40:00Z"}`), block},
+		"stopping":       {state("stopping"), ended(interruption.InstanceStopped, "stopping")},
+		"stopped":        {state("stopped"), ended(interruption.InstanceStopped, "stopped")},
+		"shutting down":  {state("shutting-down"), ended(interruption.InstanceTerminated, "shutting-down")},
+		"terminated":     {state("terminated"), ended(interruption.InstanceTerminated, "terminated")},
+		"pending":        {state("pending"), about(interruption.NoOp)},
+		"running":        {state("running"), about(interruption.NoOp)},
+		"no such state":  {state("dreaming"), about(interruption.NoOp)},
+		"health":         {health("EC2", "scheduledChange", `,"statusCode":"upcoming","endTime":"Fri, 20 Mar 2026 06:02:51 GMT"`+entities), change},
+		"health, over":   {health("EC2", "scheduledChange", `,"statusCode":"closed"`+entities), about(interruption.NoOp)},
+		"health of RDS":  {health("RDS", "scheduledChange", entities), about(interruption.NoOp)},
+		"health, news":   {health("EC2", "accountNotification", entities), about(interruption.NoOp)},
+		"health, volume": {health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"vol-0123456789abcdef0"}]`), about(interruption.NoOp)},
+		"health, nobody": {health("EC2", "scheduledChange", ``), about(interruption.NoOp)},
+		"unknown": {envelope("aws.s3", "Object  Created\n", `{}`), interruption.Notice{
+			Kind: interruption.NoOp, At: noon, Source: "aws.s3", DetailType: "Object Created"}},
+		"another version": {strings.Replace(state("stopped"), `"version":"0"`, `"version":"1"`, 1), interruption.Notice{
+			Kind: interruption.NoOp, At: noon, Source: "aws.ec2", DetailType: "EC2 Instance State-change Notification"}},
+		"no time": {`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"soon","detail":{"instance-id":"` + one + `","state":"running"}}`,
+			interruption.Notice{Kind: interruption.NoOp}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.ReplaceAll(c.body, "Created\n", `Created\n`) // a line break as JSON writes it
+			got, err := interruption.Parse(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(body, `"account"`) {
+				c.want.Account, c.want.Region = "111122223333", "us-east-1"
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("notice (-want +got):\n%s", d)
+			}
+			if got.Unknown() != (got.DetailType != "") {
+				t.Errorf("Unknown says %t", got.Unknown())
+			}
+		})
+	}
+}
+
+func TestParseBroken(t *testing.T) {
+	t.Parallel()
+	spot := func(detail string) string {
+		return envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", detail)
+	}
+	for name, c := range map[string]struct {
+		body string
+		want interruption.Cause
+	}{
+		"empty":              {"", interruption.Unreadable},
+		"text":               {"hello", interruption.Unreadable},
+		"cut":                {spot(`{"instance-id":"` + one + `"}`)[:150], interruption.Unreadable},
+		"two":                {`{} {}`, interruption.Unreadable},
+		"null":               {`null`, interruption.Unreadable},
+		"list":               {`[]`, interruption.Unreadable},
+		"nothing in it":      {`{}`, interruption.Unreadable},
+		"deep":               {strings.Repeat("[", 100_000), interruption.Unreadable},
+		"number for source":  {`{"source":1}`, interruption.Unreadable},
+		"no detail":          {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning"}`, interruption.Unreadable},
+		"detail is text":     {spot(`"x"`), interruption.Unreadable},
+		"detail is null":     {spot(`null`), interruption.NoSubject},
+		"no id":              {spot(`{}`), interruption.NoSubject},
+		"id is a number":     {spot(`{"instance-id":5}`), interruption.Unreadable},
+		"id is no id":        {spot(`{"instance-id":"../../i-0123456789abcdef0"}`), interruption.NoSubject},
+		"id is too long":     {spot(`{"instance-id":"i-0123456789abcdef01"}`), interruption.NoSubject},
+		"another thing's id": {spot(`{"instance-id":"vol-0123456789abcdef0"}`), interruption.NoSubject},
+		"ended, no id":       {strings.Replace(state("stopped"), `"instance-id":"`+one+`"`, `"instance-id":"x"`, 1), interruption.NoSubject},
+		"block of nothing":   {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"`+one+`"}`), interruption.NoSubject},
+		"entities are text":  {health("EC2", "scheduledChange", `,"affectedEntities":"all"`), interruption.Unreadable},
+		"too large":          {spot(`{"instance-id":"` + one + `","x":"` + strings.Repeat("x", interruption.MaxSize) + `"}`), interruption.TooLarge},
+	} {
+		_, err := interruption.Parse(c.body)
+		var b *interruption.Broken
+		if !errors.As(err, &b) || b.Cause != c.want || b.Detail == "" || strings.ContainsAny(b.Detail, "\n\r") || len(b.Detail) > 300 {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestLargest: a body of the size that EventBridge may send is read.
+func TestLargest(t *testing.T) {
+	t.Parallel()
+	entity := `{"entityValue":"` + one + `"},`
+	body := health("EC2", "scheduledChange", `,"affectedEntities":[`+strings.Repeat(entity, 5000)+`{"entityValue":"`+two+`"}]`)
+	got, err := interruption.Parse(body)
+	if err != nil || len(got.Instances) != 2 {
+		t.Errorf("%d bytes: %d instances, %v", len(body), len(got.Instances), err)
+	}
+}
+
+// FuzzParse holds every answer against what the loop relies on.
+func FuzzParse(f *testing.F) {
+	f.Add(state("stopped"))
+	f.Add(health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"`+one+`"}]`))
+	f.Add(envelope("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef0"}`))
+	f.Add(envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", `{"instance-id":"`+one+`"}`))
+	f.Add(`{"source":"\ud800","detail-type":"x"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		n, err := interruption.Parse(body)
+		again, errAgain := interruption.Parse(body)
+		if (err == nil) != (errAgain == nil) || !cmp.Equal(n, again) {
+			t.Fatal("the same body is read in two ways")
+		}
+		if err != nil {
+			var b *interruption.Broken
+			if !errors.As(err, &b) || b.Cause == "" || strings.Contains(b.Detail, "\n") || !utf8.ValidString(b.Detail) {
+				t.Fatalf("the error is %q", err)
+			}
+			return
+		}
+		isKnown := false
+		for _, k := range interruption.Kinds() {
+			isKnown = isKnown || k == n.Kind
+		}
+		wantsInstance := n.Kind != interruption.NoOp && n.Kind != interruption.BlockExpiring
+		if !isKnown || wantsInstance != (len(n.Instances) > 0) || (n.Kind == interruption.BlockExpiring) != (n.Reservation != "") {
+			t.Fatalf("%q: %+v", body, n)
+		}
+		for _, id := range n.Instances {
+			if !strings.HasPrefix(id, "i-") || len(id) > 19 || strings.ContainsAny(id, "/ \"\n") {
+				t.Fatalf("%q is taken for an instance", id)
+			}
+		}
+		if n.Unknown() && (!utf8.ValidString(n.Source+n.DetailType) || strings.Contains(n.Source+n.DetailType, "\n")) {
+			t.Fatalf("%q and %q are not fit for a log", n.Source, n.DetailType)
+		}
+	})
+}

@@ -1,0 +1,287 @@
+package pricing_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/world"
+)
+
+const region = "us-east-1"
+
+// open serves a region where everything costs ten times as much as the table says.
+func open(t *testing.T, types ...string) (*pricing.Door, *emulator.Server, catalog.Table) {
+	t.Helper()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prices, err := table.Region(region)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := world.Setup{Account: emulator.DefaultAccount, Region: region, Cluster: "prod"}
+	for _, name := range types {
+		f, ok := table.Facts(name)
+		if !ok {
+			t.Fatalf("the table lacks %s", name)
+		}
+		setup.Stock = append(setup.Stock, world.Stock{Facts: f, OnDemand: 10 * prices.OnDemand[name]})
+	}
+	w, _, err := world.New(time.Now(), setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &emulator.Server{World: w}
+	srv := httptest.NewServer(server)
+	t.Cleanup(srv.Close)
+	return pricing.New(pricing.Config{Table: table, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}}), server, table
+}
+
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	d, server, _ := open(t, "m5.large", "m5.metal", "m6g.large")
+	before := d.Book()
+	if before.OnDemandFrom != pricing.FromTable || before.SpotFrom != pricing.FromNone || before.Of("m5.large", "us-east-1a", catalog.OnDemand) != 96*catalog.Dollar/1000 {
+		t.Errorf("at the start: from %s, %s; m5.large costs %s", before.OnDemandFrom, before.SpotFrom, before.Of("m5.large", "", catalog.OnDemand))
+	}
+	if got := before.Of("m5.large", "us-east-1a", catalog.Spot); got != 96*catalog.Dollar/1000 {
+		t.Errorf("while no spot price is known m5.large costs %s", got)
+	}
+	server.Do(func(w *world.World, now time.Time) {
+		w.Market(region).Quote(now.Add(-time.Minute), "m5.large", "us-east-1b", catalog.Dollar/50)
+	})
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	book := d.Book()
+	if book.OnDemandFrom != pricing.FromAWS || book.SpotFrom != pricing.FromAWS {
+		t.Errorf("after the refresh from %s, %s", book.OnDemandFrom, book.SpotFrom)
+	}
+	for name, c := range map[string]struct{ got, want catalog.Price }{
+		"on demand":          {book.Of("m5.large", "us-east-1a", catalog.OnDemand), 960 * catalog.Dollar / 1000},
+		"bare metal":         {book.Of("m5.metal", "us-east-1a", catalog.OnDemand), 10 * before.Of("m5.metal", "", catalog.OnDemand)},
+		"not on the list":    {book.Of("c5.large", "us-east-1a", catalog.OnDemand), before.Of("c5.large", "", catalog.OnDemand)},
+		"spot":               {book.Of("m5.large", "us-east-1b", catalog.Spot), catalog.Dollar / 50},
+		"spot, unknown zone": {book.Of("m5.large", "us-east-1z", catalog.Spot), 0},
+		"spot, unknown type": {book.Of("c5.large", "us-east-1a", catalog.Spot), 0},
+		"unknown type":       {book.Of("x1.huge", "us-east-1a", catalog.OnDemand), 0},
+		"unknown way":        {book.Of("m5.large", "us-east-1a", "gift"), 0},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+	if age, ok := book.Age(time.Now().Add(time.Hour)); !ok || age < time.Hour || age > 2*time.Hour {
+		t.Errorf("age %s, %t", age, ok)
+	}
+	if before.OnDemandFrom != pricing.FromTable || before.Of("m5.large", "", catalog.OnDemand) != 96*catalog.Dollar/1000 {
+		t.Error("the old book was altered")
+	}
+}
+
+// TestRefreshFails: what fails keeps its old prices, what succeeds counts.
+func TestRefreshFails(t *testing.T) {
+	t.Parallel()
+	d, server, _ := open(t, "m5.large", "m5.metal")
+	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
+	err := d.Refresh(t.Context())
+	if !awserr.Is(err, awserr.Denied) || !strings.Contains(err.Error(), "GetProducts") {
+		t.Errorf("denied: %v", err)
+	}
+	book := d.Book()
+	if book.OnDemandFrom != pricing.FromTable || book.SpotFrom != pricing.FromAWS {
+		t.Errorf("prices from %s, %s; want the table's and AWS's", book.OnDemandFrom, book.SpotFrom)
+	}
+	server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = nil
+		w.Faults.Answers = []*world.Answer{{Call: "*", Garbage: "<html>", Status: 200}}
+	})
+	if err := d.Refresh(t.Context()); err == nil || d.Book().OnDemandFrom != pricing.FromTable || d.Book().SpotAt != book.SpotAt {
+		t.Errorf("garbage: %v; prices from %s", err, d.Book().OnDemandFrom)
+	}
+}
+
+// TestPartOfThePriceList: a region without bare metal has prices all the same, and the error says what is missing.
+func TestPartOfThePriceList(t *testing.T) {
+	t.Parallel()
+	d, server, _ := open(t, "m5.large")
+	if err := d.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "bare metal") {
+		t.Errorf("no bare metal: %v", err)
+	}
+	book := d.Book()
+	if got := book.Of("m5.large", "us-east-1a", catalog.OnDemand); book.OnDemandFrom != pricing.FromAWS || got != 960*catalog.Dollar/1000 {
+		t.Errorf("m5.large costs %s, from %s; want AWS's price", got, book.OnDemandFrom)
+	}
+	if err := d.Refresh(t.Context()); err == nil || !d.Book().OnDemandAt.Equal(book.OnDemandAt) {
+		t.Errorf("prices that are not all there pass for new ones: %v", err)
+	}
+	server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "ec2:*"}, {Call: "pricing:*"}}
+	})
+	if err := d.Refresh(t.Context()); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("denied: %v", err)
+	}
+	if got := d.Book(); got.Of("m5.large", "us-east-1a", catalog.OnDemand) != 960*catalog.Dollar/1000 ||
+		got.Of("m5.large", "us-east-1a", catalog.Spot) == 0 {
+		t.Error("a refresh that failed has lost prices")
+	}
+}
+
+// TestIsolated: in a VPC without a way to the Price List it is not even asked, and spot prices are had from EC2.
+func TestIsolated(t *testing.T) {
+	t.Parallel()
+	_, server, table := open(t, "m5.large", "m5.metal")
+	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
+	srv := httptest.NewServer(server)
+	t.Cleanup(srv.Close)
+	d := pricing.New(pricing.Config{Table: table, Isolated: true, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Errorf("the Price List was asked: %v", err)
+	}
+	onDemand, spot := d.Book().Origins(d.Book().SpotAt.Add(90 * time.Second))
+	if onDemand != "the table in this program" || spot != "AWS, 1m30s old" {
+		t.Errorf("on demand from %s, spot from %s", onDemand, spot)
+	}
+}
+
+// TestNewestSpotPrice: of the prices of a zone the newest counts, over more pages than one and whatever their order.
+func TestNewestSpotPrice(t *testing.T) {
+	t.Parallel()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(zone, amount, at string) string {
+		return "<item><instanceType>m5.large</instanceType><productDescription>Linux/UNIX</productDescription><spotPrice>" + amount +
+			"</spotPrice><timestamp>" + at + "</timestamp><availabilityZone>" + zone + "</availabilityZone></item>"
+	}
+	pages := map[string]string{
+		"": "<spotPriceHistorySet>" + entry("us-east-1a", "0.0300000000", "2026-01-01T10:00:00.000Z") + entry("us-east-1b", "0.0410000000", "2026-01-01T12:00:00.000Z") +
+			entry("us-east-1c", "0.0000000000", "2026-01-01T12:00:00.000Z") + "</spotPriceHistorySet><nextToken>more</nextToken>",
+		"more": "<spotPriceHistorySet>" + entry("us-east-1a", "0.0350000000", "2026-01-01T11:00:00.000Z") + entry("us-east-1b", "0.0400000000", "2026-01-01T09:00:00.000Z") +
+			"</spotPriceHistorySet><nextToken></nextToken>",
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		w.Header().Set("X-Amzn-Requestid", "1")
+		fmt.Fprintf(w, `<DescribeSpotPriceHistoryResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>1</requestId>%s</DescribeSpotPriceHistoryResponse>`,
+			pages[r.FormValue("NextToken")])
+	}))
+	t.Cleanup(srv.Close)
+	d := pricing.New(pricing.Config{Table: table, Isolated: true, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]catalog.Price{"us-east-1a": 35 * catalog.Dollar / 1000, "us-east-1b": 41 * catalog.Dollar / 1000}
+	if diff := cmp.Diff(want, d.Book().Prices.Spot["m5.large"]); diff != "" {
+		t.Errorf("spot prices (-want +got):\n%s", diff)
+	}
+}
+
+// TestSpotDoesNotWaitForThePriceList: where the Price List does not answer at all, spot prices count all the same.
+func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
+	t.Parallel()
+	_, server, table := open(t, "m5.large", "m5.metal")
+	silent := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Amz-Target") != "" { // the Price List's protocol; EC2's has none
+			<-silent
+		}
+		server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	d := pricing.New(pricing.Config{Table: table, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := d.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for d.Book().SpotFrom != pricing.FromAWS && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if from := d.Book().OnDemandFrom; from != pricing.FromTable {
+		t.Errorf("on demand from %s before anybody answered", from)
+	}
+	close(silent)
+	done.Wait()
+	if from := d.Book().OnDemandFrom; from != pricing.FromAWS {
+		t.Errorf("on demand from %s in the end", from)
+	}
+}
+
+// TestReadersDoNotWait reads books while refreshes go on.
+func TestReadersDoNotWait(t *testing.T) {
+	t.Parallel()
+	d, _, _ := open(t, "m5.large", "m5.metal")
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if err := d.Refresh(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Go(func() {
+		for range 1000 {
+			if p := d.Book().Of("m5.large", "us-east-1a", catalog.OnDemand); p == 0 {
+				t.Error("a book without a price")
+			}
+		}
+	})
+	all.Wait()
+}
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"eu-west-1": pricing.FromTable, "mars-north-1": pricing.FromOther} {
+		b := pricing.Embedded(table, name)
+		if b.OnDemandFrom != want || b.Of("m5.large", "", catalog.OnDemand) == 0 {
+			t.Errorf("%s: from %s, m5.large costs %s; want from %s", name, b.OnDemandFrom, b.Of("m5.large", "", catalog.OnDemand), want)
+		}
+		if _, ok := b.Age(time.Now()); ok {
+			t.Errorf("%s: prices that nobody gave have an age", name)
+		}
+	}
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	b := pricing.Book{Prices: catalog.Prices{OnDemand: map[string]catalog.Price{"m5.large": 9},
+		Spot: map[string]map[string]catalog.Price{"m5.large": {"a": 3}}}}
+	typ := catalog.Type{Name: "m5.large", Offerings: []catalog.Offering{
+		{Zone: "a", CapacityType: catalog.Spot, Price: 1}, {Zone: "b", CapacityType: catalog.Spot, Price: 1, Available: true},
+		{Zone: "a", CapacityType: catalog.OnDemand, Price: 1, Available: true}, {Zone: "a", CapacityType: catalog.Reserved},
+	}}
+	want := []catalog.Offering{{Zone: "a", CapacityType: catalog.Reserved}, {Zone: "a", CapacityType: catalog.Spot, Price: 3},
+		{Zone: "a", CapacityType: catalog.OnDemand, Price: 9, Available: true}}
+	if diff := cmp.Diff(want, b.Apply(typ).Offerings); diff != "" {
+		t.Errorf("offerings (-want +got):\n%s", diff)
+	}
+	if typ.Offerings[0].Price != 1 {
+		t.Error("Apply altered its argument")
+	}
+}

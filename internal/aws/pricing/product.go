@@ -1,0 +1,53 @@
+package pricing
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// product is one entry of the Price List, as far as we read it.
+type product struct {
+	Product struct {
+		Attributes struct {
+			InstanceType string `json:"instanceType"`
+		} `json:"attributes"`
+	} `json:"product"`
+	Terms struct {
+		OnDemand map[string]struct {
+			PriceDimensions map[string]struct {
+				Unit         string            `json:"unit"` // "Hrs"
+				PricePerUnit map[string]string `json:"pricePerUnit"`
+			} `json:"priceDimensions"`
+		} `json:"OnDemand"`
+	} `json:"terms"`
+}
+
+// parseProduct returns the type and the highest of its hourly prices, 0 if it
+// has none in the currency. (A type has one; the highest does not depend on
+// the order of a map.)
+func parseProduct(text, currency string) (name string, price catalog.Price, err error) {
+	var p product
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return "", 0, fmt.Errorf("read product of the Price List: %w", err)
+	}
+	name = p.Product.Attributes.InstanceType
+	for _, term := range p.Terms.OnDemand {
+		for _, d := range term.PriceDimensions {
+			amount, ok := d.PricePerUnit[currency]
+			if !ok || d.Unit != "" && d.Unit != "Hrs" {
+				continue
+			}
+			one, err := catalog.ParsePrice(amount)
+			if err != nil {
+				return "", 0, fmt.Errorf("read product %s of the Price List: %w", name, err)
+			}
+			price = max(price, one)
+		}
+	}
+	if name == "" {
+		return "", 0, nil
+	}
+	return name, price, nil
+}

@@ -1,0 +1,214 @@
+package ratelimit_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/world"
+)
+
+// wire carries calls to an emulator without a network, so that the clock of a test can stand still meanwhile. A call is
+// under way for up to 400 ms, so calls do not arrive as they were sent.
+type wire struct {
+	server *emulator.Server
+
+	mu            sync.Mutex
+	made, refused map[string]int // by action
+	sent          int
+}
+
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.sent++
+	underway := time.Duration(w.sent*7919%40) * 10 * time.Millisecond
+	w.mu.Unlock()
+	select {
+	case <-time.After(underway):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	in := r.Clone(r.Context())
+	in.Body, in.Host, in.RequestURI = io.NopCloser(bytes.NewReader(body)), r.URL.Host, r.URL.RequestURI()
+	out := httptest.NewRecorder()
+	w.server.ServeHTTP(out, in)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.made[form.Get("Action")]++
+	if strings.Contains(out.Body.String(), "<Code>RequestLimitExceeded</Code>") {
+		w.refused[form.Get("Action")]++
+	}
+	return out.Result(), nil
+}
+
+// config is how a client with the budget, nil for none, gets onto the wire.
+func (w *wire) config(b *ratelimit.Budget) aws.Config {
+	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://ec2.test"), HTTPClient: w,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	if b != nil {
+		cfg.APIOptions = []func(*middleware.Stack) error{b.Keep}
+	}
+	return cfg
+}
+
+// newWire serves a region that sells m5.large as fast as EC2 does by default.
+func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
+	t.Helper()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, _ := table.Facts("m5.large")
+	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod",
+		Stock: []world.Stock{{Facts: facts, OnDemand: catalog.Dollar / 10}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Faults.Throttle = world.EC2Throttle()
+	image, err := estate.Region.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &wire{server: &emulator.Server{World: w}, made: map[string]int{}, refused: map[string]int{}}, estate,
+		ec2.Blueprint{ImageID: image.Value, SecurityGroups: []string{estate.NodeGroup.ID},
+			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
+}
+
+// launches buys so many machines for pools of their own, by as many workers as the controller has for claims, looks at
+// each and gives it back. It returns how many were bought, and how long it took.
+func launches(t *testing.T, door *ec2.Door, estate world.Estate, print ec2.Blueprint, count int) (int, time.Duration) {
+	t.Helper()
+	begun := time.Now()
+	work := make(chan int)
+	var bought sync.Map
+	var wait sync.WaitGroup
+	for range 200 {
+		wait.Go(func() {
+			for i := range work {
+				subnet := estate.PrivateSubnets[i%len(estate.PrivateSubnets)]
+				claim := fmt.Sprintf("apps-%d", i)
+				l, err := door.Launch(t.Context(), ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-" + claim, NodePool: fmt.Sprint("pool-", i%20),
+					NodeClass: "default", CapacityType: catalog.OnDemand, Groups: []ec2.Group{{Blueprint: print, Choices: []ec2.Choice{
+						{InstanceType: "m5.large", Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}}}}})
+				if err != nil {
+					continue
+				}
+				bought.Store(l.Instance.ID, true)
+				if _, err := door.Instance(t.Context(), l.Instance.ID); err != nil {
+					t.Errorf("look at %s: %v", l.Instance.ID, err)
+				}
+				if err := door.Terminate(t.Context(), l.Instance.ID, ec2.ByTags); err != nil {
+					t.Errorf("give back %s: %v", l.Instance.ID, err)
+				}
+			}
+		})
+	}
+	for i := range count {
+		work <- i
+	}
+	close(work)
+	wait.Wait()
+	n := 0
+	bought.Range(func(any, any) bool { n++; return true })
+	return n, time.Since(begun)
+}
+
+// TestThousandLaunches: with EC2's default throttling, a thousand machines are bought, looked at and given back, and of each
+// kind of call not one in a hundred is refused.
+func TestThousandLaunches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const count = 1000
+		line, estate, print := newWire(t)
+		var mu sync.Mutex
+		told := map[string]int{}
+		door, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[a.Action]++
+		})), ec2.Cluster{Name: "prod", UID: "uid"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bought, took := launches(t, door, estate, print, count)
+		t.Logf("%d bought in %s; made %v, refused %v", bought, took, line.made, line.refused)
+		if bought != count || line.made["CreateFleet"] < count {
+			t.Errorf("%d machines were bought by %d calls, want %d", bought, line.made["CreateFleet"], count)
+		}
+		for action, made := range line.made {
+			if refused := line.refused[action]; 100*refused > made {
+				t.Errorf("%s: %d of %d calls were refused", action, refused, made)
+			}
+			if told[action] != made {
+				t.Errorf("%s: told of %d calls of %d", action, told[action], made)
+			}
+		}
+		// 50 at once and 5 a second after that is what EC2 gives: 190 s. We leave a little of it to others.
+		if took > 220*time.Second {
+			t.Errorf("it took %s: EC2 would have let us have them in 190 s", took)
+		}
+	})
+}
+
+// TestWithoutBudget shows that this EC2 does throttle: calls that keep to no budget, and are not made again, are refused.
+func TestWithoutBudget(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		keep *ratelimit.Budget
+		want int // refused of 200 calls at once; EC2 lets 100 pass, and 20 a second
+	}{
+		"without":             {nil, 80},
+		"with":                {ratelimit.New(ratelimit.Published(), nil), 0},
+		"with limits of ours": {ratelimit.New(ratelimit.Published().With(ratelimit.Limits{"DescribeVpcs": {300, 50}}), nil), 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				line, _, _ := newWire(t)
+				client := awsec2.NewFromConfig(line.config(c.keep), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
+				var wait sync.WaitGroup
+				for range 200 {
+					wait.Go(func() {
+						_, err := client.DescribeVpcs(t.Context(), &awsec2.DescribeVpcsInput{})
+						if err != nil && !awserr.Is(awserr.Sort("DescribeVpcs", err), awserr.Throttled) {
+							t.Error(err)
+						}
+					})
+				}
+				wait.Wait()
+				if got := line.refused["DescribeVpcs"]; c.want == 0 && got > 0 || got < c.want {
+					t.Errorf("%d of %d were refused, want %d", got, line.made["DescribeVpcs"], c.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package vpc
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// ofVPC filters by VPC.
+func ofVPC(vpc string) []awstypes.Filter {
+	return []awstypes.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}
+}
+
+// gathered asks for pages until there are no more.
+func gathered[Page, Item any](ctx context.Context, op string, more func() bool, next func(context.Context) (Page, error), items func(Page) []Item) ([]Item, error) {
+	out := []Item{}
+	for more() {
+		page, err := next(ctx)
+		if err != nil {
+			return nil, awserr.Sort(op, err)
+		}
+		out = append(out, items(page)...)
+	}
+	return out, nil
+}
+
+// VPC returns how names are resolved in a VPC.
+func (d *Door) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
+	out := diagnosis.VPC{ID: vpc}
+	for name, into := range map[awstypes.VpcAttributeName]*bool{
+		awstypes.VpcAttributeNameEnableDnsSupport: &out.DNSSupport, awstypes.VpcAttributeNameEnableDnsHostnames: &out.DNSHostnames,
+	} {
+		got, err := d.client.DescribeVpcAttribute(ctx, &awsec2.DescribeVpcAttributeInput{VpcId: aws.String(vpc), Attribute: name})
+		if err != nil {
+			return diagnosis.VPC{}, awserr.Sort("DescribeVpcAttribute "+vpc, err)
+		}
+		for _, v := range []*awstypes.AttributeBooleanValue{got.EnableDnsSupport, got.EnableDnsHostnames} {
+			if v != nil {
+				*into = aws.ToBool(v.Value)
+			}
+		}
+	}
+	return out, nil
+}
+
+// AllSubnets returns the subnets of a VPC, sorted by id.
+func (d *Door) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet, error) {
+	pages := awsec2.NewDescribeSubnetsPaginator(d.client, &awsec2.DescribeSubnetsInput{Filters: ofVPC(vpc)})
+	all, err := gathered(ctx, "DescribeSubnets", pages.HasMorePages,
+		func(ctx context.Context) (*awsec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) },
+		func(p *awsec2.DescribeSubnetsOutput) []awstypes.Subnet { return p.Subnets })
+	if err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Subnet{}
+	for _, s := range all {
+		one := diagnosis.Subnet{ID: aws.ToString(s.SubnetId), VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone),
+			Free: int(aws.ToInt32(s.AvailableIpAddressCount)), Public: aws.ToBool(s.MapPublicIpOnLaunch), Tags: clusterTags(s.Tags)}
+		if o := s.PrivateDnsNameOptionsOnLaunch; o != nil {
+			one.HostnameType = string(o.HostnameType)
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Subnet) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// clusterTags are the tags that say whose something is; nil if there are none.
+func clusterTags(tags []awstypes.Tag) map[string]string {
+	var out map[string]string
+	for _, t := range tags {
+		key := aws.ToString(t.Key)
+		if !strings.HasPrefix(key, "kubernetes.io/cluster/") && key != "aws:eks:cluster-name" {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[key] = aws.ToString(t.Value)
+	}
+	return out
+}
+
+// Routes returns the route tables of a VPC, sorted by id.
+func (d *Door) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable, error) {
+	pages := awsec2.NewDescribeRouteTablesPaginator(d.client, &awsec2.DescribeRouteTablesInput{Filters: ofVPC(vpc)})
+	all, err := gathered(ctx, "DescribeRouteTables", pages.HasMorePages,
+		func(ctx context.Context) (*awsec2.DescribeRouteTablesOutput, error) { return pages.NextPage(ctx) },
+		func(p *awsec2.DescribeRouteTablesOutput) []awstypes.RouteTable { return p.RouteTables })
+	if err != nil {
+		return nil, err
+	}
+	out := []diagnosis.RouteTable{}
+	for _, t := range all {
+		one := diagnosis.RouteTable{ID: aws.ToString(t.RouteTableId)}
+		for _, a := range t.Associations {
+			one.Main = one.Main || aws.ToBool(a.Main)
+			if id := aws.ToString(a.SubnetId); id != "" {
+				one.Subnets = append(one.Subnets, id)
+			}
+		}
+		for _, r := range t.Routes {
+			one.Routes = append(one.Routes, routeOf(r))
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.RouteTable) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func routeOf(r awstypes.Route) diagnosis.Route {
+	out := diagnosis.Route{Blackhole: r.State == awstypes.RouteStateBlackhole}
+	for _, to := range []*string{r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId} {
+		if out.To == "" {
+			out.To = aws.ToString(to)
+		}
+	}
+	for _, target := range []*string{r.NatGatewayId, r.GatewayId, r.TransitGatewayId, r.NetworkInterfaceId, r.VpcPeeringConnectionId,
+		r.EgressOnlyInternetGatewayId, r.InstanceId, r.LocalGatewayId, r.CarrierGatewayId, r.CoreNetworkArn} {
+		if out.Target == "" {
+			out.Target = aws.ToString(target)
+		}
+	}
+	return out
+}
+
+// Endpoints returns the endpoints of a VPC, sorted by service.
+func (d *Door) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
+	pages := awsec2.NewDescribeVpcEndpointsPaginator(d.client, &awsec2.DescribeVpcEndpointsInput{Filters: ofVPC(vpc)})
+	all, err := gathered(ctx, "DescribeVpcEndpoints", pages.HasMorePages,
+		func(ctx context.Context) (*awsec2.DescribeVpcEndpointsOutput, error) { return pages.NextPage(ctx) },
+		func(p *awsec2.DescribeVpcEndpointsOutput) []awstypes.VpcEndpoint { return p.VpcEndpoints })
+	if err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Endpoint{}
+	for _, e := range all {
+		out = append(out, diagnosis.Endpoint{Service: aws.ToString(e.ServiceName), State: string(e.State), Private: aws.ToBool(e.PrivateDnsEnabled)})
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Endpoint) int { return strings.Compare(a.Service, b.Service) })
+	return out, nil
+}
+
+// AllGroups returns the security groups of a VPC with their rules, sorted by id.
+func (d *Door) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, error) {
+	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, &awsec2.DescribeSecurityGroupsInput{Filters: ofVPC(vpc)})
+	all, err := gathered(ctx, "DescribeSecurityGroups", pages.HasMorePages,
+		func(ctx context.Context) (*awsec2.DescribeSecurityGroupsOutput, error) { return pages.NextPage(ctx) },
+		func(p *awsec2.DescribeSecurityGroupsOutput) []awstypes.SecurityGroup { return p.SecurityGroups })
+	if err != nil {
+		return nil, err
+	}
+	out := []diagnosis.Group{}
+	for _, g := range all {
+		out = append(out, diagnosis.Group{ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName), VPC: aws.ToString(g.VpcId),
+			In: rulesOf(g.IpPermissions), Out: rulesOf(g.IpPermissionsEgress), Tags: clusterTags(g.Tags)})
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Group) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
+	var out []diagnosis.Rule
+	for _, p := range permissions {
+		r := diagnosis.Rule{Protocol: aws.ToString(p.IpProtocol), From: int(aws.ToInt32(p.FromPort)), To: int(aws.ToInt32(p.ToPort))}
+		for _, block := range p.IpRanges {
+			r.CIDRs = append(r.CIDRs, aws.ToString(block.CidrIp))
+		}
+		for _, block := range p.Ipv6Ranges {
+			r.CIDRs = append(r.CIDRs, aws.ToString(block.CidrIpv6))
+		}
+		for _, g := range p.UserIdGroupPairs {
+			r.Groups = append(r.Groups, aws.ToString(g.GroupId))
+		}
+		for _, l := range p.PrefixListIds {
+			r.Lists = append(r.Lists, aws.ToString(l.PrefixListId))
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// NATAddresses returns the public addresses of a VPC's NAT gateways, sorted.
+func (d *Door) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
+	pages := awsec2.NewDescribeNatGatewaysPaginator(d.client, &awsec2.DescribeNatGatewaysInput{Filter: ofVPC(vpc)})
+	all, err := gathered(ctx, "DescribeNatGateways", pages.HasMorePages,
+		func(ctx context.Context) (*awsec2.DescribeNatGatewaysOutput, error) { return pages.NextPage(ctx) },
+		func(p *awsec2.DescribeNatGatewaysOutput) []awstypes.NatGateway { return p.NatGateways })
+	if err != nil {
+		return nil, err
+	}
+	out := []string{}
+	for _, g := range all {
+		for _, a := range g.NatGatewayAddresses {
+			if ip := aws.ToString(a.PublicIp); ip != "" && g.State == awstypes.NatGatewayStateAvailable {
+				out = append(out, ip)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

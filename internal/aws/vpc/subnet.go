@@ -1,0 +1,85 @@
+package vpc
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// Subnet is a subnet as EC2 shows it.
+type Subnet struct {
+	ID     string
+	Zone   string // "us-east-1a"
+	ZoneID string // "use1-az1"
+	VPC    string
+	CIDR   string // IPv4; empty for an IPv6-only subnet
+	Free   int    // IPv4 addresses nobody has
+	Public bool   // instances get a public address by default
+	Name   string // its tag Name, empty if it has none
+}
+
+// Subnets returns those that any of the terms selects, of the VPC if it is
+// known: most free addresses first, then by id. misses are the terms that found nothing.
+func (d *Door) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
+	ask := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
+		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: scoped(t.filters("subnet-id", "tag:Name"), vpc)})
+	}
+	found, misses, err := search[Subnet]{ask, func(s Subnet) string { return s.VPC }}.find(ctx, vpc, terms)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range found {
+		subnets = append(subnets, s)
+	}
+	slices.SortFunc(subnets, func(a, b Subnet) int {
+		return cmp.Or(cmp.Compare(b.Free, a.Free), cmp.Compare(a.ID, b.ID))
+	})
+	return subnets, misses, nil
+}
+
+func (d *Door) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
+	out := map[string]Subnet{}
+	pages := awsec2.NewDescribeSubnetsPaginator(d.client, in, func(o *awsec2.DescribeSubnetsPaginatorOptions) { o.Limit = 500 })
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awserr.Sort("DescribeSubnets", err)
+		}
+		for _, s := range page.Subnets {
+			one := Subnet{ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
+				VPC: aws.ToString(s.VpcId), CIDR: aws.ToString(s.CidrBlock), Free: int(aws.ToInt32(s.AvailableIpAddressCount)),
+				Public: aws.ToBool(s.MapPublicIpOnLaunch)}
+			for _, t := range s.Tags {
+				if aws.ToString(t.Key) == "Name" {
+					one.Name = aws.ToString(t.Value)
+				}
+			}
+			if one.ID != "" && one.Zone != "" {
+				out[one.ID] = one
+			}
+		}
+	}
+	return out, nil
+}
+
+// PerZone returns the subnet to use in each zone: the one with most free
+// addresses, by id between equals. Those for which skip is true are left out;
+// skip may be nil.
+func PerZone(subnets []Subnet, skip func(Subnet) bool) map[string]Subnet {
+	out := map[string]Subnet{}
+	for _, s := range subnets {
+		if skip != nil && skip(s) {
+			continue
+		}
+		best, ok := out[s.Zone]
+		if !ok || s.Free > best.Free || s.Free == best.Free && s.ID < best.ID {
+			out[s.Zone] = s
+		}
+	}
+	return out
+}
