@@ -76,7 +76,7 @@ bench: bin/joiner bin/bench ## benchmarks: beside upstream, to docs/benchmarks.m
 
 .PHONY: crash
 crash: bin/joiner bin/lab ## kill -9 at every single write in a node's life, in full: made-up time, then the lab (10 minutes)
-	@CRASH_FULL=1 hack/step 'crash' go test -run '^TestCrashAtEveryWrite$$' ./controller
+	@CRASH_FULL=1 hack/step 'crash' go test -run '^TestCrashAtEveryWrite$$' ./internal/controller
 	@CRASH_FULL=1 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'crash in the lab' $(LAB_TEST) -run '^TestKilledAfterEveryWrite$$' -v .
 
 .PHONY: conformance

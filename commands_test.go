@@ -15,12 +15,12 @@ import (
 // filledIn are the files in which text is filled into a command that users paste, though internal/diagnosis/fix does not check it, and why that is safe. Other
 // commands are values of internal/diagnosis/fix.
 var filledIn = map[string]string{
-	"controller/driftwrite.go":       "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
-	"controller/identity.go":         "the name of a Node, which the API server has checked",
-	"controller/quarantine.go":       "ids of EC2, settings that are checked at the start, and names which the API server has checked",
-	"cli/webidentity.go":             "the issuer of the token that the process itself was given",
-	"cli/plan.go":                    "what the user has typed",
-	"internal/diagnosis/classfix.go": "a comment behind a command, which internal/diagnosis/fix escapes",
+	"internal/controller/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
+	"internal/controller/identity.go":   "the name of a Node, which the API server has checked",
+	"internal/controller/quarantine.go": "ids of EC2, settings that are checked at the start, and names which the API server has checked",
+	"internal/cli/webidentity.go":       "the issuer of the token that the process itself was given",
+	"internal/cli/plan.go":              "what the user has typed",
+	"internal/diagnosis/classfix.go":    "a comment behind a command, which internal/diagnosis/fix escapes",
 }
 
 // commandForm matches a command with text to be filled in.

@@ -23,13 +23,13 @@ import (
 const policy = `
 # Values: what the cluster is, and what can be bought.
 keys:
-spelling:
+internal/suggest:
 internal/model/resources:
 internal/model/requirements: keys
 internal/model/bitset: internal/model/requirements
 internal/model/catalog: internal/model/resources internal/model/requirements
 internal/model/cluster: internal/model/resources internal/model/requirements
-permit:
+internal/emulator/iampolicy:
 internal/disruption/cron:
 
 # Decisions: standard library only, all the way down. Only fork knows of cores.
@@ -39,7 +39,7 @@ internal/scheduling/topology: keys internal/model/bitset internal/model/cluster 
 internal/scheduling/podgroup: keys internal/scheduling/topology internal/model/resources internal/model/cluster internal/model/requirements
 internal/scheduling/offering: internal/model/bitset internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
 internal/scheduling/existing: keys internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/model/bitset internal/model/resources internal/model/cluster internal/model/requirements
-internal/scheduling/packing: spelling internal/scheduling/parallel keys internal/scheduling/lowerbound internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/scheduling/existing internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
+internal/scheduling/packing: internal/suggest internal/scheduling/parallel keys internal/scheduling/lowerbound internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/scheduling/existing internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
 internal/scheduling/packing/verify: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
 internal/node/lifecycle: internal/model/resources internal/model/cluster internal/model/requirements
 internal/node/bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
@@ -51,11 +51,11 @@ internal/disruption/drift: internal/model/requirements
 internal/disruption/drain: internal/model/cluster internal/model/requirements
 internal/disruption/replacement:
 internal/diagnosis/fix:
-internal/diagnosis: spelling internal/diagnosis/fix
-migration: internal/diagnosis/fix
-world: internal/model/resources internal/model/catalog internal/model/requirements permit
-scenario: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-view: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
+internal/diagnosis: internal/suggest internal/diagnosis/fix
+internal/migration: internal/diagnosis/fix
+internal/emulator/world: internal/model/resources internal/model/catalog internal/model/requirements internal/emulator/iampolicy
+internal/scenario: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
+internal/cli/output: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
 # end of pure
 
 # The objects users write.
@@ -68,7 +68,7 @@ api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 # Doors: one set of packages may speak to each outside system.
 internal/aws/awserr:  | github.com/aws
 internal/aws/ratelimit: internal/aws/awserr | github.com/aws
-kube: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/bootstrap internal/disruption/drift internal/diagnosis migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
+internal/kube: internal/suggest internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/bootstrap internal/disruption/drift internal/diagnosis internal/migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
 internal/aws/ec2: internal/aws/awserr internal/model/resources internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
 internal/aws/ami: internal/aws/awserr internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
 internal/aws/vpc: internal/aws/awserr internal/model/catalog internal/diagnosis | github.com/aws
@@ -78,26 +78,26 @@ internal/aws/interruption: internal/aws/awserr | github.com/aws
 shift: internal/aws/awserr | github.com/aws
 
 # Evidence for a diagnosis, from all doors at once.
-internal/diagnosis/collector: internal/diagnosis internal/model/catalog internal/model/requirements internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access kube | golang.org/x/sync
+internal/diagnosis/collector: internal/diagnosis internal/model/catalog internal/model/requirements internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/kube | golang.org/x/sync
 
 # A fix, made as a value, when a user says so.
-internal/diagnosis/remedy: internal/diagnosis/fix internal/aws/awserr kube | github.com/aws
+internal/diagnosis/remedy: internal/diagnosis/fix internal/aws/awserr internal/kube | github.com/aws
 
 # What an instance makes of what it is given.
 internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
 
 # Loops: read, decide, act, tell.
-config: spelling
+internal/config: internal/suggest
 grant:
 rights:
-metrics:  | github.com/prometheus
-controller: internal/scheduling/fairness spelling internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/lifecycle internal/node/bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain internal/diagnosis internal/diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/aws/pricing internal/aws/interruption shift config metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+internal/metrics:  | github.com/prometheus
+internal/controller: internal/scheduling/fairness internal/suggest internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/lifecycle internal/node/bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain internal/diagnosis internal/diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 internal/kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/aws/pricing internal/aws/interruption shift internal/config internal/metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
 
 # Tools.
-emulator: internal/model/catalog permit world
-cli: spelling internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound internal/node/bootstrap internal/diagnosis internal/diagnosis/fix migration permit scenario view api/karpenter/v1 api/aws/v1 kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/diagnosis/remedy internal/aws/pricing config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+internal/emulator: internal/model/catalog internal/emulator/iampolicy internal/emulator/world
+internal/cli: internal/suggest internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound internal/node/bootstrap internal/diagnosis internal/diagnosis/fix internal/migration internal/emulator/iampolicy internal/scenario internal/cli/output api/karpenter/v1 api/aws/v1 internal/kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/diagnosis/remedy internal/aws/pricing internal/config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
 
-cmd/joiner: spelling internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds kube internal/aws/awserr internal/aws/ratelimit internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/aws/pricing internal/aws/interruption shift internal/diagnosis/collector config metrics controller cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+cmd/joiner: internal/suggest internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds internal/kube internal/aws/awserr internal/aws/ratelimit internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/aws/pricing internal/aws/interruption shift internal/diagnosis/collector internal/config internal/metrics internal/controller internal/cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
 `
 
 // impure names what a decision may not use, though the standard library has it.

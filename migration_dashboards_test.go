@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/migration"
+	"github.com/joiner-sh/joiner/internal/migration"
 )
 
 // TestPanelsOfKarpenter: which metrics of Karpenter's dashboards Joiner lacks is what package metrics says, so that migrate check names the

@@ -54,7 +54,7 @@ of a condition that is True is the condition's type; where AWS refused something
 }
 
 func eventsPage(t *testing.T) string {
-	const file = "kube/event.go"
+	const file = "internal/kube/event.go"
 	warns := namesIn(t, file, "isWarning")
 	told := toldReasons(t)
 	theirs := map[string]bool{}

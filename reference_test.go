@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // referenceFolder holds pages that are made from the code by TestReference, and commands.md, which cmd/joiner makes.

@@ -87,7 +87,7 @@ func readSource(t *testing.T) source {
 }
 
 // lapseFile is where the controller says what of objects has no effect: what it reads of them there, it does not do.
-const lapseFile = "controller/lapse.go"
+const lapseFile = "internal/controller/lapse.go"
 
 // readLapses collects lapse{"path, path", "what happens instead"}.
 func (s source) readLapses(f *ast.File) {

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // stand is an account with a role "node", and one under a path.

@@ -3,15 +3,15 @@ package grant
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/permit"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
 // refused lists the actions that policies refuse of what the controller asks for, by statement.
 func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
 	t.Helper()
-	var policies []permit.Policy
+	var policies []iampolicy.Policy
 	for _, text := range texts {
-		p, err := permit.Read([]byte(text))
+		p, err := iampolicy.Read([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
 	for _, ask := range asks {
 		for _, action := range ask.Actions {
 			for _, resource := range ask.Resources {
-				if !permit.Judge(policies, permit.Request{Action: action, Resource: resource, Keys: ask.Keys}).Allowed {
+				if !iampolicy.Judge(policies, iampolicy.Request{Action: action, Resource: resource, Keys: ask.Keys}).Allowed {
 					out[ask.Sid] = append(out[ask.Sid], action+" "+resource)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/joiner-sh/joiner/permit"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write deploy/iam anew")
@@ -179,18 +179,18 @@ func changes(action string) bool {
 // TestVerdicts asks the policies about single requests: of this cluster, of another one, and of a namesake.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	tags := func(prefix, cluster, uid string) permit.Keys {
-		return permit.Keys{
+	tags := func(prefix, cluster, uid string) iampolicy.Keys {
+		return iampolicy.Keys{
 			prefix + tagCluster + cluster: {"owned"}, prefix + tagName: {cluster}, prefix + tagNodePool: {"web"},
 			prefix + tagNodeClass: {"default"}, prefix + tagRegion: {"us-east-1"}, prefix + tagUID: {uid},
 		}
 	}
-	with := func(k permit.Keys, key, value string) permit.Keys {
+	with := func(k iampolicy.Keys, key, value string) iampolicy.Keys {
 		k = maps.Clone(k)
 		k[key] = []string{value}
 		return k
 	}
-	without := func(k permit.Keys, key string) permit.Keys {
+	without := func(k iampolicy.Keys, key string) iampolicy.Keys {
 		k = maps.Clone(k)
 		delete(k, key)
 		return k
@@ -208,7 +208,7 @@ func TestVerdicts(t *testing.T) {
 	launch := "ec2:CreateAction"
 	for _, c := range []struct {
 		action, resource string
-		keys             permit.Keys
+		keys             iampolicy.Keys
 		known, unknown   bool // allowed where the UID is in the policy, and where it is not
 	}{
 		{"ec2:TerminateInstances", instance, ours, true, true},
@@ -250,7 +250,7 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:GetConsoleOutput", instance, without(ours, resourceTag+tagUID), true, true}, // Karpenter's
 		{"ec2:GetConsoleOutput", instance, theirs, false, false},
 		{"ec2:GetConsoleOutput", instance, nil, false, false},
-		{"ec2:GetConsoleOutput", instance, permit.Keys{"aws:RequestedRegion": {"us-east-1"}}, false, false},
+		{"ec2:GetConsoleOutput", instance, iampolicy.Keys{"aws:RequestedRegion": {"us-east-1"}}, false, false},
 		{"iam:GetRole", role, nil, true, true},
 		{"iam:ListAttachedRolePolicies", role, nil, true, true},
 		{"iam:GetRole", "arn:aws:iam::111122223333:role/admin", nil, false, false},
@@ -263,34 +263,34 @@ func TestVerdicts(t *testing.T) {
 		{"iam:DeleteInstanceProfile", foreign, theirs, false, false},
 		{"iam:RemoveRoleFromInstanceProfile", foreign, ours, false, false},
 		{"iam:GetInstanceProfile", foreign, nil, true, true},
-		{"iam:PassRole", role, permit.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, true, true},
-		{"iam:PassRole", role, permit.Keys{"iam:PassedToService": {"lambda.amazonaws.com"}}, false, false},
-		{"iam:PassRole", "arn:aws:iam::111122223333:role/admin", permit.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, false, false},
+		{"iam:PassRole", role, iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, true, true},
+		{"iam:PassRole", role, iampolicy.Keys{"iam:PassedToService": {"lambda.amazonaws.com"}}, false, false},
+		{"iam:PassRole", "arn:aws:iam::111122223333:role/admin", iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, false, false},
 		{"eks:DescribeCluster", "arn:aws:eks:us-east-1:111122223333:cluster/demo", nil, true, true},
 		{"eks:DescribeCluster", "arn:aws:eks:us-east-1:111122223333:cluster/other", nil, false, false},
 		{"sqs:DeleteMessage", "arn:aws:sqs:us-east-1:111122223333:demo", nil, true, true},
 		{"sqs:DeleteMessage", "arn:aws:sqs:us-east-1:111122223333:other", nil, false, false},
 		{"ssm:GetParameter", "arn:aws:ssm:us-east-1::parameter/aws/service/eks/x", nil, true, true},
 		{"ssm:GetParameter", "arn:aws:ssm:us-east-1:111122223333:parameter/secret", nil, false, false},
-		{"ec2:DescribeInstances", "*", permit.Keys{"aws:RequestedRegion": {"us-east-1"}}, true, true},
-		{"ec2:DescribeInstances", "*", permit.Keys{"aws:RequestedRegion": {"us-east-2"}}, false, false},
+		{"ec2:DescribeInstances", "*", iampolicy.Keys{"aws:RequestedRegion": {"us-east-1"}}, true, true},
+		{"ec2:DescribeInstances", "*", iampolicy.Keys{"aws:RequestedRegion": {"us-east-2"}}, false, false},
 	} {
-		r := permit.Request{Action: c.action, Resource: c.resource, Keys: c.keys}
-		if got := permit.Judge(read(t, demo), r); got.Allowed != c.known {
+		r := iampolicy.Request{Action: c.action, Resource: c.resource, Keys: c.keys}
+		if got := iampolicy.Judge(read(t, demo), r); got.Allowed != c.known {
 			t.Errorf("%s on %s with %v: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.known)
 		}
 		blind := demo
 		blind.UID = ""
-		if got := permit.Judge(read(t, blind), r); got.Allowed != c.unknown {
+		if got := iampolicy.Judge(read(t, blind), r); got.Allowed != c.unknown {
 			t.Errorf("%s on %s with %v, the UID unknown: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.unknown)
 		}
 	}
 }
 
 // chain yields the pairs of both maps.
-func chain(a, b permit.Keys) func(func(string, []string) bool) {
+func chain(a, b iampolicy.Keys) func(func(string, []string) bool) {
 	return func(yield func(string, []string) bool) {
-		for _, m := range []permit.Keys{a, b} {
+		for _, m := range []iampolicy.Keys{a, b} {
 			for k, v := range m {
 				if !yield(k, v) {
 					return
@@ -301,15 +301,15 @@ func chain(a, b permit.Keys) func(func(string, []string) bool) {
 }
 
 // read makes policies that judge of those that are written.
-func read(t *testing.T, s Scope) []permit.Policy {
+func read(t *testing.T, s Scope) []iampolicy.Policy {
 	t.Helper()
-	var out []permit.Policy
+	var out []iampolicy.Policy
 	for _, p := range policiesOf(t, s) {
 		text, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err := permit.Read(text)
+		one, err := iampolicy.Read(text)
 		if err != nil {
 			t.Fatalf("policy %s: %v", p.Name, err)
 		}

@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/component"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // startAWS serves a world with an account that is ready for a cluster; beside another lab, that one's.

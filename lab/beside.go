@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/kubelet"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // shareAWS has the lab be a second cluster in the AWS of another lab. What is its own there is the role of its controller.

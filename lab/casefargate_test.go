@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/fargate"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // What the Fargate profile of these tests is, and the release that it is for.

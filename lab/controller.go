@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/process"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // Controller is the real controller, run beside the lab's cluster.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/grant"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // DoctorRole is a role that may read what joiner doctor reads, and nothing else.

@@ -12,10 +12,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/component"
 	"github.com/joiner-sh/joiner/lab/fargate"
 	"github.com/joiner-sh/joiner/lab/pki"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // startFargate starts Fargate, and tells the API server of the webhook that gives pods to it, by the name that it has on EKS.

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/machine"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // addonPoll is how often the lab looks for add-ons that somebody has created.

@@ -18,8 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // TestControlPlane starts a machine by hand, without any controller of ours, and

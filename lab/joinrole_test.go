@@ -20,8 +20,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // TestJoinRole is the case join-role: aws-auth maps the controller's role where the nodes' belongs. The controller says so before it

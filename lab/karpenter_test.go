@@ -18,9 +18,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // What Karpenter 1.14 writes.

@@ -26,15 +26,15 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/controlplane"
 	"github.com/joiner-sh/joiner/lab/fargate"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 	"github.com/joiner-sh/joiner/lab/pki"
 	"github.com/joiner-sh/joiner/lab/process"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // Options say what a lab is like. The zero value is a small, quick one.

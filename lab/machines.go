@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 	"github.com/joiner-sh/joiner/lab/machine"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // machines boots the instances of the emulated EC2 that start to run, and stops

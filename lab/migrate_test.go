@@ -18,9 +18,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/migration"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/migration"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // TestMigration hands a cluster over from Karpenter to Joiner and back. Nodes that Karpenter has bought, with its tags, marks and

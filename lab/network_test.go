@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 	"github.com/joiner-sh/joiner/lab/machine"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // onHost is how many pods of a node are on the host's network: the VPC CNI and kube-proxy.

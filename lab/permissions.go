@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/grant"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // grantedPolicies is what the controller's role is allowed: the policies that users attach to it, see package grant.

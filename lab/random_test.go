@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
-	"github.com/joiner-sh/joiner/kube"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 // usualWorlds is how many worlds a run has, unless LAB_WORLDS says otherwise.

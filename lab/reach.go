@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // unresolved says that the name of the API server is not found from within the VPC, nil if it is. Where the endpoint is private alone, only

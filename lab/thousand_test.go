@@ -20,8 +20,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // usualNodes is how many nodes every run of the tests has; make soak has a thousand, with ten thousand pods.

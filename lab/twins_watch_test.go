@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/permit"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // tagUID is the tag that says which cluster a thing of AWS is of.
@@ -211,7 +211,7 @@ func hear(l *lab.Lab, twins []*twin) *askings {
 }
 
 // hear notes what a role asks for. What it changes or makes must carry the UID of its cluster; what it is made of belongs to others.
-func (a *askings) hear(caller world.Identity, r permit.Request, isAllowed bool) {
+func (a *askings) hear(caller world.Identity, r iampolicy.Request, isAllowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	own, isOurs := a.uids[caller.Role]

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/trouble"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // TestFaultsAreUndone: after `lab fault NAME` and `lab fault --undo NAME` of faults that touch roles, access entries, aws-auth, instance

@@ -21,7 +21,7 @@ import (
 
 	"github.com/joiner-sh/joiner/api/crds"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // newFields are fields of today's definitions that those of the version before do not have in these tests: by definition, below the schema.

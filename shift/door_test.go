@@ -13,10 +13,10 @@ import (
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/emulator"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/shift"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // TestShifts: what users and AWS shift away from is found as long as it is in force, and nothing else.

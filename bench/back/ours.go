@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
-	"github.com/joiner-sh/joiner/kube"
 )
 
 // ours is our side in charge of a fleet: it looks every ten seconds, and at moves under way whenever something has changed.

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/kube"
 )
 
 // learn tells upstream which labels EC2 defines and which kind its node classes are, as its AWS provider does when it is loaded.

@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
-	"github.com/joiner-sh/joiner/kube"
 )
 
 // build returns the workload with so many of the pods that wait.

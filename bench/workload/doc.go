@@ -8,8 +8,8 @@ package workload
 import (
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/kube"
 )
 
 // Case is a cluster with pods that wait, and what can be bought for them.

@@ -9,9 +9,9 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
-	"github.com/joiner-sh/joiner/kube"
 )
 
 // Waste is a fleet that costs more than it must, as a row of the benchmark.

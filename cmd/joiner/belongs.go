@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/spelling"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
 // belongs refuses settings that were meant for another cluster: nodes are told the endpoint and the certificates, and would look for
@@ -30,7 +30,7 @@ func belongs(settings config.Settings, facts access.Facts) error {
 // knownRegion says which region was probably meant, where the one that is set is in no table of ours. It may be there all the same: this
 // stands behind an error, and is none.
 func knownRegion(name string, known []string) string {
-	near := spelling.Nearest(name, known)
+	near := suggest.Nearest(name, known)
 	if slices.Contains(known, name) || near == "" {
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 

@@ -13,10 +13,10 @@ import (
 	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
-	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/internal/controller"
+	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
 // calls counts what is asked of AWS, once there are metrics to count in, and stops the time when machines are bought.

@@ -11,8 +11,8 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/joiner-sh/joiner/cli"
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // offline are documented commands that need neither a cluster nor AWS: they are run as they are written.

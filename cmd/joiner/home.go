@@ -27,9 +27,9 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
-	"github.com/joiner-sh/joiner/cli"
-	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // home is the cluster that we serve.

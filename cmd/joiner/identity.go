@@ -16,8 +16,8 @@ import (
 
 	"github.com/joiner-sh/joiner/access"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/kube"
-	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
 // prove makes sure that the cluster that EKS has under our name is the one that we run in. Where it is certainly another one nothing is

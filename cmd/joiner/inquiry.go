@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/access"
-	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/controller"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/controller"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // openInquiry opens the doors by which it is looked into why nodes do not join. They lead to the same AWS with the same credentials;

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // lease is the lock that one of several controllers holds. It logs who does: one that stands by would be silent

@@ -6,7 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/joiner-sh/joiner/cli"
+	"github.com/joiner-sh/joiner/internal/cli"
 )
 
 func main() {

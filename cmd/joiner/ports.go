@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // address is where to serve a port; "0" is nowhere.

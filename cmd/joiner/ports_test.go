@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // TestTryPorts: a port that is taken is found out at once, with the setting that helps.

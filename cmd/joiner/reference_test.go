@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/joiner-sh/joiner/cli"
+	"github.com/joiner-sh/joiner/internal/cli"
 )
 
 var rewriteDocs = flag.Bool("rewrite", false, "write docs/reference/commands.md anew")

@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/joiner-sh/joiner/cli"
-	"github.com/joiner-sh/joiner/config"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // TestControllerRefusesToStart: what is wrong before anything is asked of anybody ends in one line and exit code 2.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // TestLeftoverTable: the chart's table of values of Karpenter's older charts is that of package config, which migrate check reports by.

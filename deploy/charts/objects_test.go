@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // objects are what a values file is rendered to, by kind. A field that the kind does not have fails the test.

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/config"
+	"github.com/joiner-sh/joiner/internal/config"
 )
 
 // moot are values of Karpenter's chart that no object of ours can show, and why.

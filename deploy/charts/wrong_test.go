@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/config"
-	"github.com/joiner-sh/joiner/spelling"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
 // wrong are values, beside a cluster's name, and the one line that they are refused with.
@@ -164,7 +164,7 @@ func TestMisspeltValues(t *testing.T) {
 				values = key + ": {" + values + "}"
 			}
 			known := slices.Collect(maps.Keys(level.Properties))
-			want := fmt.Sprintf("there is no value %s%s (is %s%s meant?)", parent, bad, parent, spelling.Nearest(bad, known))
+			want := fmt.Sprintf("there is no value %s%s (is %s%s meant?)", parent, bad, parent, suggest.Nearest(bad, known))
 			if got := refusal(t, values); got != want {
 				t.Errorf("refused with\n%s\nwant\n%s", got, want)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/joiner-sh/joiner/metrics"
+	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
 // controller is what Prometheus knows of a controller after an hour of scrapes.

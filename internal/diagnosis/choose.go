@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/spelling"
+	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
 // A fix that has to name an object which the broken one does not, names what is known to work: what the nodes that joined have, then what most other
@@ -231,7 +231,7 @@ func nearTag(own, known map[string]string, step fix.Step) []fix.Step {
 		if _, isKnown := known[key]; isKnown {
 			continue
 		}
-		if near := spelling.Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
+		if near := suggest.Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
 			steps = append(steps, fix.Say("or select by the tag %s, if that is meant in place of %s", near, key))
 		}
 	}

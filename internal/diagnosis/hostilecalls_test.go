@@ -16,7 +16,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // calls are what is asked of Kubernetes and of AWS.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/spelling"
+	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
 // judgeSelection: terms of an EC2NodeClass that find nothing keep it from being used, and are in nobody's way but the user's.
@@ -127,7 +127,7 @@ func (d *desk) nearestClass(p Pool) fix.Step {
 	for _, c := range d.Classes.Value {
 		names = append(names, c.Name)
 	}
-	name := spelling.Nearest(p.Class, names)
+	name := suggest.Nearest(p.Class, names)
 	switch {
 	case len(names) == 0:
 		return fix.Apply("ec2nodeclass.yaml").With("docs/examples has one; with metadata.name %s", p.Class)

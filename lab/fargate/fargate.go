@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/kubelet"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // Names by which Fargate's pods and nodes are known.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/kubelet"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // CapacityAnnotation is where Fargate notes on a pod what its machine has.

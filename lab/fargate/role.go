@@ -10,8 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/authn"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // blocked is what Fargate's scheduler says of all pods of a profile whose pod execution role does not get in.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab/controlplane"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // leaseRenewal is how often the leases of copies are renewed, which no kubelet does: well within the 50 seconds after which a node counts as gone.

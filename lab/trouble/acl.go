@@ -3,7 +3,7 @@ package trouble
 import (
 	"context"
 
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // aclFaults are of network ACLs.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // endpointFaults are of how instances find the API server's endpoint, and whom it takes.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/machine"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // imageFaults are of images: of another family than the EC2NodeClass says, or with something missing.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // instanceFaults are of what EC2 gives an instance to live with.

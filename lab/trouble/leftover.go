@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // nameOf names the objects of a scene. It says nothing of the fault: what doctor prints must be found, not read from a name.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/joiner-sh/joiner/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // mappingFaults are of how roles are mapped, in each authentication mode.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // networkFaults are of security groups, routes and addresses.

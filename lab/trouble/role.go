@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // role gives the scene a node role of its own, that nothing lets into the cluster.

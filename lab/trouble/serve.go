@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/world"
 )
 
 // socket is where a lab listens for faults, in its folder.

@@ -3,7 +3,7 @@ package trouble
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // TestPlayed: whoever breaks a lab is told what else has changed, and when there is something to find.

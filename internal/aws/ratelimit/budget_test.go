@@ -15,7 +15,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
-	"github.com/joiner-sh/joiner/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // asker asks EC2 one cheap question, once, and says how long that took.

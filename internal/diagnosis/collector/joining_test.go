@@ -11,7 +11,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // TestJoining: what has no part in joining is not asked, roles only where the cluster does not know that of a class, and instances

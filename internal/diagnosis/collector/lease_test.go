@@ -13,7 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // TestLease: the controller's lease is evidence, and so is why it is not there.

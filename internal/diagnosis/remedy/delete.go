@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // planDelete has the API server judge the deletion of each NodeClaim, and refuses where one is not any more what the diagnosis has seen. What is

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/kube"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // recorder is a cluster that notes what it is asked for.

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 // text is two nodes in two zones, another that takes no pods in a third, and what could be bought in a fourth.

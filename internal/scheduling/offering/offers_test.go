@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 // market has two types in two zones, two ways of paying, and a capacity reservation.

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 // TestGuestWorlds plans for made-up worlds in which pods must be near those of DaemonSets, or apart from them, and these want

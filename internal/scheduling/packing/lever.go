@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
-	"github.com/joiner-sh/joiner/spelling"
+	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
 // foreignHint says what to ask for in place of a label that another system sets on its nodes; empty if the label is none of those. A
@@ -58,7 +58,7 @@ func (t *trial) noPoolHint(asks string, ask requirements.Values) string {
 	if !ok || slices.Contains(names, value) {
 		return ""
 	}
-	if near := spelling.Nearest(value, names); near != "" {
+	if near := suggest.Nearest(value, names); near != "" {
 		return fmt.Sprintf("%s, and there is no such NodePool: is %s meant?", asks, near)
 	}
 	return asks + ", and there is no such NodePool: create it, or change what the pod asks for"
@@ -79,7 +79,7 @@ func (t *trial) nearestType(ask requirements.Values) string {
 			siblings = append(siblings, one)
 		}
 	}
-	return spelling.Nearest(value, siblings)
+	return suggest.Nearest(value, siblings)
 }
 
 // taintHint says what lets the pod on nodes with the taint.

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 // TestReservations: in worlds with capacity reservations, and with pools whose

@@ -11,9 +11,9 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the engine says into the scenario files; read the difference before you commit it")

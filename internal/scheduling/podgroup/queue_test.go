@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joiner-sh/joiner/internal/scenario"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
-	"github.com/joiner-sh/joiner/scenario"
 )
 
 // text writes a queue down: its classes with their pods, in order.

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// objects returns the pools and classes of the manifests, or those of the cluster where none are named.
+func (r *renderFlags) objects(ctx context.Context, s Streams) (kube.Manifests, error) {
+	if len(r.files) > 0 {
+		return kube.ReadFiles(r.files, s.In)
+	}
+	cfg, err := r.live.config()
+	if err != nil {
+		return kube.Manifests{}, err
+	}
+	scheme, err := kube.Scheme()
+	if err != nil {
+		return kube.Manifests{}, fmt.Errorf("know the kinds of objects: %w", err)
+	}
+	api, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return kube.Manifests{}, hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
+	}
+	var classes awsv1.EC2NodeClassList
+	var pools karpv1.NodePoolList
+	for _, list := range []client.ObjectList{&classes, &pools} {
+		if err := api.List(ctx, list); err != nil {
+			return kube.Manifests{}, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
+		}
+	}
+	var m kube.Manifests
+	for i := range classes.Items {
+		m.Classes = append(m.Classes, &classes.Items[i])
+	}
+	for i := range pools.Items {
+		m.Pools = append(m.Pools, &pools.Items[i])
+	}
+	return m, nil
+}
+
+// where says where objects were looked for.
+func (r *renderFlags) where() string {
+	if len(r.files) > 0 {
+		return "among the manifests"
+	}
+	return "in the cluster"
+}
+
+func poolNames(m kube.Manifests) []string {
+	var names []string
+	for _, p := range m.Pools {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func classNames(m kube.Manifests) []string {
+	var names []string
+	for _, c := range m.Classes {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func typeNames(types []catalog.Type) []string {
+	var names []string
+	for _, t := range types {
+		names = append(names, t.Name)
+	}
+	return names
+}

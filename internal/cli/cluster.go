@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// clusterFlags say which cluster is meant.
+type clusterFlags struct {
+	kubeconfig string
+	context    string
+
+	instead string // what the command takes in place of a cluster; empty: nothing
+}
+
+// manifestsGiven is what most commands take in place of a cluster.
+const manifestsGiven = "manifests with -f"
+
+func (c *clusterFlags) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE`; without it KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
+}
+
+// apiPatience is how long the API server may take for one answer.
+const apiPatience = 30 * time.Second
+
+// read returns what the cluster holds now.
+func (c *clusterFlags) read(ctx context.Context) (kube.Objects, error) {
+	api, host, err := c.api()
+	if err != nil {
+		return kube.Objects{}, err
+	}
+	objects, err := (&kube.Reader{Cache: api}).Objects(ctx)
+	if err != nil {
+		return kube.Objects{}, hinted(fmt.Errorf("read the cluster at %s: %w", host, err))
+	}
+	return objects, nil
+}
+
+// api returns a way to the cluster, and its address.
+func (c *clusterFlags) api() (client.Client, string, error) {
+	cfg, err := c.config()
+	if err != nil {
+		return nil, "", err
+	}
+	scheme, err := kube.Scheme()
+	if err != nil {
+		return nil, "", fmt.Errorf("know the kinds of objects: %w", err)
+	}
+	api, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, "", hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
+	}
+	return api, cfg.Host, nil
+}
+
+func (c *clusterFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		err = KubeconfigProblem(rules.GetLoadingPrecedence(), err)
+		hint := "set KUBECONFIG or --kubeconfig"
+		if c.instead != "" {
+			hint += ", or give " + c.instead
+		}
+		return nil, fmt.Errorf("find the cluster: %w; %s", err, hint)
+	}
+	if data := cfg.CAData; len(data) > 0 && !x509.NewCertPool().AppendCertsFromPEM(data) {
+		at := ""
+		if chosen, ok := c.chosen(); ok {
+			at = " of cluster " + chosen.Cluster
+		}
+		return nil, fmt.Errorf("find the cluster: %s: certificate-authority-data%s holds no PEM certificate: %s",
+			strings.Join(rules.GetLoadingPrecedence(), " or "), at, writeAnew)
+	}
+	cfg.Timeout = apiPatience
+	cfg.WarningHandler = rest.NoWarnings{}
+	cfg.UserAgent = "joiner"
+	return cfg, nil
+}
+
+// chosen is the context that is meant; ok is false if there is none.
+func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	raw, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).RawConfig()
+	if err != nil {
+		return nil, false
+	}
+	chosen, ok := raw.Contexts[cmp.Or(c.context, raw.CurrentContext)]
+	return chosen, ok
+}
+
+// eks returns which EKS cluster the kubeconfig is for, as the tools name it that write kubeconfigs for EKS: the AWS command line by
+// its ARN, eksctl as NAME.REGION.eksctl.io. Both are empty where the kubeconfig does not say.
+func (c *clusterFlags) eks() (name, region string) {
+	chosen, ok := c.chosen()
+	if !ok {
+		return "", ""
+	}
+	if parts := strings.SplitN(chosen.Cluster, ":", 6); len(parts) == 6 && parts[0] == "arn" && parts[2] == "eks" {
+		name, _ = strings.CutPrefix(parts[5], "cluster/")
+		return name, parts[3]
+	}
+	if rest, ok := strings.CutSuffix(chosen.Cluster, ".eksctl.io"); ok {
+		name, region, _ = strings.Cut(rest, ".")
+	}
+	return name, region
+}
+
+// hinted adds what to do to an error of the API server.
+func hinted(err error) error {
+	hint := kube.Hint(err)
+	text, silent := strings.CutSuffix(err.Error(), ": ")
+	if kube.IsUndiscovered(err) {
+		text, silent = strings.CutSuffix(err.Error(), ": unknown")
+	}
+	switch {
+	case hint == "":
+		return err
+	case silent: // the answer had no text
+		return fmt.Errorf("%s: %s", text, hint)
+	}
+	return fmt.Errorf("%w; %s", err, hint)
+}

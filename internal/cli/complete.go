@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Who presses Tab does not wait: how long the cluster may take, and how many names are of use.
+const (
+	completionPatience = 2 * time.Second
+	completionNames    = 500
+)
+
+// nodePools and nodeClasses are kinds whose names are completed.
+func nodePools() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodepools"}
+}
+
+func nodeClasses() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: awsv1.Group, Version: "v1", Resource: "ec2nodeclasses"}
+}
+
+// nodes and nodeClaims are kinds whose names joiner explain node takes.
+func nodes() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+}
+
+func nodeClaims() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodeclaims"}
+}
+
+// all completes what any of the functions does.
+func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var out []cobra.Completion
+		for _, one := range of {
+			found, _ := one(cmd, args, typed)
+			out = append(out, found...)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// checkNames completes the names of checks of joiner doctor.
+func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []string
+	for _, c := range diagnosis.Checks() {
+		names = append(names, c.ID)
+	}
+	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// names completes the names of the cluster's objects of a kind. Where the cluster does not say, the shell shows why not.
+func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, err := c.list(cmd.Context(), kind)
+		if err != nil {
+			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+oneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
+		}
+		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// list returns the names of the cluster's objects of a kind, sorted.
+func (c *clusterFlags) list(ctx context.Context, kind schema.GroupVersionResource) ([]string, error) {
+	cfg, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = completionPatience
+	objects, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{Limit: completionNames})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// contexts completes the contexts of the kubeconfig.
+func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	cfg, err := rules.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return beginning(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// ofManifests completes the names that pick finds among the manifests, or the live ones where there are none.
+func ofManifests(files *[]string, pick func(kube.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(*files) == 0 {
+			return live(cmd, args, typed)
+		}
+		if slices.Contains(*files, "-") {
+			return nil, cobra.ShellCompDirectiveNoFileComp // what was piped would be lost for the command
+		}
+		m, _ := kube.ReadFiles(*files, strings.NewReader("")) // what could be read comes beside the error
+		names := pick(m)
+		slices.Sort(names)
+		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// words completes one of a few words.
+func words(of ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return beginning(of, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// regions completes the regions of the embedded table.
+func regions(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return beginning(table.Regions(), typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// instanceTypes completes the instance types of the embedded table.
+func instanceTypes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, t := range table.Types() {
+		names = append(names, t.Name)
+	}
+	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// Settings completes the settings of the controller, which reads its flags itself.
+func Settings(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	for _, s := range config.All() {
+		if flag := "--" + s.Flag + "="; strings.HasPrefix(flag, typed) {
+			out = append(out, cobra.CompletionWithDesc(flag, s.Help))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func beginning(names []string, typed string) []cobra.Completion {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
+}
+
+// completeFlags tells cobra how the values of flags are completed that mean the same in every command below cmd. Commands add those that
+// are theirs by completes.
+func completeFlags(cmd *cobra.Command) {
+	completes(cmd, map[string]cobra.CompletionFunc{
+		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
+		"instance-type": instanceTypes, "capacity-type": words(catalog.OnDemand, catalog.Spot, catalog.Reserved),
+		"fix": checkNames, "check": checkNames, "min-values-policy": words(strictValues, relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
+	})
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	withoutFiles := map[string]cobra.CompletionFunc{}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if what, _ := pflag.UnquoteUsage(f); what != "PATH" && what != "FILE" && f.Value.Type() != "bool" {
+			withoutFiles[f.Name] = cobra.NoFileCompletions
+		}
+	})
+	completes(cmd, withoutFiles)
+	for _, c := range cmd.Commands() {
+		completeFlags(c)
+	}
+}
+
+// completes tells cobra how the values of a command's flags are completed. Flags that it does not have are left out.
+func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
+	for name, how := range flags {
+		if cmd.Flags().Lookup(name) == nil {
+			continue
+		}
+		if _, told := cmd.GetFlagCompletionFunc(name); !told {
+			_ = cmd.RegisterFlagCompletionFunc(name, how) // it would say that there is no such flag, or that it was told twice
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// correctFlags are those of joiner correct.
+type correctFlags struct {
+	class  string
+	name   string // of the cluster
+	render renderFlags
+	checks []string
+	wish   userdata.Wish
+	diff   bool
+	out    format
+}
+
+func newCorrect() *cobra.Command {
+	var c correctFlags
+	cmd := &cobra.Command{
+		Use:   "correct NODECLASS",
+		Short: "Write the patch that puts an EC2NodeClass's user data right",
+		Long: `Reads the user data of an EC2NodeClass as its instances would, puts right what is
+wrong with it, and writes a merge patch of the EC2NodeClass for kubectl patch.
+It changes nothing itself. The fixes of joiner doctor use it: they do not repeat
+user data, which may hold secrets.
+
+What can be put right without asking is: quotes, flags and taints of a call of
+bootstrap.sh, the name and the certificate authority of the cluster, lines that
+end as those of Windows do, settings that are misspelt or that nobody knows, text
+that the image's family cannot read. What a console has shown to be in the way
+is named with --without-flag, --without-program, --forgive or --max-pods.
+
+It ends with 2 when there is nothing that it can put right.`,
+		Example: `  joiner correct web --diff
+  kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web)"
+  joiner correct web --check TAINT-2
+  joiner correct web --without-flag feature-gates`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.class = args[0]
+			return c.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+		ValidArgsFunction: c.render.live.names(nodeClasses()),
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&c.render.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
+	flags.StringSliceVar(&c.checks, "check", nil, "put right only what belongs to this `CHECK`; may be repeated")
+	flags.StringVar(&c.wish.Flag, "without-flag", "", "leave out this `FLAG` of the kubelet, in spec.kubelet too")
+	flags.StringVar(&c.wish.Program, "without-program", "", "leave out the calls of this `PROGRAM`")
+	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
+	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "tell the kubelet to take so many pods, where its image does not know the instance type")
+	c.out.flag(flags)
+	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
+	c.render.live.instead = manifestsGiven
+	c.render.live.flags(flags)
+	completes(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})
+	return cmd
+}
+
+func (c *correctFlags) run(ctx context.Context, s Streams) error {
+	// 1. Read.
+	if err := c.knowCluster(ctx); err != nil {
+		return err
+	}
+	class, err := c.read(ctx, s)
+	if err != nil {
+		return err
+	}
+
+	// 2. Decide.
+	patch := c.patch(class)
+	own := value(class.Spec.UserData)
+	if patch.isEmpty(own) {
+		return fmt.Errorf("EC2NodeClass %s: there is nothing that can be put right without you: joiner doctor says what is wrong", class.Name)
+	}
+
+	// 3. Tell.
+	if c.diff {
+		after := own
+		if patch.data != nil {
+			after = *patch.data
+		}
+		lines := output.Difference(own, after)
+		return c.out.write(s.Out, func() string { return strings.Join(lines, "\n") + "\n" }, func() any { return lines })
+	}
+	text, err := patch.json()
+	if err != nil {
+		return err
+	}
+	if c.out.isText() { // a program reads it, character by character
+		_, err := fmt.Fprintln(s.Out, text)
+		return err
+	}
+	return c.out.write(s.Out, nil, func() any { return json.RawMessage(text) })
+}
+
+// value is text that may not be there.
+func value(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// knowCluster finds out what cluster it is, where no manifests are given.
+func (c *correctFlags) knowCluster(ctx context.Context) error {
+	c.render.cluster.Name = c.name
+	if len(c.render.files) == 0 {
+		d, doors := doctorFlags{cluster: c.render.live}, collector.Doors{Cluster: c.name}
+		d.openKube(ctx, &doors)
+		name, _ := c.render.live.eks()
+		c.render.cluster.Name = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
+		c.render.trust(d.authority)
+	}
+	return c.render.completeCluster()
+}
+
+// read finds the class.
+func (c *correctFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, error) {
+	m, err := c.render.objects(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, class := range m.Classes {
+		if class.Name == c.class {
+			return class, nil
+		}
+		names = append(names, class.Name)
+	}
+	return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s", c.class, c.render.where(), suggest.Hint(c.class, names))
+}
+
+// correction is what changes in an EC2NodeClass.
+type correction struct {
+	data    *string // spec.userData as it should be; nil: as it is
+	kubelet string  // field of spec.kubelet that is taken out; empty: none
+}
+
+func (c correction) isEmpty(own string) bool {
+	return c.kubelet == "" && (c.data == nil || *c.data == own)
+}
+
+// json is the correction as a merge patch.
+func (c correction) json() (string, error) {
+	spec := map[string]any{}
+	switch {
+	case c.data != nil && *c.data == "":
+		spec["userData"] = nil
+	case c.data != nil:
+		spec["userData"] = *c.data
+	}
+	if c.kubelet != "" {
+		spec["kubelet"] = map[string]any{c.kubelet: nil}
+	}
+	text, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return "", fmt.Errorf("write the patch: %w", err)
+	}
+	return string(text), nil
+}
+
+// patch works out what changes.
+func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
+	in := c.render.input(class)
+	out := correction{kubelet: kubeletField(class, c.wish.Flag)}
+	if c.wish == (userdata.Wish{}) {
+		in.Own = userdata.Correct(in, c.render.judged(class), c.checks...)
+	} else {
+		in.Own = userdata.Grant(in, c.wish)
+	}
+	if in.Own != value(class.Spec.UserData) {
+		out.data = &in.Own
+	}
+	return out
+}
+
+// kubeletField is the field of spec.kubelet that sets a flag of the kubelet; empty if none does.
+func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
+	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
+	if flag == "" || class.Spec.Kubelet == nil {
+		return ""
+	}
+	text, err := json.Marshal(class.Spec.Kubelet)
+	fields := map[string]any{}
+	if err = errors.Join(err, json.Unmarshal(text, &fields)); err != nil {
+		return ""
+	}
+	var found []string
+	for name := range fields {
+		if strings.HasPrefix(strings.ToLower(name), flag) {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Min(found)
+}
+
+// inBase64 is PEM as EKS writes it; empty stays so.
+func inBase64(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// crdsPatience is how long all definitions may take.
+const crdsPatience = time.Minute
+
+func newCRDs() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "crds",
+		Short: "Bring the CustomResourceDefinitions of the API up to date",
+		Long: `NodePool, NodeClaim, NodeOverlay and EC2NodeClass are kinds that a cluster must be
+told of. The controller does so itself when it starts to act, unless APPLY_CRDS
+is false; these commands do it by hand. A definition that is newer than this
+program's is never taken back.`,
+	}
+	cmd.AddCommand(newCRDsApply(), newCRDsCheck(), newCRDsPrint(), newCRDsDelete())
+	return cmd
+}
+
+func newCRDsApply() *cobra.Command {
+	var (
+		cluster clusterFlags
+		force   bool
+		out     format
+	)
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Apply this program's definitions, where the cluster's are not newer",
+		Long: `Applies the definitions with server-side apply, waits until the API server serves
+them, and says of each what was done. One that somebody else brought is left
+alone if it has fields that this program does not know, unless --force is
+given: objects would lose them. It ends with 1 when such a one was left.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+				d.Force = force
+				seen, err := d.Bring(ctx, kube.Every)
+				if err != nil {
+					return err
+				}
+				return tellDefinitions(&out, cmd.OutOrStdout(), seen, kube.DefinitionSeen.Held)
+			})
+		},
+	}
+	cluster.flags(cmd.Flags())
+	out.flag(cmd.Flags())
+	cmd.Flags().BoolVar(&force, "force", false, "take over definitions that have fields which this program does not know")
+	return cmd
+}
+
+func newCRDsCheck() *cobra.Command {
+	var (
+		cluster clusterFlags
+		out     format
+	)
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say how the cluster's definitions compare with this program's",
+		Long: `Compares, and changes nothing. It ends with 1 when there is something to do:
+a definition is missing, older, or somebody else's.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+				seen, err := d.Look(ctx)
+				if err != nil {
+					return err
+				}
+				return tellDefinitions(&out, cmd.OutOrStdout(), seen, func(s kube.DefinitionSeen) bool {
+					return s.State != kube.DefinitionSame && s.State != kube.DefinitionNewer
+				})
+			})
+		},
+	}
+	cluster.flags(cmd.Flags())
+	out.flag(cmd.Flags())
+	return cmd
+}
+
+func newCRDsPrint() *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:   "print",
+		Short: "Write this program's definitions as YAML, for tools that apply them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := kube.DefinitionManifests()
+			if err != nil {
+				return err
+			}
+			if out == asTable || out == asYAML || out == asWide {
+				_, err = io.WriteString(cmd.OutOrStdout(), text)
+				return err
+			}
+			var all []any
+			for part := range strings.SplitSeq(text, "\n---\n") {
+				var one any
+				if err := yaml.Unmarshal([]byte(part), &one); err != nil {
+					return fmt.Errorf("write the definitions as JSON: %w", err)
+				}
+				if one != nil {
+					all = append(all, one)
+				}
+			}
+			list := map[string]any{"apiVersion": "v1", "kind": "List", "items": all}
+			return out.write(cmd.OutOrStdout(), nil, func() any { return list })
+		},
+	}
+	out.flag(cmd.Flags())
+	return cmd
+}
+
+func newCRDsDelete() *cobra.Command {
+	var (
+		cluster clusterFlags
+		out     format
+	)
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete the definitions, when no object of theirs is left",
+		Long: `For the end, when Joiner is uninstalled: deletes the definitions. It refuses while
+there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+				return out.lines(cmd.OutOrStdout(), func(w io.Writer) error {
+					removed, err := d.Remove(ctx)
+					for _, name := range removed {
+						fmt.Fprintf(w, "%s: deleted\n", name)
+					}
+					if err == nil && len(removed) == 0 {
+						fmt.Fprintln(w, "there are no definitions")
+					}
+					return err
+				})
+			})
+		},
+	}
+	cluster.flags(cmd.Flags())
+	out.flag(cmd.Flags())
+	return cmd
+}
+
+// withDefinitions does something with the definitions of a cluster.
+func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kube.Definitions) error) error {
+	cfg, err := cluster.config()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
+	defer cancel()
+	definitions, err := kube.NewDefinitions(cfg)
+	if err != nil {
+		return hinted(err)
+	}
+	if err := do(ctx, definitions); err != nil {
+		var found Findings
+		if errors.As(err, &found) {
+			return err
+		}
+		return hinted(err)
+	}
+	return nil
+}
+
+// tellDefinitions prints a line for each, and ends with those that are wrong.
+func tellDefinitions(format *format, out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
+	wrong := 0
+	err := format.lines(out, func(w io.Writer) error {
+		for _, s := range seen {
+			if isWrong(s) {
+				wrong++
+			}
+			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Says()); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if wrong > 0 {
+		return Findings{wrong}
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// doctorFlags are those of joiner doctor.
+type doctorFlags struct {
+	file    string
+	bundle  string
+	mask    bool
+	name    string
+	region  string
+	own     string // Deployment of the controller, as namespace/name; empty: it is found
+	fix     string // id of the check whose fix is to be made
+	yes     bool
+	cluster clusterFlags
+	out     format
+
+	aws       *aws.Config // as the doors were opened with; nil if they were not
+	progress  *progress   // nil: none is shown
+	authority string      // the cluster's certificates, as base64 of PEM; empty: not known
+}
+
+func newDoctor() *cobra.Command {
+	var d doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say why nodes do not join, and what mends it",
+		Long: `Looks at the cluster and at AWS around it, reads only, and says why instances do
+not become nodes, why pods find no node, and why the controller itself does not
+run: the cause first, with what it rests on and the command that mends it.
+
+It needs no controller and works from outside the cluster. What it may not read
+it says, and judges the rest. The permissions are in deploy/iam/doctor.json.
+
+With --bundle it also writes what it saw to a file, without secrets, that
+joiner doctor -f judges anywhere, without a cluster or AWS.
+
+With --fix CHECK it shows what the fix of that check would change, and makes it
+when you say yes; in a script --yes says so, and without either nothing changes.
+For that you need the permissions of the commands that it prints.
+
+Where nothing of Kubernetes, or of AWS, can be seen, its last line says so and why;
+what rests on the other is judged all the same, for AWS without credentials too.
+
+It ends with 0 when nothing is wrong or all was fixed, 1 when something is wrong, 2
+when it could not look or not fix: also when nothing wrong was found, and nothing of
+Kubernetes or nothing of AWS could be seen. One missing permission does not make it
+end with 2; if nothing of a system may be read, that does.`,
+		Example: `  joiner doctor                             the cluster of your kubeconfig
+  joiner doctor --bundle case.json --mask-accounts
+  joiner doctor -f case.json -o json
+  joiner doctor --fix AUTH-2                shows the change, and asks`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := emptyFlag(cmd.Flags(), "filename", "bundle", "fix", "cluster-name", "region", "controller"); err != nil {
+				return err
+			}
+			return d.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&d.file, "filename", "f", "", "judge the bundle in this `FILE`, and ask nobody; - is standard input")
+	flags.StringVar(&d.bundle, "bundle", "", "also write what was seen to a `FILE`; secrets are left out")
+	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
+	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
+	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&d.own, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the one whose service account may write the status of NodeClaims")
+	flags.StringVar(&d.fix, "fix", "", "make the fix of this `CHECK`, after showing it and asking")
+	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; only for what is certain")
+	d.cluster.instead = "a bundle with -f"
+	d.cluster.flags(flags)
+	d.out.flag(flags)
+	return cmd
+}
+
+func (d *doctorFlags) run(ctx context.Context, s Streams) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	e, err := d.evidence(ctx, s)
+	if err != nil {
+		return err
+	}
+	if d.mask {
+		if e, err = diagnosis.MaskAccounts(e); err != nil {
+			return err
+		}
+	}
+	var lost error // of the bundle, and no reason to keep quiet about the cluster
+	if d.bundle != "" {
+		text, err := diagnosis.Write(e)
+		if err != nil {
+			return err
+		}
+		lost = writeBundle(d.bundle, text)
+	}
+	findings := diagnosis.Diagnose(e)
+	unseen := e.Unseen()
+	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is nothing that a judgement could rest on
+		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why, unseen[1].Why), lost)
+	}
+	if d.fix != "" {
+		if lost != nil {
+			return lost // who wants to keep what was seen does not want it changed before
+		}
+		return d.mend(ctx, s, e, findings)
+	}
+	if err := d.out.write(s.Out, func() string { return screen(findings, unseen, e.Truncated()) }, func() any { return report(e, findings) }); err != nil {
+		return err
+	}
+	if lost != nil {
+		return lost
+	}
+	if n := len(diagnosis.Worst(findings)); n > 0 {
+		return Findings{Count: n}
+	}
+	return blind(unseen)
+}
+
+// blind is the error of having found nothing wrong in what was not seen; nil if all could be seen.
+func blind(unseen []diagnosis.Unseen) error {
+	if len(unseen) == 0 {
+		return nil
+	}
+	var out Unseen
+	for _, u := range unseen {
+		out.What = append(out.What, u.System)
+	}
+	return out
+}
+
+// check holds the flags against one another.
+func (d *doctorFlags) check() error {
+	switch {
+	case d.own != "" && !isObjectKey(d.own):
+		return fmt.Errorf("--controller %s: want NAMESPACE/NAME of a Deployment, for example kube-system/joiner", strconv.Quote(d.own))
+	case d.own != "" && d.file != "":
+		return errors.New("--controller and -f exclude each other: -f reads a bundle instead of a cluster; leave one of them out")
+	case d.yes && d.fix == "":
+		return errors.New("--yes goes with --fix CHECK: it says yes to that fix")
+	case d.fix != "" && d.file != "":
+		return errors.New("--fix changes the cluster that it looks at, and -f is a bundle: leave one of them out")
+	case d.fix != "" && d.mask:
+		return errors.New("--fix needs the account ids that --mask-accounts takes out: leave one of them out")
+	case d.fix != "":
+		_, err := knownCheck(d.fix)
+		return err
+	}
+	return nil
+}
+
+// isObjectKey reports whether the text is a namespace and a name as Kubernetes has them.
+func isObjectKey(text string) bool {
+	namespace, name, ok := strings.Cut(text, "/")
+	return ok && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
+}
+
+func whyNot[T any](i diagnosis.Item[T]) string {
+	if i.Why == "" {
+		return string(i.Absent)
+	}
+	return oneLine(i.Why)
+}
+
+// doctorReport is joiner doctor -o json.
+type doctorReport struct {
+	Cluster  string              `json:"cluster"`
+	Region   string              `json:"region"`
+	At       time.Time           `json:"at"`
+	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
+	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
+	// Truncated are the lists of which only a part was read, each with how much that was.
+	Truncated []string `json:"truncated,omitempty"`
+}
+
+func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
+	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen(), Truncated: e.Truncated()}
+}
+
+// evidence is that of a bundle, or what there is to see now.
+func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Evidence, error) {
+	switch d.file {
+	case "":
+		if d.out == asTable {
+			d.progress = newProgress(s.Err, time.Now)
+		}
+		defer d.progress.watch()()
+		return d.collect(ctx), nil
+	case "-":
+		text, err := io.ReadAll(s.In)
+		if err != nil {
+			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", plain(err))
+		}
+		return diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	}
+	text, err := os.ReadFile(d.file)
+	if err != nil {
+		return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", plain(err))
+	}
+	e, err := diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	if err != nil {
+		return e, fmt.Errorf("%s: %w", d.file, err)
+	}
+	return e, nil
+}
+
+// collect opens what doors it can, and asks them.
+func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
+	doors := collector.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.note}
+	uid := d.openKube(ctx, &doors)
+	name, region := d.cluster.eks()
+	doors.Cluster = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
+	if name == doors.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
+		d.region = region
+	}
+	if err := d.openAWS(ctx, &doors, uid); err != nil { // what Kubernetes says is worth telling all the same
+		doors.NoAWS = oneLine(err.Error())
+	}
+	if doors.Kube != nil {
+		doors.UserData = d.userDataProblems(doors.Cluster)
+	}
+	return collector.Collect(ctx, doors)
+}
+
+// openKube opens the door to Kubernetes, and finds out of which cluster and, where nobody said it, by what name.
+func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid string) {
+	cfg, err := d.cluster.config()
+	if err != nil {
+		doors.NoKube = oneLine(err.Error())
+		return ""
+	}
+	w, err := kube.NewWitness(cfg)
+	if err != nil {
+		doors.NoKube = oneLine(hinted(err).Error())
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	const source = "namespace kube-system"
+	d.progress.note(source, false)
+	defer d.progress.note(source, true)
+	home, err := w.Home(ctx)
+	if err != nil && !kube.IsForbidden(err) { // who may not see that one may see others
+		doors.NoKube = oneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
+		return ""
+	}
+	doors.Kube, d.authority = w, inBase64(home.CA)
+	if c, _, found, err := w.Controller(ctx, d.own, nil); err == nil && found && doors.Cluster == "" {
+		doors.Cluster = c.Settings["CLUSTER_NAME"]
+	}
+	return home.UID
+}
+
+// openAWS opens the doors to AWS; without credentials or a cluster's name it says why it does not. The error is what is wrong with
+// the AWS configuration.
+func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid string) error {
+	quiet := awsconfig.WithLogger(logging.Nop{})
+	options := []func(*awsconfig.LoadOptions) error{quiet}
+	if d.region != "" {
+		options = append(options, awsconfig.WithRegion(d.region))
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return fmt.Errorf("read the AWS configuration: %w; correct it, or set AWS_PROFILE to a profile that it has", err)
+	}
+	if err := EndpointProblem(cfg); err != nil {
+		return err
+	}
+	doors.Region = cfg.Region
+	switch {
+	case doors.Cluster == "":
+		doors.NoAWS = "the cluster's name is not known: give --cluster-name NAME"
+		return nil
+	case cfg.Region == "":
+		doors.NoAWS = "the region is not known: give --region REGION"
+		return nil
+	}
+	const source = "credentials for AWS"
+	d.progress.note(source, false)
+	_, err = cfg.Credentials.Retrieve(ctx)
+	d.progress.note(source, true)
+	if err != nil {
+		doors.NoAWS = "no credentials for AWS: " + CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
+		return nil
+	}
+	d.aws = &cfg
+	return openDoors(doors, cfg, uid)
+}
+
+func openDoors(doors *collector.Doors, cfg aws.Config, uid string) error {
+	if uid == "" {
+		uid = "unknown" // whose an instance is, is judged later and by what is known then
+	}
+	cfg.Retryer = nil
+	cfg.RetryMaxAttempts = 3
+	cfg = awserr.Genuine(cfg)
+	a, err := access.New(cfg, access.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
+	e, err2 := ec2.New(cfg, ec2.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	doors.Access, doors.EC2, doors.Images, doors.Network = a, e, ami.New(cfg), vpc.New(cfg)
+	return nil
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// mend makes the fix of a check, when the user says yes. Nothing is changed before what would be changed was shown.
+func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
+	id, err := knownCheck(d.fix)
+	if err != nil {
+		return err
+	}
+	chosen, err := d.fixable(id, findings)
+	if err != nil {
+		return err
+	}
+	if len(chosen) == 0 {
+		_, err := fmt.Fprintf(s.Out, "%s is fine: nothing to fix\n", id)
+		return err
+	}
+	doors, left := d.writers(e), 0
+	for _, f := range chosen {
+		changes, err := remedy.Plan(ctx, f.Fix, doors)
+		if err != nil {
+			return fmt.Errorf("fix %s: %w", id, err)
+		}
+		if err := tellChanges(s.Out, f, changes); err != nil {
+			return err
+		}
+		yes, err := d.consent(s, f)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			left++
+			continue
+		}
+		if _, err := remedy.Apply(ctx, changes); err != nil {
+			return fmt.Errorf("fix %s: %w", id, err)
+		}
+		if _, err := fmt.Fprintln(s.Out, "done"); err != nil {
+			return err
+		}
+	}
+	if left > 0 {
+		return Findings{Count: left}
+	}
+	return nil
+}
+
+// knownCheck is the id of a check, as it is written.
+func knownCheck(name string) (string, error) {
+	var all []string
+	for _, c := range diagnosis.Checks() {
+		if strings.EqualFold(c.ID, name) {
+			return c.ID, nil
+		}
+		all = append(all, c.ID)
+	}
+	hint := "joiner doctor shows what is wrong, with the check in front"
+	if near := suggest.Nearest(strings.ToUpper(name), all); near != "" {
+		hint = "is " + near + " meant?"
+	}
+	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
+}
+
+// fixable are the findings of a check that have a fix of their own; none if all is well.
+func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
+	var out []diagnosis.Finding
+	for _, f := range findings {
+		switch {
+		case f.Check != id || f.Verdict == diagnosis.Fine:
+		case f.Verdict == diagnosis.Unknown:
+			return nil, fmt.Errorf("fix %s: it is not known whether it is broken: %s", id, f.Cause)
+		case f.Follows != "":
+			return nil, fmt.Errorf("fix %s: it follows from %s, and goes with it: joiner doctor --fix %s", id, f.Follows, f.Follows)
+		case f.Certainty == diagnosis.Possible:
+			return nil, fmt.Errorf("fix %s: this is only one of several explanations, and has to be decided by a person: %s", id, f.Cause)
+		case d.yes && f.Certainty != diagnosis.Certain:
+			return nil, fmt.Errorf("fix %s: it is likely and not certain, so --yes is not enough: run it in a terminal, and say yes there", id)
+		case !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Fix.String() == f.Fix.String() }):
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// writers opens the doors through which a person's own rights lead.
+func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Doors {
+	out := remedy.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
+	if cfg, err := d.cluster.config(); err != nil {
+		out.NoKube = oneLine(err.Error())
+	} else if p, err := kube.NewPatcher(cfg); err != nil {
+		out.NoKube = oneLine(hinted(err).Error())
+	} else {
+		out.Kube = p
+	}
+	if d.aws != nil {
+		out.AWS = remedy.NewAWS(*d.aws, e.Caller.Value)
+	}
+	return out
+}
+
+// ask runs joiner correct, beside the same cluster.
+func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
+	cmd := newCorrect()
+	var out, notes bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&notes)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append(slices.Clone(args[1:]), "--kubeconfig="+d.cluster.kubeconfig, "--context="+d.cluster.context))
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// tellChanges shows what is wrong and what would be changed.
+func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
+	lines := inFull(f)[:2]
+	for _, c := range changes {
+		for i, line := range strings.Split(c.Command, "\n") {
+			lead := "run     "
+			if i > 0 {
+				lead = "        "
+			}
+			lines = append(lines, lead+oneLine(line))
+		}
+		lines = append(lines, "change  "+oneLine(c.What))
+		if c.Before == c.After {
+			lines = append(lines, "        nothing: it is so already")
+		}
+		for _, line := range output.Difference(c.Before, c.After) {
+			lines = append(lines, "  "+oneLine(line))
+		}
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// consent asks. Without a terminal nobody is there to say yes, and nothing is changed.
+func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
+	if d.yes {
+		return true, nil
+	}
+	if !isTerminal(s.In) {
+		_, err := fmt.Fprintln(s.Out, "nothing was changed: this is no terminal; --yes makes it without asking")
+		return false, err
+	}
+	if _, err := fmt.Fprintf(s.Out, "Fix %s? Only yes does it: ", f.Check); err != nil {
+		return false, err
+	}
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read the answer: %w", plain(err))
+	}
+	if strings.EqualFold(strings.TrimSpace(answer), "yes") {
+		return true, nil
+	}
+	_, err = fmt.Fprintln(s.Out, "nothing was changed")
+	return false, err
+}
+
+// isTerminal reports whether somebody can answer there.
+func isTerminal(r io.Reader) bool {
+	file, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	nothing, err := os.Stat(os.DevNull) // a device of characters too
+	return err != nil || !os.SameFile(info, nothing)
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// sample reads an input of the security review.
+func sample(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile("../diagnosis/testdata/security/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDoctorHostile: what tenants write into pods, events and Deployments is reported by doctor -f, and is no command, printed or carried out.
+func TestDoctorHostile(t *testing.T) {
+	t.Parallel()
+	var failed, denial corev1.Event
+	sample(t, "event.yaml", &failed)
+	sample(t, "denial-event.yaml", &denial)
+	pods := func(file string) func(*diagnosis.Evidence) {
+		var pod corev1.Pod
+		sample(t, file, &pod)
+		return func(e *diagnosis.Evidence) { // as a bundle has it that an older joiner wrote: without the API group of the owner
+			owner := pod.OwnerReferences[0]
+			e.Pods.Value = []diagnosis.Pod{{Namespace: pod.Namespace, Name: pod.Name, Node: "node-1", Owner: owner.Kind + "/" + owner.Name,
+				Selector: pod.Spec.NodeSelector, Messages: []string{failed.Message}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*diagnosis.Evidence)
+		check  string // that reports it; empty: it counts as nothing
+	}{
+		"ownerref-pod.yaml": {pods("ownerref-pod.yaml"), "ARCH-5"},
+		"ownerref-fix.json": {pods("ownerref-fix.json"), "ARCH-5"},
+		"denial-event.yaml": {func(e *diagnosis.Evidence) {
+			e.Events.Value = []diagnosis.Event{{Kind: "NodeClaim", Name: "claim-1", Reason: denial.Reason, Message: denial.Message}}
+		}, ""},
+		"deploys.yaml": {func(e *diagnosis.Evidence) {
+			var deployment appsv1.Deployment
+			text, err := os.ReadFile("../diagnosis/testdata/security/deploys.yaml")
+			if err != nil {
+				t.Error(err)
+			}
+			parts := strings.Split(string(text), "---\n")
+			if err := yaml.Unmarshal([]byte(parts[len(parts)-1]), &deployment); err != nil {
+				t.Error(err)
+			}
+			e.Name = deployment.Spec.Template.Spec.Containers[0].Env[0].Value
+			e.Cluster = diagnosis.Lacking[diagnosis.Cluster]("eks:DescribeCluster", e.At, diagnosis.Missing, "")
+		}, "ID-1"},
+		"terminal": {func(e *diagnosis.Evidence) {
+			e.Classes.Value[0].Name = "web\x1b[2J\u202e"
+			e.Classes.Value[0].NoMetadata = true
+		}, "IMDS-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := tenanted()
+			c.change(&e)
+			text, err := diagnosis.Write(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bundle := filepath.Join(t.TempDir(), "case.json")
+			if err := os.WriteFile(bundle, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, format := range []string{"table", "json", "yaml"} {
+				judgeOutput(t, bundle, format, c.check)
+			}
+			for _, f := range diagnosis.Diagnose(e) {
+				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Doors{Kube: untouched{t}, NoAWS: "closed"})
+				var byHand *remedy.ByHand
+				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
+					t.Errorf("--fix %s would make %+v, %v", f.Check, changes, err)
+				}
+			}
+		})
+	}
+}
+
+// tenanted is evidence of a cluster in which a tenant has a pod on a node.
+func tenanted() diagnosis.Evidence {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	return diagnosis.Evidence{Format: diagnosis.Format, At: at, Name: "prod", Region: "us-east-1",
+		Home:      diagnosis.Found("namespace kube-system", at, diagnosis.Home{UID: "uid-1", DNSReady: true}),
+		Pods:      diagnosis.Found("pods", at, []diagnosis.Pod{}),
+		Nodes:     diagnosis.Found("nodes", at, []diagnosis.Node{{Name: "node-1", Ready: true, Arch: "arm64"}}),
+		Pools:     diagnosis.Found("nodepools", at, []diagnosis.Pool{}),
+		Claims:    diagnosis.Found("nodeclaims", at, []diagnosis.Claim{{Name: "claim-1"}}),
+		Classes:   diagnosis.Found("ec2nodeclasses", at, []diagnosis.Class{{Name: "web", HopLimit: 2}}),
+		Instances: diagnosis.Found("instances", at, []diagnosis.Instance{}),
+		Events:    diagnosis.Found("events", at, []diagnosis.Event{})}
+}
+
+// judgeOutput runs doctor on a bundle.
+func judgeOutput(t *testing.T, bundle, format, check string) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newDoctor()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"-f", bundle, "-o", format})
+	var found Findings
+	if err := cmd.ExecuteContext(t.Context()); errors.As(err, &found) != (check != "") {
+		t.Errorf("%s: it ends with %v", format, err)
+	}
+	if check == "" && strings.Contains(out.String(), "LAUNCH-4 ") {
+		t.Errorf("%s: an event of a tenant is reported as AWS's answer:\n%s", format, out.String())
+	}
+	if !strings.Contains(out.String(), check) {
+		t.Errorf("%s: %s is not reported:\n%s", format, check, out.String())
+	}
+	if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		t.Errorf("%s: it commands the terminal: %q", format, out.String())
+	}
+	var report struct {
+		Findings []struct{ Check, Fix, Look string }
+	}
+	if format != "json" {
+		return
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Error(err)
+	}
+	for _, f := range report.Findings {
+		for line := range strings.Lines(f.Fix + "\n" + f.Look) {
+			command, _, _ := strings.Cut(line, " # ")
+			for _, text := range []string{"touch", "clusterrolebinding", "attacker"} {
+				if strings.Contains(command, text) && !strings.HasPrefix(line, "# ") {
+					t.Errorf("%s prints the command %s", f.Check, line)
+				}
+			}
+		}
+	}
+}
+
+// untouched is a cluster in which nothing may be changed.
+type untouched struct{ t *testing.T }
+
+func (u untouched) Try(_ context.Context, p kube.Patch) (kube.Trial, error) {
+	return kube.Trial{}, errors.New("not tried: " + p.Kind)
+}
+
+func (u untouched) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
+	u.t.Errorf("%s %s is patched", p.Kind, p.Name)
+	return nil
+}
+
+func (u untouched) Doom(context.Context, string, string) (kube.Doomed, bool, error) {
+	return kube.Doomed{}, false, nil
+}
+
+func (u untouched) Delete(_ context.Context, d kube.Doomed) error {
+	u.t.Errorf("%s %s is deleted", d.Kind, d.Name)
+	return nil
+}

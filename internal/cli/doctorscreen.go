@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+)
+
+// A screen of a terminal as it is opened. The evidence of the causes fits on one; their fixes are printed beyond that.
+const (
+	screenLines = 24
+	mostLines   = 2  // of evidence for one cause
+	mostCauses  = 20 // that are printed
+	mostNames   = 4  // of subjects in a line
+	mostUnknown = 3
+)
+
+// cause is what several findings have in common: one check, one sentence, different subjects.
+type cause struct {
+	diagnosis.Finding
+	subjects []string
+	fix      []string // the steps of all subjects that correct it
+	look     []string // those that only show something
+	follows  []diagnosis.Finding
+}
+
+// causes groups findings by cause, in the order of the first of each. What follows from a cause is put under it.
+func causes(worst []diagnosis.Finding) []*cause {
+	var out []*cause
+	find := func(is func(*cause) bool) *cause {
+		if i := slices.IndexFunc(out, is); i >= 0 {
+			return out[i]
+		}
+		return nil
+	}
+	for _, f := range worst {
+		if root := find(func(c *cause) bool { return f.Follows != "" && c.Check == f.Follows && c.Unused == f.Unused }); root != nil {
+			root.follows = append(root.follows, f)
+			continue
+		}
+		c := find(func(c *cause) bool {
+			return c.Check == f.Check && c.Cause == f.Cause && c.Verdict == f.Verdict && c.Certainty == f.Certainty && c.Unused == f.Unused
+		})
+		if c == nil {
+			c = &cause{Finding: f}
+			out = append(out, c)
+		} else {
+			c.Evidence = append(slices.Clone(c.Evidence), f.Evidence...)
+		}
+		if f.Subject != "" && !slices.Contains(c.subjects, f.Subject) {
+			c.subjects = append(c.subjects, f.Subject)
+		}
+		c.fix = withSteps(c.fix, f.Fix.Correction().Steps())
+		c.look = withSteps(c.look, f.Fix.Only(fix.Look).Steps())
+	}
+	return out
+}
+
+// withSteps adds steps to those that are there, each once.
+func withSteps(lines []string, steps []fix.Step) []string {
+	for _, s := range steps {
+		if line := s.String(); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// screen tells the findings, one block for each cause: its subjects, the cause, its fix, and the evidence as far as there is room. The first cause
+// stands in the first lines; those of classes that no NodePool uses come last. It ends with of what nothing could be seen.
+func screen(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
+	all := causes(diagnosis.Worst(findings))
+	tail := closing(findings, unseen, truncated)
+	var out []string
+	for i, c := range all {
+		if i == mostCauses {
+			out = append(out, fmt.Sprintf("and %s more: -o json has them", output.Count(len(all)-i, "cause")))
+			break
+		}
+		block := append(c.lines(true), "")
+		if i > 0 && len(out)+len(block)+len(tail) > screenLines {
+			block = c.lines(false)
+		}
+		out = append(out, block...)
+	}
+	return strings.Join(append(out, tail...), "\n") + "\n"
+}
+
+// inFull is the block of one finding by itself.
+func inFull(f diagnosis.Finding) []string {
+	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
+}
+
+// lines are the block of a cause. Without room it has neither evidence nor page.
+func (c *cause) lines(isRoomy bool) []string {
+	head := fmt.Sprintf("%s %s, %s", c.Check, c.Verdict, c.Certainty)
+	if len(c.subjects) > 0 {
+		head += ": " + joined(c.subjects)
+	}
+	if c.Unused {
+		head += " (no NodePool uses it)"
+	}
+	out := []string{oneLine(head), "  " + oneLine(c.Cause)}
+	for i, line := range c.Evidence {
+		if i == mostLines && len(c.Evidence) > mostLines+1 || !isRoomy {
+			if isRoomy {
+				out = append(out, fmt.Sprintf("  seen  and %d more lines", len(c.Evidence)-i))
+			}
+			break
+		}
+		out = append(out, "  seen  "+oneLine(line))
+	}
+	for _, part := range []struct {
+		label string
+		lines []string
+	}{{"  fix   ", c.fix}, {"  look  ", c.look}} {
+		label := part.label
+		for _, line := range part.lines {
+			out, label = append(out, label+oneLine(line)), "        "
+		}
+	}
+	for i, f := range c.follows {
+		if i == mostLines && len(c.follows) > mostLines+1 {
+			out = append(out, fmt.Sprintf("  then  and %d more findings follow", len(c.follows)-i))
+			break
+		}
+		out = append(out, "  then  "+inShort(f))
+	}
+	if isRoomy {
+		out = append(out, "  more  "+c.Page)
+	}
+	return out
+}
+
+// joined names subjects, those of one kind together: "EC2NodeClass a, b; NodePool c".
+func joined(subjects []string) string {
+	var kinds []string
+	names := map[string][]string{}
+	for _, s := range subjects {
+		kind, name, _ := strings.Cut(s, " ")
+		if names[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		names[kind] = append(names[kind], name)
+	}
+	var out []string
+	for _, kind := range kinds {
+		all := names[kind]
+		text := kind + " " + strings.Join(all[:min(len(all), mostNames)], ", ")
+		if len(all) > mostNames {
+			text += fmt.Sprintf(" and %d more", len(all)-mostNames)
+		}
+		out = append(out, strings.TrimSpace(text))
+	}
+	return strings.Join(out, "; ")
+}
+
+// inShort tells a finding in one line.
+func inShort(f diagnosis.Finding) string {
+	text := fmt.Sprintf("%s %s", f.Check, f.Verdict)
+	if f.Subject != "" {
+		text += ", " + f.Subject
+	}
+	return oneLine(text + ": " + f.Cause)
+}
+
+// closing tells what could not be judged, grouped by reason, how many checks are fine, and in the last lines, which are what stands
+// above the prompt, of what nothing could be seen.
+func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
+	fine, reasons := map[string]bool{}, map[string][]string{}
+	bad, open := map[string]bool{}, map[string]bool{}
+	for _, f := range findings {
+		switch f.Verdict {
+		case diagnosis.Fine:
+			fine[f.Check] = true
+		case diagnosis.Unknown:
+			bad[f.Check], open[f.Check] = true, true
+			if slices.ContainsFunc(unseen, func(u diagnosis.Unseen) bool { return u.Explains(f) }) {
+				continue // said once, below
+			}
+			if !slices.Contains(reasons[f.Cause], f.Check) {
+				reasons[f.Cause] = append(reasons[f.Cause], f.Check)
+			}
+		default:
+			bad[f.Check] = true
+		}
+	}
+	var out []string
+	all := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		if d := len(reasons[b]) - len(reasons[a]); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for i, why := range all {
+		if i == mostUnknown && len(all) > mostUnknown {
+			out = append(out, fmt.Sprintf("and more reasons, %d, why checks could not be made: -o json has them", len(all)-i))
+			break
+		}
+		out = append(out, oneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
+	}
+	for _, cut := range truncated {
+		out = append(out, oneLine("only a part was read: "+cut))
+	}
+	good := 0
+	for check := range fine {
+		if !bad[check] {
+			good++
+		}
+	}
+	sum := output.Count(good, "check") + " fine"
+	if len(open) > 0 {
+		sum += fmt.Sprintf(", %d could not be made", len(open))
+	}
+	out = append(out, sum)
+	for _, u := range unseen {
+		out = append(out, oneLine(u.String()))
+	}
+	return out
+}
+
+// listed names the first few checks.
+func listed(checks []string) string {
+	const most = 4
+	if len(checks) <= most {
+		return strings.Join(checks, ", ")
+	}
+	return fmt.Sprintf("%s and %d more checks", strings.Join(checks[:most-1], ", "), len(checks)-most+1)
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// userDataProblems reads the user data of the cluster's EC2NodeClasses as their instances would.
+func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
+	return func(ctx context.Context) ([]diagnosis.UserDataProblem, error) {
+		r := renderFlags{live: d.cluster}
+		r.cluster.Name = name
+		r.trust(d.authority)
+		if err := r.completeCluster(); err != nil {
+			return nil, err
+		}
+		m, err := r.objects(ctx, Streams{})
+		if err != nil {
+			return nil, err
+		}
+		out := []diagnosis.UserDataProblem{}
+		for _, class := range m.Classes {
+			out = append(out, r.problemsOf(class)...)
+		}
+		return out, nil
+	}
+}
+
+// trust notes the cluster's certificate authority, as base64 of PEM, if it is one.
+func (r *renderFlags) trust(authority string) {
+	if isCertificate(authority) {
+		r.authority, r.cluster.CA = authority, authority
+	}
+}
+
+// problemsOf returns what is wrong with the user data of one class, on machines of either architecture; what is wrong on both is
+// there once.
+func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserDataProblem {
+	var out []diagnosis.UserDataProblem
+	read := r.judged(class)
+	in := r.input(class)
+	problems, left := read(in.Own), map[string][]userdata.Problem{} // what is left once all of a check is put right
+	for _, p := range problems {
+		check := p.Check()
+		if _, known := left[check]; !known {
+			left[check] = read(userdata.Correct(in, read, check))
+		}
+		one := evident(p)
+		one.Class = class.Name
+		one.Corrected = !slices.ContainsFunc(left[check], func(l userdata.Problem) bool { return l.Kind == p.Kind && l.Cause == p.Cause })
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// input is what is known of whoever reads the user data of a class.
+func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
+	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
+	if !r.nameless {
+		in.Cluster = r.cluster.Name
+	}
+	return in
+}
+
+// judged reads any user data as instances of a class would, and returns its problems.
+func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userdata.Problem {
+	class = class.DeepCopy()
+	system := corev1.Linux
+	if strings.HasPrefix(class.Spec.ResolvedAMIFamily(), "Windows") {
+		system = corev1.Windows
+	}
+	return func(own string) []userdata.Problem {
+		var out []userdata.Problem
+		class.Spec.UserData = &own
+		for _, arch := range []string{karpv1.ArchitectureAMD64, karpv1.ArchitectureARM64} {
+			image, found := kube.ImageFor(class, requirements.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
+			if !found && len(class.Status.AMIs) > 0 {
+				continue // no machine of this architecture can be bought
+			}
+			for _, p := range r.judge(class, userdata.Input{Image: image.Name, Arch: arch, CA: r.authority}) {
+				if !slices.Contains(out, p) {
+					out = append(out, p)
+				}
+			}
+		}
+		return out
+	}
+}
+
+// judge reads the user data of a class as one of its instances would.
+func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []userdata.Problem {
+	unwritable := func(err error) []userdata.Problem {
+		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
+	}
+	// The type makes no difference to what is wrong: none is bought.
+	node, err := kube.BootOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}, 110)
+	if err != nil {
+		return unwritable(err)
+	}
+	node.Cluster, node.ImageName = r.cluster, in.Image
+	_, reading, err := r.reading(node, in)
+	if err == nil || len(reading.Problems) > 0 {
+		return reading.Problems
+	}
+	if n := len(value(class.Spec.UserData)); errors.Is(err, bootstrap.ErrTooLong) || n > bootstrap.MaxBytes {
+		return []userdata.Problem{{Kind: userdata.TooLong, Certainty: userdata.Certain, Harm: userdata.NeverJoins,
+			Cause: fmt.Sprintf("its user data has %d bytes, and EC2 takes %d, with what Joiner adds to it", n, bootstrap.MaxBytes)}}
+	}
+	in.Family, in.Own = node.Family, node.UserData
+	if foreign, ok := userdata.Foreign(in); ok {
+		return []userdata.Problem{foreign}
+	}
+	return unwritable(err)
+}
+
+// evident is a problem as evidence.
+func evident(p userdata.Problem) diagnosis.UserDataProblem {
+	out := diagnosis.UserDataProblem{ID: p.Check(), Sentence: p.Cause, Certainty: diagnosis.Certainty(p.Certainty), Fix: p.Fix}
+	if p.Write != "" {
+		out.Fix = p.Write
+	}
+	if !p.At.Ours {
+		out.Where = p.At.String()
+	}
+	return out
+}

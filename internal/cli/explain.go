@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+func newExplain() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say why things are as they are",
+	}
+	cmd.AddCommand(newExplainNode(), newExplainBlockers())
+	return cmd
+}
+
+// blockersFlags are those of joiner explain blockers.
+type blockersFlags struct {
+	cluster clusterFlags
+	out     format
+}
+
+func newExplainBlockers() *cobra.Command {
+	var b blockersFlags
+	cmd := &cobra.Command{
+		Use:   "blockers",
+		Short: "Say which pods and PodDisruptionBudgets keep nodes from being emptied",
+		Long: `Looks at the pods on nodes of NodePools, and says what keeps these nodes from being
+emptied: PodDisruptionBudgets that can never allow a disruption, pods that more
+than one of them selects, budgets without room now, and pods that ask not to be
+disrupted. It names whose pods they are, and what mends it. It reads only.
+
+It ends with 1 when there is something that does not end by itself.`,
+		Example: `  joiner explain blockers
+  joiner explain blockers -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return b.run(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	b.cluster.flags(cmd.Flags())
+	b.out.flag(cmd.Flags())
+	return cmd
+}
+
+func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
+	objects, err := b.cluster.read(ctx)
+	if err != nil {
+		return err
+	}
+	return b.tell(out, objects.Blockers(time.Now()))
+}
+
+func (b *blockersFlags) tell(out io.Writer, found []kube.Blocker) error {
+	rows := []output.Blocker{}
+	deadlocks := 0
+	for _, f := range found {
+		if f.IsDeadlock() {
+			deadlocks++
+		}
+		rows = append(rows, output.Blocker{
+			Kind: string(f.Kind), Deadlock: f.IsDeadlock(), Budgets: f.Budgets, Why: f.Why, Fix: f.Fix,
+			Workloads: f.Workloads, Pods: f.Pods, Nodes: f.Nodes,
+		})
+	}
+	if err := b.out.write(out, func() string { return blockersText(rows) }, func() any { return rows }); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	if deadlocks > 0 {
+		return Findings{deadlocks}
+	}
+	return nil
+}
+
+// blockersText is a paragraph for each.
+func blockersText(rows []output.Blocker) string {
+	if len(rows) == 0 {
+		return "Nothing keeps a node from being emptied.\n"
+	}
+	var b strings.Builder
+	for i, r := range rows {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		title := r.Why
+		if len(r.Budgets) > 0 {
+			title = "PodDisruptionBudget " + strings.Join(r.Budgets, " and ") + ": " + r.Why
+		}
+		fmt.Fprintf(&b, "%s %s\n", r.Kind, title)
+		if len(r.Workloads) > 0 {
+			fmt.Fprintf(&b, "  whose  %s\n", some(r.Workloads))
+		}
+		fmt.Fprintf(&b, "  pods   %d: %s\n  nodes  %d: %s\n", len(r.Pods), some(r.Pods), len(r.Nodes), some(r.Nodes))
+		if r.Fix != "" {
+			fmt.Fprintf(&b, "  fix    %s\n", r.Fix)
+		}
+	}
+	return b.String()
+}
+
+// mostNamed is how many names a line has.
+const mostNamed = 5
+
+// some lists the first names, and how many there are besides.
+func some(names []string) string {
+	if len(names) <= mostNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
+}

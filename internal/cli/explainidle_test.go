@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/cli/output"
+)
+
+// apiKinds are the kinds that the API server of these tests knows, by group and version.
+var apiKinds = map[string]map[string]string{
+	"v1": {"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "services": "Service", "configmaps": "ConfigMap", "serviceaccounts": "ServiceAccount",
+		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "replicationcontrollers": "ReplicationController"},
+	"apps/v1":                      {"deployments": "Deployment", "daemonsets": "DaemonSet", "replicasets": "ReplicaSet", "statefulsets": "StatefulSet"},
+	"policy/v1":                    {"poddisruptionbudgets": "PodDisruptionBudget"},
+	"storage.k8s.io/v1":            {"storageclasses": "StorageClass", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment"},
+	"scheduling.k8s.io/v1":         {"priorityclasses": "PriorityClass"},
+	"coordination.k8s.io/v1":       {"leases": "Lease"},
+	"rbac.authorization.k8s.io/v1": {"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding"},
+	"karpenter.sh/v1":              {"nodepools": "NodePool", "nodeclaims": "NodeClaim"},
+	"karpenter.sh/v1alpha1":        {"nodeoverlays": "NodeOverlay"},
+	"karpenter.k8s.aws/v1":         {"ec2nodeclasses": "EC2NodeClass"},
+}
+
+// listServer is an API server with these objects, as JSON by resource; nobody may list what is denied.
+func listServer(t *testing.T, items map[string]string, denied string) string {
+	t.Helper()
+	answers := map[string]any{"/api": map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}}
+	groups := []map[string]any{}
+	for version, kinds := range apiKinds {
+		resources, root := []map[string]any{}, "/apis/"+version
+		if version == "v1" {
+			root = "/api/v1"
+		} else {
+			group, _, _ := strings.Cut(version, "/")
+			one := map[string]string{"groupVersion": version, "version": strings.TrimPrefix(version, group+"/")}
+			groups = append(groups, map[string]any{"name": group, "versions": []any{one}, "preferredVersion": one})
+		}
+		for name, kind := range kinds {
+			resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": name == "leases" || name == "pods" || name == "deployments" || name == "serviceaccounts", "verbs": []string{"list"}})
+			list := json.RawMessage("[" + items[name] + "]")
+			answers[root+"/"+name] = map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": map[string]any{}, "items": list}
+		}
+		answers[root] = map[string]any{"kind": "APIResourceList", "groupVersion": version, "resources": resources}
+	}
+	answers["/apis"] = map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, ok := answers[withoutNamespace(r.URL.Path)]
+		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // one of a name
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"})
+			return
+		}
+		if !ok || denied != "" && strings.HasSuffix(r.URL.Path, "/"+denied) {
+			w.WriteHeader(http.StatusForbidden)
+			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(api.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],\n"+
+		"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}\n", api.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// withoutNamespace is the path of a list in all namespaces.
+func withoutNamespace(path string) string {
+	before, rest, ok := strings.Cut(path, "/namespaces/")
+	_, resource, in := strings.Cut(rest, "/")
+	if !ok || !in {
+		return path
+	}
+	return before + "/" + resource
+}
+
+// TestNoControllerIsNoted: joiner explain node says once since when no controller acts, and nothing where that is not known.
+func TestNoControllerIsNoted(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC().Truncate(time.Second)
+	stamp := func(t time.Time) string { return t.Format(time.RFC3339) }
+	claim := `{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "web-1", "labels": {"karpenter.sh/nodepool": "web"}, "creationTimestamp": "` + stamp(now.Add(-2*time.Hour)) + `"},
+		"spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}, "status": {"nodeName": "n1", "conditions": [{"type": "Initialized", "status": "True",
+		"lastTransitionTime": "` + stamp(now.Add(-time.Hour)) + `"}]}}`
+	lease := func(renewed time.Time) string {
+		return `{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"}, "spec": {"holderIdentity": "joiner-0", "leaseDurationSeconds": 15, "renewTime": "` +
+			renewed.Format("2006-01-02T15:04:05.000000Z") + `"}}`
+	}
+	alone := `{"metadata": {"namespace": "kube-system", "name": "joiner"}, "spec": {"selector": {"matchLabels": {"app": "joiner"}}, "template": {"spec": {"containers": [{"name": "controller",
+		"env": [{"name": "DISABLE_LEADER_ELECTION", "value": "true"}]}]}}}}`
+	ended := now.Add(-45 * time.Second)
+	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known that keeps it"
+	note := "note: no controller acts since " + ended.Format("2006-01-02 15:04:05Z") + " (its lease has ended): what is said of nodes is as it was then\n"
+	for name, c := range map[string]struct {
+		leases, deployments, denied string
+		notes                       bool
+	}{
+		"it was killed":           {leases: lease(now.Add(-time.Minute)), notes: true},
+		"it acts":                 {leases: lease(now.Add(time.Hour))},
+		"there is no lease":       {},
+		"leases may not be read":  {leases: lease(now.Add(-time.Minute)), denied: "leases"},
+		"whose lease is not seen": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
+		"it acts without a lease": {leases: lease(now.Add(-time.Minute)), deployments: alone},
+	} {
+		for _, format := range []string{"wide", "json"} {
+			t.Run(name+" "+format, func(t *testing.T) {
+				t.Parallel()
+				file := listServer(t, map[string]string{"nodeclaims": claim, "leases": c.leases, "deployments": c.deployments}, c.denied)
+				var out, notes bytes.Buffer
+				cmd := newExplainNode()
+				cmd.SetOut(&out)
+				cmd.SetErr(&notes)
+				cmd.SetArgs([]string{"--all", "--kubeconfig", file, "-o", format})
+				if err := cmd.ExecuteContext(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				said, wantNote := row+looksAgain+"\n", ""
+				if c.notes {
+					said, wantNote = row+"\n", note
+				}
+				if notes.String() != wantNote {
+					t.Errorf("it notes %q, want %q", &notes, wantNote)
+				}
+				if format == "wide" {
+					if out.String() != said {
+						t.Errorf("it says\n%s\nwant\n%s", &out, said)
+					}
+					return
+				}
+				var rows []output.NodeStay
+				if err := json.Unmarshal(out.Bytes(), &rows); err != nil || len(rows) != 1 {
+					t.Fatalf("%v: %s", err, &out)
+				}
+				if has := strings.Contains(out.String(), "noControllerSince"); has != c.notes || has && !rows[0].NoControllerSince.Equal(ended) {
+					t.Errorf("it says %s", &out)
+				}
+			})
+		}
+	}
+}

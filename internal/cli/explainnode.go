@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// explainNodeFlags are those of joiner explain node.
+type explainNodeFlags struct {
+	all     bool
+	cluster clusterFlags
+	out     format
+}
+
+func newExplainNode() *cobra.Command {
+	var e explainNodeFlags
+	cmd := &cobra.Command{
+		Use:   "node [NAME...]",
+		Short: "Say why nodes stay that somebody expects to go",
+		Long: `Says of each node of a NodePool what keeps it from being taken away by choice: its
+NodePool's policy, a budget, a pod, a pause, or that moving its pods would save
+too little. A name is that of a Node or of a NodeClaim.
+
+What it says stands on the NodeClaims, where the controller writes what has been
+so for half a minute; which pods hold a node is looked up as it is now. Where the
+controller's lease has ended, a note says since when none acts.`,
+		Example: `  joiner explain node ip-10-0-1-17.eu-west-1.compute.internal
+  joiner explain node --all
+  joiner explain node --all -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case e.all && len(args) > 0:
+				return errors.New("name nodes or say --all, not both")
+			case !e.all && len(args) == 0:
+				return errors.New("name nodes, or say --all")
+			}
+			return e.run(cmd.Context(), Streams{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}, args)
+		},
+	}
+	cmd.Flags().BoolVar(&e.all, "all", false, "all nodes of NodePools")
+	e.cluster.flags(cmd.Flags())
+	e.out.flag(cmd.Flags())
+	cmd.ValidArgsFunction = all(e.cluster.names(nodes()), e.cluster.names(nodeClaims()))
+	completes(cmd, map[string]cobra.CompletionFunc{"context": e.cluster.contexts})
+	return cmd
+}
+
+func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) error {
+	objects, err := e.cluster.read(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := nodeStays(objects, names, time.Now())
+	if err != nil {
+		return err
+	}
+	return e.tell(s, rows, e.leaderless(ctx))
+}
+
+// leaderless is since when no controller acts; zero where one does, or that cannot be seen: what is said of nodes is worth telling all the same.
+func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
+	cfg, err := e.cluster.config()
+	if err != nil {
+		return time.Time{}
+	}
+	w, err := kube.NewWitness(cfg)
+	if err != nil {
+		return time.Time{}
+	}
+	return collector.Leader(ctx, w).Leaderless()
+}
+
+// tell writes the rows and, where no controller acts since then, a note. No row then says that the controller will look again.
+func (e *explainNodeFlags) tell(s Streams, rows []output.NodeStay, since time.Time) error {
+	for i := range rows {
+		if !since.IsZero() {
+			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, looksAgain)
+		}
+	}
+	if err := e.out.write(s.Out, func() string { return output.NodeStays(rows, e.out.width(s.Out)) }, func() any { return rows }); err != nil {
+		return err
+	}
+	if !since.IsZero() {
+		fmt.Fprintf(s.Err, "note: no controller acts since %s (its lease has ended): what is said of nodes is as it was then\n", since.UTC().Format("2006-01-02 15:04:05Z"))
+	}
+	return nil
+}
+
+// nodeStays says of each claim with one of the names, of all without names, what keeps its node. Sorted by Node.
+func nodeStays(o kube.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
+	rows, known := []output.NodeStay{}, []string{}
+	found := map[string]bool{}
+	holds := o.Holds(now)
+	for _, claim := range o.Claims {
+		own := []string{claim.Name}
+		if claim.Status.NodeName != "" { // until its instance has joined, a claim has no Node
+			own = append(own, claim.Status.NodeName)
+		}
+		known = append(known, own...)
+		if len(names) > 0 && !slices.ContainsFunc(own, func(name string) bool { return slices.Contains(names, name) }) {
+			continue
+		}
+		for _, name := range own {
+			found[name] = true
+		}
+		rows = append(rows, nodeStay(claim, holds))
+	}
+	var wrong []error
+	for _, name := range names {
+		if !found[name] {
+			wrong = append(wrong, fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, suggest.Hint(name, known)))
+		}
+	}
+	slices.SortFunc(rows, func(a, b output.NodeStay) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Claim, b.Claim))
+	})
+	return rows, errors.Join(wrong...)
+}
+
+// looksAgain is what becomes of a node that nothing is known to keep.
+const looksAgain = "; the controller checks it again within seconds"
+
+// Causes as the controller counts them in joiner_nodes_staying: the values of disruption.Cause, which this package does not import.
+const (
+	blocked        = "Blocked"
+	leaving        = "Leaving"
+	notInitialized = "NotInitialized"
+	undecided      = "Undecided"
+)
+
+// nodeStay says what keeps the claim's node, or what else there is to say of it.
+func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) output.NodeStay {
+	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
+	conditions := claim.StatusConditions()
+	reason, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)
+	stay, stays := conditions.Find(karpv1.ConditionDisruptable)
+	hold, isHeld := holds[claim.Status.NodeName]
+	switch {
+	case claim.DeletionTimestamp != nil && isGoing:
+		out.Cause, out.Why = leaving, "it is being disrupted: "+reason.Reason
+	case claim.DeletionTimestamp != nil:
+		out.Cause, out.Why = leaving, "its NodeClaim is being deleted"
+	case isGoing:
+		out.Cause, out.Why = leaving, "its pods are about to be moved: "+reason.Reason
+	case !conditions.IsTrue(karpv1.ConditionInitialized):
+		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
+	case stays && stay.Reason != blocked:
+		out.Cause, out.Why = stay.Reason, stay.Message
+	case stays && isHeld: // by what is there now, which need not be what was written
+		out.Cause, out.Why = blocked, hold.String()
+	case isHeld: // the controller has not named a cause, and does not count the node as blocked
+		out.Cause, out.Why = undecided, hold.String()+looksAgain
+	case stays:
+		out.Cause, out.Why = undecided, "the reason that kept it is gone ("+stay.Message+")"+looksAgain
+	default:
+		out.Cause, out.Why = undecided, "no reason is known that keeps it"+looksAgain
+	}
+	if isHeld && stays && stay.Reason != blocked && out.Cause == stay.Reason {
+		out.Why += "; also, " + hold.String()
+	}
+	return out
+}

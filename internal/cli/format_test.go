@@ -1,0 +1,68 @@
+package cli_test
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/internal/cli"
+)
+
+// TestEveryCommandTakesFormats: all commands that print an answer take -o.
+func TestEveryCommandTakesFormats(t *testing.T) {
+	t.Parallel()
+	root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" || cmd.Name() == "help" {
+			return // scripts for shells, and texts
+		}
+		if !cmd.HasSubCommands() && cmd.Flags().Lookup("output") == nil {
+			t.Errorf("%s takes no -o", cmd.CommandPath())
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(root)
+}
+
+// TestSignalsStopCommands: a command whose work cannot be interrupted ends at once when a signal comes, with the code that shells know.
+func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals are the process's
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+		says   string
+	}{{syscall.SIGINT, 130, "joiner: stopped by SIGINT\n"}, {syscall.SIGTERM, 143, "joiner: stopped by SIGTERM\n"}} {
+		guard := make(chan os.Signal, 1) // the test is not to end by it
+		signal.Notify(guard, c.signal)
+		works, release := make(chan struct{}), make(chan struct{})
+		var errs strings.Builder
+		root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, &cobra.Command{
+			Use: "work",
+			Run: func(*cobra.Command, []string) { close(works); <-release },
+		})
+		ended := make(chan int, 1)
+		go func() { ended <- cli.Run(t.Context(), root, []string{"work"}) }()
+		<-works
+		if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case code := <-ended:
+			if code != c.code || errs.String() != c.says {
+				t.Errorf("it ended with %d and %q, want %d and %q", code, errs.String(), c.code, c.says)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("it goes on")
+		}
+		close(release)
+		signal.Stop(guard)
+	}
+}

@@ -1,0 +1,51 @@
+package cli_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/cli"
+)
+
+// manifestFolder holds manifests as users write them for Karpenter.
+const manifestFolder = "../../bench/conformance/testdata/manifests"
+
+// said is what a plan for a file notes, by file; of all others it has nothing to note.
+var said = map[string]string{
+	"node-overlay.yaml": "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: 3 NodeOverlays",
+	"static.yaml":       "left out: NodePool warm is kept at 6 nodes (spec.replicas) by the controller, whatever pods there are",
+}
+
+// TestManifestsOfKarpenter plans for each file, which must have a place for each of its pods and nothing to say but what is said here.
+func TestManifestsOfKarpenter(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(manifestFolder + "/*.yaml")
+	if err != nil || len(files) < 22 {
+		t.Fatalf("there are %d manifests: %v; want at least 22", len(files), err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, errs bytes.Buffer
+			root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+			code := cli.Run(t.Context(), root, []string{"plan", "--strict", "--region=us-east-1", "-f", file})
+			notes := strings.Split(strings.TrimSpace(errs.String()), "\n")
+			want := []string{""}
+			if said[name] != "" {
+				want = []string{"note: " + said[name]}
+			}
+			if code != cli.ExitOK || !slices.Equal(notes, want) {
+				t.Errorf("exit %d, notes %q; want %d, %q\n%s", code, notes, cli.ExitOK, want, out.String())
+			}
+		})
+	}
+	for name := range said {
+		if !slices.Contains(files, filepath.Join(manifestFolder, name)) {
+			t.Errorf("there is no %s any more", name)
+		}
+	}
+}

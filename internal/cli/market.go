@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
+	"github.com/spf13/pflag"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// The values of --from.
+const (
+	fromAWS      = "aws"
+	fromEmbedded = "embedded"
+)
+
+// usualRegion is that of a user who names none.
+const usualRegion = "us-east-1"
+
+// usualSpotShare is what spot is estimated to cost where no prices of it are known, as a share of the on-demand price. EC2 sells spot at up to
+// 90 % off, most types at half to two thirds off.
+const usualSpotShare = 0.4
+
+// awsPatience is how long AWS may take, with all attempts, to say what it sells
+// and at what prices: some forty pages. Who runs a command waits for it.
+const awsPatience = 30 * time.Second
+
+// awsAttempts is how often a call is made, unless AWS_MAX_ATTEMPTS says otherwise.
+const awsAttempts = 4
+
+// What to do when AWS gives no answer that can be used.
+const (
+	checkAWS  = "check the network, AWS_ENDPOINT_URL and the credentials"
+	doWithout = "--from embedded needs no AWS"
+)
+
+// marketFlags say where the market is looked up.
+type marketFlags struct {
+	region string
+	from   string
+	file   string
+
+	spotShare float64 // of the on-demand price, where spot prices are not known
+
+	prices *output.Prices // once open: where the prices are from, in words
+
+	patience time.Duration          // with AWS
+	given    func(flag string) bool // reports whether the user set the flag
+}
+
+func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
+	m.patience, m.given = awsPatience, flags.Changed
+	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
+	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
+	flags.Float64Var(&m.spotShare, "spot-estimate", usualSpotShare, "with --from embedded: the `SHARE` of the on-demand price that spot is estimated to cost")
+	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
+}
+
+// wanted is what a node class wants of a market.
+type wanted struct {
+	settings catalog.Settings
+	zones    []catalog.Zone // where it has subnets; none: not known, so all zones
+	reserved []catalog.ReservedCapacity
+}
+
+// goods builds the catalog of a node class.
+type goods func(catalog.Settings) (catalog.Catalog, error)
+
+// market returns the catalog of each node class.
+func (m *marketFlags) market(ctx context.Context, classes map[string]wanted, notes io.Writer) (catalog.Market, error) {
+	goods, err := m.open(ctx, notes)
+	if err != nil {
+		return nil, err
+	}
+	market := catalog.Market{}
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
+		c, err := goods(classes[name].settings)
+		if err != nil {
+			return nil, err
+		}
+		market[name] = reserving(within(c, classes[name].zones), classes[name])
+	}
+	return market, nil
+}
+
+// open finds the source that the flags name.
+func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) {
+	switch {
+	case m.file != "":
+		return m.fromFile()
+	case m.given("catalog"):
+		return nil, errors.New("--catalog: the path is empty; name a file, as written by joiner catalog -o json")
+	case m.from == fromAWS:
+		return m.fromAWS(ctx, notes)
+	case m.from == fromEmbedded && !(m.spotShare > 0 && m.spotShare <= 1):
+		return nil, fmt.Errorf("--spot-estimate %g: want a share of the on-demand price, above 0 and at most 1", m.spotShare)
+	case m.from == fromEmbedded:
+		return m.fromTable()
+	}
+	return nil, fmt.Errorf("--from %s: want aws or embedded%s", m.from, suggest.Hint(m.from, []string{fromAWS, fromEmbedded}))
+}
+
+func (m *marketFlags) fromFile() (goods, error) {
+	for _, other := range []string{"region", "from"} {
+		if m.given(other) {
+			return nil, fmt.Errorf("--catalog and --%s exclude each other, for the file says what is sold and where: leave one out", other)
+		}
+	}
+	data, err := os.ReadFile(m.file)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalog: %w", plain(err))
+	}
+	var types []output.Type
+	if err := json.Unmarshal(data, &types); err != nil {
+		return nil, fmt.Errorf("read the catalog %s: %w; want what joiner catalog -o json writes", m.file, err)
+	}
+	if len(types) == 0 {
+		return nil, fmt.Errorf("read the catalog %s: it lists no instance type; want what joiner catalog -o json writes", m.file)
+	}
+	c, err := output.CatalogFrom(cmp.Or(m.region, environmentRegion(), usualRegion), types)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalog %s: %w", m.file, err)
+	}
+	m.prices = &output.Prices{OnDemand: "the file " + m.file, Spot: "the file " + m.file}
+	// The file says what a node has; settings cannot change it any more.
+	return func(catalog.Settings) (catalog.Catalog, error) { return c, nil }, nil
+}
+
+func (m *marketFlags) fromTable() (goods, error) {
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	region := cmp.Or(m.region, environmentRegion(), usualRegion)
+	m.prices = pricesOf(pricing.Embedded(table, region))
+	m.prices.Spot = fmt.Sprintf("estimated as %g %% of on demand (--spot-estimate, or --from aws for real prices)", 100*m.spotShare)
+	return func(s catalog.Settings) (catalog.Catalog, error) {
+		c, err := table.Catalog(region, s)
+		if err != nil {
+			return c, fmt.Errorf("%w%s; choose one with --region, or ask AWS with --from aws", err, suggest.Hint(region, table.Regions()))
+		}
+		for i, t := range c.Types {
+			for o := range t.Offerings {
+				if t.Offerings[o].CapacityType == catalog.Spot {
+					t.Offerings[o].Price = max(catalog.Price(float64(t.Offerings[o].Price)*m.spotShare), 1)
+				}
+			}
+			c.Types[i] = t.WithOfferings(t.Offerings)
+		}
+		return c, nil
+	}, nil
+}
+
+func environmentRegion() string {
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+}
+
+func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.patience)
+	defer cancel()
+	cfg, err := m.configure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	table, err := catalog.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	sold, err := ec2.ReadMarket(ctx, cfg)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("ask AWS what %s sells: no full answer within %s; %s; %s", cfg.Region, m.patience, checkAWS, doWithout)
+	case err != nil:
+		return nil, fmt.Errorf("ask AWS what %s sells: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
+	}
+	door := pricing.New(pricing.Config{AWS: cfg, Table: table})
+	if err := door.Refresh(ctx); err != nil {
+		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", oneLine(err.Error()))
+	}
+	m.prices = pricesOf(door.Book())
+	return func(s catalog.Settings) (catalog.Catalog, error) {
+		return assemble(cfg.Region, sold, table, door.Book(), s), nil
+	}, nil
+}
+
+// pricesOf says where the prices of a book are from.
+func pricesOf(book pricing.Book) *output.Prices {
+	onDemand, spot := book.Origins(time.Now())
+	return &output.Prices{OnDemand: onDemand, Spot: spot}
+}
+
+// advised returns err with one piece of advice: its own, unless it has none or it
+// is about the way to AWS while the user has named another address.
+func advised(err error, endpoint string) error {
+	f := *awserr.Of(err)
+	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
+		f.Hint = checkAWS
+	}
+	return &f
+}
+
+// configure finds region and credentials.
+func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
+	// What goes wrong is said once, by us: the SDK would add lines of its own.
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
+	if os.Getenv("AWS_MAX_ATTEMPTS") == "" {
+		options = append(options, awsconfig.WithRetryMaxAttempts(awsAttempts))
+	}
+	if m.region != "" {
+		options = append(options, awsconfig.WithRegion(m.region))
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to a profile that it has, "+
+			"or use --from embedded", err)
+	}
+	if err := EndpointProblem(cfg); err != nil {
+		return cfg, err
+	}
+	cfg.Region = cmp.Or(cfg.Region, usualRegion)
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return cfg, fmt.Errorf("find AWS credentials: %s; log in, set AWS_PROFILE, or use --from embedded", CredentialsProblem(err))
+	}
+	return cfg, nil
+}
+
+// assemble puts together what AWS sells and what it costs.
+func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.Book, s catalog.Settings) catalog.Catalog {
+	c := catalog.Catalog{Region: region, PodVolume: catalog.PodVolume(s)}
+	for _, f := range sold.Facts {
+		if catalog.Incompatible(f, s) != "" {
+			continue
+		}
+		var zones []catalog.Zone
+		for _, name := range sold.Zones[f.Name] {
+			zones = append(zones, catalog.Zone{Name: name})
+		}
+		if offerings := book.Prices.Offerings(f, zones); len(offerings) > 0 {
+			c.Types = append(c.Types, catalog.Build(table.Complete(f), s, region).WithOfferings(offerings))
+		}
+	}
+	return c
+}
+
+// within keeps the offerings in these zones, and gives them the zones' ids. No
+// zones: all are kept.
+func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
+	if len(zones) == 0 {
+		return c
+	}
+	types := c.Types
+	c.Types = nil
+	for _, t := range types {
+		var kept []catalog.Offering
+		for _, o := range t.Offerings {
+			i := slices.IndexFunc(zones, func(z catalog.Zone) bool { return z.Name == o.Zone })
+			if i < 0 {
+				continue
+			}
+			o.ZoneID = cmp.Or(zones[i].ID, o.ZoneID)
+			kept = append(kept, o)
+		}
+		if len(kept) > 0 {
+			c.Types = append(c.Types, t.WithOfferings(kept))
+		}
+	}
+	return c
+}
+
+// reserving adds the capacity reservations that the node class has found.
+func reserving(c catalog.Catalog, class wanted) catalog.Catalog {
+	types := make([]catalog.Type, 0, len(c.Types))
+	for _, t := range c.Types {
+		types = append(types, t.WithReserved(class.zones, class.reserved))
+	}
+	c.Types = types
+	return c
+}
+
+// plain takes the operation out of a file error: "open x: no such file" says no more than "x: no such file".
+func plain(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("%s: %w", path.Path, path.Err)
+	}
+	return err
+}

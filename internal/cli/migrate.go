@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/migration"
+)
+
+// migrateFlags are those of joiner migrate check.
+type migrateFlags struct {
+	files    []string
+	values   []string
+	policies []string
+	name     string
+	account  string
+	region   string
+	role     string
+	cluster  clusterFlags
+	out      format
+}
+
+func newMigrate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "See what changes when Joiner takes Karpenter's place",
+		Long: `Joiner serves the NodePools, NodeClaims and EC2NodeClasses of Karpenter as they
+are, and takes the nodes over as they are. These commands say what else changes.`,
+	}
+	cmd.AddCommand(newMigrateCheck())
+	return cmd
+}
+
+func newMigrateCheck() *cobra.Command {
+	var m migrateFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say what stops a change-over, what differs and what stays, with the commands",
+		Long: `Reads an installation of Karpenter: its Deployment and settings, definitions,
+objects, nodes, instances, and what IAM allows its role. It changes nothing.
+Then it says what would stop a change-over, what Joiner does otherwise, and what
+stays as it is, and writes the commands that hand over, and those that go back.
+
+It asks the cluster of your kubeconfig, and AWS where there are credentials; with
+-f it asks nobody, and judges what the files have. Whatever it could not look at,
+it says, with the permission that is missing.
+
+It ends with 0 when nothing stops the change-over, 1 when something does, 2 when
+it could not look: also when something that it asked for was not told, and might
+stop it. What it did not ask for, as AWS without credentials, is no reason for 2.`,
+		Example: `  joiner migrate check                      the cluster of your kubeconfig
+  kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
+  joiner migrate check -f objects.yaml --values karpenter-values.yaml
+  joiner migrate check -f objects.yaml --policy role.json --cluster-name prod --account 111122223333 --region eu-west-1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := m.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return m.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&m.files, "filename", "f", nil, "judge the manifests in this `PATH`, a file or a folder, and ask nobody; - is standard input; may be repeated")
+	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
+	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
+	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what Karpenter is set to, CLUSTER_NAME, then what the kubeconfig says")
+	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it that of Karpenter's role")
+	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
+	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it that of its service account")
+	m.cluster.instead = manifestsGiven
+	m.cluster.flags(flags)
+	m.out.flag(flags)
+	return cmd
+}
+
+// check finds what is wrong with the flags alone: much later, or never, would anybody stumble over it.
+func (m *migrateFlags) check(flags *pflag.FlagSet) error {
+	if err := emptyFlag(flags, "cluster-name", "account", "region", "role"); err != nil {
+		return err
+	}
+	switch {
+	case m.name != "" && !clusterPattern.MatchString(m.name):
+		return fmt.Errorf("--cluster-name %q: want the name of one EKS cluster: letters, digits, - and _", m.name)
+	case m.account != "" && !accountPattern.MatchString(m.account):
+		return noAccount(m.account)
+	case m.region != "" && !regionPattern.MatchString(m.region):
+		return fmt.Errorf("--region %q: want one region, for instance eu-west-1", m.region)
+	case m.role != "" && !roleARNPattern.MatchString(m.role):
+		return fmt.Errorf("--role %q: want the ARN of a role: aws iam get-role --role-name NAME --query Role.Arn --output text", m.role)
+	}
+	return nil
+}
+
+func (m *migrateFlags) run(ctx context.Context, s Streams) error {
+	seen, err := m.look(ctx, s)
+	if err != nil {
+		return err
+	}
+	report := migration.Check(seen)
+	if err := m.out.write(s.Out, func() string { return migrationScreen(report) }, func() any { return report }); err != nil {
+		return err
+	}
+	stopping := 0
+	for _, f := range report.Findings {
+		if f.Weight == migration.Stops {
+			stopping++
+		}
+	}
+	switch {
+	case stopping > 0:
+		return Findings{stopping}
+	case len(report.Hidden) > 0:
+		return Unseen{report.Hidden}
+	}
+	return nil
+}
+
+// look reads what there is: the files that were given, or the cluster and AWS.
+func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installation, error) {
+	offline := len(m.files) > 0 || len(m.values) > 0
+	chart, err := readValues(m.values)
+	if err != nil {
+		return migration.Installation{}, err
+	}
+	seen, installed, err := m.objects(ctx, s, offline)
+	if err != nil {
+		return migration.Installation{}, err
+	}
+	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.flat, unknownValues(chart.flat)
+	own := settingsOf(&seen, installed, chart)
+	name, region := m.cluster.eks()
+	if offline {
+		name, region = "", ""
+	}
+	seen.Cluster = cmp.Or(m.name, own.ClusterName, os.Getenv("CLUSTER_NAME"), name)
+	m.region = cmp.Or(m.region, os.Getenv("AWS_REGION"), own.Region, region)
+	a := migrationAWS{migrateFlags: m, settings: own, seen: &seen}
+	err = a.look(ctx, offline)
+	return seen, err
+}
+
+// objects reads manifests, or the cluster.
+func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (migration.Installation, []kube.Installed, error) {
+	if offline {
+		all, err := kube.ReadAny(m.files, s.In)
+		if err != nil {
+			return migration.Installation{}, nil, err
+		}
+		seen, installed, err := kube.Migrants(all)
+		if err == nil && len(m.files) > 0 && len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
+			err = errors.New("the files have nothing of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
+		}
+		return seen, installed, err
+	}
+	cfg, err := m.cluster.config()
+	if err != nil {
+		return migration.Installation{}, nil, err
+	}
+	w, err := kube.NewWitness(cfg)
+	if err != nil {
+		return migration.Installation{}, nil, hinted(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
+	defer cancel()
+	all, unseen, err := w.Karpenter(ctx)
+	if err != nil {
+		return migration.Installation{}, nil, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
+	}
+	seen, installed, err := kube.Migrants(all)
+	seen.Unseen = unseen
+	return seen, installed, err
+}

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/migration"
+)
+
+// migrationAWS looks at AWS for joiner migrate check: at instances, and at what the role may do.
+type migrationAWS struct {
+	*migrateFlags
+	settings config.Settings
+	seen     *migration.Installation
+	doors    collector.Doors
+}
+
+// look writes into what was seen what AWS has.
+func (m *migrationAWS) look(ctx context.Context, offline bool) error {
+	policies, err := m.readPolicies()
+	if err != nil {
+		return err
+	}
+	if offline {
+		m.doors.NoAWS = "with files nobody is asked"
+	} else if err := m.open(ctx); err != nil {
+		return err
+	}
+	m.instances(ctx)
+	m.findRole(ctx)
+	return m.permissions(ctx, policies)
+}
+
+// open opens the doors to AWS as joiner doctor does.
+func (m *migrationAWS) open(ctx context.Context) error {
+	m.doors.Cluster = m.seen.Cluster
+	d := doctorFlags{region: m.region}
+	if err := d.openAWS(ctx, &m.doors, m.seen.UID); err != nil {
+		return err
+	}
+	m.region = cmp.Or(m.doors.Region, m.region)
+	return nil
+}
+
+func (m *migrationAWS) unseen(what, why string) {
+	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(why)})
+}
+
+// refused notes what AWS was asked for and did not tell.
+func (m *migrationAWS) refused(what string, err error) {
+	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(err.Error()), Asked: true})
+}
+
+// instances asks EC2 for what carries the cluster's name.
+func (m *migrationAWS) instances(ctx context.Context) {
+	if m.doors.EC2 == nil {
+		m.unseen("instances", m.doors.NoAWS)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	all, err := m.doors.EC2.Instances(ctx)
+	if err != nil {
+		m.refused("instances", err)
+		return
+	}
+	m.seen.Instances = []migration.Instance{}
+	for _, i := range all {
+		m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: i.ID, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
+	}
+	m.strays(ctx)
+}
+
+// ownerOf puts one closed set into the words of the other.
+func ownerOf(o ec2.Ownership) migration.Owner {
+	switch o {
+	case ec2.Ours:
+		return migration.OurOwn
+	case ec2.Legacy:
+		return migration.Legacy
+	case ec2.Namesake:
+		return migration.Namesake
+	case ec2.Unmarked:
+		return migration.Untagged
+	}
+	return migration.Stranger
+}
+
+// strays asks about the instances of claims that do not carry the tags that instances are found by. What is gone is no stray; what is not
+// told may be one, and is noted once, as one refusal is mostly that of all.
+func (m *migrationAWS) strays(ctx context.Context) {
+	var lost error
+	for _, c := range m.seen.Claims {
+		id, ok := ec2.ParseProviderID(c.ProviderID)
+		if !ok || slices.ContainsFunc(m.seen.Instances, func(i migration.Instance) bool { return i.ID == id }) {
+			continue
+		}
+		i, err := m.doors.EC2.Instance(ctx, id)
+		switch {
+		case err == nil:
+			m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: id, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
+		case !awserr.Is(err, awserr.Gone):
+			lost = cmp.Or(lost, err)
+		}
+	}
+	if lost != nil {
+		m.refused("instances without the cluster's tags", lost)
+	}
+}
+
+// readPolicies reads the policies that were given as files; one that has what is not played here is told of, and not judged.
+func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
+	var out []iampolicy.Policy
+	for _, file := range m.policies {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read policy: %w", plain(err))
+		}
+		p, err := iampolicy.Read(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// findRole finds the role of Karpenter's service account.
+func (m *migrationAWS) findRole(ctx context.Context) {
+	for _, c := range m.seen.Controllers {
+		if c.Product != migration.Karpenter || m.role != "" {
+			continue
+		}
+		m.role = c.Role
+		if m.role != "" || m.doors.Access == nil || c.Account == "" {
+			continue
+		}
+		role, err := m.doors.Access.PodRole(ctx, c.Namespace, c.Account)
+		if err != nil {
+			m.refused("the role of Karpenter", err)
+			return
+		}
+		m.role = role
+	}
+}
+
+// scope is whom the policies must be for. Missing says what of it is not known.
+func (m *migrationAWS) scope() (s grant.Scope, missing string) {
+	s = grant.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
+	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 {
+		s.Account = cmp.Or(s.Account, parts[4])
+	}
+	for _, c := range m.seen.Classes {
+		if c.Role != "" && !slices.Contains(s.NodeRoles, c.Role) {
+			s.NodeRoles = append(s.NodeRoles, c.Role)
+		}
+	}
+	switch {
+	case s.Cluster == "":
+		return s, "give --cluster-name NAME"
+	case s.Account == "":
+		return s, "give --account ID, or --role ARN"
+	case s.Region == "":
+		return s, "give --region REGION"
+	}
+	return s, ""
+}
+
+// permissions judges what the role may do: by the policies that were given, else by asking IAM.
+func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
+	s, missing := m.scope()
+	switch {
+	case len(policies) == 0 && m.doors.Access == nil:
+		m.unseen("permissions", "give the policies of Karpenter's role: --policy FILE")
+		return nil
+	case len(policies) == 0 && m.role == "":
+		m.unseen("permissions", "the role of Karpenter is not known: give --role ARN, or its policies with --policy FILE")
+		return nil
+	case missing != "":
+		m.unseen("permissions", missing)
+		return nil
+	}
+	if problem := scopeProblem(s); problem != nil {
+		return problem
+	}
+	wanted, err := grant.Policies(s)
+	if err != nil {
+		return err
+	}
+	asks, err := grant.Asks(s, wanted)
+	if err != nil {
+		return err
+	}
+	for _, ask := range asks {
+		denied := judgeAsk(policies, ask)
+		if len(policies) == 0 {
+			if denied, err = m.doors.Access.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
+				m.refused("permissions", err)
+				return nil
+			}
+		}
+		for _, action := range ask.Actions {
+			m.seen.Permissions = append(m.seen.Permissions, migration.Permission{Statement: ask.Sid, Policy: ask.Policy, Action: action,
+				Allowed: !slices.Contains(denied, action), Optional: m.isOptional(ask)})
+		}
+	}
+	return nil
+}
+
+// judgeAsk returns the actions that policies do not allow on one of the resources.
+func judgeAsk(policies []iampolicy.Policy, ask grant.Ask) []string {
+	var out []string
+	for _, action := range ask.Actions {
+		for _, resource := range ask.Resources {
+			if !iampolicy.Judge(policies, iampolicy.Request{Action: action, Resource: resource, Keys: ask.Keys}).Allowed {
+				out = append(out, action)
+			}
+		}
+	}
+	return out
+}
+
+// isOptional reports whether an ask is of use only with a setting that is off.
+func (m *migrationAWS) isOptional(ask grant.Ask) bool {
+	switch {
+	case ask.Policy == "interruption":
+		return m.settings.InterruptionQueue == ""
+	case strings.HasPrefix(ask.Actions[0], "arc-zonal-shift:"):
+		return !m.settings.ZonalShift
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// notesOn says what a plan for these objects takes for granted. Live: they are
+// those of a cluster, and not of a folder that may lack some.
+func notesOn(o kube.Objects, live bool) []string {
+	if live {
+		return slices.Concat(gated(o.Pods), schedulers(o.Pods, kube.Provisionable), transientTaints(o.Pools))
+	}
+	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
+}
+
+// transientTaints reports taints of NodePools that a component removes when a node is ready. Among taints, they keep off all pods that do
+// not tolerate them, for a plan and for the controller.
+func transientTaints(pools []*karpv1.NodePool) []string {
+	var out []string
+	for _, p := range pools {
+		for _, t := range p.Spec.Template.Spec.Taints {
+			taint := requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)}
+			if taint.IsTransient() && taint.Effect != requirements.PreferNoSchedule {
+				out = append(out, fmt.Sprintf("NodePool %s: taint %s looks like one that a DaemonSet removes when it is ready; "+
+					"in spec.template.spec.taints it keeps away all pods that do not tolerate it: move it to startupTaints", p.Name, taint))
+			}
+		}
+	}
+	return out
+}
+
+// static says which NodePools have a size of their own, which no pod changes.
+func static(pools []*karpv1.NodePool) []string {
+	var out []string
+	for _, p := range pools {
+		if n := p.Spec.Replicas; n != nil {
+			out = append(out, fmt.Sprintf("left out: NodePool %s is kept at %s (spec.replicas) by the controller, whatever pods there are", p.Name, output.Count(int(*n), "node")))
+		}
+	}
+	return out
+}
+
+// gated says which pods are left out until somebody takes their scheduling gates away.
+func gated(pods []*corev1.Pod) []string {
+	by := map[string][]string{}
+	for _, p := range pods {
+		if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !kube.IsFinished(p) {
+			gate := p.Spec.SchedulingGates[0].Name
+			by[gate] = append(by[gate], p.Namespace+"/"+p.Name)
+		}
+	}
+	var out []string
+	for _, gate := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)", output.Count(len(by[gate]), "pod"), gate, first(by[gate])))
+	}
+	return out
+}
+
+// fargate is the scheduler of pods that never run on EC2: package kube leaves them out.
+const fargate = "fargate-scheduler"
+
+// schedulers says of which pods to plan for another scheduler decides where they go.
+func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
+	by := map[string][]string{}
+	for _, p := range pods {
+		if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && isToPlan(p) {
+			by[name] = append(by[name], p.Namespace+"/"+p.Name)
+		}
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		which := fmt.Sprintf("%s (%s)", output.Count(len(by[name]), "pod"), first(by[name]))
+		if name == fargate {
+			out = append(out, "left out, for Fargate runs them: "+which)
+			continue
+		}
+		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, which))
+	}
+	return out
+}
+
+// missingVolumes says which volume claims of pods are not among the manifests.
+func missingVolumes(o kube.Objects) []string {
+	given, missing := map[string]bool{}, map[string]bool{}
+	for _, c := range o.VolumeClaims {
+		given[c.Namespace+"/"+c.Name] = true
+	}
+	for _, p := range o.Pods {
+		for i := range p.Spec.Volumes {
+			source := p.Spec.Volumes[i].PersistentVolumeClaim
+			if source == nil || !waits(p) {
+				continue
+			}
+			if id := p.Namespace + "/" + source.ClaimName; !given[id] {
+				missing[id] = true
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(missing))
+	return []string{fmt.Sprintf("%s not among the manifests (%s); such a volume is taken to go wherever its pods go",
+		output.Count(len(names), "volume claim"), first(names))}
+}
+
+// reservedAll says which node classes reserve so much of a resource that no instance type has any left for pods.
+func reservedAll(classes map[string]wanted, market catalog.Market) []string {
+	var out []string
+	for _, class := range slices.Sorted(maps.Keys(classes)) {
+		settings := classes[class].settings
+		for _, name := range []string{resources.CPU, resources.Memory, resources.EphemeralStorage} {
+			var set []string
+			for _, field := range []struct {
+				name   string
+				values map[string]int64
+			}{{"systemReserved", settings.SystemReserved}, {"kubeReserved", settings.KubeReserved}} {
+				if v := field.values[name]; v > 0 {
+					set = append(set, fmt.Sprintf("spec.kubelet.%s.%s (%s)", field.name, name, resources.Format(name, v)))
+				}
+			}
+			types := market[class].Types
+			isLeft := func(t catalog.Type) bool { return t.Allocatable.Of(name) > 0 }
+			if len(set) > 0 && len(types) > 0 && !slices.ContainsFunc(types, isLeft) {
+				out = append(out, fmt.Sprintf("EC2NodeClass %s: %s leaves no instance type any %s for pods; lower it", class, strings.Join(set, " with "), name))
+			}
+		}
+	}
+	return out
+}
+
+// waits reports whether a pod of a manifest is one to find a place for.
+func waits(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !kube.IsFinished(p)
+}
+
+// first is the first of some names, and how many there are besides.
+func first(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
+}
+
+// overlayKind is how package kube counts NodeOverlays.
+const overlayKind = "NodeOverlay.karpenter.sh"
+
+// skipped says what was left out.
+func skipped(m kube.Manifests) []string {
+	var out []string
+	if len(m.Strange) > 0 {
+		out = append(out, "not understood; if any of them makes pods, those are NOT planned: "+byKind(m.Strange))
+	}
+	plain := maps.Clone(m.Skipped)
+	if n := plain[overlayKind]; n > 0 {
+		delete(plain, overlayKind)
+		out = append(out, "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: "+output.Count(n, "NodeOverlay"))
+	}
+	if len(plain) > 0 {
+		out = append(out, "left out, for they do not matter to a plan: "+byKind(plain))
+	}
+	return out
+}
+
+// byKind lists how many objects there are of each kind.
+func byKind(counts map[string]int) string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return strings.Join(out, ", ")
+}

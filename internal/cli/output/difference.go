@@ -1,0 +1,90 @@
+package output
+
+import "strings"
+
+// around is how many lines that are the same are shown on either side of a change.
+const around = 2
+
+// Difference returns what makes one text into another, line by line: "- " went, "+ " came, and two spaces are before the lines around
+// them. Texts of more than a few thousand lines are shown as all gone and all come.
+func Difference(before, after string) []string {
+	a, b := lines(before), lines(after)
+	var all []string
+	i, j := 0, 0
+	for _, same := range append(common(a, b), [2]int{len(a), len(b)}) {
+		for ; i < same[0]; i++ {
+			all = append(all, "- "+a[i])
+		}
+		for ; j < same[1]; j++ {
+			all = append(all, "+ "+b[j])
+		}
+		if i < len(a) && j < len(b) {
+			all = append(all, "  "+a[i])
+			i, j = i+1, j+1
+		}
+	}
+	return near(all)
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// common are the places of a longest row of lines that both have, in order.
+func common(a, b []string) [][2]int {
+	const most = 4 << 20
+	if len(a)*len(b) > most {
+		return nil
+	}
+	length := make([][]int, len(a)+1)
+	for i := range length {
+		length[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	var out [][2]int
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case a[i] == b[j]:
+			out = append(out, [2]int{i, j})
+			i, j = i+1, j+1
+		case length[i+1][j] >= length[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return out
+}
+
+// near keeps changes and the lines around them.
+func near(all []string) []string {
+	keep := make([]bool, len(all))
+	for i, line := range all {
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		for k := max(0, i-around); k <= min(len(all)-1, i+around); k++ {
+			keep[k] = true
+		}
+	}
+	var out []string
+	for i, line := range all {
+		if keep[i] {
+			out = append(out, line)
+		} else if i > 0 && keep[i-1] {
+			out = append(out, "  …")
+		}
+	}
+	return out
+}

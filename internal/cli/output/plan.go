@@ -1,0 +1,118 @@
+package output
+
+import (
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Plan is a packing.Plan as JSON. Its shape is a contract: fields may be added,
+// none changes its meaning. Lists are never null.
+type Plan struct {
+	Machines   []Machine   `json:"machines"` // cheapest first
+	Placements []Placement `json:"placements"`
+	Refusals   []Refusal   `json:"refusals"`
+	// Omissions are the pods that were planned without some of their preferences, because all rules are more than a plan holds.
+	Omissions []Omission `json:"omissions,omitempty"`
+
+	PricePerHour      float64 `json:"pricePerHour"` // US dollars, of all machines
+	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+	SolveSeconds      float64 `json:"solveSeconds"`
+	Pods              int     `json:"pods"`
+	PodClasses        int     `json:"podClasses"`
+
+	Context
+}
+
+// Machine is a node to buy.
+type Machine struct {
+	Name         string            `json:"name"`
+	NodePool     string            `json:"nodePool"`
+	PricePerHour float64           `json:"pricePerHour"` // of the cheapest offering
+	Pods         []string          `json:"pods"`         // "namespace/name"
+	Requests     map[string]string `json:"requests"`     // of the pods and the DaemonSets
+	Labels       map[string]string `json:"labels"`
+	Offerings    []Offering        `json:"offerings"` // cheapest first
+	// MinValuesRelaxed are the minValues of the pool that the machine cannot keep.
+	MinValuesRelaxed []Relaxation `json:"minValuesRelaxed,omitempty"`
+}
+
+// Relaxation is a label of which a machine keeps fewer values than were asked for.
+type Relaxation struct {
+	Key       string `json:"key"`
+	MinValues int    `json:"minValues"`
+	Values    int    `json:"values"`
+}
+
+// Offering is one thing that a machine may be bought as.
+type Offering struct {
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+	// CapacityReservationID is the capacity reservation that it takes an instance of.
+	CapacityReservationID string `json:"capacityReservationId,omitempty"`
+}
+
+// Placement is a pod on a node that is there.
+type Placement struct {
+	Pod  string `json:"pod"`
+	Node string `json:"node"`
+}
+
+// Refusal is a pod without a place.
+type Refusal struct {
+	Pod     string   `json:"pod"`
+	Reasons []Reason `json:"reasons"` // most frequent first
+	Hint    string   `json:"hint"`
+}
+
+// Omission is a pod that was planned without so many of its preferences about other pods.
+type Omission struct {
+	Pod         string `json:"pod"`
+	Preferences int    `json:"preferences"`
+}
+
+// Reason is one cause of a refusal.
+type Reason struct {
+	Code   string `json:"code"`
+	Count  int    `json:"count"`
+	Detail string `json:"detail"`
+}
+
+// PlanOf returns the plan as its JSON has it. Solving took that many seconds.
+func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
+	out := Plan{
+		Machines: []Machine{}, Placements: []Placement{}, Refusals: []Refusal{},
+		PricePerHour: p.Price.Dollars(), LowerBoundPerHour: p.LowerBound.Dollars(), SolveSeconds: seconds,
+		Pods: p.Pods, PodClasses: p.Classes, Context: more,
+	}
+	for _, m := range p.Machines {
+		machine := Machine{
+			Name: m.Name, NodePool: m.Pool, PricePerHour: m.Price().Dollars(), Pods: m.Pods,
+			Requests: m.Requests.Map(), Labels: m.Labels,
+		}
+		for _, o := range m.Offerings {
+			machine.Offerings = append(machine.Offerings, Offering{
+				InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType, PricePerHour: o.Price.Dollars(),
+				CapacityReservationID: o.Reservation,
+			})
+		}
+		for _, r := range m.Relaxed {
+			machine.MinValuesRelaxed = append(machine.MinValuesRelaxed, Relaxation{Key: r.Key, MinValues: r.Asked, Values: r.Have})
+		}
+		out.Machines = append(out.Machines, machine)
+	}
+	for _, at := range p.Placements {
+		out.Placements = append(out.Placements, Placement{Pod: at.Pod, Node: at.Node})
+	}
+	for _, r := range p.Refusals {
+		refusal := Refusal{Pod: r.Pod, Reasons: []Reason{}, Hint: r.Hint}
+		for _, reason := range r.Reasons {
+			refusal.Reasons = append(refusal.Reasons, Reason{Code: string(reason.Code), Count: reason.Count, Detail: reason.Detail})
+		}
+		out.Refusals = append(out.Refusals, refusal)
+	}
+	for _, o := range p.Omissions {
+		out.Omissions = append(out.Omissions, Omission{Pod: o.Pod, Preferences: o.Preferences})
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package output
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Sentence says in one sentence why a pod has no place, without its name and
+// without a full stop: "of 1,402 offerings: 812 have the wrong architecture,
+// 410 are too small (cpu), EC2 is short of 180". Events, conditions and the
+// command line all say it so.
+func Sentence(r packing.Refusal) string {
+	var parts, others []string
+	offerings := 0
+	for _, reason := range r.Reasons {
+		if text := whole(reason); text != "" {
+			others = append(others, text)
+			continue
+		}
+		offerings += reason.Count
+		parts = append(parts, counted(reason))
+	}
+	if len(parts) > 0 {
+		text := fmt.Sprintf("of %s: %s", Count(offerings, "offering"), strings.Join(parts, ", "))
+		others = append([]string{text}, others...)
+	}
+	if len(others) == 0 {
+		return "nothing is known of why"
+	}
+	return strings.Join(others, "; ")
+}
+
+// whole words a cause that is not about offerings; empty for those that are.
+func whole(r packing.Reason) string {
+	switch r.Code {
+	case packing.NoPool:
+		return "there is no NodePool"
+	case packing.PoolUnusable:
+		return "nothing may be bought for NodePool " + r.Detail
+	case packing.PoolEmpty:
+		return "the requirements of NodePool " + r.Detail + " leave nothing to buy"
+	case packing.Unplannable:
+		return "it cannot be planned for: " + r.Detail
+	case packing.EffortSpent:
+		if r.Detail != "" {
+			return "a later plan places it: " + r.Detail
+		}
+	}
+	return ""
+}
+
+// counted words how many offerings a cause rules out.
+func counted(r packing.Reason) string {
+	n := number(r.Count)
+	switch r.Code {
+	case packing.TaintUntolerated:
+		return fmt.Sprintf("%s have the taint %s, which it does not tolerate", n, r.Detail)
+	case packing.LabelMissing:
+		return fmt.Sprintf("%s lack the label it asks for (%s)", n, r.Detail)
+	case packing.LabelConflict:
+		return fmt.Sprintf("%s are of NodePools that have another %s", n, r.Detail)
+	case packing.TypeMismatch:
+		return fmt.Sprintf("%s have the wrong %s", n, labelName(r.Detail))
+	case packing.TooSmall:
+		return fmt.Sprintf("%s are too small (%s)", n, r.Detail)
+	case packing.HostPortTaken:
+		return fmt.Sprintf("on %s a DaemonSet takes port %s", n, r.Detail)
+	case packing.NoCapacity:
+		return fmt.Sprintf("EC2 is short of %s", n)
+	case packing.LimitReached:
+		pool, limit, _ := strings.Cut(r.Detail, ": ")
+		return fmt.Sprintf("%s exceed the %s limit of NodePool %s", n, limit, pool)
+	case packing.MinValues:
+		key, values, _ := strings.Cut(r.Detail, ": ")
+		return fmt.Sprintf("%s leave %s values of %s that minValues asks for", n, values, labelName(key))
+	case packing.ReservationFull:
+		return fmt.Sprintf("%s are of capacity reservation %s, which is used up", n, r.Detail)
+	case packing.TopologySpread:
+		return fmt.Sprintf("on %s its spread over %s would be too uneven", n, labelName(r.Detail))
+	case packing.PodAffinity:
+		return fmt.Sprintf("%s would be in no %s with a pod that it must be near", n, labelName(r.Detail))
+	case packing.PodAntiAffinity:
+		return fmt.Sprintf("%s would be in a %s with a pod that it must not be near", n, labelName(r.Detail))
+	case packing.EffortSpent:
+		return fmt.Sprintf("%s were not considered: the plan reached its limit of work", n)
+	}
+	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
+}
+
+// labelName is what people call a label.
+func labelName(key string) string {
+	switch key {
+	case catalog.LabelArch:
+		return "architecture"
+	case catalog.LabelOS:
+		return "operating system"
+	case catalog.LabelZone, catalog.LabelZoneID:
+		return "zone"
+	case catalog.LabelRegion:
+		return "region"
+	case catalog.LabelCapacityType:
+		return "capacity type"
+	case catalog.LabelInstanceType:
+		return "instance type"
+	case catalog.LabelFamily:
+		return "instance family"
+	case "kubernetes.io/hostname":
+		return "node"
+	}
+	return key
+}
+
+// Count writes "1 pod", "2,000 pods", "0 classes".
+func Count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
+	}
+	return number(n) + " " + noun + "s"
+}
+
+// number writes 1402 as 1,402.
+func number(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,247 @@
+package output
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// hoursPerMonth is how AWS reckons a month.
+const hoursPerMonth = 730
+
+// Summary writes a plan for people: what it costs, who gets no place and what
+// to do about it, what to buy, what goes onto nodes that are there. Tables have
+// lines of that width; 0: as long as they are.
+func Summary(p packing.Plan, seconds float64, more Context, width int) string {
+	var b strings.Builder
+	b.WriteString(headline(p, seconds))
+	b.WriteString(more.text(p))
+	b.WriteString(omitted(p.Omissions))
+	if len(p.Refusals) > 0 {
+		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
+	}
+	if len(p.Machines) > 0 {
+		fmt.Fprintf(&b, "\nTo buy:\n%s", indent(Machines(p).Fit(within(width))))
+	}
+	b.WriteString(relaxed(p.Machines))
+	if len(p.Placements) > 0 {
+		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).Fit(within(width))))
+	}
+	return b.String()
+}
+
+func headline(p packing.Plan, seconds float64) string {
+	pods := Count(p.Pods, "pod")
+	if p.Classes > 0 { // pods that cannot be planned for are in none
+		pods += " in " + Count(p.Classes, "class")
+	}
+	text := fmt.Sprintf("%s, planned in %s: %s to buy", pods, duration(seconds), Count(len(p.Machines), "machine"))
+	if len(p.Machines) > 0 {
+		text += fmt.Sprintf(" for $%s per hour ($%s per month)", dollars(p.Price), number(int(p.Price.Dollars()*hoursPerMonth+0.5)))
+	}
+	if p.LowerBound > 0 {
+		gap := 100 * (p.Price.Dollars()/p.LowerBound.Dollars() - 1)
+		text += fmt.Sprintf("; no plan could cost less than $%s (gap %.1f %%)", dollars(p.LowerBound), gap)
+	}
+	return text + ".\n"
+}
+
+// omitted says how many pods were planned without their preferences.
+func omitted(all []packing.Omission) string {
+	if len(all) == 0 {
+		return ""
+	}
+	preferences := 0
+	for _, o := range all {
+		preferences += o.Preferences
+	}
+	return fmt.Sprintf("\nNote: %s about other pods, of %s (%s, …), were left out: the rules of all pods exceed the limit of one plan.\n",
+		Count(preferences, "preference"), Count(len(all), "pod"), all[0].Pod)
+}
+
+// within is the width that is left to lines which indent moves.
+func within(width int) int {
+	if width == 0 {
+		return 0
+	}
+	return max(width-2, 1)
+}
+
+// relaxed says of which machines fewer choices are kept than minValues ask for.
+func relaxed(machines []packing.Machine) string {
+	counts := map[packing.Relaxation]int{}
+	var order []packing.Relaxation
+	for _, m := range machines {
+		for _, r := range m.Relaxed {
+			if counts[r]++; counts[r] == 1 {
+				order = append(order, r)
+			}
+		}
+	}
+	var b strings.Builder
+	for _, r := range order {
+		fmt.Fprintf(&b, "  %s: %d of %d values of %s\n", Count(counts[r], "machine"), r.Have, r.Asked, visible(r.Key))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nWith fewer choices than minValues asks for:\n" + b.String()
+}
+
+func duration(seconds float64) string {
+	if seconds < 1 {
+		return fmt.Sprintf("%.0f ms", 1000*seconds)
+	}
+	return fmt.Sprintf("%.1f s", seconds)
+}
+
+func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
+
+// Machines returns the rows of the machines to buy, alike ones together, what
+// costs most first.
+func Machines(p packing.Plan) Table {
+	groups := grouped(p.Machines)
+	slices.SortStableFunc(groups, func(a, b []packing.Machine) int { return cmp.Compare(sum(b), sum(a)) })
+	t := Table{
+		Header: []string{"COUNT", "TYPE", "ZONE", "CAPACITY", "NODEPOOL", "PODS", "CPU", "MEMORY", "$/HOUR", "OR"},
+		Right:  []int{0, 5, 6, 7, 8},
+	}
+	for _, g := range groups {
+		first := g[0].Offerings[0]
+		pods, cpu, memory := 0, int64(0), int64(0)
+		for _, m := range g {
+			pods += len(m.Pods)
+			cpu += m.Requests.CPU
+			memory += m.Requests.Memory
+		}
+		t.Rows = append(t.Rows, []string{
+			number(len(g)), first.InstanceType, first.Zone, way(first), g[0].Pool, number(pods),
+			fmt.Sprintf("%.1f", float64(cpu)/1000), gibibytes(memory), dollars(sum(g)), alternatives(g[0]),
+		})
+	}
+	return t
+}
+
+// way is how an offering is paid: "spot", "reserved cr-0123456789abcdef0".
+func way(c packing.Choice) string {
+	if c.Reservation == "" {
+		return c.CapacityType
+	}
+	return c.CapacityType + " " + c.Reservation
+}
+
+// grouped puts machines together that are bought as the same thing for the same pool.
+func grouped(machines []packing.Machine) [][]packing.Machine {
+	index := map[string]int{}
+	var out [][]packing.Machine
+	for _, m := range machines {
+		first := m.Offerings[0]
+		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, way(first)}, "\x00")
+		i, ok := index[key]
+		if !ok {
+			i = len(out)
+			index[key] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], m)
+	}
+	return out
+}
+
+func sum(machines []packing.Machine) catalog.Price {
+	var total catalog.Price
+	for _, m := range machines {
+		total += m.Price()
+	}
+	return total
+}
+
+// alternatives says what else the machine may become.
+func alternatives(m packing.Machine) string {
+	types := map[string]bool{}
+	for _, o := range m.Offerings {
+		types[o.InstanceType] = true
+	}
+	if len(m.Offerings) == 1 {
+		return "nothing else"
+	}
+	return fmt.Sprintf("%s of %s", Count(len(m.Offerings)-1, "offering"), Count(len(types), "type"))
+}
+
+func gibibytes(bytes int64) string {
+	if bytes%(1<<30) == 0 {
+		return resources.Format(resources.Memory, bytes)
+	}
+	return fmt.Sprintf("%.1fGi", float64(bytes)/(1<<30))
+}
+
+// nodes returns the rows of the nodes that take pods.
+func nodes(p packing.Plan) Table {
+	t := Table{Header: []string{"NODE", "PODS", "WHICH"}, Right: []int{1}}
+	index := map[string]int{}
+	var pods [][]string
+	for _, at := range p.Placements {
+		i, ok := index[at.Node]
+		if !ok {
+			i = len(t.Rows)
+			index[at.Node] = i
+			t.Rows = append(t.Rows, []string{at.Node, "", ""})
+			pods = append(pods, nil)
+		}
+		pods[i] = append(pods[i], at.Pod)
+	}
+	for i := range t.Rows {
+		t.Rows[i][1], t.Rows[i][2] = number(len(pods[i])), some(pods[i])
+	}
+	slices.SortFunc(t.Rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	return t
+}
+
+// some names the first few.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), number(len(names)-most))
+}
+
+// refusals writes who gets no place: the cause that hits most pods first.
+func refusals(all []packing.Refusal) string {
+	type group struct {
+		refusal packing.Refusal
+		pods    []string
+	}
+	index := map[string]int{}
+	var groups []group
+	for _, r := range all {
+		key := Sentence(r) + "\x00" + r.Hint
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, group{refusal: r})
+		}
+		groups[i].pods = append(groups[i].pods, r.Pod)
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.pods), len(a.pods)) })
+	var b strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&b, "%s: %s\n  %s\n", Count(len(g.pods), "pod"), visible(some(g.pods)), visible(Sentence(g.refusal)))
+		if g.refusal.Hint != "" && !repeats(g.refusal.Hint, Sentence(g.refusal)) {
+			fmt.Fprintf(&b, "  to do: %s\n", visible(g.refusal.Hint))
+		}
+	}
+	return b.String()
+}
+
+// repeats reports whether a hint only says that what the sentence names is to be mended.
+func repeats(hint, sentence string) bool {
+	what, ok := strings.CutPrefix(hint, "mend ")
+	return ok && strings.Contains(sentence, what)
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// pauseFlags are those of joiner pause and joiner resume.
+type pauseFlags struct {
+	namespace string
+	span      span
+	bounded   bool // it ends after span
+	cluster   clusterFlags
+	out       format
+}
+
+func newPause() *cobra.Command {
+	var p pauseFlags
+	cmd := &cobra.Command{
+		Use:   "pause [NODEPOOL...]",
+		Short: "Let no node be taken away by choice, of some NodePools or of all",
+		Long: `While paused, the controller begins nothing by choice: no empty, underutilized or
+drifted node is taken away, and what was begun is undone where no pod was asked to
+leave yet. What has to happen goes on: nodes are bought, expire, are repaired, and
+leave before they are interrupted.
+
+With names it writes the annotation joiner.sh/paused on these NodePools, without
+any the ConfigMap joiner in the controller's namespace, which is for all. With
+--for the pause ends by itself.`,
+		Example: `  joiner pause                              all NodePools, until joiner resume
+  joiner pause --for 2h
+  joiner pause batch web --for 30m`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.bounded = cmd.Flags().Changed("for")
+			value, err := p.value(time.Now())
+			if err != nil {
+				return err
+			}
+			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, value) })
+		},
+		ValidArgsFunction: p.cluster.names(nodePools()),
+	}
+	cmd.Flags().Var(&p.span, "for", "the pause ends after this `DURATION`, for instance 90m, 2h or 1d; without it joiner resume ends it")
+	p.flags(cmd)
+	return cmd
+}
+
+func newResume() *cobra.Command {
+	var p pauseFlags
+	cmd := &cobra.Command{
+		Use:   "resume [NODEPOOL...]",
+		Short: "End a pause, of some NodePools or of all",
+		Long: `Takes back what joiner pause with the same names did. The pause of all NodePools
+and that of one do not end each other; it says which NodePools are still paused.`,
+		Example: `  joiner resume
+  joiner resume batch web`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, "") })
+		},
+		ValidArgsFunction: p.cluster.names(nodePools()),
+	}
+	p.flags(cmd)
+	return cmd
+}
+
+func (p *pauseFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it that of its Deployment")
+	p.cluster.flags(cmd.Flags())
+	p.out.flag(cmd.Flags())
+	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
+}
+
+// value is what a pause that begins now is written as.
+func (p *pauseFlags) value(now time.Time) (string, error) {
+	switch {
+	case p.bounded && time.Duration(p.span) < time.Second:
+		return "", fmt.Errorf("--for %s: want a second or more", time.Duration(p.span))
+	case !p.bounded:
+		return "true", nil
+	}
+	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
+}
+
+// set pauses with a value, or ends a pause with none.
+func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, value string) error {
+	api, _, err := p.cluster.api()
+	if err != nil {
+		return err
+	}
+	if len(pools) == 0 {
+		return p.setAll(ctx, out, api, value)
+	}
+	if err := setPools(ctx, out, api, pools, value); err != nil || value != "" {
+		return err
+	}
+	return p.sayOfAll(ctx, out, api)
+}
+
+// setPools writes the annotation on each of the pools.
+func setPools(ctx context.Context, out io.Writer, api client.Client, pools []string, value string) error {
+	var all karpv1.NodePoolList
+	if err := api.List(ctx, &all); err != nil {
+		return hinted(fmt.Errorf("list nodepools: %w", err))
+	}
+	there := map[string]bool{}
+	var names []string
+	for i := range all.Items {
+		there[all.Items[i].Name], names = true, append(names, all.Items[i].Name)
+	}
+	var wrong []error
+	for _, pool := range pools {
+		if !there[pool] {
+			wrong = append(wrong, fmt.Errorf("there is no NodePool %s%s", quoteEmpty(pool), suggest.Hint(pool, names)))
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.Join(wrong...) // before anything is written
+	}
+	for _, pool := range pools {
+		was, changed, err := kube.SetPoolPause(ctx, api, pool, value)
+		if err != nil {
+			return hinted(err)
+		}
+		if err := say(out, "NodePool "+pool, value, was, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoteEmpty shows a name that a shell has made of a variable that is not set.
+func quoteEmpty(name string) string {
+	if name == "" {
+		return `""`
+	}
+	return name
+}
+
+// setAll writes the switch for all pools, and says which of them have a pause of their own.
+func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Client, value string) error {
+	namespace, err := p.find(ctx, api)
+	if err != nil {
+		return err
+	}
+	lever := kube.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
+	before, err := lever.Read(ctx)
+	if err != nil {
+		return hinted(err)
+	}
+	wanted := value
+	if wanted == "" {
+		wanted = "false"
+	}
+	if before != wanted {
+		if err := lever.Write(ctx, wanted); err != nil {
+			return hinted(err)
+		}
+	}
+	if err := say(out, "all NodePools, by "+lever.String(), value, before, before != wanted); err != nil {
+		return err
+	}
+	if err := p.doubt(ctx, out, api); err != nil || value != "" {
+		return err
+	}
+	var pools karpv1.NodePoolList
+	if err := api.List(ctx, &pools); err != nil {
+		return hinted(fmt.Errorf("list nodepools: %w", err))
+	}
+	for i := range pools.Items {
+		if note, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && note != "false" {
+			if _, err := fmt.Fprintf(out, "NodePool %s has a pause of its own (%s: %q): joiner resume %s\n", pools.Items[i].Name, karpv1.AnnotationPaused, note, pools.Items[i].Name); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// doubt says if no controller is known that looks for the switch in the namespace that the user named.
+func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader) error {
+	if p.namespace == "" {
+		return nil
+	}
+	found, err := kube.PauseNamespaces(ctx, api)
+	if err != nil || slices.Contains(found, p.namespace) {
+		return nil // who may not list Deployments is not told that there are none
+	}
+	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
+	if len(found) > 0 {
+		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out", found[0], kube.PauseName)
+	}
+	if _, err := fmt.Fprintln(out, "note: "+note); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// sayOfAll says if all NodePools are paused, as far as that can be seen.
+func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
+	namespace, err := p.find(ctx, api)
+	if err != nil {
+		return nil // where the controller is does not matter to a pause of some pools
+	}
+	lever := kube.PauseSwitch{Live: api, Namespace: namespace}
+	value, err := lever.Read(ctx)
+	if until, wrong := time.Parse(time.RFC3339, value); err != nil || value == "false" || wrong == nil && !until.After(time.Now()) {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "all NodePools are still paused, by %s: joiner resume\n", lever); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// find returns the namespace in which the controller looks for the switch.
+func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error) {
+	if p.namespace != "" {
+		return p.namespace, nil
+	}
+	found, err := kube.PauseNamespaces(ctx, api)
+	switch {
+	case err != nil:
+		return "", hinted(fmt.Errorf("find the controller: %w", err))
+	case len(found) == 0:
+		return "", errors.New("find the controller: there is no Deployment of Joiner; say its namespace with --namespace")
+	case len(found) > 1:
+		return "", fmt.Errorf("find the controller: it is in the namespaces %s; say which with --namespace", strings.Join(found, ", "))
+	}
+	return found[0], nil
+}
+
+// say prints what was done. Was is what stood there before: two people may pause at the same time, and the last one's word counts.
+func say(out io.Writer, what, value, was string, changed bool) error {
+	text := "resumed"
+	switch {
+	case value == "" && !changed:
+		text = "is not paused"
+	case value == "true":
+		text = "paused, until joiner resume"
+	case value != "":
+		text = "paused until " + value
+	}
+	if until, err := time.Parse(time.RFC3339, was); changed && value != "" && err == nil && until.After(time.Now()) {
+		text += " (before: until " + was + ")"
+	} else if changed && value != "" && was == "true" {
+		text += " (before: until joiner resume)"
+	}
+	if _, err := fmt.Fprintf(out, "%s: %s\n", what, text); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}

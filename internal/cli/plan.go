@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// planFlags are those of joiner plan.
+type planFlags struct {
+	files   []string
+	cluster clusterFlags
+	market  marketFlags
+	out     format
+	strict  bool
+
+	minValues string         // Strict or BestEffort
+	instances map[string]int // left in capacity reservations, by id
+}
+
+func newPlan() *cobra.Command {
+	var p planFlags
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what would be bought for pending pods, and why not",
+		Long: `Plans for the pods that wait in a cluster, or for those in manifests, and buys
+nothing. It says which nodes would be bought, what they cost, how far that is
+from the least that any plan could cost, and of each pod without a place why.
+
+With -f it reads files and folders (YAML or JSON; - is standard input) and needs
+neither a cluster nor AWS: workloads count as the pods of their replicas, and
+instance types come from the embedded table. A NodeClass without status may use
+all zones of the region.
+
+Without AWS, spot is estimated as a share of the on-demand price. Each plan shows
+the source of its prices.
+
+It ends with 0 when it has a plan, also when some pods have no place in it; with
+--strict it ends with 1 then. It ends with 2 when there is something it cannot read.`,
+		Example: `  joiner plan                                   the cluster of your kubeconfig
+  joiner plan -f nodepool.yaml -f deployments/  offline
+  helm template . | joiner plan -f nodepool.yaml -f - -o json`,
+		Args: manifestsByFlag,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(p.files) > 0 && !cmd.Flags().Changed("from") {
+				p.market.from = fromEmbedded
+			}
+			return p.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&p.files, "filename", "f", nil, "plan for the manifests in this `PATH`, not for a cluster; may be repeated")
+	p.cluster.instead = manifestsGiven
+	p.cluster.flags(flags)
+	p.market.flags(flags, fromAWS)
+	p.out.flag(flags)
+	flags.StringVar(&p.minValues, "min-values-policy", strictValues, "where minValues of a NodePool cannot be met, leave pods without a place "+
+		"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
+	flags.StringToIntVar(&p.instances, "reservation", nil, "how many instances are left in a capacity reservation, as `ID=COUNT`; may be repeated")
+	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
+	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
+	return cmd
+}
+
+// manifestsByFlag refuses arguments: what to plan for is named by -f, and a shell
+// may have made several paths of one.
+func manifestsByFlag(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("plan takes no argument %q; for manifests write -f before each path: joiner plan -f %s", args[0], args[0])
+}
+
+// The values of --min-values-policy.
+const (
+	strictValues  = "Strict"
+	relaxedValues = "BestEffort"
+)
+
+func (p *planFlags) run(ctx context.Context, s Streams) error {
+	relax := strings.EqualFold(p.minValues, relaxedValues)
+	if !relax && !strings.EqualFold(p.minValues, strictValues) {
+		return fmt.Errorf("--min-values-policy %s: want %s or %s", p.minValues, strictValues, relaxedValues)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.instances)) {
+		if n := p.instances[id]; n < 0 {
+			return fmt.Errorf("--reservation %s=%d: there cannot be less than none left; want a count of instances, from 0", id, n)
+		}
+	}
+	// 1. See the cluster and the market.
+	objects, notes, err := p.objects(ctx, s.In)
+	if err != nil {
+		return err
+	}
+	classes, unknown, err := p.classesOf(objects)
+	if err != nil {
+		return err
+	}
+	notes = append(notes, unknown...)
+	market, err := p.market.market(ctx, classes, s.Err)
+	if err != nil {
+		return err
+	}
+	dedicate(market, objects.Pools)
+	notes = append(notes, reservedAll(classes, market)...)
+	snapshot := objects.Snapshot(kube.View{
+		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: relax,
+	})
+
+	// 2. Decide.
+	start := time.Now()
+	plan := packing.Solve(snapshot, market, packing.Usual)
+	seconds := time.Since(start).Seconds()
+
+	// 3. Tell.
+	for _, note := range notes {
+		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+	}
+	more := output.Context{Prices: p.market.prices}
+	if len(p.files) == 0 {
+		more.InFlight = inFlight(objects, snapshot, time.Now())
+	}
+	text := func() string { return output.Summary(plan, seconds, more, p.out.width(s.Out)) }
+	if err := p.out.write(s.Out, text, func() any { return output.PlanOf(plan, seconds, more) }); err != nil {
+		return err
+	}
+	if p.strict && len(plan.Refusals) > 0 {
+		return Findings{Count: len(plan.Refusals)}
+	}
+	return nil
+}
+
+// objects reads the manifests, or the cluster, and returns what is worth noting about them.
+func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []string, error) {
+	if len(p.files) == 0 {
+		objects, err := p.cluster.read(ctx)
+		return objects, notesOn(objects, true), err
+	}
+	m, err := kube.ReadFiles(p.files, in)
+	if err != nil {
+		return kube.Objects{}, nil, err
+	}
+	if len(m.Pools) == 0 {
+		return kube.Objects{}, nil, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
+			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
+	}
+	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
+}
+
+// classesOf returns what each node class wants of the market, and a note on capacity reservations that
+// are left out.
+func (p *planFlags) classesOf(o kube.Objects) (map[string]wanted, []string, error) {
+	settings, err := o.Settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	unknown := map[string]bool{}
+	out := map[string]wanted{}
+	for name, s := range settings {
+		out[name] = wanted{settings: s}
+	}
+	for _, class := range o.Classes {
+		w, ok := out[class.Name]
+		if !ok {
+			continue
+		}
+		for _, subnet := range class.Status.Subnets {
+			w.zones = append(w.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
+		}
+		known, others := kube.Reservations(class, p.instances)
+		w.reserved = known
+		for _, id := range others {
+			unknown[id] = true
+		}
+		out[class.Name] = w
+	}
+	if len(unknown) == 0 {
+		return out, nil, nil
+	}
+	ids := slices.Sorted(maps.Keys(unknown))
+	return out, []string{fmt.Sprintf("left out, for it is not known how many instances they have left (--reservation ID=COUNT says it): %s (%s)",
+		output.Count(len(ids), "capacity reservation"), first(ids))}, nil
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// bootNotes report what is wrong with the user data and the kubelet settings of the EC2NodeClasses that NodePools use: with some of it the
+// nodes of a plan would never be there. What is no more than possible is left out.
+func bootNotes(o kube.Objects) []string {
+	used := map[string]bool{}
+	for _, p := range o.Pools {
+		used[usedBy(p)] = true
+	}
+	var out []string
+	for _, class := range o.Classes {
+		if !used[class.Name] || class.Spec.UserData == nil && class.Spec.Kubelet == nil {
+			continue
+		}
+		r := &renderFlags{}
+		if r.completeCluster() != nil {
+			return nil // no flag can be wrong here
+		}
+		for _, p := range r.judged(class)(value(class.Spec.UserData)) {
+			if note := bootNote(class.Name, p); note != "" && !slices.Contains(out, note) {
+				out = append(out, note)
+			}
+		}
+	}
+	return out
+}
+
+// bootNote is the note about one problem; empty if it is not worth one.
+func bootNote(class string, p userdata.Problem) string {
+	text := p.String()
+	if p.Kind == userdata.Unwritable {
+		text = p.Cause
+	}
+	switch {
+	case p.IsFatal():
+		return fmt.Sprintf("EC2NodeClass %s: no instance of it would join: %s", class, text)
+	case p.Harm == userdata.NeverJoins && p.Certainty == userdata.Likely:
+		return fmt.Sprintf("EC2NodeClass %s: it is likely that no instance of it would join: %s", class, text)
+	case p.Certainty == userdata.Certain:
+		return fmt.Sprintf("EC2NodeClass %s: %s", class, text)
+	}
+	return ""
+}

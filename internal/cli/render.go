@@ -1,0 +1,364 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// renderFlags are those of joiner render userdata.
+type renderFlags struct {
+	files  []string
+	market marketFlags
+	out    format
+	live   clusterFlags
+
+	class, pool   string // names; empty: the only one
+	instanceType  string
+	capacityType  string
+	cluster       bootstrap.Cluster
+	reservedENIs  int64
+	clusterIsMade bool   // some fact about the cluster is a placeholder
+	nameless      bool   // its name is one
+	authority     string // base64 of PEM, where it is known for certain; empty: it is not
+}
+
+func newRender() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Write what Joiner would send to AWS",
+	}
+	cmd.AddCommand(newRenderUserData(), newRenderPolicy())
+	return cmd
+}
+
+func newRenderUserData() *cobra.Command {
+	var r renderFlags
+	cmd := &cobra.Command{
+		Use:   "userdata [-f PATH…] --instance-type TYPE",
+		Short: "Write the user data of an EC2NodeClass for an instance type",
+		Long: `Writes the user data that an instance of the type gets under an EC2NodeClass, its
+own user data merged in, and the arguments and the configuration that the
+kubelet is given by it. What the image sets by itself is not shown.
+
+The manifests hold the EC2NodeClass; without -f it is looked for in the cluster
+of your kubeconfig. If there is a NodePool for it, its labels
+and taints are in the user data, too. The image is that of the status; without
+a status, the version that the alias pins counts.
+
+What is known of the cluster comes from flags; what is not given gets a
+placeholder, and a note says so. It ends with 2 when the user data cannot be
+made, for instance because it is longer than EC2 takes.`,
+		Example: `  joiner render userdata --nodepool general --instance-type m7g.large
+  joiner render userdata -f nodeclass.yaml --instance-type m7g.large
+  kubectl get ec2nodeclasses,nodepools -o yaml | joiner render userdata -f - --nodepool general --instance-type m5.large -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return r.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+		},
+	}
+	r.flags(cmd.Flags())
+	completes(cmd, map[string]cobra.CompletionFunc{
+		"context":   r.live.contexts,
+		"nodepool":  ofManifests(&r.files, poolNames, r.live.names(nodePools())),
+		"nodeclass": ofManifests(&r.files, classNames, r.live.names(nodeClasses())),
+	})
+	return cmd
+}
+
+func (r *renderFlags) flags(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+	r.live.instead = manifestsGiven
+	r.live.flags(flags)
+	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
+	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")
+	flags.StringVar(&r.pool, "nodepool", "", "the `NAME` of the NodePool; needed if several use the EC2NodeClass")
+	flags.StringVar(&r.capacityType, "capacity-type", catalog.OnDemand, "how the instance is paid for: on-demand, spot or reserved")
+	flags.StringVar(&r.cluster.Name, "cluster-name", "", "the `NAME` of the cluster; without it CLUSTER_NAME")
+	flags.StringVar(&r.cluster.Endpoint, "cluster-endpoint", "", "the `URL` of the cluster's API server")
+	flags.StringVar(&r.cluster.CA, "cluster-ca", "", "the cluster's certificate authority, as `BASE64` of PEM")
+	flags.StringVar(&r.cluster.ServiceCIDR, "service-cidr", "", "the `CIDR` of the cluster's services")
+	flags.StringVar(&r.cluster.DNS, "cluster-dns", "", "the `ADDRESS` of the cluster's DNS; that of an IPv6 cluster is an IPv6 address")
+	flags.Int64Var(&r.reservedENIs, "reserved-enis", 0, "network interfaces that carry no pods, as RESERVED_ENIS of the controller")
+	r.market.flags(flags, fromEmbedded)
+	r.out.flag(flags)
+}
+
+// rendered is the answer, as -o json writes it.
+type rendered struct {
+	NodeClass    string             `json:"nodeClass"`
+	NodePool     string             `json:"nodePool,omitempty"`
+	InstanceType string             `json:"instanceType"`
+	CapacityType string             `json:"capacityType"`
+	AMIFamily    string             `json:"amiFamily"`
+	Image        string             `json:"image,omitempty"` // id
+	MaxPods      int64              `json:"maxPods"`
+	Bytes        int                `json:"bytes"` // of UserData; EC2 takes bootstrap.MaxBytes
+	UserData     string             `json:"userData"`
+	Kubelet      userdata.Kubelet   `json:"kubelet"`
+	Taints       []userdata.Taint   `json:"taints,omitempty"`   // that the node registers with, and where they come from
+	Labels       []userdata.Label   `json:"labels,omitempty"`   // likewise
+	Problems     []userdata.Problem `json:"problems,omitempty"` // none of them fatal
+}
+
+func (r *renderFlags) run(ctx context.Context, s Streams) error {
+	// 1. Read.
+	class, pool, err := r.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	r.cluster.Name = cmp.Or(r.cluster.Name, os.Getenv("CLUSTER_NAME"))
+	if err := r.completeCluster(); err != nil {
+		return err
+	}
+	kind, err := r.kind(ctx, class, s)
+	if err != nil {
+		return err
+	}
+
+	// 2. Decide.
+	bought := packing.Choice{InstanceType: kind.Name, CapacityType: r.capacityType}
+	node, err := kube.BootOfPool(pool, class, bought, kind.Capacity.Pods)
+	if err != nil {
+		return err
+	}
+	image, found := kube.ImageFor(class, kind.Labels)
+	node.Cluster, node.ImageName = r.cluster, image.Name
+	if alias, ok := class.Spec.Alias(); !found && ok && alias.Version != awsv1.AliasVersionLatest {
+		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
+		found = true
+	}
+	data, reading, err := r.reading(node, userdata.Input{Image: node.ImageName, Arch: kind.Labels[corev1.LabelArchStable]})
+	if err != nil {
+		return err
+	}
+
+	// 3. Tell.
+	for _, note := range r.notes(class, found, reading.Problems) {
+		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+	}
+	answer := rendered{
+		NodeClass: class.Name, InstanceType: kind.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
+		MaxPods: kind.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: reading.Kubelet,
+		Taints: reading.Taints, Labels: reading.Labels, Problems: reading.Problems,
+	}
+	if pool != nil {
+		answer.NodePool = pool.Name
+	}
+	text, err := answer.text()
+	if err != nil {
+		return err
+	}
+	return r.out.write(s.Out, func() string { return text }, func() any { return answer })
+}
+
+// reading writes the user data and reads it as the instance will. The error says
+// why it cannot be written, or why no instance with it can ever join.
+func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, userdata.Reading, error) {
+	in.Family, in.Own = node.Family, node.UserData
+	if !r.nameless {
+		in.Cluster = r.cluster.Name
+	}
+	data, err := bootstrap.UserData(node)
+	if err != nil {
+		if foreign, ok := userdata.Foreign(in); ok {
+			return nil, userdata.Reading{}, errors.New(foreign.String())
+		}
+		return nil, userdata.Reading{}, err
+	}
+	if node.Family != catalog.Custom {
+		in.Data = data
+	}
+	reading := userdata.Read(in)
+	if fatal, ok := reading.Fatal(); ok {
+		return nil, reading, errors.New(fatal.String())
+	}
+	return data, reading, nil
+}
+
+// read finds the class and the pool among the manifests, or in the cluster. The pool is nil if none uses the class.
+func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
+	if r.instanceType == "" {
+		return nil, nil, errors.New("name the instance type: --instance-type m5.large")
+	}
+	m, err := r.objects(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	var pool *karpv1.NodePool
+	if r.pool != "" {
+		i := slices.IndexFunc(m.Pools, func(p *karpv1.NodePool) bool { return p.Name == r.pool })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool %s%s", r.pool, r.where(), suggest.Hint(r.pool, poolNames(m)))
+		}
+		pool = m.Pools[i]
+	}
+	class, err := r.pickClass(m.Classes, pool)
+	if err != nil || pool != nil {
+		return class, pool, err
+	}
+	pool, err = pickPool(m.Pools, class.Name)
+	return class, pool, err
+}
+
+// pickClass returns the class that is named, that of the pool, or the only one.
+func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.NodePool) (*awsv1.EC2NodeClass, error) {
+	name := r.class
+	if pool != nil {
+		used := usedBy(pool)
+		if name != "" && name != used {
+			return nil, fmt.Errorf("--nodepool %s uses EC2NodeClass %q, and not %s: leave --nodeclass out", pool.Name, used, name)
+		}
+		name = used
+	}
+	var names []string
+	for _, c := range classes {
+		if c.Name == name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	switch {
+	case name != "":
+		return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s: add its file with -f", name, r.where(), suggest.Hint(name, names))
+	case len(classes) == 0:
+		return nil, fmt.Errorf("there is no EC2NodeClass %s: add its file with -f", r.where())
+	case len(classes) > 1:
+		slices.Sort(names)
+		return nil, fmt.Errorf("there are several EC2NodeClasses: choose one with --nodeclass: %s", strings.Join(names, ", "))
+	}
+	return classes[0], nil
+}
+
+// pickPool returns the only pool that uses the class, nil if none does.
+func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) {
+	var names []string
+	var found *karpv1.NodePool
+	for _, p := range pools {
+		if usedBy(p) == class {
+			names = append(names, p.Name)
+			found = p
+		}
+	}
+	if len(names) > 1 {
+		slices.Sort(names)
+		return nil, fmt.Errorf("several NodePools use EC2NodeClass %s: choose one with --nodepool: %s", class, strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+// usedBy is the name of the node class that the pool uses, empty if it is not ours.
+func usedBy(pool *karpv1.NodePool) string {
+	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == awsv1.Kind {
+		return ref.Name
+	}
+	return ""
+}
+
+// kind finds the instance type, as large as it is under the class.
+func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
+	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
+		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
+			suggest.Hint(r.capacityType, []string{catalog.OnDemand, catalog.Spot, catalog.Reserved}))
+	}
+	settings, err := kube.Settings(class)
+	if err != nil {
+		return catalog.Type{}, err
+	}
+	settings.ReservedENIs = r.reservedENIs
+	goods, err := r.market.open(ctx, s.Err)
+	if err != nil {
+		return catalog.Type{}, err
+	}
+	c, err := goods(settings)
+	if err != nil {
+		return catalog.Type{}, err
+	}
+	i := slices.IndexFunc(c.Types, func(t catalog.Type) bool { return t.Name == r.instanceType })
+	if i < 0 {
+		return catalog.Type{}, fmt.Errorf("instance type %s is not sold in %s, or is none that EC2NodeClass %s can use%s: joiner catalog --region %s lists those that are sold",
+			r.instanceType, c.Region, class.Name, suggest.Hint(r.instanceType, typeNames(c.Types)), c.Region)
+	}
+	return c.Types[i], nil
+}
+
+// notes says what the answer takes for granted.
+func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems []userdata.Problem) []string {
+	var out []string
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	if r.clusterIsMade {
+		out = append(out, "placeholders stand for what was not given of --cluster-name, --cluster-endpoint, --cluster-ca, --service-cidr and --cluster-dns")
+	}
+	if !hasImage && class.Spec.ResolvedAMIFamily() == catalog.Bottlerocket && class.Spec.InstanceStorePolicy != nil {
+		out = append(out, "the EC2NodeClass has no image in its status: how the local disks are bound depends on its version")
+	}
+	return out
+}
+
+// text is the answer for people.
+func (r rendered) text() (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "EC2NodeClass %s", r.NodeClass)
+	if r.NodePool != "" {
+		fmt.Fprintf(&b, ", NodePool %s", r.NodePool)
+	}
+	fmt.Fprintf(&b, ", %s (%s), %s", r.InstanceType, r.CapacityType, r.AMIFamily)
+	if r.Image != "" {
+		fmt.Fprintf(&b, ", %s", r.Image)
+	}
+	fmt.Fprintf(&b, "\n\nUser data, %d of %d bytes:\n\n%s\n", r.Bytes, bootstrap.MaxBytes, strings.TrimRight(r.UserData, "\n"))
+	if len(r.Kubelet.Flags) > 0 {
+		b.WriteString("\nKubelet arguments:\n\n" + strings.Join(r.Kubelet.Flags, "\n") + "\n")
+	}
+	if len(r.Kubelet.Config) == 0 {
+		return b.String() + r.registers(), nil
+	}
+	data, err := json.Marshal(r.Kubelet.Config)
+	if err == nil {
+		data, err = yaml.JSONToYAML(data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the kubelet's configuration: %w", err)
+	}
+	b.WriteString("\nKubelet configuration:\n\n" + string(data))
+	return b.String() + r.registers(), nil
+}
+
+// registers says with which taints and labels the node registers, and where each comes from.
+func (r rendered) registers() string {
+	var b strings.Builder
+	tell := func(kind string, what fmt.Stringer, where userdata.Spot) {
+		if b.Len() == 0 {
+			b.WriteString("\nThe node registers with:\n\n")
+		}
+		fmt.Fprintf(&b, "%-5s  %s (%s)\n", kind, what, cmp.Or(where.String(), "spec.userData"))
+	}
+	for _, t := range r.Taints {
+		tell("taint", t.Taint, t.At)
+	}
+	for _, l := range r.Labels {
+		tell("label", l, l.At)
+	}
+	return b.String()
+}

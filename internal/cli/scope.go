@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// What AWS and Kubernetes accept as names. A policy of IAM takes * and ? for any characters, so that a name with one of them would
+// allow more than it says.
+var (
+	clusterPattern   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+	accountPattern   = regexp.MustCompile(`^[0-9]{12}$`)
+	regionPattern    = regexp.MustCompile(`^[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}$`)
+	uidPattern       = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	roleARNPattern   = regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/([\w+=,.@-]+/)*[\w+=,.@-]{1,64}$`)
+	rolePattern      = regexp.MustCompile(`^/?([\w+=,.@-]+/)*[\w+=,.@-]{1,64}$`)
+	queuePattern     = regexp.MustCompile(`^[\w-]{1,80}$`)
+	parameterPattern = regexp.MustCompile(`^/?([\w.-]+/)*[\w.-]+$`)
+)
+
+// scopeProblem returns the first thing that is wrong with a scope, with the flag that says it; nil if nothing is.
+func scopeProblem(s grant.Scope) error {
+	switch {
+	case s.Cluster == "":
+		return errors.New("name the cluster: --cluster-name NAME")
+	case !accountPattern.MatchString(s.Account):
+		return noAccount(s.Account)
+	case s.Region == "":
+		return errors.New("name the region: --region REGION")
+	}
+	for _, flag := range []struct {
+		name    string
+		values  []string
+		pattern *regexp.Regexp
+		want    string
+	}{
+		{"cluster-name", []string{s.Cluster}, clusterPattern, "the name of one EKS cluster: letters, digits, - and _"},
+		{"region", []string{s.Region}, regionPattern, "one region, for instance eu-west-1"},
+		{"cluster-uid", given(s.UID), uidPattern, "the UID of one cluster: kubectl get namespace kube-system -o jsonpath={.metadata.uid}"},
+		{"node-role", s.NodeRoles, rolePattern, "the name of one role (no ARN, no wildcard), its path before it, for instance /nodes/prod"},
+		{"interruption-queue", given(s.Queue), queuePattern, "the name of one queue (no ARN, no URL, no wildcard): letters, digits, - and _"},
+		{"ssm-parameter", s.Parameters, parameterPattern, "the name of one parameter (no ARN, no wildcard), for instance /images/nodes"},
+	} {
+		for _, value := range flag.values {
+			if !flag.pattern.MatchString(value) {
+				return fmt.Errorf("--%s %q: want %s", flag.name, value, flag.want)
+			}
+		}
+	}
+	return partitionProblem(s)
+}
+
+func noAccount(id string) error {
+	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
+}
+
+// given is the value as a list, which is empty if there is none.
+func given(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+func partitionProblem(s grant.Scope) error {
+	is := grant.PartitionOf(s.Region)
+	switch {
+	case s.Partition == "" || s.Partition == is:
+		return nil
+	case !slices.Contains(grant.Partitions(), s.Partition):
+		return fmt.Errorf("--partition %q: want one of %s%s", s.Partition, strings.Join(grant.Partitions(), ", "),
+			suggest.Hint(s.Partition, grant.Partitions()))
+	}
+	return fmt.Errorf("--partition %s: region %s belongs to %s; leave --partition out, or correct --region", s.Partition, s.Region, is)
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// ec2Actions are the calls to EC2 that have a limit worth giving: those that Joiner makes.
+func ec2Actions() []string {
+	return []string{
+		"CreateFleet", "CreateLaunchTemplate", "CreateTags", "DeleteLaunchTemplate", "DeleteTags", "DescribeCapacityReservations", "DescribeImages",
+		"DescribeInstanceStatus", "DescribeInstanceTypeOfferings", "DescribeInstanceTypes", "DescribeInstances", "DescribeLaunchTemplates",
+		"DescribeNatGateways", "DescribeNetworkAcls", "DescribePlacementGroups", "DescribeRouteTables", "DescribeSecurityGroups",
+		"DescribeSpotPriceHistory", "DescribeSubnets", "DescribeVpcAttribute", "DescribeVpcEndpoints", "GetConsoleOutput", "RunInstances",
+		"TerminateInstances",
+	}
+}
+
+// rates reads limits: ACTION=BURST:PERSECOND with commas. A limit of what is never called would be no limit.
+func rates(to *map[string]Rate) func(string) error {
+	return func(s string) error {
+		out := map[string]Rate{}
+		for _, one := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
+			action, numbers, _ := strings.Cut(strings.TrimSpace(one), "=")
+			burst, perSecond, _ := strings.Cut(numbers, ":")
+			var r Rate
+			if _, err := path.Match(action, ""); err != nil || action == "" ||
+				rate(&r.Burst)(burst) != nil || r.Burst < 1 || rate(&r.PerSecond)(perSecond) != nil {
+				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", one)
+			}
+			isCalled := func(name string) bool { ok, _ := path.Match(action, name); return ok }
+			if !slices.ContainsFunc(ec2Actions(), isCalled) {
+				return fmt.Errorf("of EC2, Joiner calls no action %s%s", action, suggest.Hint(action, ec2Actions()))
+			}
+			if before, twice := out[action]; twice && before != r {
+				return fmt.Errorf("%s is there twice, with two limits: leave one of them out", action)
+			}
+			out[action] = r
+		}
+		*to = out
+		return nil
+	}
+}

@@ -1,0 +1,249 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// meantFlag names the setting that was probably meant. What stands before the last dot is how a chart groups its values.
+func meantFlag(name string, known map[string]setting) string {
+	if near := suggest.Nearest(name[strings.LastIndex(name, ".")+1:], slices.Collect(maps.Keys(known))); near != "" {
+		return fmt.Sprintf(" (is --%s meant?)", near)
+	}
+	return ""
+}
+
+// withUnit is what a duration without its unit, or in days, probably means.
+func withUnit(s string) string {
+	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
+		return fmt.Sprintf(" (is %dh meant?)", 24*days)
+	}
+	if m := wordyUnit.FindStringSubmatch(strings.ToLower(s)); m != nil {
+		return " (is " + m[1] + m[2] + " meant?)"
+	}
+	if _, err := time.ParseDuration(s + "s"); err == nil {
+		return " (is " + s + "s meant?)"
+	}
+	return ""
+}
+
+// wordyUnit is a duration with its unit as a word, or after a blank: 10 sec, 5min, 2 hours.
+var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
+
+// asTruth is true or false, for what other languages say in their place.
+func asTruth(s string) string {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "yes", "y", "on", "enabled":
+		return " (is true meant?)"
+	case "no", "n", "off", "disabled":
+		return " (is false meant?)"
+	}
+	return suggest.Hint(s, []string{"true", "false"})
+}
+
+// oneMeant is the one of the words that was probably meant. Who wants warnings logged gets them with what is more.
+func oneMeant(s string, words []string) string {
+	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
+		return " (is info meant? it has the warnings)"
+	}
+	return suggest.Hint(s, words)
+}
+
+// gateMeant is the feature gate that was probably meant, whatever stands between its name and its state.
+func gateMeant(name string, known []string) string {
+	plain, state, isSet := strings.Cut(name, ":")
+	near := suggest.Nearest(plain, known)
+	switch {
+	case near == "":
+		return ""
+	case isSet:
+		return fmt.Sprintf(" (is %s=%s meant?)", near, strings.TrimSpace(state))
+	}
+	return " (is " + near + " meant?)"
+}
+
+// asIP is the address in what is more than one, or in the name of this machine.
+func asIP(s string) string {
+	if s == "localhost" {
+		return " (is 127.0.0.1 meant?)"
+	}
+	if with, err := netip.ParseAddrPort(s); err == nil {
+		return fmt.Sprintf(" (is %s meant? the ports are settings of their own)", with.Addr())
+	}
+	return ""
+}
+
+// withoutPath is a URL that has no more than it needs, if there is one.
+func withoutPath(u *url.URL) string {
+	host, err := url.Parse(u.Scheme + "://" + u.Host)
+	if err != nil || host.Hostname() == "https" || host.Hostname() == "http" {
+		return ""
+	}
+	return fmt.Sprintf(" (is %s://%s meant?)", u.Scheme, u.Host)
+}
+
+// inMebibytes is a number of bytes, where one of mebibytes was probably given.
+func inMebibytes(n int64) string {
+	if n < 64 || n > 1<<20 {
+		return ""
+	}
+	return fmt.Sprintf(" (is %d meant?)", n<<20)
+}
+
+// wholeNumber is the number in the range that is nearest to what was given.
+func wholeNumber(s string, least, most int) string {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) {
+		return ""
+	}
+	return fmt.Sprintf(" (is %.0f meant?)", min(max(f, float64(least)), float64(most)))
+}
+
+// inBytes reads sizes as Kubernetes and people write them: 1Gi, 512MiB, 2 GB.
+func inBytes(s string) string {
+	m := regexp.MustCompile(`(?i)^(\d+)\s*([kmgt])(i?)b?$`).FindStringSubmatch(s)
+	if m == nil {
+		return ""
+	}
+	n, err := strconv.ParseInt(m[1], 10, 32)
+	if err != nil {
+		return ""
+	}
+	unit := int64(1000)
+	if m[3] != "" {
+		unit = 1024
+	}
+	for range strings.Index("kmgt", strings.ToLower(m[2])) + 1 {
+		n *= unit
+	}
+	return fmt.Sprintf(" (is %d meant?)", n)
+}
+
+// asShare is the fraction that a percentage probably means.
+func asShare(s string) string {
+	if f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64); err == nil && strings.Contains(s, ",") && f > 0 && f < 1 {
+		return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f, 'f', -1, 64))
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(s, "%")), 64)
+	if err != nil || !(f > 0 && f < 100) {
+		return ""
+	}
+	return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f/100, 'f', -1, 64))
+}
+
+// clusterName reads the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
+func clusterName(to *string) func(string) error {
+	name := regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+	return func(s string) error {
+		if !name.MatchString(s) {
+			return fmt.Errorf("want the name of an EKS cluster, which has letters, digits, hyphens and underscores%s", lastOf(s, "/", name))
+		}
+		*to = s
+		return nil
+	}
+}
+
+// queue reads the name of an SQS queue: up to 80 letters, digits, hyphens and underscores, and .fifo.
+func queue(to *string) func(string) error {
+	name := regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}(\.fifo)?$`)
+	return func(s string) error {
+		if s != "" && !name.MatchString(s) {
+			return fmt.Errorf("want the name of the queue, not its URL or ARN%s", lastOf(s, "/:", name))
+		}
+		*to = s
+		return nil
+	}
+}
+
+// lastOf is the last part of an ARN, a URL or a path, if that is a name.
+func lastOf(s, separators string, name *regexp.Regexp) string {
+	last := s[strings.LastIndexAny(s, separators)+1:]
+	if last == s || !name.MatchString(last) {
+		return ""
+	}
+	return " (is " + last + " meant?)"
+}
+
+// withScheme is the URL that a host without its scheme probably means.
+func withScheme(s string) string {
+	if u, err := url.Parse("https://" + s); err == nil && strings.Contains(u.Hostname(), ".") && strings.Trim(u.Path, "/") == "" {
+		return " (is https://" + u.Host + " meant?)"
+	}
+	return ""
+}
+
+// objectName reads the name of an object or a namespace of Kubernetes: lower-case letters, digits, hyphens and dots.
+func objectName(to *string) func(string) error {
+	name := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	return func(s string) error {
+		if s == "" || name.MatchString(s) {
+			*to = s
+			return nil
+		}
+		hint := ""
+		if meant := strings.ReplaceAll(strings.ToLower(s), "_", "-"); name.MatchString(meant) {
+			hint = " (is " + meant + " meant?)"
+		}
+		return fmt.Errorf("want a name of Kubernetes, which has lower-case letters, digits, hyphens and dots%s", hint)
+	}
+}
+
+// namespace reads the name of a namespace: an object's, without dots and of at most 63 letters.
+func namespace(to *string) func(string) error {
+	return func(s string) error {
+		if strings.Contains(s, ".") || len(s) > 63 {
+			return errors.New("want the name of a namespace, which has lower-case letters, digits and hyphens, at most 63")
+		}
+		return objectName(to)(s)
+	}
+}
+
+// regionName is what regions look like: us-east-1, us-gov-west-1, eusc-de-east-1.
+var regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d+$`)
+
+// region reads the name of an AWS region. Which there are is not for this package to know.
+func region(to *string) func(string) error {
+	return func(s string) error {
+		switch plain := strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), "abcdefghijklmnopqrstuvwxyz"); {
+		case s == "" || regionName.MatchString(s):
+			*to = s
+			return nil
+		case regionName.MatchString(strings.ToLower(s)):
+			return fmt.Errorf("want an AWS region, in lower case (is %s meant?)", strings.ToLower(s))
+		case regionName.MatchString(strings.ReplaceAll(strings.ToLower(s), "_", "-")):
+			return fmt.Errorf("want an AWS region, with hyphens (is %s meant?)", strings.ReplaceAll(strings.ToLower(s), "_", "-"))
+		case regionName.MatchString(plain):
+			return fmt.Errorf("want an AWS region, not a zone (is %s meant?)", plain)
+		}
+		return errors.New("want an AWS region, for instance us-east-1")
+	}
+}
+
+// regionOf is the region that stands in an endpoint of EKS, or "" for any other address.
+func regionOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	host := u.Hostname()
+	if !strings.HasSuffix(host, ".amazonaws.com") && !strings.HasSuffix(host, ".amazonaws.com.cn") && !strings.HasSuffix(host, ".api.aws") {
+		return ""
+	}
+	for _, label := range strings.Split(host, ".") {
+		if regionName.MatchString(label) {
+			return label
+		}
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"maps"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/access"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// The names that Karpenter gives.
+const (
+	theirClaim    = "apps-x7k2p"
+	theirNode     = "ip-10-0-33-7.ec2.internal"
+	theirTemplate = "karpenter.k8s.aws/13141592653589793238"
+	theirProfile  = "prod_4242424242424242424"
+)
+
+// TestKarpentersNodesAreTakenOver: a node that Karpenter has made, with its tags, hashes and names, goes on serving as it is: it is not
+// replaced, not drifted, not swept, takes new pods, and what it was made from stays. When its claim is deleted, its instance goes.
+func TestKarpentersNodesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	door, ok := r.NodeClasses.Profiles.(*access.Door)
+	if !ok {
+		t.Fatal("the rig's profiles are not IAM's door")
+	}
+	r.Sweeper.Profiles = door
+	instance := r.theirInstance(t)
+	r.theirObjects(t, instance)
+	before := findClaim(t, r)
+	pods := func() (waiting, running int) {
+		var list corev1.PodList
+		if err := r.api.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list.Items {
+			if p.Spec.NodeName == "" {
+				waiting++
+			} else {
+				running++
+			}
+		}
+		return waiting, running
+	}
+
+	// Days go by.
+	for range 5 {
+		r.classes(t)
+		r.work(t)
+		r.empty(t)
+		r.ahead += 13 * time.Hour
+		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.pending(t, "more", "500m", "512Mi") // fits beside
+	r.plan(t)
+	r.work(t)
+	r.drip()
+	if waiting, running := pods(); waiting != 1 || running != 1 || r.events.has("Pod/Nominated", theirNode) == "" {
+		t.Errorf("%d pods wait, %d run; the new one is not meant for the node: %v", waiting, running, r.events.told)
+	}
+	claim := findClaim(t, r)
+	if claim.Name != theirClaim || claim.DeletionTimestamp != nil || claim.StatusConditions().IsTrue(karpv1.ConditionDrifted) || !claim.StatusConditions().IsReady() {
+		t.Errorf("the claim is not as it was: %+v %+v", claim.ObjectMeta, claim.Status.Conditions)
+	}
+	if !reflect.DeepEqual(claim.Spec, before.Spec) || !reflect.DeepEqual(claim.Labels, before.Labels) {
+		t.Errorf("the claim asks for something else: %+v %v", claim.Spec, claim.Labels)
+	}
+	for key, value := range before.Annotations {
+		if claim.Annotations[key] != value {
+			t.Errorf("annotation %s of the claim is %q, was %q", key, claim.Annotations[key], value)
+		}
+	}
+	node := r.nodes(t)[0]
+	if len(r.nodes(t)) != 1 || node.DeletionTimestamp != nil || len(node.Spec.Taints) != 1 {
+		t.Errorf("the node is not as it was: %+v %+v", node.ObjectMeta, node.Spec)
+	}
+	r.wantTheirs(t, instance)
+
+	// It can be given back.
+	if err := r.api.Delete(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(t)
+	if len(r.claims(t))+len(r.instances()) > 0 {
+		t.Errorf("left: %d claims, %d instances\n%s", len(r.claims(t)), len(r.instances()), r.log)
+	}
+}
+
+// wantTheirs asserts that nothing in AWS was changed.
+func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
+	t.Helper()
+	calls := r.Calls()
+	for _, call := range []string{"CreateFleet", "TerminateInstances", "DeleteLaunchTemplate", "CreateTags", "DeleteTags"} {
+		if n := calls["ec2:"+call]; n > 0 {
+			t.Errorf("%s was called %d times", call, n)
+		}
+	}
+	r.Do(func(w *world.World, _ time.Time) {
+		now, _ := w.Instance(instance.ID)
+		if now.State != world.Running || !maps.Equal(now.Tags, instance.Tags) {
+			t.Errorf("the instance is %s with tags %v, was %s with %v", now.State, now.Tags, instance.State, instance.Tags)
+		}
+		if r.estate.Region.Template("", theirTemplate) == nil {
+			t.Error("its launch template is gone")
+		}
+		p, err := w.Account(emulator.DefaultAccount).Profile(theirProfile)
+		if err != nil || p.Role != "node" {
+			t.Errorf("its instance profile is not as it was: %+v %v", p, err)
+		}
+	})
+}
+
+// theirInstance makes an instance, its launch template and its instance profile as Karpenter does. It tags with the cluster's name and
+// not with its UID.
+func (r *rig) theirInstance(t *testing.T) world.Instance {
+	t.Helper()
+	tags := map[string]string{
+		"kubernetes.io/cluster/" + testCluster: "owned", "eks:eks-cluster-name": testCluster,
+		"karpenter.sh/nodepool": "apps", "karpenter.k8s.aws/ec2nodeclass": "default",
+	}
+	all := maps.Clone(tags)
+	all["karpenter.sh/nodeclaim"], all["Name"] = theirClaim, theirNode
+	profile := maps.Clone(tags)
+	delete(profile, "karpenter.sh/nodepool")
+	profile["topology.kubernetes.io/region"] = testRegion
+	var out world.Instance
+	r.Do(func(w *world.World, now time.Time) {
+		account := w.Account(emulator.DefaultAccount)
+		_, err := account.CreateProfile(now, world.Profile{Name: theirProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profile})
+		if err == nil {
+			err = account.AddRoleToProfile(theirProfile, "node")
+		}
+		if err == nil {
+			_, err = r.estate.Region.CreateTemplate(now, world.Template{Name: theirTemplate, Tags: tags}, world.TemplateVersion{Data: world.TemplateData{
+				ImageID: r.estate.Region.Images()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: theirProfile},
+				GroupIDs: []string{r.estate.NodeGroup.ID},
+			}}, world.Idempotency{})
+		}
+		var launched []world.Instance
+		if err == nil {
+			launched, err = r.estate.Region.RunInstances(now, world.RunRequest{
+				TemplateName: theirTemplate, SubnetID: r.estate.PrivateSubnets[0].ID, Min: 1, Max: 1, Tags: world.Tagging{"instance": all, "volume": all},
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = launched[0]
+	})
+	r.ahead += time.Minute // until it runs
+	r.Do(func(w *world.World, _ time.Time) { out, _ = w.Instance(out.ID) })
+	return out
+}
+
+// theirObjects makes the claim, the Node and a pod on it, and marks pool and class, as Karpenter leaves them.
+func (r *rig) theirObjects(t *testing.T, i world.Instance) {
+	t.Helper()
+	pool, class := r.pool(t), r.class(t)
+	poolMarks := map[string]string{karpv1.AnnotationNodePoolHash: "9999999999999999999", karpv1.AnnotationNodePoolHashVersion: "v3"}
+	classMarks := map[string]string{awsv1.AnnotationHash: "8888888888888888888", awsv1.AnnotationHashVersion: "v4"}
+	pool.Annotations, class.Annotations = poolMarks, classMarks
+	class.Finalizers = []string{awsv1.FinalizerTermination}
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	providerID := "aws:///" + i.Zone + "/" + i.ID
+	marks := map[string]string{
+		awsv1.AnnotationInstanceProfile: theirProfile, awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true",
+		karpv1.AnnotationMinValuesRelaxed: "false",
+	}
+	maps.Copy(marks, poolMarks)
+	maps.Copy(marks, classMarks)
+	labels := map[string]string{
+		karpv1.LabelNodePool: "apps", awsv1.LabelNodeClass: "default", karpv1.LabelCapacityType: "on-demand", "team": "a",
+		corev1.LabelInstanceTypeStable: "t3.medium", corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: testRegion,
+		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", awsv1.LabelInstanceFamily: "t3", awsv1.LabelInstanceSize: "medium",
+		awsv1.LabelInstanceCPU: "2", awsv1.LabelInstanceMemory: "4096",
+	}
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1930m"), corev1.ResourceMemory: resource.MustParse("3246Mi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("17Gi"), corev1.ResourcePods: resource.MustParse("17"),
+	}
+	begun := r.now().Add(-24 * time.Hour)
+	spec := pool.Spec.Template.Spec
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: theirClaim, GenerateName: "apps-", UID: "uid-" + theirClaim, Generation: 1, Labels: labels, Annotations: marks,
+			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "apps", UID: pool.UID, BlockOwnerDeletion: new(bool)}},
+		},
+		Spec: karpv1.NodeClaimSpec{NodeClassRef: spec.NodeClassRef, Taints: spec.Taints, ExpireAfter: spec.ExpireAfter, Requirements: spec.Requirements},
+	}
+	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = providerID, theirNode, i.ImageID
+	claim.Status.Capacity, claim.Status.Allocatable = room, room
+	conditions := claim.StatusConditions()
+	conditions.Start(begun)
+	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized, karpv1.ConditionConsistentStateFound, karpv1.ConditionReady} {
+		conditions.SetTrue(begun, c)
+	}
+	r.create(t, claim)
+	onNode := maps.Clone(labels)
+	maps.Copy(onNode, map[string]string{karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true", corev1.LabelHostname: theirNode})
+	r.create(t, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: theirNode, UID: "uid-" + theirNode, Labels: onNode, Annotations: marks, Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: theirClaim, UID: claim.UID}},
+		},
+		Spec: corev1.NodeSpec{ProviderID: providerID, Taints: spec.Taints},
+		Status: corev1.NodeStatus{
+			Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	})
+	r.pending(t, "served", "500m", "512Mi")
+	r.bind(t)
+}

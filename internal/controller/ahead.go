@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// reasonPreflightPending is the reason of conditions while it is not known yet whether nodes of the class can join.
+const reasonPreflightPending = "PreflightPending"
+
+const (
+	// aheadPatience is how long a new class waits for the first report about it. After that it is used: a look that takes so long
+	// must not keep pods waiting.
+	aheadPatience = 15 * time.Second
+	// provenAfter is how long a node can go on being ready that could not join any more: its credentials and its lease end before.
+	provenAfter = 20 * time.Minute
+)
+
+// ahead returns what is certain to keep nodes of the class from joining, as far as the last report is about the class as it is. isOver
+// is true where there is no report yet, and it is not to be waited for.
+func (d *Diagnoses) ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	looked, seen := d.report.classes[class.Name]
+	if seen && looked == fingerprint(class) {
+		return d.report.ahead[class.Name], true, true
+	}
+	key := fmt.Sprint(class.UID, " ", class.Generation)
+	since, waits := d.waiting[key]
+	if !waits {
+		if d.waiting == nil {
+			d.waiting = map[string]time.Time{}
+		}
+		since = now
+		d.waiting[key] = now
+	}
+	return nil, false, !now.Before(since.Add(aheadPatience))
+}
+
+// lookAhead finds out whether nodes of the class can join, before there are any.
+func (n *NodeClasses) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {
+	if n.Diagnoses == nil || f.preflight.mode == awsv1.PreflightOff || f.preflight.mode == "" {
+		return
+	}
+	now := n.Diagnoses.Now.now()
+	findings, known, isOver := n.Diagnoses.ahead(class, now)
+	enforces := f.preflight.mode == awsv1.PreflightEnforce && f.problem.reason == ""
+	switch {
+	case !known && enforces:
+		f.await(class, isOver)
+		return
+	case !known || len(findings) == 0:
+		return
+	}
+	f.preflight.ahead = findings
+	since := now
+	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok && told.Reason == reasonOfCheck(findings[0].Check) {
+		since = told.LastTransitionTime.Time
+	}
+	if enforces && !n.isDisproved(ctx, class.Name, since, now) {
+		f.problem = problem{reasonOfCheck(findings[0].Check), sentence(findings[0])}
+	}
+}
+
+// await leaves a class without a report as it was, or has it wait for one.
+func (f *foundClass) await(class *awsv1.EC2NodeClass, isOver bool) {
+	conditions := class.StatusConditions()
+	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
+	switch {
+	case ok && said.Status == metav1.ConditionFalse && isOfCheck(said) && said.ObservedGeneration == class.Generation:
+		f.problem = problem{said.Reason, said.Message}
+	case !isOver && !conditions.IsReady():
+		f.pending = true
+	}
+}
+
+// isDisproved reports whether nodes of the class do what they could not do if what was found, at since, were so: they join, or have
+// stayed ready for so long that they must have been let in since.
+func (n *NodeClasses) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
+	var claims karpv1.NodeClaimList
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
+		return false
+	}
+	for i := range claims.Items {
+		joined, _ := claims.Items[i].StatusConditions().Find(karpv1.ConditionRegistered)
+		if joined.Status != metav1.ConditionTrue || !isServed(claims.Items[i].Spec.NodeClassRef) {
+			continue
+		}
+		if joined.LastTransitionTime.After(since.Add(time.Second)) { // conditions know whole seconds
+			return true
+		}
+		node := &corev1.Node{}
+		err := n.Cache.Get(ctx, client.ObjectKey{Name: claims.Items[i].Status.NodeName}, node)
+		if err == nil && isReady(node) && !now.Before(since.Add(provenAfter)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"errors"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+)
+
+// node is what the user data of the claim's machine is made from.
+func (o *Offers) node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
+	n := kube.BootOf(claim, class, way, pods)
+	n.Cluster, n.ImageName = o.Cluster, image.Name
+	return n
+}
+
+// blueprint is all of an instance but its type, zone and subnet.
+func blueprint(class *awsv1.EC2NodeClass, image, way string, userData []byte, ipv6 bool) ec2.Blueprint {
+	spec := class.Spec
+	b := ec2.Blueprint{
+		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: way,
+		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
+	}
+	// Where reservations are selected, they are for those who ask for them; elsewhere EC2 uses the open ones unasked.
+	b.Unreserved = len(spec.CapacityReservationSelectorTerms) > 0
+	for _, g := range class.Status.SecurityGroups {
+		b.SecurityGroups = append(b.SecurityGroups, g.ID)
+	}
+	if spec.DetailedMonitoring != nil {
+		b.Monitoring = *spec.DetailedMonitoring
+	}
+	if spec.IPPrefixCount != nil {
+		b.IPPrefixes = *spec.IPPrefixCount
+	}
+	if spec.CPUOptions != nil && spec.CPUOptions.NestedVirtualization != nil {
+		b.NestedVirtualization = *spec.CPUOptions.NestedVirtualization
+	}
+	for _, n := range spec.NetworkInterfaces {
+		b.Interfaces = append(b.Interfaces, ec2.Interface{Card: n.NetworkCardIndex, Device: n.DeviceIndex, Type: string(n.InterfaceType)})
+	}
+	if t := spec.ConnectionTracking; t != nil {
+		b.Tracking = ec2.Tracking{TCPEstablished: t.TCPEstablishedTimeout, UDPStream: t.UDPStreamTimeout, UDP: t.UDPTimeout}
+	}
+	return b
+}
+
+// metadata fills in what the CRD's defaults would have filled in.
+func metadata(m *awsv1.MetadataOptions) ec2.Metadata {
+	out := ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}
+	if m == nil {
+		return out
+	}
+	set(&out.Endpoint, m.HTTPEndpoint)
+	set(&out.IPv6, m.HTTPProtocolIPv6)
+	set(&out.Tokens, m.HTTPTokens)
+	if m.HTTPPutResponseHopLimit != nil {
+		out.HopLimit = int32(min(*m.HTTPPutResponseHopLimit, 64))
+	}
+	return out
+}
+
+// disks are the volumes that the class maps, or else those that its family starts with.
+func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
+	if len(spec.BlockDeviceMappings) == 0 {
+		return familyDisks(spec.ResolvedAMIFamily())
+	}
+	var out []ec2.Disk
+	for _, m := range spec.BlockDeviceMappings {
+		if m.EBS == nil || m.DeviceName == nil {
+			continue // validation tells the user
+		}
+		e := m.EBS
+		d := ec2.Disk{
+			Device: *m.DeviceName, IOPS: narrow(e.IOPS), Throughput: narrow(e.Throughput), Encrypted: e.Encrypted,
+			InitializationRate: e.VolumeInitializationRate, DeleteOnTermination: e.DeleteOnTermination,
+		}
+		set(&d.Type, e.VolumeType)
+		set(&d.KMSKey, e.KMSKeyID)
+		set(&d.Snapshot, e.SnapshotID)
+		if e.VolumeSize != nil {
+			d.GiB = int32(kube.GiBOf(e))
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// familyDisks are what a family needs when the class maps no volumes: Karpenter's sizes.
+func familyDisks(family string) []ec2.Disk {
+	yes := true
+	disk := func(device string, gib int32) ec2.Disk {
+		return ec2.Disk{Device: device, GiB: gib, Type: "gp3", Encrypted: &yes}
+	}
+	switch family {
+	case catalog.Custom:
+		return nil // only its author knows the image's devices
+	case catalog.Bottlerocket:
+		return []ec2.Disk{disk("/dev/xvda", 4), disk("/dev/xvdb", 20)}
+	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
+		return []ec2.Disk{disk("/dev/sda1", 50)}
+	}
+	return []ec2.Disk{disk("/dev/xvda", 20)}
+}
+
+const reasonUserDataInvalid = "UserDataInvalid"
+
+// reasonOf names what is wrong with user data, for a condition.
+func reasonOf(err error) string {
+	if errors.Is(err, bootstrap.ErrTooLong) {
+		return awsv1.ReasonUserDataSizeLimitExceeded
+	}
+	return reasonUserDataInvalid
+}
+
+func set(to *string, from *string) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func narrow(n *int64) *int32 {
+	if n == nil {
+		return nil
+	}
+	w := int32(min(*n, 1<<31-1))
+	return &w
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// books are what disruption must know beyond a snapshot, by the names that the snapshot uses.
+type books struct {
+	policies map[string]disruption.Policy // by pool
+	claims   map[string]*karpv1.NodeClaim
+	quiet    map[string]time.Time // by claim
+	ready    map[string]bool      // by Node
+	keep     map[string]string    // by Node: who asked to keep it
+	holds    map[string]kube.Hold // by Node: which pod holds it
+	costs    map[string]float64   // by Node: what it takes to move its pods
+	nodes    map[string]bool      // all Nodes
+}
+
+// readBooks reads them at now. Whoever paused all pools, if somebody did, paused each.
+func readBooks(o kube.Objects, watch *PodWatch, paused standstill, now time.Time) books {
+	b := books{
+		policies: policiesOf(o, paused, now), claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
+		ready: map[string]bool{}, keep: keptOf(o), nodes: map[string]bool{}, costs: map[string]float64{},
+		holds: o.Holds(now),
+	}
+	for _, claim := range o.Claims {
+		if !isServed(claim.Spec.NodeClassRef) {
+			continue // another controller's
+		}
+		b.claims[claim.Name] = claim
+		b.quiet[claim.Name] = quietSince(claim, watch.Touched(claim.Status.NodeName))
+	}
+	for _, node := range o.Nodes {
+		b.nodes[node.Name], b.ready[node.Name] = true, isReady(node)
+	}
+	for _, pod := range o.Pods {
+		if pod.Spec.NodeName != "" {
+			b.costs[pod.Spec.NodeName] += kube.EvictionCost(pod)
+		}
+	}
+	return b
+}
+
+// policiesOf are the policies of the pools that are served, by name. Whoever paused all pools, if somebody did, paused each.
+func policiesOf(o kube.Objects, paused standstill, now time.Time) map[string]disruption.Policy {
+	out := map[string]disruption.Policy{}
+	for _, pool := range o.Pools {
+		if isServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
+			out[pool.Name] = paused.over(policyOf(pool, now))
+		}
+	}
+	return out
+}
+
+// keptOf says of Nodes, by name, who asked to keep them.
+func keptOf(o kube.Objects) map[string]string {
+	out := map[string]string{}
+	for _, claim := range o.Claims {
+		if isServed(claim.Spec.NodeClassRef) && claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" && claim.Status.NodeName != "" {
+			out[claim.Status.NodeName] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the NodeClaim"
+		}
+	}
+	for _, node := range o.Nodes {
+		if node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" {
+			out[node.Name] = "the annotation " + karpv1.AnnotationDoNotDisrupt + " of the Node"
+		}
+	}
+	return out
+}
+
+// records are what is known of each node of ours in the snapshot that a claim stands behind.
+func (b books) records(s cluster.Snapshot) map[string]disruption.Record {
+	out := map[string]disruption.Record{}
+	for _, n := range s.Nodes {
+		if b.claims[n.Claim] == nil {
+			continue
+		}
+		record := disruption.Record{
+			Quiet: b.quiet[n.Claim], Ready: b.ready[n.Name], Keep: b.keep[n.Name], Cost: b.costs[n.Name],
+			Bounded: b.claims[n.Claim].Spec.TerminationGracePeriod != nil,
+		}
+		if hold, ok := b.holds[n.Name]; ok {
+			record.Blocked, record.BlockedUntil = hold.String(), hold.Until
+		}
+		out[n.Name] = record
+	}
+	return out
+}
+
+// quietSince is when a pod last came to the claim's node or left it, or else when the node became fit for pods.
+func quietSince(claim *karpv1.NodeClaim, touched time.Time) time.Time {
+	since := claim.Status.LastPodEventTime.Time
+	if touched.After(since) {
+		since = touched
+	}
+	if initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized); ok && initialized.LastTransitionTime.Time.After(since) {
+		since = initialized.LastTransitionTime.Time
+	}
+	return since
+}
+
+// disruptionReason is the condition that says why a node is taken away.
+func disruptionReason(reason disruption.Reason) metav1.Condition {
+	return metav1.Condition{
+		Type: karpv1.ConditionDisruptionReason, Status: metav1.ConditionStatus(corev1.ConditionTrue), Reason: string(reason),
+	}
+}

@@ -1,0 +1,114 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestBurst asks for so many nodes at once that most of them wait in line for much longer than a launch may take: each
+// claim gets its machine in the end, and none is given up and made again for waiting.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	embedded(t) // the bubbles share it
+	for name, c := range map[string]struct {
+		nodes  int
+		limits ratelimit.Limits
+		lasts  time.Duration // at least
+	}{
+		// As 2,000 nodes at EC2's default of 5 launches a second: by the time of the last, 500 s have passed.
+		"a large burst": {500, slower(12, 1.25), 6 * time.Minute},
+		// All workers together wait for longer than one visit may last.
+		"a slow account": {150, slower(5, 0.15), 16 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := makeRig(t, []string{"m5.large"})
+				r.url, r.wire, r.budget = "http://aws.example", line{rig: r, fuse: r.fuse}, ratelimit.New(c.limits, nil)
+				r.start(t)
+				r.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
+				r.classes(t)
+				for n := range c.nodes {
+					r.pending(t, fmt.Sprint("web-", n), "1500m", "1Gi")
+				}
+				r.plan(t)
+				begun := time.Now()
+				r.launchAll(t)
+				bought := 0
+				for _, claim := range r.claims(t) {
+					if claim.Status.ProviderID != "" && claim.DeletionTimestamp == nil {
+						bought++
+					}
+				}
+				if bought != c.nodes || len(r.instances()) != c.nodes {
+					t.Errorf("%d claims of %d have a machine, and %d machines are there", bought, c.nodes, len(r.instances()))
+				}
+				if took := time.Since(begun); took < c.lasts {
+					t.Errorf("it took only %s: nobody waited", took)
+				}
+			})
+		})
+	}
+}
+
+// slower are EC2's limits for an account that may launch less often.
+func slower(burst, perSecond float64) ratelimit.Limits {
+	return ratelimit.Published().With(ratelimit.Limits{"CreateFleet": {Burst: burst, PerSecond: perSecond}})
+}
+
+// launchAll visits all claims with as many workers as there are in life, each claim again when it asked for that, and once
+// more when it has its machine or is given up.
+func (r *rig) launchAll(t *testing.T) {
+	t.Helper()
+	claims := r.claims(t)
+	queue := make(chan string, 2*len(claims))
+	var open, workers sync.WaitGroup
+	for _, c := range claims {
+		open.Add(1)
+		queue <- c.Name
+	}
+	for range claimWorkers {
+		workers.Go(func() {
+			for name := range queue {
+				pause, isDone := r.visitOnce(t, name)
+				switch {
+				case isDone:
+					open.Done()
+				case pause > 0:
+					time.AfterFunc(pause, func() { queue <- name })
+				default:
+					queue <- name
+				}
+			}
+		})
+	}
+	open.Wait()
+	close(queue)
+	workers.Wait()
+}
+
+// visitOnce visits a claim. It is done when it had its machine before, or is being deleted.
+func (r *rig) visitOnce(t *testing.T, name string) (pause time.Duration, isDone bool) {
+	claim, err := r.Claims.read(t.Context(), name)
+	if claim == nil || err != nil {
+		return 0, true
+	}
+	isDone = claim.Status.ProviderID != "" || claim.DeletionTimestamp != nil
+	ctx, stop := context.WithTimeout(t.Context(), longestVisit)
+	defer stop()
+	result, err := r.Claims.Reconcile(ctx, named(name))
+	if err != nil {
+		t.Errorf("visit %s: %v", name, err)
+	}
+	if after := r.Claims.newest.of(claim); after.Status.ProviderID != "" {
+		return 0, isDone // its change leads back to it
+	}
+	return result.RequeueAfter, isDone
+}

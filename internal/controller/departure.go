@@ -1,0 +1,267 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// annotationInterrupted marks a claim whose machine will be taken from us: the kind of the notice, a space, and when it
+// was heeded, RFC 3339. It outlives this process: whoever leads next goes on.
+const annotationInterrupted = "joiner.sh/interrupted"
+
+// mark writes the mark.
+func mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[annotationInterrupted] = string(kind) + " " + now.UTC().Format(time.RFC3339)
+}
+
+// markOf reads the mark: empty if there is none. A time that cannot be read is long ago.
+func markOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
+	kind, at, _ := strings.Cut(claim.Annotations[annotationInterrupted], " ")
+	since, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		since = time.Time{}
+	}
+	return interruption.Kind(kind), since
+}
+
+// departing is what the second half of Interruption remembers between two rounds.
+type departing struct {
+	hurried time.Time          // when a plan was asked for last
+	removed map[types.UID]bool // the cache may show them for a moment still
+}
+
+// How often marked claims are looked at: while there are some, and otherwise; and how long after one was marked the
+// cache may not show it yet. A plan takes some tenths of a second; one
+// that was asked for before the informers knew of the node is asked for again.
+const (
+	departEvery = 100 * time.Millisecond
+	departRest  = 30 * time.Second
+	departWatch = 5 * time.Second
+	hurryEvery  = time.Second
+)
+
+// departMost is how long a node waits for the plan. A spot instance has two minutes, and its pods need them to end.
+const departMost = 10 * time.Second
+
+// seeOff takes marked claims away until ctx ends.
+func (i *Interruption) seeOff(ctx context.Context) {
+	var woken time.Time
+	for ctx.Err() == nil {
+		left, err := i.departPass(ctx)
+		i.pause(ctx, "departures", "cannot take interrupted nodes away", err)
+		wait := departRest
+		if left > 0 || err != nil || time.Since(woken) < departWatch {
+			wait = departEvery
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-i.wake:
+			woken = time.Now()
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// departPass takes each marked claim a step further: its node is closed and tainted, which makes its pods pending work
+// of the next plan; when that plan was carried out the claim is deleted, and the node drains. It returns how many claims
+// still wait.
+func (i *Interruption) departPass(ctx context.Context) (int, error) {
+	defer working(ctx, LoopInterruption, "interrupted nodes").End()
+	// 1. read
+	now := i.Now.now()
+	claims, err := i.marked(ctx)
+	if err != nil || len(claims) == 0 {
+		return 0, err
+	}
+	steps := make([]departure, len(claims))
+	var group errgroup.Group
+	group.SetLimit(parallelNotices)
+	for n, claim := range claims {
+		if until, _, _ := i.failures.Held(time.Now(), "claim "+claim.Name); !until.IsZero() {
+			continue
+		}
+		group.Go(func() error {
+			var err error
+			// 2. decide
+			steps[n], err = i.seeDeparture(ctx, claim, now)
+			// 3. act, 4. tell
+			if err == nil {
+				err = i.depart(ctx, steps[n], now)
+			}
+			if err != nil {
+				i.complain(ctx, "claim "+claim.Name, "cannot take interrupted NodeClaim "+claim.Name+" away", err)
+				return nil // it stops no other
+			}
+			i.failures.Clear("claim " + claim.Name)
+			steps[n].isGone = steps[n].action == departNow
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are told above
+	left, isAsking := 0, false
+	for n, s := range steps {
+		if s.isGone {
+			i.departing.removed[claims[n].UID] = true
+			continue
+		}
+		left++
+		isAsking = isAsking || s.action == departAsk
+	}
+	if isAsking && now.Sub(i.departing.hurried) >= hurryEvery {
+		i.departing.hurried = now
+		i.Batch.Hurry(annotationInterrupted)
+	}
+	return left, nil
+}
+
+// marked returns the marked claims that are not deleted yet.
+func (i *Interruption) marked(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+	var list karpv1.NodeClaimList
+	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var out []*karpv1.NodeClaim
+	removed := map[types.UID]bool{}
+	for n := range list.Items {
+		c := &list.Items[n]
+		if c.Annotations[annotationInterrupted] == "" || c.DeletionTimestamp != nil || !i.isOurs(c) {
+			continue
+		}
+		if i.departing.removed[c.UID] {
+			removed[c.UID] = true
+			continue
+		}
+		out = append(out, c)
+	}
+	i.departing.removed = removed
+	return out, nil
+}
+
+// departAction is the next step of a marked claim.
+type departAction int
+
+const (
+	departTaint departAction = iota // taint its nodes
+	departAsk                       // ask for a plan, and wait for it
+	departNow                       // delete it
+)
+
+// departure is a marked claim, and what to do with it.
+type departure struct {
+	claim  *karpv1.NodeClaim
+	kind   interruption.Kind
+	nodes  []*corev1.Node
+	action departAction
+	isGone bool // it was deleted
+}
+
+func (i *Interruption) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (departure, error) {
+	d := departure{claim: claim}
+	var since time.Time
+	d.kind, since = markOf(claim)
+	nodes, err := nodesOf(ctx, i.Cluster, claim)
+	if err != nil {
+		return d, err
+	}
+	d.nodes = nodes
+	switch {
+	case d.kind.IsEnd(), d.kind.IsBroken(), len(nodes) == 0, now.Sub(since) >= departMost:
+		d.action = departNow
+	case slices.ContainsFunc(nodes, isOpen):
+		d.action = departTaint
+	case i.Departures.provided(claim.Name):
+		d.action = departNow
+	default:
+		d.action = departAsk
+	}
+	return d, nil
+}
+
+// depart carries the step out.
+func (i *Interruption) depart(ctx context.Context, d departure, now time.Time) error {
+	switch d.action {
+	case departNow:
+		return i.remove(ctx, d, now)
+	case departTaint:
+		for _, node := range d.nodes {
+			if !isOpen(node) {
+				continue
+			}
+			if _, err := i.Objects.PatchNode(ctx, node, cordon); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isOpen reports whether kube-scheduler may still bind pods to the Node.
+func isOpen(node *corev1.Node) bool {
+	return node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == karpv1.TaintDisrupted && t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// isPassing reports whether the next round, which reads anew, needs nothing said of the error.
+func isPassing(err error) bool {
+	next := kube.WhatNext(err)
+	return next == kube.Gone || next == kube.Reread
+}
+
+// remove deletes the claim, so that its node drains.
+func (i *Interruption) remove(ctx context.Context, d departure, now time.Time) error {
+	claim, err := i.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) {
+		if d.kind.IsBroken() {
+			setDeadline(c, now)
+		}
+		reason, _ := toldOf(interruption.Notice{Kind: d.kind})
+		if reason == "" {
+			reason = kube.ReasonTerminatingOnInterruption
+		}
+		c.StatusConditions().Set(now, metav1.Condition{
+			Type: karpv1.ConditionDisruptionReason, Status: metav1.ConditionTrue, Reason: string(reason),
+		})
+	})
+	if err == nil {
+		err = i.Objects.Delete(ctx, claim)
+	}
+	if err != nil {
+		return err
+	}
+	if len(d.nodes) == 0 {
+		i.Ledger.Forget(claim.UID) // the pods that it was made for have no place any more
+	}
+	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
+		i.Batch.Hurry(string(claim.UID))
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	loss{claim, string(d.kind), displaced(ctx, i.Cluster, claim, now)}.count(i.Metrics)
+	message := "Interrupted: " + string(d.kind)
+	i.Tell.Tell(claim, kube.ReasonTerminatingOnInterruption, message)
+	if d.kind == interruption.InstanceTerminated {
+		askOutside(ctx, i.Machines, claim).tell(i.Tell, i.Metrics, i.Log)
+	}
+	for _, node := range d.nodes {
+		i.Tell.Tell(node, kube.ReasonTerminatingOnInterruption, message)
+	}
+	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
+		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.provided(claim.Name))
+	return nil
+}

@@ -1,0 +1,314 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Diagnoses finds out why nodes do not join: for EC2NodeClasses before anything is launched, and for claims that are late. All
+// share one report, so that a thousand late claims cost as many calls as one. Its methods may be called at the same time, and on
+// nil, which knows nothing.
+type Diagnoses struct {
+	Doors   collector.Doors // with a budget of calls that is not that of launches; Late is set for each report
+	Cache   client.Reader
+	Cluster nodeReader
+	Holds   *Holds
+	Batch   *Batch        // asked when a cause is gone
+	After   time.Duration // a claim is late when its instance has no Node so long after its launch
+	Tell    teller
+	Drip    *Drip // for pods and claims, of which there may be thousands; nil: they are told at once
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
+
+	mu       sync.Mutex
+	report   report
+	verdicts map[types.UID]verdict
+	cured    map[types.UID]time.Time // since when what kept a late claim from joining is seen no more
+	waiting  map[string]time.Time    // since when a class waits for its first report, by fingerprint
+	woken    chan event.GenericEvent // classes to be visited
+	late     chan event.GenericEvent // claims to be visited
+}
+
+// How often evidence is collected anew: while something is wrong, so that the end of it is seen soon, sooner while whoever was just told
+// may be mending it; and while nothing is.
+const (
+	againTold    = 5 * time.Second
+	justTold     = time.Minute
+	againSick    = 20 * time.Second
+	againHealthy = 10 * time.Minute
+	againAtLeast = 2 * time.Second // between two
+	lookEvery    = time.Second     // for late claims, in the cache
+)
+
+// mostNews is how many objects can wait for a visit because of one report.
+const mostNews = 4096
+
+// report is what one collection of evidence came to.
+type report struct {
+	at       time.Time // when the asking began; zero: there is none yet
+	since    time.Time // since when what it found ahead of launches is the same
+	evidence diagnosis.Evidence
+	findings []diagnosis.Finding
+	ahead    map[string][]diagnosis.Finding // by class: what is certain without an instance
+	classes  map[string]string              // by name: the fingerprint of the class that it is about
+}
+
+// lateClaim is one whose machine has no Node after all that time.
+type lateClaim struct {
+	claim  *karpv1.NodeClaim
+	pool   string
+	class  string
+	id     string // of the instance
+	bought time.Time
+}
+
+// muster is what a pass sees in the cache.
+type muster struct {
+	late    []lateClaim
+	classes map[string]string // fingerprints by name, of the classes whose things have been found
+	pools   map[string]*karpv1.NodePool
+}
+
+// Start looks for late claims until ctx ends.
+func (d *Diagnoses) Start(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := d.pass(ctx); err != nil && ctx.Err() == nil {
+			d.Log.Error("cannot look for nodes that do not join", "error", err.Error())
+		}
+	}
+}
+
+// pass looks once.
+func (d *Diagnoses) pass(ctx context.Context) error {
+	defer working(ctx, LoopDiagnoses, "").End()
+	// 1. read
+	if err := d.Holds.Recall(ctx); err != nil {
+		return err
+	}
+	seen, err := d.see(ctx)
+	if err != nil {
+		return err
+	}
+	if now := d.Now.now(); d.isDue(now, seen) {
+		d.collect(ctx, now, seen)
+	}
+	// 2. decide
+	verdicts := d.judge(seen)
+	// 3. act
+	d.hold(seen, verdicts)
+	// 4. tell
+	d.tell(ctx, seen, verdicts)
+	return nil
+}
+
+// see finds the late claims, and the classes that can be judged.
+func (d *Diagnoses) see(ctx context.Context) (muster, error) {
+	out := muster{classes: map[string]string{}, pools: map[string]*karpv1.NodePool{}}
+	var classes awsv1.EC2NodeClassList
+	if err := d.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list ec2nodeclasses: %w", err)
+	}
+	for i := range classes.Items {
+		if c := &classes.Items[i]; c.DeletionTimestamp == nil && isResolved(c) {
+			out.classes[c.Name] = fingerprint(c)
+		}
+	}
+	var pools karpv1.NodePoolList
+	if err := d.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list nodepools: %w", err)
+	}
+	for i := range pools.Items {
+		out.pools[pools.Items[i].Name] = &pools.Items[i]
+	}
+	var claims karpv1.NodeClaimList
+	if err := d.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	now := d.Now.now()
+	for i := range claims.Items {
+		one, ok := d.isLate(&claims.Items[i], now)
+		if !ok {
+			continue
+		}
+		nodes, err := d.Cluster.NodesOf(ctx, one.claim.Status.ProviderID)
+		if err != nil {
+			return out, err
+		}
+		// A Node that is not the instance's does not hide that the instance's own is missing.
+		registered, _ := one.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
+			out.late = append(out.late, one)
+		}
+	}
+	return out, nil
+}
+
+// isLate judges by the claim alone.
+func (d *Diagnoses) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, bool) {
+	seen := claimSeen(claim)
+	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !isServed(claim.Spec.NodeClassRef) {
+		return lateClaim{}, false
+	}
+	bought := seen.Bought
+	if bought.IsZero() {
+		bought = seen.Created
+	}
+	id := claim.Status.ProviderID
+	return lateClaim{claim, claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, id[strings.LastIndexByte(id, '/')+1:], bought},
+		!now.Before(bought.Add(d.After))
+}
+
+// isResolved reports whether it is known what the class stands for.
+func isResolved(c *awsv1.EC2NodeClass) bool {
+	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
+}
+
+// fingerprint tells a class, as far as joining is concerned, from what it was before.
+func fingerprint(c *awsv1.EC2NodeClass) string {
+	parts := []string{string(c.UID), c.Spec.Role, c.Status.InstanceProfile, c.Spec.ResolvedAMIFamily()}
+	if public := c.Spec.AssociatePublicIPAddress; public != nil {
+		parts = append(parts, fmt.Sprint("public ", *public))
+	}
+	for _, s := range c.Status.Subnets {
+		parts = append(parts, s.ID)
+	}
+	for _, g := range c.Status.SecurityGroups {
+		parts = append(parts, g.ID)
+	}
+	for _, a := range c.Status.AMIs {
+		parts = append(parts, a.ID)
+	}
+	return strings.Join(parts, " ")
+}
+
+// isDue reports whether evidence has to be collected.
+func (d *Diagnoses) isDue(now time.Time, seen muster) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(seen.classes) == 0 && len(seen.late) == 0 {
+		return false
+	}
+	age := now.Sub(d.report.at)
+	switch {
+	case d.report.at.IsZero():
+		return true
+	case age < againAtLeast:
+		return false
+	case !maps.Equal(seen.classes, d.report.classes):
+		return true
+	case age >= againHealthy:
+		return true
+	case age >= againTold && len(d.report.ahead) > 0 && now.Sub(d.report.since) < justTold:
+		return true
+	case age >= againSick:
+		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
+	}
+	// A claim has become late since, and nothing that is known already explains it.
+	return slices.ContainsFunc(seen.late, func(l lateClaim) bool {
+		return l.bought.Add(d.After).After(d.report.at) && len(d.report.about(l)) == 0
+	})
+}
+
+// collect asks, and publishes what came of it.
+func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
+	doors := d.Doors
+	doors.Now, doors.Late = d.Now.now, map[string]bool{}
+	for _, l := range seen.late {
+		doors.Late[l.id] = true
+	}
+	d.Metrics.Diagnoses.Inc()
+	found := collector.Collect(ctx, doors)
+	if ctx.Err() != nil {
+		return // we are being stopped, and what was not answered says nothing
+	}
+	r := report{at: now, evidence: found, findings: diagnosis.Diagnose(found), ahead: diagnosis.Ahead(found), classes: seen.classes}
+	d.mu.Lock()
+	before := d.report
+	r.since = r.at
+	if maps.EqualFunc(before.ahead, r.ahead, func(a, b []diagnosis.Finding) bool { return allOf(a) == allOf(b) }) {
+		r.since = before.since
+	}
+	d.report = r
+	clear(d.waiting)
+	d.mu.Unlock()
+	for name, looked := range seen.classes {
+		if before.classes[name] != looked || allOf(before.ahead[name]) != allOf(r.ahead[name]) {
+			d.wake(&d.woken, &awsv1.EC2NodeClass{}, name)
+		}
+	}
+}
+
+// about are the findings that bear on a late claim, the root first.
+func (r report) about(l lateClaim) []diagnosis.Finding {
+	quest := diagnosis.Quest{Class: l.class, Instance: l.id}
+	for _, i := range r.evidence.Instances.Value {
+		if i.ID == l.id {
+			quest.Subnet = i.Subnet
+		}
+	}
+	return diagnosis.Joining(r.findings, quest)
+}
+
+// wake has an object visited by its loop. Where nobody listens it is forgotten: the loop comes by in its own time.
+func (d *Diagnoses) wake(to *chan event.GenericEvent, object client.Object, name string) {
+	object.SetName(name)
+	select {
+	case d.channel(to) <- event.GenericEvent{Object: object}:
+	default:
+	}
+}
+
+// channel makes a channel when it is first asked for.
+func (d *Diagnoses) channel(c *chan event.GenericEvent) chan event.GenericEvent {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if *c == nil {
+		*c = make(chan event.GenericEvent, mostNews)
+	}
+	return *c
+}
+
+// pending returns the pods that the claim was made for and that have no node, the first few.
+func (d *Diagnoses) pending(ctx context.Context, pods []string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, id := range pods {
+		namespace, name, _ := strings.Cut(id, "/")
+		pod := &corev1.Pod{}
+		if err := d.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err == nil && pod.Spec.NodeName == "" {
+			out = append(out, pod)
+		}
+		if len(out) == mostTold {
+			break
+		}
+	}
+	return out
+}
+
+// DiagnosisPatience is how long one question of a report may take, its turn in the budget included.
+const DiagnosisPatience = 2 * time.Minute

@@ -1,0 +1,486 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// drifting lets the loop that finds drift look once more, with fresh word from EC2.
+func (r *rig) drifting(t *testing.T) {
+	t.Helper()
+	r.ahead += driftListed
+	if err := r.Drift.pass(t.Context(), r.now()); err != nil {
+		t.Fatalf("%v\n%s", err, r.log)
+	}
+}
+
+// editPool changes the spec of the pool, as a user does.
+func (r *rig) editPool(t *testing.T, change func(*karpv1.NodePool)) {
+	t.Helper()
+	pool := r.pool(t)
+	change(pool)
+	pool.Generation++
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// editClass changes the spec of the class, as a user does, and lets its loop look.
+func (r *rig) editClass(t *testing.T, change func(*awsv1.EC2NodeClass)) {
+	t.Helper()
+	class := r.class(t)
+	change(class)
+	class.Generation++
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+}
+
+// drifted returns the condition of the kind of each claim as "reason: message", by name of the claim.
+func (r *rig) drifted(t *testing.T, condition string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, c := range r.claims(t) {
+		if found, ok := c.StatusConditions().Find(condition); ok && found.Status == metav1.ConditionTrue {
+			out[c.Name] = found.Reason + ": " + found.Message
+		}
+	}
+	return out
+}
+
+// TestDriftFollowsEdits: each change of a pool or a class that nodes are made from shows on their claims, with the field, and is
+// gone when it is taken back.
+func TestDriftFollowsEdits(t *testing.T) {
+	t.Parallel()
+	text := "echo hello"
+	for name, c := range map[string]struct {
+		pool  func(*karpv1.NodePool)
+		class func(*awsv1.EC2NodeClass)
+		want  []string // words of the condition; none: it does not drift
+	}{
+		"nothing":            {},
+		"a label":            {pool: func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} }, want: []string{"NodePoolDrifted: ", "labels: the node has team=a, asked for is team=b"}},
+		"a taint":            {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Taints = nil }, want: []string{"NodePoolDrifted: ", "taints: the node has team=a:NoSchedule, asked for is none"}},
+		"another way of pay": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot"} }, want: []string{"RequirementsDrifted: ", "karpenter.sh/capacity-type=on-demand", "spot"}},
+		"its weight":         {pool: func(p *karpv1.NodePool) { w := int32(7); p.Spec.Weight = &w }},
+		"a wider choice":     {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot", "on-demand"} }},
+		"user data":          {class: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = &text }, want: []string{"NodeClassDrift: ", "userData has changed"}},
+		"a setting that Karpenter does not know": {class: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{}
+			if err := c.Spec.Kubelet.UnmarshalJSON([]byte(`{"registryPullQPS":10}`)); err != nil {
+				panic(err)
+			}
+		}, want: []string{"NodeClassDrift: ", "kubelet has changed"}},
+		"the same family by its name": {class: func(c *awsv1.EC2NodeClass) { c.Spec.AMIFamily = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			claim := r.servingNodes(t, "web")[0].Name
+			r.drifting(t)
+			if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
+				t.Fatalf("drifts without a change: %v", got)
+			}
+			if a := r.claim(t, claim).Annotations; a[karpv1.AnnotationNodePoolHash] != r.pool(t).Annotations[karpv1.AnnotationNodePoolHash] ||
+				a[awsv1.AnnotationHash] != r.class(t).Annotations[awsv1.AnnotationHash] || a[awsv1.AnnotationHash] == "" {
+				t.Errorf("the hashes of the claim are not those of its pool and class: %v", a)
+			}
+			pool, class := r.pool(t), r.class(t)
+			if c.pool != nil {
+				r.editPool(t, c.pool)
+			}
+			if c.class != nil {
+				r.editClass(t, c.class)
+			}
+			r.drifting(t)
+			got := r.drifted(t, karpv1.ConditionDrifted)[claim]
+			for _, word := range c.want {
+				if !strings.Contains(got, word) {
+					t.Errorf("the claim says %q, without %q", got, word)
+				}
+			}
+			if len(c.want) == 0 && got != "" {
+				t.Errorf("the claim drifts: %s", got)
+			}
+			r.editPool(t, func(p *karpv1.NodePool) { p.Spec = pool.Spec })
+			r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = class.Spec })
+			r.drifting(t)
+			if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
+				t.Errorf("drifts although the change was taken back: %v", got)
+			}
+		})
+	}
+}
+
+// TestDriftAsThePoolWishes: a pool may ask that drift is only told, or that a field does not matter.
+func TestDriftAsThePoolWishes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.servingNodes(t, "web")[0].Name
+	r.drifting(t)
+	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"cost": "1"} })
+	wish := func(key, value string) {
+		t.Helper()
+		r.editPool(t, func(p *karpv1.NodePool) { annotate(p, key, value) })
+		r.drifting(t)
+	}
+	wish(karpv1.AnnotationDrift, "observe")
+	if got := r.drifted(t, karpv1.ConditionDriftObserved)[claim]; !strings.Contains(got, "tags has changed") || len(r.drifted(t, karpv1.ConditionDrifted)) > 0 {
+		t.Errorf("observed is %q, and drifted %v", got, r.drifted(t, karpv1.ConditionDrifted))
+	}
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+		t.Errorf("%v may be replaced although drift is only observed", allowed)
+	}
+	wish(karpv1.AnnotationDrift, "")
+	node := r.claim(t, claim).Status.NodeName
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || allowed[0] != node || r.drifted(t, karpv1.ConditionDrifted)[claim] == "" {
+		t.Errorf("%v may be replaced, want %s", allowed, node)
+	}
+	wish(karpv1.AnnotationDriftIgnore, "userData, spec.tags")
+	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
+		t.Errorf("drifts by a field that is ignored: %v", got)
+	}
+	if n := counted(t, r.Drift.Metrics.Drifted, "apps", "NodeClassDrift", "ignored"); n != 1 {
+		t.Errorf("the metrics count %v ignored drifts, want 1", n)
+	}
+}
+
+// TestNonsenseAboutDrift: a word about drift that cannot be read is named on the pool and lets nothing be replaced; what is told of
+// drift, and the words beside it, stay true.
+func TestNonsenseAboutDrift(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		key, value string
+		want       string // on the pool
+		drifts     bool
+	}{
+		"a field that is none, beside one that is": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector", `"amiSelector" (is amiSelectorTerms meant?) is no field`, false},
+		"a field of another object":                {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags", `"spec.template.spec.tags" (is tags meant?) is no field`, true},
+		"a field that never drifts":                {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
+		"half a word":                              {karpv1.AnnotationDrift, "observ", `"observ" is neither observe nor replace`, true},
+		"many at once":                             {karpv1.AnnotationDriftWave, "many", "neither a number", true},
+		"no canary":                                {karpv1.AnnotationDriftCanary, "0", "above 0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			claim := r.servingNodes(t, "web")[0].Name
+			r.drifting(t)
+			r.editClass(t, func(class *awsv1.EC2NodeClass) { class.Spec.Tags = map[string]string{"cost": "1"} })
+			r.editPool(t, func(p *karpv1.NodePool) { annotate(p, c.key, c.value) })
+			r.classes(t)
+			r.drifting(t)
+			said, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
+			if said.Status != metav1.ConditionFalse || !strings.Contains(said.Message, c.key+": ") || !strings.Contains(said.Message, c.want) {
+				t.Errorf("the pool says %q, want %q in it", said.Message, c.want)
+			}
+			if got := r.drifted(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
+				t.Errorf("the claim says %q", got)
+			}
+			allowed, stays := r.Drift.Waves("apps", nil, nil)
+			if len(allowed) > 0 {
+				t.Errorf("%v may be replaced", allowed)
+			}
+			for node, why := range stays {
+				if !strings.Contains(why, c.want) {
+					t.Errorf("%s stays because of %q", node, why)
+				}
+			}
+			if c.drifts && len(stays) != 1 {
+				t.Errorf("%v stay, want the one that drifts", stays)
+			}
+			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
+				t.Error("the pool buys no nodes any more")
+			}
+		})
+	}
+}
+
+// TestFieldsOfDriftAreThoseOfTheAPI: each field that hashes know can be ignored, by its name and by its path, and no other word is known.
+func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.", "annotations": "spec.template.metadata."}
+	selectors := []string{
+		drift.FieldRequirements, drift.FieldImages, drift.FieldGroups, drift.FieldSubnets, drift.FieldReservations, "amiFamily",
+	} // they are no part of a hash, and are looked at otherwise
+	for path, object := range map[string]reflect.Type{
+		"spec.template.spec.": reflect.TypeFor[karpv1.NodeClaimTemplateSpec](), "spec.": reflect.TypeFor[awsv1.EC2NodeClassSpec](),
+	} {
+		for field := range object.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if field.Tag.Get("hash") != "ignore" || slices.Contains(selectors, name) {
+				want[name] = path
+			}
+		}
+	}
+	if got := drift.Fields(); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("the fields are %v, want %v", got, slices.Sorted(maps.Keys(want)))
+	}
+	for name, path := range want {
+		if got, ok := drift.FieldOf(path + name); !ok || got != name {
+			t.Errorf("%s%s means %q", path, name, got)
+		}
+	}
+}
+
+// TestHashesOfAnotherVersion: where hashes were made in another way, claims get today's without drifting; those that drift already
+// still do.
+func TestHashesOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claims := r.servingNodes(t, "web", "api")
+	r.drifting(t)
+	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationNodePoolHashVersion, "v2") })
+	for i, c := range claims {
+		claim := r.claim(t, c.Name)
+		claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = "17", "v2"
+		delete(claim.Annotations, kube.AnnotationPoolParts)
+		if err := r.api.Update(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			continue
+		}
+		claim = r.claim(t, c.Name)
+		claim.StatusConditions().Set(r.now(), metav1.Condition{Type: karpv1.ConditionDrifted, Status: "True", Reason: "NodePoolDrifted"})
+		if err := r.api.Status().Update(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.drifting(t)
+	r.drifting(t)
+	got := r.drifted(t, karpv1.ConditionDrifted)
+	if len(got) != 1 || !strings.HasPrefix(got[claims[0].Name], "NodePoolDrifted") {
+		t.Errorf("drifted are %v, want %s alone", got, claims[0].Name)
+	}
+	for _, c := range r.claims(t) {
+		if c.Annotations[karpv1.AnnotationNodePoolHashVersion] != "v3" {
+			t.Errorf("%s has a hash of version %s", c.Name, c.Annotations[karpv1.AnnotationNodePoolHashVersion])
+		}
+	}
+}
+
+func pods(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("web-%03d", i))
+	}
+	return out
+}
+
+// tagGroup makes a security group that the class finds, as somebody does who tags one of another cluster.
+func (r *rig) tagGroup(t *testing.T) string { return r.tagGroupOf(t, "theirs") }
+
+func (r *rig) tagGroupOf(t *testing.T, whose string) string {
+	t.Helper()
+	var id string
+	r.Do(func(*world.World, time.Time) {
+		g, err := r.estate.Region.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = g.ID
+	})
+	r.classes(t)
+	return id
+}
+
+// TestMassDriftWaitsForTheUser: a security group that somebody tags makes all nodes drift at once, and none of them is replaced
+// before the user allows just that; a change of the class by the user is followed.
+func TestMassDriftWaitsForTheUser(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.servingNodes(t, pods(6)...)
+	r.drifting(t)
+	r.drifting(t)
+	before := r.class(t).Spec
+	group := r.tagGroup(t)
+	r.drifting(t)
+	for name, says := range r.drifted(t, karpv1.ConditionDrifted) {
+		if !strings.Contains(says, "SecurityGroupDrift: ") || !strings.Contains(says, "it lacks "+group) {
+			t.Errorf("%s says %q", name, says)
+		}
+	}
+	held := func() (metav1.Condition, bool) { return r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld) }
+	c, ok := held()
+	if !ok || c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, "6 of 6 nodes") || !strings.Contains(c.Message, group) {
+		t.Fatalf("the pool says %+v\n%s", c, r.log)
+	}
+	allowed, stays := r.Drift.Waves("apps", nil, nil)
+	if len(allowed) > 0 || len(stays) != 6 {
+		t.Errorf("%v may be replaced, %d stay", allowed, len(stays))
+	}
+	r.start(t) // a process that knows nothing
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+		t.Errorf("%v may be replaced before anybody has looked", allowed)
+	}
+	r.drifting(t)
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+		t.Errorf("%v may be replaced after a restart", allowed)
+	}
+
+	_, command, _ := strings.Cut(c.Message, annotationDriftAllow+"=")
+	token, _, _ := strings.Cut(command, " ")
+	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, "00000000") })
+	r.drifting(t)
+	if c, _ := held(); !strings.Contains(c.Message, annotationDriftAllow+"="+token) || !strings.Contains(c.Message, "=00000000 is about another change") {
+		t.Errorf("with the word for another change, the pool says %q", c.Message)
+	}
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+		t.Errorf("%v may be replaced by the word for another change", allowed)
+	}
+	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, token) })
+	r.drifting(t)
+	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {
+		t.Errorf("allowed, %v go and %v stay; want one, and the others after it", allowed, stays)
+	}
+	if _, ok := held(); ok {
+		t.Error("the pool says that it is held, although the user has allowed it")
+	}
+
+	// The user's own word, for the same groups: by name, not by tag.
+	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, "") })
+	r.editClass(t, func(c *awsv1.EC2NodeClass) {
+		c.Spec.SecurityGroupSelectorTerms = append(c.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group})
+	})
+	r.drifting(t)
+	r.drifting(t)
+	if c, ok := held(); ok {
+		t.Errorf("the user's own change is held: %s", c.Message)
+	}
+
+	// And back: nothing drifts, nothing is held.
+	r.Do(func(_ *world.World, now time.Time) {
+		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = before })
+	r.drifting(t)
+	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
+		t.Errorf("drifts although all is as before: %v", got)
+	}
+}
+
+// TestMassDriftStaysHeld: a mass drift that waits for the user's word does not begin because nodes have left, and those that are left are
+// too few to open the breaker; nor because the controller was started anew while EC2 did not answer, or the tags changed once more. It ends
+// when nothing drifts.
+func TestMassDriftStaysHeld(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claims := r.servingNodes(t, pods(6)...)
+	r.drifting(t)
+	r.drifting(t)
+	group := r.tagGroup(t)
+	r.drifting(t)
+	for i := range claims[2:] { // as consolidation does
+		if err := r.api.Delete(t.Context(), &claims[2+i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stays := func(when, says string) {
+		t.Helper()
+		if c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, says) {
+			t.Errorf("%s the pool says %+v", when, c)
+		}
+		if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
+			t.Errorf("%s %v may be replaced", when, allowed)
+		}
+	}
+	r.drifting(t)
+	stays("when four have left,", "2 of 2 nodes drift")
+
+	r.start(t)
+	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstances"}} })
+	if err := r.Drift.pass(t.Context(), r.now()); err == nil {
+		t.Error("EC2 does not answer, and nobody says so")
+	}
+	stays("while EC2 does not answer,", "2 of 2 nodes drift")
+	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
+	r.drifting(t)
+	stays("when EC2 answers again,", "2 of 2 nodes drift")
+	another := r.tagGroupOf(t, "another's")
+	r.drifting(t)
+	stays("when one more group has the tag,", another)
+
+	r.Do(func(_ *world.World, now time.Time) {
+		if err := r.estate.Region.Tag(now, []string{group, another}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.classes(t)
+	r.drifting(t)
+	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
+		t.Errorf("all is as before, and the pool says %s", c.Message)
+	}
+}
+
+// TestGroupsOfAMachine: what somebody attaches to machines by hand is told from what the class finds anew.
+func TestGroupsOfAMachine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	group := r.tagGroup(t)
+	r.servingNodes(t, "web")
+	r.drifting(t)
+	r.Do(func(_ *world.World, now time.Time) {
+		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.classes(t)
+	r.drifting(t)
+	for name, says := range r.drifted(t, karpv1.ConditionDrifted) {
+		if !strings.Contains(says, "it has "+group+", which the class does not find") {
+			t.Errorf("%s says %q", name, says)
+		}
+	}
+	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
+		t.Errorf("one node is no mass: %s", c.Message)
+	}
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 {
+		t.Errorf("%v may be replaced, want the one node", allowed)
+	}
+}
+
+// TestDriftThatNobodyCanJudgeStays: as long as AWS has not said since the start what can be bought, a node that drifted by its type still does, and what
+// is about to replace it is not given back; when it is known, it counts again what is.
+func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.servingNodes(t, "web")[0]
+	claim.StatusConditions().Set(r.now(), metav1.Condition{
+		Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(drift.TypeNotFound), Message: "the node is t3.medium, which cannot be bought any more"})
+	if err := r.api.Status().Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	drifts := func() bool {
+		if err := r.Drift.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+		return r.claim(t, claim.Name).StatusConditions().IsTrue(karpv1.ConditionDrifted)
+	}
+	known := r.Market.offered
+	r.Market.offered = ec2.Market{}
+	if !drifts() {
+		t.Error("it does not drift any more, and nobody knows what can be bought")
+	}
+	r.Market.offered = known
+	if drifts() {
+		t.Error("it still drifts, and its type can be bought")
+	}
+}

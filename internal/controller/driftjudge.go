@@ -1,0 +1,277 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// poolDrift is what a pass found of a pool.
+type poolDrift struct {
+	pool   *karpv1.NodePool
+	class  *awsv1.EC2NodeClass
+	wish   driftWish
+	nodes  []nodeDrift // by name of the claim
+	hold   drift.Hold
+	isHeld bool   // the breaker is open, and the user has not allowed it
+	state  string // what was found in AWS, as a short hash
+	still  string // what the pool says of a breaker that is open, where AWS has not told whether it is still so; else empty
+	proven map[string]bool
+	failed map[string]drift.Failure // by target, of the targets that there are
+	back   []drift.Setback          // images of the class that are not used
+}
+
+// nodeDrift is what a pass found of a node.
+type nodeDrift struct {
+	claim    *karpv1.NodeClaim
+	verdicts []drift.Verdict
+	unknown  bool           // EC2 has not told what its machine has
+	untold   []drift.Reason // for which nobody can say now whether it drifts
+	target   string         // what one in its place would be made from
+	fit      bool           // for pods, for a while
+	young    bool           // it may still become fit
+}
+
+// driftWish is what a pool's policy says of drift.
+type driftWish struct {
+	disruption.Policy
+	allowed string // the token of a mass drift that the user has allowed
+	wrong   string // what of it cannot be read, so that nothing is replaced; empty: all can
+}
+
+// Annotations of NodePools about drift.
+const (
+	annotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
+	annotationDriftState = "joiner.sh/drift-state" // on a NodePool, what was found in AWS when a mass drift began to wait for the user, as a hash; it goes with the condition DriftHeld
+)
+
+// driftWishOf reads what the pool says of drift, as policyOf does for all who ask.
+func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
+	out := driftWish{Policy: policyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[annotationDriftAllow])}
+	if p, is := out.Forbidden(disruption.Drifted); is {
+		out.wrong = p.String()
+	}
+	return out
+}
+
+// typeOffers are the places and ways of paying in which an instance type can be bought, if only there were capacity.
+type typeOffers []catalog.Offering
+
+// offered returns what can be bought with a class in a pool, by type; nil as long as EC2 has not said.
+func (d *Drift) offered(class *awsv1.EC2NodeClass, pool string, now time.Time) map[string]typeOffers {
+	market, ok := d.Market.Catalog(class, now)
+	if !ok {
+		return nil
+	}
+	types := market.Of(pool)
+	out := make(map[string]typeOffers, len(types))
+	for _, t := range types {
+		out[t.Name] = t.Offerings
+	}
+	return out
+}
+
+// has reports whether a node with the labels can be bought. One that was reserved may have become one on demand.
+func (t typeOffers) has(labels map[string]string) bool {
+	way := labels[karpv1.LabelCapacityType]
+	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
+		return o.Zone == labels[catalog.LabelZone] && (o.CapacityType == way || way == catalog.Reserved && o.CapacityType == catalog.OnDemand)
+	})
+}
+
+// judge looks at all nodes of a pool.
+func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
+	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
+	out := poolDrift{pool: pool, class: class, wish: seen.wishes[pool.Name], proven: map[string]bool{}, failed: map[string]drift.Failure{}}
+	var judged []drift.Judged
+	for _, claim := range seen.claims[pool.Name] {
+		n := d.judgeNode(seen, pool, claim, now)
+		out.nodes = append(out.nodes, n)
+		judged = append(judged, drift.Judged{Name: claim.Name, Verdicts: n.verdicts})
+	}
+	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
+	found := selectedText(class, d.Authority)
+	out.state = drift.Short(found)
+	hold, trips := drift.Trip(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
+	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.ObserveDrift
+	if !trips && !out.wish.ObserveDrift && isUntold(out) {
+		out.still = openBreaker(pool)
+	}
+	failures := d.failedOf(pool, now)
+	fit := map[string]int{}
+	for _, n := range out.nodes {
+		if n.fit && len(n.verdicts) == 0 {
+			fit[n.target]++
+		}
+	}
+	for _, n := range out.nodes {
+		f, failed := failures[n.target]
+		if failed {
+			out.failed[n.target] = f
+		}
+		out.proven[n.target] = fit[n.target] > len(f.Claims)
+	}
+	memory := memoryOf(class)
+	_, out.back = memory.Use(memory.Refound(imagesIn(class)), class.Generation)
+	return out
+}
+
+// isWaiting reports whether a mass drift of the pool waits for the user's word by what was found in AWS then, or by what was found since. When
+// the selectors find again what they found before, the next drift is another one. It stands on the pool, so that a process that has just
+// started knows it.
+func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
+	before := pool.Annotations[annotationDriftState]
+	return before != "" && (before == state || len(selectionsOf(class).Outside(selectedBy(class))) > 0)
+}
+
+// openBreaker is what the pool says of a mass drift that waits for the user's word; empty if none does.
+func openBreaker(pool *karpv1.NodePool) string {
+	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
+	if pool.Annotations[annotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
+		return ""
+	}
+	return c.Message
+}
+
+// isUntold reports whether it is not known now if nodes of the pool drift that are said to: the class does not find its groups or subnets, or
+// EC2 has not told what a machine has.
+func isUntold(p poolDrift) bool {
+	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.nodes, func(n nodeDrift) bool {
+		c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
+		return ok && slices.Contains(n.untold, drift.Reason(c.Reason))
+	})
+}
+
+func (d *Drift) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
+	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	instance, known := d.instances[claim.Status.ProviderID]
+	n := drift.Node{
+		Claim: claim.Name, Labels: claim.Labels, Age: now.Sub(claim.CreationTimestamp.Time), Pool: ofPool, Class: ofClass,
+		Image: claim.Status.ImageID, Known: known, Groups: instance.SecurityGroups, Subnet: instance.SubnetID,
+		Placement: claim.Labels[awsv1.LabelPlacementGroupID],
+	}
+	if d.Reserves {
+		n.Reservation = instance.Reservation.ID
+	}
+	w := d.wishFor(seen, pool, claim)
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, untold: drift.Untold(n, w)}
+	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
+	image, _ := ami.For(imagesOf(class), claim.Labels)
+	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
+	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
+	out.young = claim.DeletionTimestamp == nil && n.Age < youngFor
+	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= driftSoak && seen.ready[claim.Status.ProviderID]
+	return out
+}
+
+// wishFor is what is asked for of nodes like the one of the claim. Its own class counts, until the pool's hash says that it has another.
+func (d *Drift) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Wish {
+	w := drift.Wish{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
+	for _, r := range pool.Spec.Template.Spec.Requirements {
+		w.Requirements = append(w.Requirements, requirements.Requirement{
+			Key: kube.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
+	}
+	class := seen.classes[claim.Spec.NodeClassRef.Name]
+	if class == nil || class.DeletionTimestamp != nil {
+		return w
+	}
+	w.Class = seen.ofClass[class.Name]
+	if offered := seen.types[pool.Name]; offered != nil && class.Name == pool.Spec.Template.Spec.NodeClassRef.Name {
+		has := offered[claim.Labels[catalog.LabelInstanceType]].has(claim.Labels)
+		w.Offered = &has
+	}
+	if image, ok := ami.For(imagesOf(class), claim.Labels); ok {
+		w.Image = image.ID
+	}
+	w.Groups = groupIDs(class)
+	for _, s := range class.Status.Subnets {
+		w.Subnets = append(w.Subnets, s.ID)
+	}
+	w.Reservations = reservationIDs(class)
+	if group, known := d.Market.placements.of(class); known {
+		w.Placement = &group.ID
+	}
+	was, is := selectionsOf(class), selectedBy(class)
+	w.Outside, w.GroupsBefore = was.Outside(is), was.Ever(drift.FieldGroups)
+	if !selectsByTags(class) {
+		// Whoever follows an alias, a name or a parameter wants what is released under it.
+		delete(w.Outside, drift.FieldImages)
+	}
+	return w
+}
+
+func groupIDs(class *awsv1.EC2NodeClass) []string {
+	var out []string
+	for _, g := range class.Status.SecurityGroups {
+		out = append(out, g.ID)
+	}
+	return out
+}
+
+func reservationIDs(class *awsv1.EC2NodeClass) []string {
+	var out []string
+	for _, r := range class.Status.CapacityReservations {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// selectsByTags reports whether images of the class are found by tags, which anybody may set.
+func selectsByTags(class *awsv1.EC2NodeClass) bool {
+	return slices.ContainsFunc(class.Spec.AMISelectorTerms, func(t awsv1.AMISelectorTerm) bool { return len(t.Tags) > 0 })
+}
+
+// selectedBy is what the selectors of a class find now, of those that were looked at since the class is as it is.
+func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
+	out := drift.Selections{}
+	put := func(condition, field string, terms any, found []string) {
+		c, ok := class.StatusConditions().Find(condition)
+		hash, err := drift.Hash(terms)
+		if !ok || err != nil || c.Status != "True" || c.ObservedGeneration != class.Generation {
+			return
+		}
+		slices.Sort(found)
+		out[field] = drift.Selection{Terms: drift.Short(hash), Found: slices.Compact(found)}
+	}
+	var subnets, images []string
+	for _, s := range class.Status.Subnets {
+		subnets = append(subnets, s.ID)
+	}
+	for _, i := range class.Status.AMIs {
+		images = append(images, i.ID)
+	}
+	put(awsv1.ConditionSecurityGroupsReady, drift.FieldGroups, class.Spec.SecurityGroupSelectorTerms, groupIDs(class))
+	put(awsv1.ConditionSubnetsReady, drift.FieldSubnets, class.Spec.SubnetSelectorTerms, subnets)
+	put(awsv1.ConditionCapacityReservationsReady, drift.FieldReservations, class.Spec.CapacityReservationSelectorTerms, reservationIDs(class))
+	put(awsv1.ConditionAMIsReady, drift.FieldImages, class.Spec.AMISelectorTerms, images)
+	return out
+}
+
+// selectionsOf is what the selectors of a class were seen to find; nothing where that cannot be read.
+func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
+	var out drift.Selections
+	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationSelected]), &out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// selectedText stands for all that a class finds in AWS, so that what the user allows is this and nothing else.
+func selectedText(class *awsv1.EC2NodeClass, authority string) string {
+	is := selectedBy(class)
+	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found, is[drift.FieldReservations].Found, authority)
+}

@@ -1,0 +1,318 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// mostFailures bounds how many failed targets a pool remembers.
+const mostFailures = 5
+
+// memoryOf is what a class knows of its images; nothing where that cannot be read.
+func memoryOf(class *awsv1.EC2NodeClass) drift.Memory {
+	var out drift.Memory
+	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationImages]), &out); err != nil {
+		return drift.Memory{}
+	}
+	return out
+}
+
+// failuresOf are the failures that a pool remembers, by target.
+func failuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
+	var list []drift.Failure
+	out := map[string]drift.Failure{}
+	if err := json.Unmarshal([]byte(pool.Annotations[kube.AnnotationFailed]), &list); err != nil {
+		return out
+	}
+	for _, f := range list {
+		out[f.Target] = f
+	}
+	return out
+}
+
+// freshFor is how long a failure counts that the cache does not show: longer than any cache is late, and not for ever, for who takes the
+// annotation away wants another try.
+const freshFor = 30 * time.Second
+
+// failedOf returns the failures of a pool by target, with those that were written a moment ago.
+func (d *Drift) failedOf(pool *karpv1.NodePool, now time.Time) map[string]drift.Failure {
+	out := failuresOf(pool)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for target, f := range d.fresh[pool.Name] {
+		if now.Sub(f.At) >= freshFor || len(out[target].Claims) >= len(f.Claims) {
+			delete(d.fresh[pool.Name], target)
+			continue
+		}
+		out[target] = f
+	}
+	return out
+}
+
+// note lets a failure count at once: before the next pass, nobody may begin another replacement by the same.
+func (d *Drift) note(pool string, f drift.Failure, isProven bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fresh == nil {
+		d.fresh = map[string]map[string]drift.Failure{}
+	}
+	if d.fresh[pool] == nil {
+		d.fresh[pool] = map[string]drift.Failure{}
+	}
+	d.fresh[pool][f.Target] = f
+	last, known := d.last[pool]
+	if !known {
+		return
+	}
+	last.failed, last.proven = maps.Clone(last.failed), maps.Clone(last.proven)
+	last.failed[f.Target], last.proven[f.Target] = f, isProven
+	d.last = maps.Clone(d.last) // the pass that made it still reads it
+	d.last[pool] = last
+}
+
+// keep writes a memory into an annotation; one that holds nothing takes it away.
+func keep(o client.Object, key string, memory any, isEmpty bool) {
+	text, err := json.Marshal(memory)
+	if err != nil || isEmpty { // it is made of texts, numbers and times
+		annotate(o, key, "")
+		return
+	}
+	annotate(o, key, string(text))
+}
+
+func keepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
+	keep(class, kube.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
+}
+
+func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
+	list := slices.SortedFunc(maps.Values(byTarget), func(a, b drift.Failure) int { return b.At.Compare(a.At) })
+	keep(pool, kube.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
+}
+
+// slotOf says as text what instance types must be to start from an image.
+func slotOf(requirements []requirements.Requirement) string {
+	var out []string
+	for _, r := range requirements {
+		out = append(out, r.Key+" "+string(r.Operator)+" "+strings.Join(r.Values, ","))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}
+
+// imagesIn are the images that a class uses.
+func imagesIn(class *awsv1.EC2NodeClass) []drift.Image {
+	var out []drift.Image
+	for _, i := range imagesOf(class) {
+		out = append(out, drift.Image{ID: i.ID, Name: i.Name, Slot: slotOf(i.Requirements)})
+	}
+	return out
+}
+
+// settleImages puts the last good image in the place of one that is known to be bad.
+func (f *foundClass) settleImages(class *awsv1.EC2NodeClass) {
+	if f.imageErr != nil {
+		return
+	}
+	var found []drift.Image
+	for _, i := range f.images {
+		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: slotOf(i.Requirements)})
+	}
+	f.memory = memoryOf(class).Pruned(found, class.Generation)
+	use, back := f.memory.Use(found, class.Generation)
+	f.images, f.back = slices.Clone(f.images), back
+	for i := range f.images {
+		if f.images[i].ID != use[i].ID {
+			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = use[i].ID, use[i].Name, false
+		}
+	}
+}
+
+// writeSetbacks says on the class which images are not used, and forgets those that are found no more.
+func (f foundClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+	if len(f.memory.Bad) < len(memoryOf(class).Bad) {
+		keepImages(class, f.memory)
+	}
+	if len(f.back) == 0 {
+		c.Remove(awsv1.ConditionImageHeldBack)
+		return
+	}
+	c.Set(now, metav1.Condition{
+		Type: awsv1.ConditionImageHeldBack, Status: metav1.ConditionTrue, Reason: karpv1.ReasonImageFailed, Message: setbackText(f.back, class.Name),
+	})
+}
+
+// remember writes down what the selectors of classes find, and which images are good: those of nodes that are fit for pods.
+func (d *Drift) remember(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
+	for _, name := range slices.Sorted(maps.Keys(seen.classes)) {
+		class := seen.classes[name]
+		if class.DeletionTimestamp != nil {
+			continue
+		}
+		drifting := map[string]bool{}
+		was, memory := selectionsOf(class), memoryOf(class)
+		next := memory
+		for _, pool := range seen.pools {
+			for _, n := range pools[pool.Name].nodes {
+				if n.claim.Spec.NodeClassRef.Name != name {
+					continue
+				}
+				n.mark(drifting)
+				next = prove(next, class, n)
+			}
+		}
+		settled := was.Settle(selectedBy(class), drifting)
+		if settled.Equal(was) && sameMemory(next, memory) {
+			continue
+		}
+		_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+			keep(c, kube.AnnotationSelected, settled, len(settled) == 0)
+			keepImages(c, next)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark notes the fields of selectors by which the node drifts, or may.
+func (n nodeDrift) mark(drifting map[string]bool) {
+	if n.unknown {
+		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
+	}
+	for _, v := range n.verdicts {
+		for _, f := range v.Fields {
+			drifting[f] = true
+		}
+	}
+}
+
+// prove notes that the image of a node that is fit for pods is good. The one in use counts more than those of before.
+func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
+	inUse, ok := ami.For(imagesOf(class), n.claim.Labels)
+	if !n.fit || !ok || n.claim.Status.ImageID == "" {
+		return m
+	}
+	slot := slotOf(inUse.Requirements)
+	good, known := m.GoodOf(slot)
+	switch {
+	case n.claim.Status.ImageID == inUse.ID && good.ID != inUse.ID:
+		return m.Proved(drift.Image{ID: inUse.ID, Name: inUse.Name, Slot: slot})
+	case !known:
+		return m.Proved(drift.Image{ID: n.claim.Status.ImageID, Slot: slot})
+	}
+	return m
+}
+
+func sameMemory(a, b drift.Memory) bool {
+	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
+}
+
+// Failed is told that the machine of a claim does not become a node that is fit for pods, and why, before anything is done about
+// it. Where no other node made from the same is fit, the pool remembers it, so that no more nodes are replaced by such; and where
+// nodes with another image are fit, the class remembers that this image is bad, and the other is used again. On nil it does nothing.
+func (d *Drift) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
+	if d == nil || claim.Status.ImageID == "" {
+		return nil
+	}
+	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
+	err := d.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
+	if err == nil {
+		err = d.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, class)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil // there is nobody to remember it
+	}
+	if err != nil {
+		return err
+	}
+	target, fit := d.standing(claim, pool, class)
+	failures := d.failedOf(pool, now)
+	f := failures[target]
+	if !slices.Contains(f.Claims, claim.Name) { // else a process before us was told, and got no further
+		f.Claims = append(f.Claims, claim.Name)
+	}
+	f.Target, f.At, f.Image, f.Why = target, now.UTC().Truncate(time.Second), claim.Status.ImageID, claim.Name+": "+why
+	failures[target] = f
+	if _, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) { keepFailures(p, failures) }); err != nil {
+		return err
+	}
+	d.note(pool.Name, f, fit > len(f.Claims))
+	if fit > len(f.Claims) {
+		return nil
+	}
+	return d.condemn(ctx, claim, class, f)
+}
+
+// standing returns what the claim was made from, as a target, and how many nodes of the pool that are fit were made from the same.
+func (d *Drift) standing(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (target string, fit int) {
+	a := claim.Annotations
+	target = drift.Target(
+		drift.Stamp{Hash: a[karpv1.AnnotationNodePoolHash], Version: a[karpv1.AnnotationNodePoolHashVersion]},
+		drift.Stamp{Hash: a[awsv1.AnnotationHash], Version: a[awsv1.AnnotationHashVersion]}, claim.Status.ImageID, groupIDs(class))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.last[pool.Name].nodes {
+		if n.fit && n.target == target && len(n.verdicts) == 0 {
+			fit++
+		}
+	}
+	return target, fit
+}
+
+// condemn remembers that the image of a claim is bad, if another one was good.
+func (d *Drift) condemn(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, f drift.Failure) error {
+	images := imagesOf(class)
+	at := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })
+	if at < 0 || claim.Annotations[awsv1.AnnotationHash] != class.Annotations[awsv1.AnnotationHash] {
+		return nil // it was made from what is no longer asked for
+	}
+	image := images[at]
+	memory := memoryOf(class)
+	next := memory.Condemned(drift.Bad{
+		Image: drift.Image{ID: image.ID, Name: image.Name, Slot: slotOf(image.Requirements)}, Generation: class.Generation, At: f.At, Why: f.Why,
+	})
+	if sameMemory(memory, next) {
+		return nil
+	}
+	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { keepImages(c, next) }); err != nil {
+		return err
+	}
+	d.Log.Error("an image is not used any more", "EC2NodeClass", class.Name, "image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
+	return nil
+}
+
+// stuck tells of the nodes that have joined and do not become fit for pods, once for each target.
+func (d *Drift) stuck(ctx context.Context, p poolDrift, now time.Time) error {
+	for _, n := range p.nodes {
+		c := n.claim.StatusConditions()
+		registered, _ := c.Find(karpv1.ConditionRegistered)
+		isStuck := registered.Status == "True" && !c.IsTrue(karpv1.ConditionInitialized) &&
+			now.Sub(registered.LastTransitionTime.Time) >= lifecycle.RegistrationTimeout
+		if _, told := p.failed[n.target]; !isStuck || told || p.proven[n.target] || len(n.verdicts) > 0 {
+			continue
+		}
+		initialized, _ := c.Find(karpv1.ConditionInitialized)
+		if err := d.Failed(ctx, n.claim, fmt.Sprintf("its node has not become fit for pods within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// objectReader sees the objects behind a snapshot.
+type objectReader interface {
+	Objects(ctx context.Context) (kube.Objects, error)
+}
+
+// Emptiness removes nodes that run nothing but what runs on every node.
+type Emptiness struct {
+	Cluster snapshots
+	Reader  objectReader
+	Live    liveReader
+	Market  markets
+	Solve   Solver
+	Objects objectWriter
+	Pods    *PodWatch
+	Gate    *Gate        // shared with Moves
+	Ledger  *kube.Ledger // of the Provisioner
+	Pauses  *Pauses
+	Staying *Staying
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	// proposed are the nodes of the last proposal. A node goes when it is proposed twice in a row, so that a pod that
+	// kube-scheduler was just binding to it is seen.
+	proposed map[string]bool
+	isNews   bool                        // some of them were not in the one before
+	told     map[string]disruption.Cause // why each node stayed, last time
+}
+
+// Pauses of the loop, and how often the last change of pods on a node is written on its claim. The second look at a node that was
+// found empty comes sooner than a first: from its last pod to its deletion it is three seconds and two looks at most.
+const (
+	emptinessEvery = 2 * time.Second
+	emptinessAgain = time.Second
+	quietEvery     = 10 * time.Second
+	parallelClaims = 20
+)
+
+// Start runs the loop until ctx ends.
+func (e *Emptiness) Start(ctx context.Context) error {
+	timer := time.NewTimer(emptinessEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		begun := time.Now()
+		err := e.pass(ctx, begun)
+		timer.Reset(e.pause(time.Since(begun)))
+		if err != nil && !errors.Is(err, context.Canceled) {
+			next, hint := sortError(err)
+			if next != kube.Reread && next != kube.Gone {
+				e.Metrics.Failures.WithLabelValues("disruption", string(next)).Inc()
+				e.Log.Error("cannot look for empty nodes", "error", err.Error(), "hint", hint)
+			}
+		}
+	}
+}
+
+// pause is how long after a look that took so long the next one begins. One that takes longer than the pauses leaves others room.
+func (e *Emptiness) pause(took time.Duration) time.Duration {
+	every := emptinessEvery
+	if e.isNews {
+		every = emptinessAgain
+	}
+	return max(every-took, every/4)
+}
+
+func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
+	defer working(ctx, LoopEmptiness, "").End()
+	looked := time.Now()
+	// 1. read
+	objects, err := e.Reader.Objects(ctx)
+	if err != nil || len(objects.Claims) == 0 {
+		return err
+	}
+	market := e.Market.Market(now)
+	snapshot, err := e.Cluster.Snapshot(ctx, now, market)
+	if err != nil || market == nil {
+		return err
+	}
+	books := readBooks(objects, e.Pods, e.Pauses.Current(ctx, now), now)
+	in := disruption.Input{
+		Snapshot: snapshot, Policies: books.policies, Records: books.records(snapshot), Now: now,
+	}
+	if anyEmpty(snapshot) && len(snapshot.Pods) > 0 {
+		in.Plan = e.Solve(snapshot, market)
+	}
+	flights := flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes)
+	// 2. decide
+	proposal, leaving := e.choose(in, flights, books)
+	leaving = withNodes(leaving, objects.Nodes)
+	countEvaluation(e.Metrics, disruption.Empty, kindEmpty, looked)
+	// 3. act, 4. tell
+	e.Pods.Keep(books.nodes)
+	e.report(proposal)
+	e.Staying.Note(stayEmpty, proposal.Stays...)
+	// Who goes need not wait until it is written on all others how long they have been left in peace.
+	return errors.Join(e.remove(ctx, leaving, now), e.noteQuiet(ctx, snapshot, books, now))
+}
+
+// countInvalid counts the nodes that the last look proposed, and that stay by this one: somebody came to them in between. Those that were
+// deleted since are not counted.
+func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Proposal) {
+	again := map[string]bool{}
+	for _, move := range proposal.Moves {
+		for _, node := range move.Nodes {
+			again[node] = true
+		}
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		if e.proposed[n.Name] && !again[n.Name] && !n.Leaving && !in.Records[n.Name].Going {
+			e.Metrics.Invalid.WithLabelValues(kindEmpty).Inc()
+		}
+	}
+}
+
+// choose says which nodes may go, and which of them do: those that were proposed this time and the last.
+func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (disruption.Proposal, []leaver) {
+	e.Gate.enter()
+	defer e.Gate.leave()
+	begunIn(in, flights, b.claims, e.Gate)
+	proposal := disruption.Propose(in)
+	e.countInvalid(in, proposal)
+	by := nodesByName(in.Snapshot)
+	before := e.proposed
+	e.proposed, e.isNews = map[string]bool{}, false
+	var out []leaver
+	for _, move := range proposal.Moves {
+		for _, node := range move.Nodes {
+			e.proposed[node] = true
+			e.isNews = e.isNews || !before[node]
+			claim := b.claims[by[node].Claim]
+			if !before[node] || claim == nil {
+				continue
+			}
+			e.Gate.reserve(claim.UID)
+			out = append(out, leaver{node: node, claim: claim, move: move})
+		}
+	}
+	return proposal, out
+}
+
+// noteQuiet writes on the claims when a pod last came or left, so that it is known after a restart too, and whether
+// consolidation may look at them.
+func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b books, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, n := range s.Nodes {
+		claim, policy := b.claims[n.Claim], b.policies[n.Pool]
+		if claim == nil || !n.Initialized || n.Leaving || claim.DeletionTimestamp != nil || e.Gate.going(claim.UID, now) {
+			continue
+		}
+		touched := e.Pods.Touched(claim.Status.NodeName)
+		isNews := policy.After != nil && *policy.After > 0 && touched.Sub(claim.Status.LastPodEventTime.Time) >= quietEvery
+		due := policy.After != nil && !now.Before(quietSince(claim, touched).Add(*policy.After))
+		if !isNews && due == claim.StatusConditions().IsTrue(karpv1.ConditionConsolidatable) {
+			continue
+		}
+		group.Go(func() error {
+			_, err := e.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+				if isNews {
+					c.Status.LastPodEventTime.Time = touched
+				}
+				if due {
+					c.StatusConditions().SetTrue(now, karpv1.ConditionConsolidatable)
+				} else {
+					c.StatusConditions().Remove(karpv1.ConditionConsolidatable)
+				}
+			})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// report logs why empty nodes stay, when that changes.
+func (e *Emptiness) report(p disruption.Proposal) {
+	countRooms(e.Metrics, p.Rooms)
+	told := map[string]disruption.Cause{}
+	for _, s := range p.Stays {
+		told[s.Node] = s.Cause
+		if e.told[s.Node] == s.Cause {
+			continue
+		}
+		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
+	}
+	e.told = told
+	countEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
+}
+
+func anyEmpty(s cluster.Snapshot) bool {
+	for _, n := range s.Nodes {
+		if n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,255 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// flight is a move as the objects show it.
+type flight struct {
+	mark    moveMark
+	leaving []*karpv1.NodeClaim     // that bear the mark, sorted by name
+	coming  []*karpv1.NodeClaim     // made in their place, sorted by name
+	nodes   map[string]*corev1.Node // of those that go, by claim
+	problem string                  // with the mark
+
+	pods map[string][]*corev1.Pod // of all Nodes, by Node; shared by all flights
+}
+
+// flightsOf finds the moves that are written on the claims, and those of the ledger that the cache does not show yet. They are sorted by ID.
+func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight {
+	byID := map[string]*flight{}
+	known := map[string]bool{}
+	for _, c := range claims {
+		known[string(c.UID)] = true
+		m, err := moveOf(c)
+		if m == nil {
+			continue
+		}
+		f := byID[m.ID]
+		if f == nil {
+			f = &flight{mark: *m, nodes: map[string]*corev1.Node{}}
+			byID[m.ID] = f
+		}
+		if err != nil {
+			f.problem = err.Error()
+		}
+		f.leaving = append(f.leaving, c)
+	}
+	come := func(c *karpv1.NodeClaim) {
+		if f := byID[c.Annotations[annotationReplaces]]; f != nil {
+			f.coming = append(f.coming, c)
+		}
+	}
+	for _, c := range claims {
+		come(c)
+	}
+	for _, c := range late {
+		if !known[string(c.UID)] {
+			come(c)
+		}
+	}
+	byName := map[string]*corev1.Node{}
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	var out []*flight
+	for _, f := range byID {
+		for _, c := range f.leaving {
+			if n := byName[c.Status.NodeName]; kube.IsNodeOf(c, n) {
+				f.nodes[c.Name] = n
+			}
+		}
+		slices.SortFunc(f.leaving, byClaimName)
+		slices.SortFunc(f.coming, byClaimName)
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b *flight) int { return strings.Compare(a.mark.ID, b.mark.ID) })
+	return out
+}
+
+func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
+
+// seen is the flight as move.Next looks at it, but for what needs a plan. Late knows of claims that do not join; nil: nothing is known.
+func (f *flight) seen(late *Diagnoses) replacement.Seen {
+	out := replacement.Seen{Begun: f.mark.Begun, Wanted: f.mark.Claims, Off: f.problem}
+	for _, c := range f.leaving {
+		out.Leaving = append(out.Leaving, replacement.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
+	}
+	for _, c := range f.coming {
+		out.Coming = append(out.Coming, comerOf(c, late))
+	}
+	return out
+}
+
+func comerOf(c *karpv1.NodeClaim, late *Diagnoses) replacement.Comer {
+	conditions := c.StatusConditions()
+	out := replacement.Comer{Claim: c.Name, Is: replacement.OnItsWay}
+	why, isDoomed := late.doom(c)
+	registered, _ := conditions.Find(karpv1.ConditionRegistered)
+	switch {
+	case c.DeletionTimestamp != nil:
+		out.Is = replacement.Lost
+	case conditions.IsTrue(karpv1.ConditionInitialized):
+		out.Is = replacement.Ready
+	case registered.Status == "True":
+		initialized, _ := conditions.Find(karpv1.ConditionInitialized)
+		out.Joined, out.Why = registered.LastTransitionTime.Time, initialized.Message
+	case isDoomed:
+		out.Is, out.Why = replacement.Doomed, why
+	}
+	return out
+}
+
+func (f *flight) leavingOf(c *karpv1.NodeClaim) replacement.Leaving {
+	m, _ := moveOf(c)
+	node := f.nodes[c.Name]
+	switch {
+	case c.DeletionTimestamp != nil && m.Committed:
+		return replacement.Deleted
+	case c.DeletionTimestamp != nil:
+		return replacement.Taken
+	case m.Committed:
+		return replacement.Committed
+	case node == nil || !isOpen(node):
+		return replacement.Closed // without a Node there is nothing to close
+	}
+	return replacement.Marked
+}
+
+// isReady reports whether all that is to come is there.
+func (f *flight) isReady(s replacement.Seen) bool {
+	ready := 0
+	for _, c := range s.Coming {
+		if c.Is == replacement.Ready {
+			ready++
+		}
+	}
+	return ready == s.Wanted
+}
+
+// blocked says which pod of the nodes that go could not leave now, or has no place that is ready; empty if all could. A
+// PodDisruptionBudget that allows nothing at the moment keeps no move from its end: the drain waits for it. Unbound are pods
+// for which kube-scheduler would find no place.
+func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
+	lost := homeless(s, plan, unbound)
+	for _, c := range f.leaving {
+		node := f.nodes[c.Name]
+		if node == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		isEventual := f.mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
+		for _, pod := range f.pods[node.Name] {
+			p := drainPod(pod)
+			why := lost[p.ID()]
+			if p.Protected(now) && !isEventual {
+				why = "asks not to be disrupted"
+			}
+			if why != "" && p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
+				return "pod " + p.ID() + " " + why
+			}
+		}
+	}
+	return ""
+}
+
+// homeless says of pods, by "namespace/name", why they have no place that is ready.
+func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
+	ready, lost := map[string]bool{}, map[string]string{}
+	for i := range s.Nodes {
+		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
+	}
+	for id := range unbound {
+		lost[id] = "would be left without a place by kube-scheduler"
+	}
+	for i := range plan.Refusals {
+		lost[plan.Refusals[i].Pod] = "has no place to go to"
+	}
+	for _, p := range plan.Placements {
+		if !ready[p.Node] {
+			lost[p.Pod] = "has its next place on a node that is not ready"
+		}
+	}
+	for i := range plan.Machines {
+		for _, id := range plan.Machines[i].Pods {
+			lost[id] = "has no place to go to but a node that would be bought"
+		}
+	}
+	return lost
+}
+
+// saving is what the move saves an hour as things are: what its nodes cost less what came in their place; false if a price is not known.
+func (f *flight) saving(types typeMarket) (catalog.Price, bool) {
+	old, ok1 := priceOfClaims(types, f.leaving)
+	fresh, ok2 := priceOfClaims(types, f.coming)
+	return old - fresh, ok1 && ok2
+}
+
+// priceOfClaims is what the machines of the claims cost an hour; false if one of them is not known.
+func priceOfClaims(types typeMarket, claims []*karpv1.NodeClaim) (catalog.Price, bool) {
+	var sum catalog.Price
+	for _, c := range claims {
+		b := bill{market: types, pool: c.Labels[karpv1.LabelNodePool]}
+		b.add(c)
+		if b.sum == 0 {
+			return 0, false
+		}
+		sum += b.sum
+	}
+	return sum, true
+}
+
+// podsByNode are the pods that matter to moves, by the name of their Node; those of none are under the empty name.
+func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
+	out := map[string][]*corev1.Pod{}
+	for _, p := range o.Pods {
+		out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)
+	}
+	return out
+}
+
+// isInTurn reports whether the pods of the move leave one after the other, or are about to. One that takes for ever is not waited for.
+func (f *flight) isInTurn(now time.Time) bool {
+	if len(f.mark.Turns) == 0 || now.Sub(f.mark.Begun) > staleAfter {
+		return false
+	}
+	return slices.ContainsFunc(f.leaving, func(c *karpv1.NodeClaim) bool {
+		return c.DeletionTimestamp == nil || slices.ContainsFunc(f.pods[c.Status.NodeName], func(p *corev1.Pod) bool { return slices.Contains(f.mark.Turns, podID(p)) })
+	})
+}
+
+// staleAfter is how long nodes may have been leaving until nobody waits for their pods any more: a PodDisruptionBudget may hold them for days.
+const staleAfter = 10 * time.Minute
+
+// stale are the nodes that have been leaving for so long, by name.
+func (s *scenery) stale() map[string]bool {
+	since := map[string]time.Time{} // by claim
+	for _, f := range s.flights {
+		for _, c := range f.leaving {
+			since[c.Name] = f.mark.Begun
+		}
+	}
+	out := map[string]bool{}
+	for i := range s.in.Snapshot.Nodes {
+		n := &s.in.Snapshot.Nodes[i]
+		at, is := since[n.Claim]
+		if c := s.claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!is || c.DeletionTimestamp.Time.Before(at)) {
+			at, is = c.DeletionTimestamp.Time, true
+		}
+		if n.Leaving && is && s.in.Now.Sub(at) > staleAfter {
+			out[n.Name] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,288 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// foundClass is what AWS answered about a node class, and what is wrong with the class itself.
+type foundClass struct {
+	subnets        []vpc.Subnet
+	missingSubnets []vpc.Miss
+	subnetErr      error
+
+	groups        []vpc.Group
+	missingGroups []vpc.Miss
+	groupErr      error
+
+	images        []ami.Image
+	missingImages []ami.Unmatched
+	imageErr      error
+	back          []drift.Setback // images that were found and are not used
+	memory        drift.Memory    // what is known of images from now on
+
+	profile    string
+	profileErr error
+
+	reserves       bool // capacity reservations count
+	reservations   []ec2.Reservation
+	reservationErr error
+
+	placement    ec2.PlacementGroup // the zero value if the class selects none
+	placementErr error
+
+	problem   problem
+	preflight preflight
+	pending   bool // whether its nodes can join is not known yet, and worth waiting for
+
+	trialErr error // what EC2 said to a launch that was only tried
+}
+
+// Reasons of conditions where a class selects things of several VPCs; the second is EC2's error, found before a launch.
+const (
+	reasonSubnetVPCMismatch = "SubnetVPCMismatch"
+	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
+)
+
+// problem is what is wrong with a class, whatever AWS says.
+type problem struct{ reason, message string }
+
+// retry returns the first error that a further try may mend, or nil.
+func (f foundClass) retry() error {
+	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr, f.placementErr} {
+		if err != nil {
+			return err
+		}
+	}
+	if awserr.Is(f.trialErr, awserr.Denied) || awserr.Is(f.trialErr, awserr.Misconfigured) || f.settles() > 0 {
+		return nil
+	}
+	return f.trialErr
+}
+
+// isComplete reports whether all is there that a launch needs, as far as can be known without asking for one.
+func (f foundClass) isComplete() bool {
+	condition, _ := f.strangers()
+	return f.retry() == nil && f.problem.reason == "" && condition == "" && !f.pending && f.profile != "" &&
+		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
+}
+
+// write puts what was found into the status. What could not be found out stays as it was.
+func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
+	s, c := &class.Status, class.StatusConditions(f.gated()...)
+	c.Start(now)
+	if f.subnetErr == nil {
+		s.Subnets = nil
+		for _, n := range f.subnets {
+			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
+		}
+	}
+	note(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
+		"spec.subnetSelectorTerms found no subnet in the cluster's VPC"+missing(f.missingSubnets))
+	remark(c, now, awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", f.missingSubnets)
+	if f.groupErr == nil {
+		s.SecurityGroups = nil
+		for _, g := range f.groups {
+			s.SecurityGroups = append(s.SecurityGroups, awsv1.SecurityGroup{ID: g.ID, Name: g.Name})
+		}
+	}
+	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
+		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
+	remark(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
+	if condition, p := f.strangers(); p.reason != "" {
+		c.SetFalse(now, condition, p.reason, p.message)
+	}
+	if f.imageErr == nil {
+		s.AMIs = amis(f.images)
+		f.writeSetbacks(class, c, now)
+	}
+	reason := awsv1.ReasonAMINotFound
+	if len(f.missingImages) > 0 {
+		reason = f.missingImages[0].Reason
+	}
+	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason, "spec.amiSelectorTerms found no image"+missing(f.missingImages))
+	if f.profileErr == nil {
+		s.InstanceProfile = f.profile
+	}
+	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound", "there is no instance profile")
+	if f.reservationErr == nil {
+		s.CapacityReservations = f.reservationStatus()
+	}
+	if f.reserves { // that none was found is nothing wrong
+		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
+	}
+	f.writeRest(class, c, now)
+}
+
+func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+	f.writePlacement(c, now)
+	f.preflight.write(c, now)
+	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}
+	switch {
+	case f.problem.reason != "":
+		c.SetFalse(now, awsv1.ConditionValidationSucceeded, f.problem.reason, f.problem.message)
+	case !c.IsTrue(needed...):
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady, "waiting for "+strings.Join(untrue(c, needed), ", "))
+	case f.pending:
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "looking whether its nodes can join the cluster")
+	case f.trialErr != nil:
+		f.writeTrial(c, now)
+	default:
+		c.SetTrue(now, awsv1.ConditionValidationSucceeded)
+	}
+}
+
+// note sets one condition. What was found earlier stays good while AWS cannot be asked; what the user must mend never does.
+func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
+	f := awserr.Of(err)
+	switch {
+	case err == nil && found:
+		c.SetTrue(now, condition)
+	case err == nil:
+		c.SetFalse(now, condition, reason, message)
+	case f.Kind == awserr.Misconfigured, f.Kind == awserr.Refused:
+		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+	case !c.IsTrue(condition) && f.Kind == awserr.Denied:
+		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+	case !c.IsTrue(condition):
+		c.SetUnknown(now, condition, f.Reason, awserr.Lasting(err))
+	default:
+		c.SetTrue(now, condition) // for the present generation too: it is retried, and told in the log
+	}
+}
+
+// remark notes on a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
+// author thinks.
+func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
+	if len(misses) > 0 && c.IsTrue(condition) {
+		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
+			Message: "some of " + field + " found nothing in the cluster's VPC" + missing(misses)})
+	}
+}
+
+// strangers says on which condition, and why, the subnets and security groups cannot be used together: EC2 refuses to
+// launch with those of several VPCs. It can only be so where the cluster's VPC is not known.
+func (f foundClass) strangers() (string, problem) {
+	if len(f.subnets) == 0 || f.subnetErr != nil || f.groupErr != nil {
+		return "", problem{}
+	}
+	first := f.subnets[0]
+	for _, s := range f.subnets {
+		if s.VPC != first.VPC {
+			return awsv1.ConditionSubnetsReady, problem{reasonSubnetVPCMismatch, fmt.Sprintf(
+				"spec.subnetSelectorTerms select subnets of several VPCs, %s of %s and %s of %s: select those of the cluster's VPC only", first.ID, first.VPC, s.ID, s.VPC)}
+		}
+	}
+	for _, g := range f.groups {
+		if g.VPC != first.VPC {
+			return awsv1.ConditionSecurityGroupsReady, problem{reasonGroupVPCMismatch, fmt.Sprintf(
+				"spec.securityGroupSelectorTerms select %s of %s, and spec.subnetSelectorTerms subnets of %s: select those of the cluster's VPC only", g.ID, g.VPC, first.VPC)}
+		}
+	}
+	return "", problem{}
+}
+
+func untrue(c karpv1.ConditionSet, conditions []string) []string {
+	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
+}
+
+// missing lists the terms that found nothing.
+func missing[T fmt.Stringer](terms []T) string {
+	var texts []string
+	for _, t := range terms {
+		texts = append(texts, t.String())
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, "; ")
+}
+
+func amis(images []ami.Image) []awsv1.AMI {
+	var out []awsv1.AMI
+	for _, i := range images {
+		a := awsv1.AMI{ID: i.ID, Name: i.Name, Deprecated: i.Deprecated, Requirements: []corev1.NodeSelectorRequirement{}}
+		for _, r := range i.Requirements {
+			a.Requirements = append(a.Requirements, corev1.NodeSelectorRequirement{
+				Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values,
+			})
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// disksOf are the volumes that images come with.
+func disksOf(images []ami.Image) []kube.ImageDisks {
+	var out []kube.ImageDisks
+	for _, i := range images {
+		out = append(out, kube.ImageDisks{ID: i.ID, Name: i.Name, GiB: i.Disks})
+	}
+	return out
+}
+
+// classProblem says what is wrong with the class itself, but for its user data: what the schema lets through and a launch would fail on.
+func classProblem(class *awsv1.EC2NodeClass) problem {
+	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
+		if ec2.ReservedTag(key) {
+			return problem{awsv1.ReasonTagValidationFailed, "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
+		}
+	}
+	if text := kube.DiskProblem(class.Spec.BlockDeviceMappings); text != "" {
+		return problem{"BlockDeviceMappingInvalid", text}
+	}
+	if reason, message := kube.KubeletProblem(class); reason != "" {
+		return problem{reason, message}
+	}
+	if _, err := kube.Settings(class); err != nil {
+		return problem{awsv1.ReasonInvalidKubeletConfiguration, err.Error()}
+	}
+	return problem{}
+}
+
+// probeClaim is a claim that user data can be written for before there is one.
+func probeClaim() *karpv1.NodeClaim {
+	probe := &karpv1.NodeClaim{}
+	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}
+	return probe
+}
+
+func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
+	var out []vpc.Term
+	for _, t := range class.Spec.SubnetSelectorTerms {
+		out = append(out, vpc.Term{ID: t.ID, Tags: t.Tags})
+	}
+	return out
+}
+
+func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
+	var out []vpc.Term
+	for _, t := range class.Spec.SecurityGroupSelectorTerms {
+		out = append(out, vpc.Term{ID: t.ID, Name: t.Name, Tags: t.Tags})
+	}
+	return out
+}
+
+func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
+	var out []ami.Term
+	for _, t := range class.Spec.AMISelectorTerms {
+		out = append(out, ami.Term{Alias: t.Alias, ID: t.ID, SSMParameter: t.SSMParameter, Name: t.Name, Owner: t.Owner, Tags: t.Tags})
+	}
+	return out
+}

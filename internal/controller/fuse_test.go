@@ -1,0 +1,232 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// fuse counts the writes of one process, to the API server and to AWS, and ends the process at one of them: whoever
+// makes it, or another one later, never gets an answer, as after kill -9. The zero value only counts.
+type fuse struct {
+	at     int           // the process dies at this write, the first being 1; 0: at none
+	late   bool          // it dies when the write is done; otherwise the write is not done any more
+	dead   chan struct{} // closed when it dies; nil if at is 0
+	buried chan struct{} // closed by the test when those who wait for an answer may end; nil if at is 0
+
+	mu      sync.Mutex
+	refuses bool // all writes after so many more: left
+	left    int
+	names   []string // the writes so far: "create nodeclaim", "patch nodeclaim/status", "ec2:CreateFleet"
+}
+
+// errCrashed is what those get in the end who wrote in a process that had died.
+var errCrashed = errors.New("the process is dead")
+
+// newFuse returns one for a process that is to die at a write. Its channels are of the bubble that it is made in.
+func newFuse(at int, late bool) *fuse {
+	return &fuse{at: at, late: late, dead: make(chan struct{}), buried: make(chan struct{})}
+}
+
+// write makes a write, if the process lives. A process that is to die makes one at a time.
+func (f *fuse) write(name string, do func() error) error {
+	f.mu.Lock()
+	if f.at == 0 {
+		f.names = append(f.names, name)
+		isOver := f.refuses && f.left == 0
+		if f.left > 0 {
+			f.left--
+		}
+		f.mu.Unlock()
+		if isOver {
+			return errCrashed
+		}
+		return do()
+	}
+	if len(f.names) < f.at {
+		f.names = append(f.names, name)
+		isLast := len(f.names) == f.at
+		var err error
+		if !isLast || f.late {
+			err = do()
+		}
+		if !isLast {
+			f.mu.Unlock()
+			return err
+		}
+		close(f.dead)
+	}
+	f.mu.Unlock()
+	<-f.buried
+	return errCrashed
+}
+
+// unlimited is as good as for ever.
+const unlimited = 1 << 30
+
+// set begins to count anew, lets so many writes through, and refuses all after that: the way of tests that have no other
+// process wait for the time that this one hangs.
+func (f *fuse) set(left int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuses, f.left, f.names = true, left, nil
+}
+
+// writes returns how many there were, the refused ones too.
+func (f *fuse) writes() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.names)
+}
+
+// isDead reports whether the rig's process is one whose writes are refused.
+func (r *rig) isDead() bool {
+	r.fuse.mu.Lock()
+	defer r.fuse.mu.Unlock()
+	return r.fuse.refuses && r.fuse.left == 0
+}
+
+// restart begins anew with an empty memory and a whole fuse.
+func (r *rig) restart(t *testing.T) {
+	t.Helper()
+	r.fuse.set(unlimited)
+	r.ahead += 5 * time.Second
+	r.start(t)
+}
+
+// count returns how many writes of that name there were.
+func (f *fuse) count(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, was := range f.names {
+		if was == name {
+			n++
+		}
+	}
+	return n
+}
+
+// guard returns the client whose writes go through the fuse.
+func (f *fuse) guard(api client.WithWatch) client.WithWatch {
+	name := func(verb string, o client.Object, sub string) string {
+		kind := fmt.Sprintf("%T", o)
+		return verb + " " + strings.ToLower(kind[strings.LastIndexByte(kind, '.')+1:]) + sub
+	}
+	return interceptor.NewClient(api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return f.write(name("create", o, ""), func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return f.write(name("update", o, ""), func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return f.write(name("patch", o, ""), func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return f.write(name("delete", o, ""), func() error { return c.Delete(ctx, o, opts...) })
+		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteAllOfOption) error {
+			return f.write(name("delete all", o, ""), func() error { return c.DeleteAllOf(ctx, o, opts...) })
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object, opts ...client.SubResourceCreateOption) error {
+			return f.write(name("create", o, "/"+sub), func() error { return c.SubResource(sub).Create(ctx, o, x, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			return f.write(name("update", o, "/"+sub), func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return f.write(name("patch", o, "/"+sub), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+	})
+}
+
+// line is the way of one process to AWS, without a network: a bubble of made-up time has none.
+type line struct {
+	rig  *rig
+	fuse *fuse
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l line) RoundTrip(q *http.Request) (*http.Response, error) {
+	if err := q.Context().Err(); err != nil {
+		return nil, err
+	}
+	body := []byte{}
+	if q.Body != nil {
+		var err error
+		if body, err = io.ReadAll(q.Body); err != nil {
+			return nil, err
+		}
+	}
+	asked := q.Clone(q.Context())
+	asked.Body = io.NopCloser(bytes.NewReader(body))
+	var answer *http.Response
+	ask := func() error {
+		var err error
+		answer, err = inProcess{l.rig}.RoundTrip(asked)
+		return err
+	}
+	name, isWrite := l.rig.nameOf(q, body)
+	if !isWrite {
+		err := ask()
+		return answer, err
+	}
+	if err := l.fuse.write(name, ask); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// nameOf names a call to AWS, and says whether it may change something there: whatever does not only look.
+func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
+	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
+	if !isJSON {
+		form, err := url.ParseQuery(string(body))
+		if err != nil || form.Get("Action") == "" {
+			return q.Method + " " + q.URL.Path, q.Method != http.MethodGet // EKS
+		}
+		action = form.Get("Action")
+		if form.Get("DryRun") == "true" {
+			return action, false
+		}
+	}
+	// "AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, …"
+	scope := strings.Split(q.Header.Get("Authorization"), "/")
+	service := scope[max(0, min(3, len(scope)-1))]
+	for _, verb := range []string{"Describe", "Get", "List"} {
+		if strings.HasPrefix(action, verb) {
+			return service + ":" + action, false
+		}
+	}
+	if action == "ReceiveMessage" { // it hides the messages that it returns
+		isWrite = r.hasMail()
+	} else {
+		isWrite = true
+	}
+	return service + ":" + action, isWrite
+}
+
+// hasMail reports whether the queue has messages that can be received now.
+func (r *rig) hasMail() bool {
+	visible := 0
+	r.Do(func(_ *world.World, now time.Time) {
+		if q, err := r.estate.Region.Queue(testQueue); err == nil {
+			visible, _ = q.Count(now)
+		}
+	})
+	return visible > 0
+}

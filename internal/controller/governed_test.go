@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// controllerRole is the role that the loops of a rig have.
+const controllerRole = "controller"
+
+// govern gives the controller's role the policies that users give it: whatever the loops of a rig do to AWS has to be allowed by them.
+// They do not know the cluster's UID: a namesake's things are kept from harm by the loops themselves, and IAM must not hide it if they
+// are not.
+func (r *rig) govern(t testing.TB, w *world.World) {
+	t.Helper()
+	account := w.Account(emulator.DefaultAccount)
+	if _, err := account.CreateRole(r.now(), world.Role{Name: controllerRole}); err != nil {
+		t.Fatal(err)
+	}
+	policies, err := grant.Policies(grant.Scope{
+		Account: account.ID, Region: testRegion, Cluster: testCluster, NodeRoles: []string{"*"}, Queue: testQueue,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range policies {
+		text, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := account.CreatePolicy(r.now(), world.Policy{Name: p.Name, Document: string(text)})
+		if err == nil {
+			err = account.AttachPolicy(controllerRole, made.ARN)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// addressBook finds the claims that a notice is about.
+type addressBook struct {
+	byInstance    map[string]*karpv1.NodeClaim
+	byReservation map[string][]*karpv1.NodeClaim
+	reservations  map[string]bool // ids of those that node classes have found
+}
+
+// book reads which claim has which machine, and which reservations there are.
+func (i *Interruption) book(ctx context.Context) (addressBook, error) {
+	var list karpv1.NodeClaimList
+	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return addressBook{}, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := i.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return addressBook{}, fmt.Errorf("list node classes: %w", err)
+	}
+	b := addressBook{byInstance: map[string]*karpv1.NodeClaim{}, byReservation: map[string][]*karpv1.NodeClaim{}, reservations: map[string]bool{}}
+	for n := range classes.Items {
+		for _, r := range classes.Items[n].Status.CapacityReservations {
+			b.reservations[r.ID] = true
+		}
+	}
+	for n := range list.Items {
+		c := &list.Items[n]
+		if !i.isOurs(c) {
+			continue
+		}
+		if id, ok := ec2.ParseProviderID(c.Status.ProviderID); ok {
+			b.byInstance[id] = c
+		}
+		if id := c.Labels[awsv1.LabelCapacityReservationID]; id != "" {
+			b.byReservation[id] = append(b.byReservation[id], c)
+		}
+	}
+	return b, nil
+}
+
+// isOurs reports whether the claim is this controller's: of our node classes, and made in this cluster. One that was
+// copied here from another cluster carries that cluster's UID.
+func (i *Interruption) isOurs(c *karpv1.NodeClaim) bool {
+	uid := c.Annotations[karpv1.KeyClusterUID]
+	return isServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
+}
+
+// address writes on the letter whom it is about.
+func (b addressBook) address(l *letter) {
+	for _, id := range l.notice.Instances {
+		if c := b.byInstance[id]; c != nil {
+			l.claims = append(l.claims, c)
+		} else {
+			l.others = append(l.others, id)
+		}
+	}
+	if l.notice.Reservation != "" {
+		l.claims = b.byReservation[l.notice.Reservation]
+	}
+}
+
+// mostDoubts is how often a notice that EC2 contradicts is put back. What EC2 shows may be half a minute old, and each
+// time that the message comes back is HiddenTime later.
+const mostDoubts = 4
+
+// heed does what the notice asks for with one claim. The first result is false if the message must come again.
+func (i *Interruption) heed(ctx context.Context, claim *karpv1.NodeClaim, l *letter, now time.Time) (bool, error) {
+	claim = i.newest.of(claim)
+	n := l.notice
+	if claim.DeletionTimestamp != nil || !n.Ends.IsZero() && n.Ends.Before(now) {
+		return true, nil // it leaves anyway, or the notice is an old one
+	}
+	if n.Kind.IsEnd() {
+		hasEnded, err := i.hasEnded(ctx, claim)
+		if err != nil || !hasEnded {
+			return err == nil && l.message.Received >= mostDoubts, err
+		}
+	}
+	if err := i.announce(ctx, claim, n); err != nil {
+		return false, err
+	}
+	known, _ := markOf(claim)
+	if known != n.Kind {
+		i.noteShortage(claim, n.Kind, now)
+	}
+	if n.Kind == interruption.RebalanceRecommended || !n.Kind.Outranks(known) {
+		return true, nil // it is repeated, or one of several signs of the same end
+	}
+	err := i.mark(ctx, claim, n, now)
+	return err == nil, err
+}
+
+// announce tells of the notice.
+func (i *Interruption) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice) error {
+	nodes, err := nodesOf(ctx, i.Cluster, claim)
+	if err != nil {
+		return err
+	}
+	if reason, message := toldOf(n); reason != "" {
+		i.Tell.Tell(claim, reason, message)
+		for _, node := range nodes {
+			i.Tell.Tell(node, reason, message)
+		}
+	}
+	return nil
+}
+
+// mark writes on the claim that it will be interrupted.
+func (i *Interruption) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice, now time.Time) error {
+	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { mark(c, n.Kind, now) })
+	if err != nil {
+		if kube.WhatNext(err) == kube.Gone {
+			return nil
+		}
+		return err
+	}
+	i.newest.note(marked)
+	i.Log.Info("a machine will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(n.Kind),
+		"instance", claim.Status.ProviderID, "noticed", n.At)
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// hasEnded asks EC2 whether the machine has stopped or ended. A message may be old: a machine that was stopped may have
+// been started since.
+func (i *Interruption) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
+	instance, err := i.Machines.Instance(ctx, id)
+	if awserr.Is(err, awserr.Gone) {
+		return true, nil
+	}
+	return instance.State != ec2.Running && instance.State != ec2.Pending, err
+}
+
+// noteShortage remembers that EC2 takes back what it has sold here: it has none to sell. The next plan, which is made for
+// the pods of this very machine, must not want the same again.
+func (i *Interruption) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
+	switch kind {
+	case interruption.ReservationInterrupted, interruption.BlockExpiring:
+		i.noteEnding(claim.Labels[awsv1.LabelCapacityReservationID], kind, now)
+		return
+	case interruption.SpotInterrupted:
+	default:
+		return
+	}
+	s := ec2.Short{
+		CapacityType: claim.Labels[karpv1.LabelCapacityType], InstanceType: claim.Labels[corev1.LabelInstanceTypeStable],
+		Zone: claim.Labels[corev1.LabelTopologyZone], Reason: "SpotInterrupted",
+	}
+	if s.CapacityType == karpv1.CapacityTypeSpot && s.InstanceType != "" && s.Zone != "" {
+		i.Shortages.Note(now, s)
+	}
+}
+
+// noteEnding remembers that a capacity reservation, if it is one, ends or is taken back. EC2 shows it as it was for a while.
+func (i *Interruption) noteEnding(reservation string, kind interruption.Kind, now time.Time) {
+	if reservation != "" {
+		i.Shortages.Note(now, ec2.Short{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
+	}
+}
+
+// endingReasons are why reservations that end are short, by the notices that say so.
+func endingReasons() map[interruption.Kind]string {
+	return map[interruption.Kind]string{
+		interruption.ReservationInterrupted: "CapacityReservationInterrupted", interruption.BlockExpiring: "CapacityBlockExpiring",
+	}
+}
+
+// toldOf is the event that tells of a notice.
+func toldOf(n interruption.Notice) (kube.Reason, string) {
+	switch n.Kind {
+	case interruption.SpotInterrupted:
+		return kube.ReasonSpotInterrupted, "EC2 takes the spot instance back in two minutes"
+	case interruption.RebalanceRecommended:
+		return kube.ReasonRebalanceRecommended, "EC2 sees a higher risk than usual that it takes the spot instance back"
+	case interruption.ScheduledChange:
+		return kube.ReasonInstanceUnhealthy, "AWS Health announces a change that ends or stops the instance"
+	case interruption.InstanceStopped:
+		return kube.ReasonInstanceStopping, "The instance is " + n.State
+	case interruption.InstanceTerminated:
+		return kube.ReasonInstanceTerminating, "The instance is " + n.State
+	case interruption.ReservationInterrupted:
+		return kube.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
+	case interruption.BlockExpiring:
+		return kube.ReasonReservationInterrupted, "The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
+	case interruption.InstanceImpaired:
+		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
+	case interruption.SystemImpaired:
+		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance's host fails"
+	case interruption.EventScheduled:
+		return kube.ReasonInstanceUnhealthy, "EC2 has scheduled a reboot, a stop or the retirement of the instance"
+	}
+	return "", ""
+}

@@ -1,0 +1,171 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// Honour tells what of an object is accepted and has no effect: one line of the log when the controller begins to act or the object
+// begins to ask for it, and an event on the object. It changes nothing.
+type Honour struct {
+	Cache client.Reader
+	Gates Gates
+	// Unseen: NodeOverlays cannot be watched, so nothing is said of them.
+	Unseen bool
+	Tell   teller
+	Log    *slog.Logger
+
+	mu   sync.Mutex
+	said map[lapseOf]bool
+}
+
+// Gates are the features that a setting switches on or off.
+type Gates struct {
+	Overlays     bool // NodeOverlays count
+	Reservations bool // capacity reservations are used
+	Statics      bool // NodePools with spec.replicas are kept at that size
+}
+
+// ofPool returns what a NodePool asks for that is switched off.
+func (g Gates) ofPool(pool *karpv1.NodePool) []lapse {
+	if pool.Spec.Replicas == nil || g.Statics {
+		return nil
+	}
+	return []lapse{{"spec.replicas", "no node is launched for this NodePool: the feature gate StaticCapacity is off"}}
+}
+
+// ofClass returns what an EC2NodeClass asks for that is switched off.
+func (g Gates) ofClass(class *awsv1.EC2NodeClass) []lapse {
+	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || g.Reservations {
+		return nil
+	}
+	return []lapse{{"spec.capacityReservationSelectorTerms", "capacity reservations are not used: the feature gate ReservedCapacity is off"}}
+}
+
+// ofOverlay returns what a NodeOverlay asks for that is switched off.
+func (g Gates) ofOverlay() []lapse {
+	if g.Overlays {
+		return nil
+	}
+	return []lapse{{"spec", "prices and sizes are as AWS says: the feature gate NodeOverlay is off"}}
+}
+
+// lapse is something that an object asks for and does not get.
+type lapse struct {
+	field string // as a path: spec.disruption.consolidationPolicy; several with commas between
+	says  string // what happens instead
+}
+
+// lapseOf is a lapse that was told of.
+type lapseOf struct {
+	uid   types.UID
+	field string
+	says  string
+}
+
+// Pool, Class, Overlay and Claim are the loops over the kinds of objects.
+func (h *Honour) Pool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pool := &karpv1.NodePool{}
+	if ok, err := h.read(ctx, request, pool); !ok {
+		return reconcile.Result{}, err
+	}
+	if isServed(pool.Spec.Template.Spec.NodeClassRef) {
+		h.tell(pool, "NodePool", h.Gates.ofPool(pool))
+	}
+	return reconcile.Result{}, nil
+}
+
+// Class is Pool for an EC2NodeClass.
+func (h *Honour) Class(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	class := &awsv1.EC2NodeClass{}
+	if ok, err := h.read(ctx, request, class); !ok {
+		return reconcile.Result{}, err
+	}
+	h.tell(class, awsv1.Kind, h.Gates.ofClass(class))
+	return reconcile.Result{}, nil
+}
+
+// Overlay is Pool for a NodeOverlay.
+func (h *Honour) Overlay(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	overlay := &karpv1alpha1.NodeOverlay{}
+	if ok, err := h.read(ctx, request, overlay); !ok {
+		return reconcile.Result{}, err
+	}
+	h.tell(overlay, "NodeOverlay", h.Gates.ofOverlay())
+	return reconcile.Result{}, nil
+}
+
+// Claim is Pool for a NodeClaim.
+func (h *Honour) Claim(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	claim := &karpv1.NodeClaim{}
+	if ok, err := h.read(ctx, request, claim); !ok {
+		return reconcile.Result{}, err
+	}
+	if isServed(claim.Spec.NodeClassRef) {
+		h.tell(claim, "NodeClaim", claimLapses(claim))
+	}
+	return reconcile.Result{}, nil
+}
+
+// read reports whether the object is there, and stays.
+func (h *Honour) read(ctx context.Context, request reconcile.Request, into client.Object) (bool, error) {
+	err := h.Cache.Get(ctx, request.NamespacedName, into)
+	return err == nil && into.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
+}
+
+// tell says each lapse of an object once, and again only if the object ceased to ask for it in between.
+func (h *Honour) tell(object client.Object, kind string, lapses []lapse) {
+	uid := object.GetUID()
+	h.mu.Lock()
+	for known := range h.said {
+		if known.uid == uid && !holds(lapses, known) {
+			delete(h.said, known)
+		}
+	}
+	h.mu.Unlock()
+	var news []string // in one event: the API server counts those of one reason as one, with the text of the first
+	for _, l := range lapses {
+		if h.once(uid, kind+" "+object.GetName(), l) {
+			news = append(news, l.field+" has no effect: "+l.says)
+		}
+	}
+	if len(news) > 0 {
+		h.Tell.Tell(object, kube.ReasonNotHonoured, strings.Join(news, "; "))
+	}
+}
+
+func holds(lapses []lapse, known lapseOf) bool {
+	for _, l := range lapses {
+		if l.field == known.field && l.says == known.says {
+			return true
+		}
+	}
+	return false
+}
+
+// once logs a lapse of something that is called name, and reports whether it is news.
+func (h *Honour) once(uid types.UID, name string, l lapse) bool {
+	h.mu.Lock()
+	key := lapseOf{uid, l.field, l.says}
+	before := h.said[key]
+	if h.said == nil {
+		h.said = map[lapseOf]bool{}
+	}
+	h.said[key] = true
+	h.mu.Unlock()
+	if !before {
+		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.says)
+	}
+	return !before
+}

@@ -1,0 +1,569 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// spotNode leads to one pod on one spot node, with the queue in place.
+func spotNode(t *testing.T, types ...string) *rig {
+	t.Helper()
+	r := newRig(t, types...)
+	r.heeding(t)
+	pool := &karpv1.NodePool{}
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
+		t.Fatal(err)
+	}
+	pool.Spec.Template.Spec.Requirements[0].Values = []string{karpv1.CapacityTypeSpot}
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	r.bind(t)
+	if i := r.instances(); len(i) != 1 || !i[0].Spot || len(r.nodes(t)) != 1 {
+		t.Fatalf("bought %+v, want one spot instance\n%s", i, r.log)
+	}
+	r.announced()
+	return r
+}
+
+// TestSpotInterruption follows a notice from EC2 to the end of the instance: the place for the node's pod is asked for
+// while the pod still runs, and only then the node drains.
+func TestSpotInterruption(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium", "m5.large")
+	old, claim := r.instances()[0], r.claims(t)[0]
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
+	if n := r.read(t); n != 1 || r.inQueue(t) != 0 {
+		t.Fatalf("read %d messages, %d are left", n, r.inQueue(t))
+	}
+	if r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot").IsZero() {
+		t.Errorf("nobody remembers that EC2 is short of %s in %s\n%s", old.Type, old.Zone, r.log)
+	}
+
+	if left := r.depart(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
+		t.Fatalf("%d claims wait; taints: %v", left, r.nodes(t)[0].Spec.Taints)
+	}
+	if left := r.depart(t); left != 1 || !r.Claims.Batch.isHurried() {
+		t.Fatal("nobody asks for a plan")
+	}
+	if left := r.depart(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
+		t.Fatal("the node drains before anything was planned")
+	}
+	r.plan(t)
+	claims := r.claims(t)
+	if len(claims) != 2 {
+		t.Fatalf("%d claims after the plan, want the old one and its replacement\n%s", len(claims), r.log)
+	}
+	for _, c := range claims {
+		if c.DeletionTimestamp != nil {
+			t.Errorf("%s is deleted before the replacement was asked for", c.Name)
+		}
+	}
+	r.work(t) // a visit to the marked claim changes nothing
+	if pods := r.podsOn(t, claim.Status.NodeName); pods != 1 {
+		t.Errorf("%d pods are on the node, want 1: it does not drain yet", pods)
+	}
+
+	if left := r.depart(t); left != 0 {
+		t.Fatalf("%d claims wait", left)
+	}
+	r.finishDeleted(t)
+	for _, c := range r.claims(t) {
+		if c.Name == claim.Name {
+			t.Errorf("the claim is still there\n%s", r.log)
+		}
+	}
+	if i := r.instances(); len(i) != 1 || i[0].ID == old.ID || i[0].Type == old.Type && i[0].Zone == old.Zone {
+		t.Errorf("instances now: %+v, want one of another offering than %s in %s", i, old.Type, old.Zone)
+	}
+	for _, want := range []string{"SpotInterrupted", "TerminatingOnInterruption"} {
+		if r.events.has("NodeClaim/"+want) == "" || r.events.has("Node/"+want) == "" {
+			t.Errorf("no event %s on NodeClaim and Node: %v", want, r.events.told)
+		}
+	}
+	m := r.Claims.Metrics
+	for name, got := range map[string]int{
+		"received":  counted(t, m.Received, "spot_interrupted"),
+		"disrupted": counted(t, m.Disrupted, "spot_interrupted", "apps", "spot", "graceful"),
+	} {
+		if got != 1 {
+			t.Errorf("%s: counted %d, want 1", name, got)
+		}
+	}
+	// What the end of the instance tells is an echo: nobody needs it, and it does not stay.
+	r.read(t)
+	if n := r.inQueue(t); n != 0 {
+		t.Errorf("%d messages are left in the queue", n)
+	}
+	if got, deleted := counted(t, m.QueueDuration), counted(t, m.Deleted); got != deleted || deleted < 2 {
+		t.Errorf("%d messages were timed and %d deleted", got, deleted)
+	}
+}
+
+func isDisruptedNode(node corev1.Node) bool {
+	return hasTaint(&node, karpv1.TaintDisrupted) && node.Labels[karpv1.LabelExcludeFromLoadBalancers] != ""
+}
+
+func (r *rig) podsOn(t testing.TB, node string) int {
+	t.Helper()
+	var pods corev1.PodList
+	if err := r.api.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, p := range pods.Items {
+		if p.Spec.NodeName == node && p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// eventOf is a message as EventBridge delivers it.
+func eventOf(source, detailType, detail string) string {
+	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` + emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
+}
+
+// about is an event of EC2 about one instance.
+func about(id, detailType string, more ...string) string {
+	return eventOf("aws.ec2", detailType, `{"instance-id":"`+id+`"`+strings.Join(more, "")+`}`)
+}
+
+func scheduled(id, more string) string {
+	return eventOf("aws.health", "AWS Health Event", `{"service":"EC2","eventTypeCategory":"scheduledChange"`+more+`,"affectedEntities":[{"entityValue":"`+id+`"}]}`)
+}
+
+const stateChange = "EC2 Instance State-change Notification"
+
+// TestKinds: what each kind of message leads to.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	const reservation = "cr-0123456789abcdef0"
+	for name, c := range map[string]struct {
+		body   func(id string) string
+		before func(r *rig, id string)
+		kind   string // as which it is counted
+		event  string // that is told, empty for none
+		leaves bool   // the node
+		stays  bool   // the message
+	}{
+		"rebalance": {body: func(id string) string { return about(id, "EC2 Instance Rebalance Recommendation") },
+			kind: "rebalance_recommendation", event: "SpotRebalanceRecommendation"},
+		"scheduled change": {body: func(id string) string { return scheduled(id, "") },
+			kind: "scheduled_change", event: "InstanceUnhealthy", leaves: true},
+		"a change that is over": {body: func(id string) string { return scheduled(id, `,"endTime":"Fri, 20 Mar 2020 06:02:51 GMT"`) },
+			kind: "scheduled_change"},
+		"reservation": {body: func(id string) string { return about(id, "EC2 Capacity Reservation Instance Interruption Warning") },
+			kind: "capacity_reservation_interrupted", event: "CapacityReservationInstanceInterrupted", leaves: true},
+		"capacity block": {body: func(string) string {
+			return eventOf("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"`+reservation+`"}`)
+		}, kind: "capacity_block_expiring", event: "CapacityReservationInstanceInterrupted", leaves: true},
+		"another's block": {body: func(string) string {
+			return eventOf("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef9"}`)
+		}, kind: "capacity_block_expiring", stays: true},
+		"terminated": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
+			before: func(r *rig, id string) {
+				r.Do(func(w *world.World, now time.Time) { w.Lose(now, id) })
+			}, kind: "instance_terminated", event: "InstanceTerminating", leaves: true},
+		"terminated, it says": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
+			kind: "instance_terminated", stays: true},
+		"stopped once, running now": {body: func(id string) string { return about(id, stateChange, `,"state":"stopped"`) },
+			kind: "instance_stopped", stays: true},
+		"running":          {body: func(id string) string { return about(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
+		"unknown":          {body: func(id string) string { return about(id, "EC2 Instance Dreams") }, kind: "no_op"},
+		"broken":           {body: func(string) string { return `{"source":` }, kind: "no_op"},
+		"nobody's machine": {body: func(string) string { return about("i-00000000000000001", "EC2 Spot Instance Interruption Warning") }, kind: "spot_interrupted", stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := spotNode(t, "t3.medium")
+			id, claim := r.instances()[0].ID, r.claims(t)[0]
+			claim.Labels[awsv1.LabelCapacityReservationID] = reservation
+			if strings.HasPrefix(c.kind, "capacity_") {
+				claim.Labels[karpv1.LabelCapacityType] = karpv1.CapacityTypeReserved
+			}
+			if err := r.api.Update(t.Context(), &claim); err != nil {
+				t.Fatal(err)
+			}
+			if c.before != nil {
+				r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = nil })
+				c.before(r, id)
+			}
+			r.post(t, c.body(id))
+			if n := r.read(t); n != 1 {
+				t.Fatalf("read %d messages", n)
+			}
+			for range 3 {
+				r.depart(t)
+				r.plan(t)
+			}
+			if stays := r.inQueue(t) == 1; stays != c.stays {
+				t.Errorf("the message stays: %t", stays)
+			}
+			if n := counted(t, r.Claims.Metrics.Received, c.kind); n != 1 {
+				t.Errorf("%d messages of kind %s are counted", n, c.kind)
+			}
+			gone := true
+			for _, now := range r.claims(t) {
+				gone = gone && (now.Name != claim.Name || now.DeletionTimestamp != nil)
+			}
+			if gone != c.leaves {
+				t.Errorf("the claim leaves: %t\n%s", gone, r.log)
+			}
+			if told := r.events.has("NodeClaim/" + c.event); c.event != "" && told == "" {
+				t.Errorf("no event %s: %v", c.event, r.events.told)
+			}
+			if told := r.events.has("TerminatingOnInterruption"); (told != "") != c.leaves {
+				t.Errorf("event: %q", told)
+			}
+		})
+	}
+}
+
+// TestOthersMessages: what is about instances that are not ours stays in the queue. A namesake's is never removed, what
+// is nobody's after others have had their turns; an echo of our own doing goes at once.
+func TestOthersMessages(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium")
+	door, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: "another-uid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := r.instances()[0]
+	var namesake string
+	r.Do(func(w *world.World, now time.Time) {
+		r.estate.Region.EventQueues = nil
+		tags := maps.Clone(ours.Tags)
+		for k := range tags {
+			if strings.HasPrefix(k, "aws:") {
+				delete(tags, k)
+			}
+		}
+		tags[ec2.TagUID] = "another-uid"
+		got, err := r.estate.Region.RunInstances(now, world.RunRequest{
+			Data: world.TemplateData{ImageID: ours.ImageID, InstanceType: "t3.medium"}, SubnetID: ours.SubnetID, Min: 1, Max: 1,
+			Tags: world.Tagging{"instance": tags},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		namesake = got[0].ID
+	})
+	if i, err := door.Instance(t.Context(), namesake); err != nil || i.Owner != ec2.Ours {
+		t.Fatalf("the other cluster's instance is %+v, %v", i, err)
+	}
+	r.post(t, about(namesake, "EC2 Spot Instance Interruption Warning"))
+	r.post(t, about("i-00000000000000001", "EC2 Spot Instance Interruption Warning"))
+	left := []int{}
+	for range 8 {
+		r.read(t)
+		left = append(left, r.inQueue(t))
+		r.ahead += interruption.HiddenTime + time.Second
+	}
+	if want := []int{2, 2, 1, 1, 1, 1, 1, 1}; !slices.Equal(left, want) {
+		t.Errorf("messages left after each reading: %v, want %v", left, want)
+	}
+	if c := r.claims(t); len(c) != 1 || c[0].Annotations[annotationInterrupted] != "" {
+		t.Errorf("our claim is marked: %+v", c[0].Annotations)
+	}
+	m := r.Claims.Metrics
+	if n, w := counted(t, m.Left, "namesake"), counted(t, m.Left, "nobody"); n != 8 || w != 2 {
+		t.Errorf("left for a namesake %d times and for nobody %d times, want 8 and 2", n, w)
+	}
+	if n := counted(t, m.Deleted); n != 1 {
+		t.Errorf("%d messages were deleted, want 1", n)
+	}
+	if told := r.events.has("Interrupted"); told != "" {
+		t.Error(told)
+	}
+}
+
+// TestCopiedClaim: a claim that was copied from another cluster, with that cluster's UID on it, is not ours to delete.
+func TestCopiedClaim(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium")
+	claim := r.claims(t)[0]
+	claim.Annotations[karpv1.KeyClusterUID] = "another-uid"
+	if err := r.api.Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.read(t)
+	r.depart(t)
+	if c := r.claims(t)[0]; c.Annotations[annotationInterrupted] != "" || c.DeletionTimestamp != nil {
+		t.Errorf("the claim is touched: %+v", c.Annotations)
+	}
+}
+
+// TestRedelivered: messages that come twice, in the wrong order and by the dozen end one node once.
+func TestRedelivered(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium", "m5.large")
+	old := r.instances()[0]
+	r.Do(func(w *world.World, now time.Time) {
+		w.Faults.Redeliver, w.Faults.Reorder = 1, true
+		w.Recommend(now, old.ID)
+		for range 12 {
+			w.ScheduleMaintenance(now, old.ID)
+		}
+		w.Interrupt(now, old.ID)
+	})
+	until := time.Time{}
+	for turn := range 6 {
+		if n := r.read(t); turn == 0 && n != 28 {
+			t.Errorf("read %d messages, want 14 twice", n)
+		}
+		if turn == 0 {
+			until = r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot")
+			for range 4 {
+				r.depart(t)
+				r.plan(t)
+			}
+		}
+		r.Do(func(w *world.World, now time.Time) { w.ScheduleMaintenance(now, old.ID) })
+		r.ahead += 5 * time.Second
+	}
+	m := r.Claims.Metrics
+	if n := counted(t, m.Disrupted); n != 1 {
+		t.Errorf("%d claims were disrupted", n)
+	}
+	if again := r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot"); until.IsZero() || !again.Equal(until) {
+		t.Errorf("the shortage lasts until %s, then until %s", until, again)
+	}
+	if n := len(r.claims(t)); n != 2 {
+		t.Errorf("%d claims, want the old one and one replacement\n%s", n, r.log)
+	}
+	r.finishDeleted(t)
+	for range 3 {
+		r.read(t)
+		r.ahead += interruption.HiddenTime + time.Second
+	}
+	if n := r.inQueue(t); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+// TestMarkOutlivesTheProcess: a process that dies after it has marked a claim, and has deleted the message, leaves the
+// rest to the next.
+func TestMarkOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium", "m5.large")
+	old := r.instances()[0]
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
+	r.read(t)
+	r.start(t)
+	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.DeleteQueue(testQueue) })
+	r.heeding(t)
+	for range 2 {
+		r.depart(t)
+	}
+	r.plan(t)
+	if left := r.depart(t); left != 0 {
+		t.Errorf("%d claims wait", left)
+	}
+	deleted := 0
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			deleted++
+		}
+	}
+	if n := len(r.claims(t)); n != 2 || deleted != 1 {
+		t.Errorf("%d claims, %d deleted\n%s", n, deleted, r.log)
+	}
+}
+
+// TestNoPlanHoldsNothingUp: a node does not wait for a plan that never comes.
+func TestNoPlanHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium")
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.read(t)
+	for range 3 {
+		r.depart(t)
+	}
+	if r.claims(t)[0].DeletionTimestamp != nil {
+		t.Fatal("it did not wait at all")
+	}
+	r.ahead += departMost
+	if left := r.depart(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
+		t.Errorf("%d claims wait", left)
+	}
+}
+
+// spotClaim makes a claim with a machine that EC2 does not know, which is all that most messages need.
+func (r *rig) spotClaim(t testing.TB, n int) (id string) {
+	t.Helper()
+	id = fmt.Sprintf("i-%017x", n)
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("spot-%d", n), Finalizers: []string{karpv1.FinalizerTermination}, Labels: map[string]string{
+			karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "spot",
+			corev1.LabelInstanceTypeStable: "t3.medium", corev1.LabelTopologyZone: "us-east-1a",
+		}},
+		Spec: karpv1.NodeClaimSpec{NodeClassRef: testPool().Spec.Template.Spec.NodeClassRef},
+	}
+	claim.Status.ProviderID = "aws:///us-east-1a/" + id
+	if err := r.api.Create(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// flood fills the queue with n messages of all kinds, as a large reclaim of spot capacity in a busy account does: about
+// a hundred claims of ours, about nobody's instances starting, unknown and broken ones.
+func (r *rig) flood(t testing.TB, n int) {
+	t.Helper()
+	var ids []string
+	for i := range 100 {
+		ids = append(ids, r.spotClaim(t, i+1))
+	}
+	r.Do(func(_ *world.World, now time.Time) {
+		for i := range n {
+			id := ids[i%len(ids)]
+			body := []string{
+				about(id, "EC2 Spot Instance Interruption Warning"), about(id, "EC2 Instance Rebalance Recommendation"),
+				about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"running"`),
+				scheduled(id, ""), eventOf("aws.s3", "Object Created", "{}"), `{"source":`,
+			}[i%7]
+			if _, err := r.estate.Region.SendMessage(now, testQueue, body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// drainQueue runs the loop until the queue is empty.
+func (r *rig) drainQueue(t testing.TB) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Interruption.listen(ctx)
+	}()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	m := r.Interruption.Metrics // SQS has deleted a message some time before it says so
+	for (r.inQueue(t) > 0 || counted(t, m.Deleted) < counted(t, m.Received)) && ctx.Err() == nil {
+		<-tick.C
+	}
+	stop()
+	<-ended
+	if n := r.inQueue(t); n > 0 {
+		t.Fatalf("%d messages are left\n%s", n, r.log)
+	}
+}
+
+// TestThousandMessages: the loop makes as few calls as SQS allows, a tenth of the messages to receive and a tenth to
+// delete, and writes no claim twice. BenchmarkMessages says how fast that is.
+func TestThousandMessages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.heeding(t)
+	const n = 2000
+	r.flood(t, n)
+	before := r.Calls()
+	r.drainQueue(t)
+	calls := r.Calls()
+	receives, deletes := calls["sqs:ReceiveMessage"]-before["sqs:ReceiveMessage"], calls["sqs:DeleteMessageBatch"]-before["sqs:DeleteMessageBatch"]
+	if receives > n/10+3*parallelCalls || deletes > n/10+parallelCalls || deletes < n/10 {
+		t.Errorf("%d calls to receive %d messages, and %d to delete them", receives, n, deletes)
+	}
+	if describes := calls["ec2:DescribeInstances"] - before["ec2:DescribeInstances"]; describes != 0 {
+		t.Errorf("EC2 was asked %d times about instances that start", describes)
+	}
+	if writes := r.fuse.count("patch nodeclaim"); writes != 100 {
+		t.Errorf("%d writes to mark 100 claims", writes)
+	}
+	m := r.Claims.Metrics
+	if got, deleted := counted(t, m.Received), counted(t, m.Deleted); got != n || deleted != n {
+		t.Errorf("received %d and deleted %d messages, want %d", got, deleted, n)
+	}
+	if broken, unknown := counted(t, m.Dropped, "unreadable"), counted(t, m.Dropped, "unknown_kind"); broken != n/7 || unknown != n/7 {
+		t.Errorf("dropped %d broken and %d unknown messages, want %d of each", broken, unknown, n/7)
+	}
+	if lines := strings.Count(r.log.String(), "dropped a message"); lines != 1 {
+		t.Errorf("%d lines about broken messages, want 1", lines)
+	}
+}
+
+// BenchmarkMessages reads a thousand messages of all kinds from the emulated queue, over HTTP on this machine, and
+// deletes them.
+func BenchmarkMessages(b *testing.B) {
+	const n = 1000
+	for range b.N {
+		b.StopTimer()
+		r := newRig(b, "t3.medium")
+		r.heeding(b)
+		r.flood(b, n)
+		b.StartTimer()
+		r.drainQueue(b)
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// behind is a cache that shows the first lists of claims without their annotations, as one that lags behind does.
+type behind struct {
+	client.Reader
+	lists atomic.Int32
+}
+
+func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := b.Reader.List(ctx, list, opts...)
+	if claims, ok := list.(*karpv1.NodeClaimList); ok && b.lists.Add(1) <= 3 {
+		for n := range claims.Items {
+			claims.Items[n].Annotations = nil
+		}
+	}
+	return err
+}
+
+// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is taken away although the cache is behind.
+func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
+	t.Parallel()
+	r := spotNode(t, "t3.medium", "m5.large")
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	ctx, stop := context.WithCancel(t.Context())
+	r.Interruption.wake = make(chan struct{}, 1) // as Start does
+	r.read(t)
+	r.Interruption.Cache = &behind{Reader: r.api}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Interruption.seeOff(ctx)
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(20 * time.Second)
+	for !isDisruptedNode(r.nodes(t)[0]) && time.Now().Before(deadline) {
+		<-tick.C
+	}
+	stop()
+	<-ended
+	if !isDisruptedNode(r.nodes(t)[0]) {
+		t.Errorf("the node is not closed 20 s after the notice\n%s", r.log)
+	}
+}

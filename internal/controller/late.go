@@ -1,0 +1,256 @@
+package controller
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// mostTold is how many of the pods that wait for one claim are told why.
+const mostTold = 20
+
+// verdict is why a claim is late, as its condition says it.
+type verdict struct {
+	check   string // "AUTH-5"; empty: no cause was found
+	message string
+	known   bool // nothing else that is known would explain it, so that other machines of the pool will not join either
+	ahead   bool // and known without an instance
+}
+
+// reason is the check as a condition's reason, in which no hyphen may be.
+func (v verdict) reason() string {
+	if v.check == "" {
+		return lifecycle.WaitNode
+	}
+	return reasonOfCheck(v.check)
+}
+
+func reasonOfCheck(check string) string { return strings.ReplaceAll(check, "-", "_") }
+
+var checkReason = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
+
+// isOfCheck reports whether a condition says what a check has found.
+func isOfCheck(c metav1.Condition) bool { return checkReason.MatchString(c.Reason) }
+
+// sentence tells a finding: the cause, then the fix as it can be pasted into a shell.
+func sentence(f diagnosis.Finding) string {
+	text := fix.Visible(f.Cause)
+	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
+		text = "perhaps " + text
+	}
+	if correction := f.Fix.Correction(); !correction.IsZero() {
+		text += ". Fix: " + correction.String()
+	}
+	return text + " (" + f.Check + ")"
+}
+
+// allOf tells several findings apart from others.
+func allOf(findings []diagnosis.Finding) string {
+	var b strings.Builder
+	for _, f := range findings {
+		b.WriteString(f.Check + f.Cause + f.Fix.String())
+	}
+	return b.String()
+}
+
+// judge says of each late claim why it is late.
+func (d *Diagnoses) judge(seen muster) map[types.UID]verdict {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[types.UID]verdict, len(seen.late))
+	for _, l := range seen.late {
+		if d.report.at.IsZero() {
+			continue
+		}
+		out[l.claim.UID] = d.report.verdict(l, d.After)
+	}
+	return out
+}
+
+func (r report) verdict(l lateClaim, after time.Duration) verdict {
+	about := r.about(l)
+	if len(about) == 0 {
+		console := fix.Of("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)), fix.P("--latest"), fix.P("--output", fix.Text("text")),
+			fix.P("--instance-id", fix.Instance(l.id))))
+		text := "the instance has not joined the cluster within " + after.String() + ", and no check of joiner doctor finds a cause. " +
+			"docs/checks/READY-3.md explains how to read its console output: " + console.String()
+		if gaps := diagnosis.Gaps(r.evidence); len(gaps) > 0 {
+			text = "the instance has not joined the cluster within " + after.String() + ", and why is not known: allow the controller " + strings.Join(gaps, ", ")
+		}
+		return verdict{message: text}
+	}
+	first := about[0]
+	v := verdict{check: first.Check, message: sentence(first),
+		known: first.Verdict == diagnosis.Broken && first.Certainty != diagnosis.Possible}
+	for _, f := range r.ahead[l.class] {
+		v.ahead = v.ahead || f.Check == first.Check
+	}
+	return v
+}
+
+// verdict returns what the condition Registered of a claim that waits for its Node has to say. After a start it is what it said before,
+// until there is a report.
+func (d *Diagnoses) verdict(claim *karpv1.NodeClaim) (reason, message string, ok bool) {
+	if d == nil {
+		return "", "", false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v, known := d.verdicts[claim.UID]; known {
+		return v.reason(), v.message, true
+	}
+	c, _ := claim.StatusConditions().Find(karpv1.ConditionRegistered)
+	return c.Reason, c.Message, d.report.at.IsZero() && isOfCheck(c)
+}
+
+// doom returns why the claim will not join as things are, if that is known.
+func (d *Diagnoses) doom(claim *karpv1.NodeClaim) (why string, isKnown bool) {
+	if d == nil {
+		return "", false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.verdicts[claim.UID]
+	return v.message, v.known
+}
+
+// hold keeps pools from buying more of what certainly does not join, and lets them buy again when the cause is gone.
+func (d *Diagnoses) hold(seen muster, verdicts map[types.UID]verdict) {
+	now := d.Now.now()
+	for _, l := range seen.late {
+		if v := verdicts[l.claim.UID]; v.known && l.pool != "" {
+			d.Holds.Explained(now, l.pool, explained{check: v.check, cause: v.message, ahead: v.ahead,
+				bought: l.bought, over: l.bought.Add(lifecycle.RegistrationTimeout)})
+		}
+	}
+	d.mu.Lock()
+	r := d.report
+	d.mu.Unlock()
+	for pool, check := range d.Holds.ExplainedAhead() {
+		p := seen.pools[pool]
+		if p == nil || r.at.IsZero() || !isServed(p.Spec.Template.Spec.NodeClassRef) || !r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
+			continue
+		}
+		d.Holds.Anew(pool)
+		d.Log.Info("what kept nodes from joining is gone", "nodePool", pool, "check", check)
+		if d.Batch != nil {
+			d.Batch.Hurry("mended " + pool)
+		}
+	}
+}
+
+// clears reports whether a check that had found something about a class finds nothing any more. That it cannot look is no such sign.
+func (r report) clears(class, check string) bool {
+	judged := false
+	for _, f := range r.findings {
+		if f.Check != check {
+			continue
+		}
+		judged = true
+		bears := f.Subject == "" || f.Subject == "EC2NodeClass "+class
+		if f.Verdict == diagnosis.Unknown && bears {
+			return false
+		}
+	}
+	for _, f := range r.ahead[class] {
+		if f.Check == check {
+			return false
+		}
+	}
+	return judged
+}
+
+// tell says what is news: to the claims by their conditions and events, to their pools and pods by events, to the log and the metrics.
+func (d *Diagnoses) tell(ctx context.Context, seen muster, verdicts map[types.UID]verdict) {
+	d.mu.Lock()
+	before := d.verdicts
+	d.verdicts = verdicts
+	d.cure(seen.late, before)
+	d.mu.Unlock()
+	logged := map[string]int{}
+	for _, l := range seen.late {
+		v, judged := verdicts[l.claim.UID]
+		if !judged {
+			continue
+		}
+		c, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		if c.Reason != v.reason() || c.Message != v.message {
+			d.wake(&d.late, &karpv1.NodeClaim{}, l.claim.Name)
+		}
+		if was, known := before[l.claim.UID]; known && was.check == v.check || !known && c.Reason == v.reason() && isOfCheck(c) {
+			continue // told, by us or by a process before us
+		}
+		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.check), l.pool).Inc()
+		logged[l.pool+"\n"+v.check+"\n"+v.message]++
+		d.tellOne(ctx, seen, l, v)
+	}
+	for text, n := range logged {
+		part := strings.SplitN(text, "\n", 3)
+		d.Log.Warn("instances have not joined the cluster in time", "nodePool", part[0], "nodeClaims", n, "check", part[1], "cause", part[2])
+	}
+}
+
+// cure notes of which late claims the cause is gone since the last verdicts, or since those that a process before us wrote on their conditions. It
+// is called with the lock held. Claims that one fix cures have one time: they are replaced together, see Claims.outdated.
+func (d *Diagnoses) cure(late []lateClaim, before map[types.UID]verdict) {
+	cured, now := map[types.UID]time.Time{}, d.Now.now()
+	for _, l := range late {
+		id := l.claim.UID
+		v, isJudged := d.verdicts[id]
+		was, wasJudged := before[id]
+		said, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		switch since, isCured := d.cured[id]; {
+		case !isJudged || v.known:
+		case isCured:
+			cured[id] = since
+		case was.known || !wasJudged && isOfCheck(said):
+			cured[id] = now
+		}
+	}
+	d.cured = cured
+}
+
+// curedAt returns since when the cause is gone that kept a late claim from joining, zero if none was known or it is still there; and whether
+// one is known now.
+func (d *Diagnoses) curedAt(claim *karpv1.NodeClaim) (since time.Time, isKnown bool) {
+	if d == nil {
+		return time.Time{}, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cured[claim.UID], d.verdicts[claim.UID].known
+}
+
+func (d *Diagnoses) tellOne(ctx context.Context, seen muster, l lateClaim, v verdict) {
+	later := d.Tell.Tell
+	if d.Drip != nil {
+		later = d.Drip.Later
+	}
+	later(l.claim, kube.ReasonNotJoining, v.message)
+	if pool := seen.pools[l.pool]; pool != nil {
+		d.Tell.Tell(pool, kube.ReasonNotJoining, "Instances do not join the cluster: "+v.message)
+	}
+	for _, pod := range d.pending(ctx, kube.PodsOf(l.claim)) {
+		later(pod, kube.ReasonNotJoining, "The node that is meant for the pod does not join the cluster: "+v.message)
+	}
+}
+
+func orUnknown(check string) string {
+	if check == "" {
+		return "unknown"
+	}
+	return check
+}
+
+// checkOfReason undoes reasonOfCheck.
+func checkOfReason(reason string) string { return strings.ReplaceAll(reason, "_", "-") }

@@ -1,0 +1,258 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// The back-off between launches of one claim, and how long EC2 may take to show what an attempt of before has bought.
+const (
+	launchFirst = 2 * time.Second
+	launchMost  = time.Minute
+	doubtFor    = time.Minute
+	doubtPoll   = 5 * time.Second
+	marketPoll  = 500 * time.Millisecond
+)
+
+// launch buys the claim's machine and writes down what was bought.
+func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	a := c.attempts.of(v.claim.UID)
+	if a.request == nil {
+		a.clean = a.clean || a.asked.IsZero() && c.Ledger.IsOwn(v.claim.UID)
+		request, err := c.Offers.Request(v.claim, v.class, a.number, now)
+		if errors.Is(err, errNoMarket) {
+			a.notBefore = now.Add(marketPoll) // nothing is wrong: this process has just begun
+			c.attempts.set(v.claim.UID, a)
+			return v.claim, nil
+		}
+		if err != nil {
+			// EC2 was not asked, so the number stays: a process before us may have used it.
+			return c.launchFailed(ctx, v, a, ec2.Launch{}, err, now)
+		}
+		a.request, a.clean = &request, false
+		c.attempts.set(v.claim.UID, a)
+	}
+	begun := time.Now()
+	launch, err := c.Buyer.Launch(ctx, *a.request)
+	c.observe("Create", begun, err)
+	a.asked = c.Now.now()
+	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
+		a.answered = a.asked // it had no turn before
+	}
+	c.attempts.set(v.claim.UID, a)
+	c.Offers.Short(c.Now.now(), launch.Short)
+	for _, s := range launch.Short {
+		c.Metrics.LaunchFailures.WithLabelValues(s.Zone, s.CapacityType, s.Reason).Inc()
+	}
+	switch {
+	case err == nil:
+		if c.Offers.Sold(c.Now.now(), launch.Instance, a.request) {
+			c.Batch.Hurry("shortage") // others wait for what there is again
+		}
+		return c.record(ctx, v, launch.Instance, c.Now.now())
+	case ctx.Err() != nil:
+		a.notBefore = a.asked // it has had its turn
+		c.attempts.set(v.claim.UID, a)
+		return nil, ctx.Err()
+	case awserr.Is(err, awserr.InDoubt):
+		return c.resolveDoubt(ctx, v, a, err, c.Now.now())
+	}
+	return c.launchFailed(ctx, v, a, launch, err, c.Now.now())
+}
+
+// resolveDoubt looks for what a process before us has bought with this attempt.
+func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
+	found, err := c.Buyer.Bought(ctx, v.claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		c.Offers.Over(v.claim)
+		c.Log.Info("found the instance that was bought before", "NodeClaim", v.claim.Name, "instance", found[0].ID)
+		return c.record(ctx, v, found[0], now)
+	}
+	switch {
+	case a.doubt.IsZero():
+		a.doubt, a.notBefore = now, now.Add(doubtPoll)
+		c.Log.Info("looking for an instance that may have been bought before", "NodeClaim", v.claim.Name, "cause", cause.Error())
+	case now.Sub(a.doubt) < doubtFor:
+		a.notBefore = now.Add(doubtPoll)
+	default:
+		a = attempt{number: a.number + 1, clean: true, tries: a.tries, asked: a.asked, answered: a.answered}
+	}
+	c.attempts.set(v.claim.UID, a)
+	return v.claim, nil
+}
+
+// launchFailed notes why there is no machine, and when to try again.
+func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
+	f := awserr.Of(err)
+	image := imageTried(a.request)
+	if launch.Spent {
+		a.request, a.clean = nil, true
+		a.number++
+	}
+	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
+		// The next attempt is made from the class as it is then. Its number stays: should an earlier answer have been
+		// lost, EC2 says that the number was used for something else, and the instance is looked for.
+		a.request = nil
+	}
+	if a.request == nil {
+		c.Offers.Over(v.claim)
+	}
+	a.tries++
+	a.notBefore = now.Add(min(launchMost, launchFirst<<min(a.tries-1, 10)))
+	if f.Kind == awserr.Shortage {
+		a.shortage = true
+		c.attempts.set(v.claim.UID, a)
+		if len(launch.Short) == 0 && !c.Offers.Explained(v.claim, v.class, now) {
+			// The next plan would want the same again, at once.
+			c.Holds.LaunchFailed(now, v.claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
+		}
+		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, awserr.Lasting(f))
+		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.claim.Name, "nodePool", v.claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
+		return v.claim, nil
+	}
+	c.attempts.set(v.claim.UID, a)
+	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
+		if err := c.Drift.Failed(ctx, c.asTried(v, image), "EC2 refuses to launch the image: "+awserr.Lasting(f), now); err != nil {
+			return nil, err
+		}
+	}
+	pool := v.claim.Labels[karpv1.LabelNodePool]
+	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
+		if until, isNews := c.Holds.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
+			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
+		}
+	}
+	c.Tell.Tell(v.claim, kube.ReasonLaunchFailed, awserr.Lasting(f))
+	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, awserr.Lasting(f))
+	})
+}
+
+// imageTried is the image that a request launches from; empty where there are several, or none.
+func imageTried(request *ec2.LaunchRequest) string {
+	if request == nil || len(request.Groups) == 0 {
+		return ""
+	}
+	image := request.Groups[0].Blueprint.ImageID
+	for _, g := range request.Groups {
+		if g.Blueprint.ImageID != image {
+			return ""
+		}
+	}
+	return image
+}
+
+// asTried is the claim as it would be if its launch had succeeded.
+func (c *Claims) asTried(v view, image string) *karpv1.NodeClaim {
+	out := v.claim.DeepCopy()
+	out.Status.ImageID = image
+	if v.class != nil {
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		c.noteClass(out, v.class)
+	}
+	return out
+}
+
+// recordFound writes down the machine that an attempt of before has bought. A process that has just begun has to wait
+// until it knows the instance types: what is written on the claim now is never written again.
+func (c *Claims) recordFound(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	if v.class != nil {
+		if _, ok := c.Offers.Market.Catalog(v.class, now); !ok {
+			return nil, errNoMarket
+		}
+	}
+	return c.record(ctx, v, *v.instance, now)
+}
+
+// record writes on the claim the machine that was bought for it.
+func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
+	pool := v.claim.Labels[karpv1.LabelNodePool]
+	facts := c.Offers.Bought(v.claim.Spec.NodeClassRef.Name, pool, instance)
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		if claim.Labels == nil {
+			claim.Labels = map[string]string{}
+		}
+		for key, value := range facts.Labels {
+			if _, ok := claim.Labels[key]; !ok { // what the user asks for wins
+				claim.Labels[key] = value
+			}
+		}
+		if claim.Annotations == nil {
+			claim.Annotations = map[string]string{}
+		}
+		if v.class != nil {
+			c.noteClass(claim, v.class)
+		}
+		noteOverlays(claim, facts)
+		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
+		claim.Status.Capacity, claim.Status.Allocatable = kube.Quantities(facts.Capacity), kube.Quantities(facts.Allocatable)
+		withoutUnasked(claim)
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetTrue(now, karpv1.ConditionLaunched)
+		conditions.SetUnknown(now, karpv1.ConditionRegistered, karpv1.ReasonNodeNotFound, "the instance has not joined the cluster yet")
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Holds.Launched(pool)
+	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
+	c.Tell.Tell(claim, kube.ReasonLaunched, "Bought "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
+		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
+		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
+	return claim, nil
+}
+
+// noteClass writes on the claim what tells later whether it drifted from its node class.
+func (c *Claims) noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
+	if made, err := kube.ClassMade(class, c.Authority); err == nil { // else it never counts as drifted from its class
+		kube.Stamp(claim, nil, &made)
+	}
+	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
+}
+
+// noteOverlays says on the claim what of it is a NodeOverlay's word.
+func noteOverlays(claim *karpv1.NodeClaim, facts Facts) {
+	if facts.Repriced {
+		claim.Annotations[karpv1.AnnotationPriceOverlay] = "true"
+	}
+	if facts.Overlaid {
+		claim.Annotations[karpv1.AnnotationCapacityOverlay] = "true"
+	}
+}
+
+// withoutUnasked drops EFA interfaces from the status of a claim that did not ask for them: its machine has none.
+func withoutUnasked(claim *karpv1.NodeClaim) {
+	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
+		return
+	}
+	for _, list := range []corev1.ResourceList{claim.Status.Capacity, claim.Status.Allocatable} {
+		delete(list, awsv1.ResourceEFA)
+	}
+}
+
+// observe tells the metrics how long an act on AWS took.
+func (c *Claims) observe(method string, begun time.Time, err error) {
+	c.Metrics.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
+	if err != nil {
+		c.Metrics.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
+	}
+}

@@ -1,0 +1,260 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// delete gives the claim up.
+func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error {
+	if step.Reason == lifecycle.ReasonUnhealthy {
+		var err error
+		if v.claim, err = c.condemn(ctx, v, step.Detail); err != nil {
+			return err
+		}
+	}
+	if step.Reason == lifecycle.ReasonRegistrationTimeout {
+		if err := c.Drift.Failed(ctx, v.claim, c.whyLate(v.claim), c.Now.now()); err != nil {
+			return err
+		}
+	}
+	if err := c.Objects.Delete(ctx, v.claim); err != nil {
+		return err
+	}
+	pool := v.claim.Labels[karpv1.LabelNodePool]
+	loss{v.claim, step.Reason, displaced(ctx, c.Cluster, v.claim, c.Now.now())}.count(c.Metrics)
+	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
+		// The pods that it was made for have no place any more.
+		c.Ledger.Forget(v.claim.UID)
+		c.Batch.Hurry(string(v.claim.UID))
+	}
+	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
+		askOutside(ctx, c.Machines, v.claim).tell(c.Tell, c.Metrics, c.Log)
+	}
+	if step.Reason == lifecycle.ReasonOutdated {
+		c.Tell.Tell(v.claim, kube.ReasonNotJoining, c.outdatedText(v.claim))
+	}
+	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
+		c.Registrations.note(v.claim, false)
+	}
+	if step.Reason == lifecycle.ReasonRegistrationTimeout {
+		c.Holds.JoinFailed(c.Now.now(), v.claim.CreationTimestamp.Time, pool, "the last was "+v.claim.Status.ProviderID)
+		c.Tell.Tell(v.claim, kube.ReasonNotJoining, "The instance "+v.claim.Status.ProviderID+" has not joined the cluster within "+
+			lifecycle.RegistrationTimeout.String()+" and is given back")
+	}
+	c.Log.Info("deleted NodeClaim", "NodeClaim", v.claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
+		"Node", v.claim.Status.NodeName, "providerID", v.claim.Status.ProviderID)
+	return nil
+}
+
+// whyLate says in one sentence why the machine of a claim has not joined.
+func (c *Claims) whyLate(claim *karpv1.NodeClaim) string {
+	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
+	if _, cause, known := c.Late.verdict(claim); known {
+		why += ": " + cause
+	}
+	return why
+}
+
+// setDeadline notes when the pods of the claim will be deleted by force.
+func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) { setDeadline(claim, v.seen.Claim.LastMoment()) })
+	if err != nil {
+		return nil, err
+	}
+	at := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
+	c.Tell.Tell(claim, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	for _, node := range v.nodes {
+		c.Tell.Tell(node, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	}
+	return claim, nil
+}
+
+// deadlineOf is when the pods of the claim will be deleted by force, as is noted on it; zero if nothing is. What cannot be read is as good as
+// nothing, and is written anew; and so is what was long over when the claim was deleted: a repair noted it that never came to the deletion, as the
+// node recovered in between, and pods that leave it for another reason have the time that they ask for.
+func deadlineOf(claim *karpv1.NodeClaim) time.Time {
+	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
+	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
+		return time.Time{}
+	}
+	return at
+}
+
+// deadlineStale is how long before the deletion of a claim its deadline may be over: who notes it writes both within seconds.
+const deadlineStale = 5 * time.Minute
+
+func setDeadline(claim *karpv1.NodeClaim, at time.Time) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpv1.AnnotationTerminationTimestamp] = at.UTC().Format(time.RFC3339)
+}
+
+// leave does what concerns the Node on the way out.
+func (c *Claims) leave(ctx context.Context, v view, step lifecycle.Step, now time.Time) error {
+	node := v.node()
+	switch step.Action {
+	case lifecycle.DeleteNode:
+		for _, node := range v.nodes {
+			if err := c.Objects.Delete(ctx, node); err != nil {
+				return err
+			}
+		}
+		return nil
+	case lifecycle.Cordon:
+		_, err := c.Objects.PatchNode(ctx, node, cordon)
+		return err
+	case lifecycle.Evict:
+		return c.evict(ctx, v, now)
+	}
+	return c.releaseNode(ctx, v.claim, node, now)
+}
+
+// dropStrays removes the Nodes that the machine has left behind. Pods that were bound to them are not there any more.
+func (c *Claims) dropStrays(ctx context.Context, v view) error {
+	for _, stray := range v.strays {
+		if err := c.Objects.Delete(ctx, stray); err != nil {
+			return err
+		}
+		if slices.Contains(stray.Finalizers, karpv1.FinalizerTermination) {
+			_, err := c.Objects.PatchNode(ctx, stray, release)
+			if err != nil && kube.WhatNext(err) != kube.Gone {
+				return err
+			}
+		}
+		c.Log.Info("deleted Node that no kubelet reports for", "Node", stray.Name, "NodeClaim", v.claim.Name, "insteadOf", v.node().Name,
+			"providerID", v.claim.Status.ProviderID)
+	}
+	return nil
+}
+
+// cordon keeps new pods and load balancers off the Node.
+func cordon(node *corev1.Node) {
+	closeNode(node)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	node.Labels[karpv1.LabelExcludeFromLoadBalancers] = karpv1.ExcludedFromLoadBalancers
+}
+
+// terminate ends the claim's machine.
+func (c *Claims) terminate(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	if v.instance == nil {
+		return nil, errNoInstance
+	}
+	begun := time.Now()
+	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
+	c.observe("Delete", begun, err)
+	if err != nil && !awserr.Is(err, awserr.Gone) {
+		c.Metrics.TerminateErrors.Inc()
+		return nil, err
+	}
+	c.noteUntagged(v.claim.UID, false, now)
+	pool := v.claim.Labels[karpv1.LabelNodePool]
+	wasDrained := v.node() != nil
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		if wasDrained {
+			conditions.SetTrue(now, karpv1.ConditionDrained)
+			conditions.SetTrue(now, karpv1.ConditionVolumesDetached)
+			if v.seen.Node.Volumes > 0 {
+				conditions.SetFalse(now, karpv1.ConditionVolumesDetached, karpv1.ReasonTerminationGracePeriodElapsed,
+					"the termination grace period ended before all volumes were detached")
+			}
+		}
+		conditions.SetTrue(now, karpv1.ConditionInstanceTerminating)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if first, _ := v.claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); first.Status != "True" {
+		if wasDrained {
+			c.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
+		}
+		c.Log.Info("terminated instance", "NodeClaim", claim.Name, "nodePool", pool, "instance", v.instance.ID, "Node", claim.Status.NodeName)
+	}
+	return claim, nil
+}
+
+// releaseNode lets the Node go: its machine has ended.
+func (c *Claims) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) error {
+	return releaseNode(ctx, c.Objects, c.Metrics, claim.Labels[karpv1.LabelNodePool], node, now)
+}
+
+// release lets the claim go: nothing is left of what it asked for.
+func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
+	claim, pool := v.claim, v.claim.Labels[karpv1.LabelNodePool]
+	if v.instance != nil && v.seen.Machine.Foreign && !v.instance.State.Ended() {
+		c.Log.Warn("removed the finalizer of a NodeClaim whose instance has the tags of another owner; the instance is not terminated",
+			"NodeClaim", claim.Name, "instance", v.instance.ID, "owner", string(v.instance.Owner))
+	}
+	_, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.Finalizers = slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+	})
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	c.attempts.forget(claim.UID)
+	c.Offers.Over(claim)
+	c.absences.note(claim.UID, false, now)
+	c.leaving.note(claim.UID, false, now)
+	c.noteUntagged(claim.UID, false, now)
+	c.Replacements.forget(claim.UID)
+	c.Ledger.Forget(claim.UID)
+	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()
+	c.Metrics.Claims.Terminated.WithLabelValues(pool, claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]).Inc()
+	c.Metrics.Claims.Termination.WithLabelValues(pool).Observe(took)
+	if ending, ok := claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); ok {
+		c.Metrics.InstanceEnd.WithLabelValues(pool).Observe(now.Sub(ending.LastTransitionTime.Time).Seconds())
+	}
+	c.Log.Info("released NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", claim.Status.NodeName, "seconds", took)
+	return nil
+}
+
+// waitDraining writes on the claim what its way out waits for.
+func (c *Claims) waitDraining(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	if step.Reason == lifecycle.WaitUnmarked {
+		return c.quarantine(ctx, v, step, now)
+	}
+	if step.Reason != lifecycle.WaitVolumes {
+		return v.claim, nil
+	}
+	message := step.Detail + " volumes are still attached"
+	if node := v.node(); node != nil {
+		c.Tell.Tell(node, kube.ReasonAwaitingVolumes, message)
+	}
+	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		conditions.SetTrue(now, karpv1.ConditionDrained)
+		conditions.SetUnknown(now, karpv1.ConditionVolumesDetached, step.Reason, message)
+	})
+}
+
+// evict asks the pods to leave whose turn it is.
+func (c *Claims) evict(ctx context.Context, v view, now time.Time) error {
+	node := v.node()
+	e := eviction{evictor: c.Evictor, tell: c.Tell, metrics: c.Metrics, log: c.Log}
+	reason := "Forceful Termination"
+	if why, ok := v.claim.StatusConditions().Find(karpv1.ConditionDisruptionReason); ok {
+		reason = why.Reason
+	}
+	if err := e.run(ctx, node, v.drain, reason); err != nil {
+		return err
+	}
+	message := strconv.Itoa(v.drain.Waiting) + " pods are waiting to be evicted"
+	_, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetUnknown(now, karpv1.ConditionDrained, karpv1.ReasonDraining, message)
+	})
+	return err
+}

@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// boston is a local zone.
+var boston = catalog.Zone{Name: "us-east-1-bos-1a", ID: "use1-bos1-az1"}
+
+// localRig is a rig with a subnet in a local zone that sells m5.large alone, for a pool that takes spot and on demand.
+func localRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, "m5.large", "c5.large")
+	r.Do(func(w *world.World, _ time.Time) {
+		market := w.Market(testRegion)
+		other, _ := market.Stock("c5.large")
+		for _, z := range r.estate.Region.Zones() {
+			other.Zones = append(other.Zones, z.Name)
+		}
+		market.Sell(other)
+		r.estate.Region.AddZone(boston)
+		subnet, err := r.estate.Region.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.estate.PrivateSubnets = append(r.estate.PrivateSubnets, subnet)
+	})
+	pool := r.pool(t)
+	pool.Spec.Template.Spec.Requirements = karpv1.Requirements{
+		{Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot}},
+		{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{boston.Name}},
+	}
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	offered, err := r.Market.EC2.Market(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Market.offered = offered
+	r.classes(t)
+	return r
+}
+
+// TestLocalZone: in a local zone only what is sold there is bought, on demand as long as there is no price of spot.
+func TestLocalZone(t *testing.T) {
+	t.Parallel()
+	r := localRig(t)
+	if zones := zonesOf(r.class(t)); !slices.Contains(zones, boston) || len(zones) != 4 {
+		t.Fatalf("the class is in %v", zones)
+	}
+	r.alone(t, "web", 2)
+	r.plan(t)
+	r.work(t)
+	if n := len(r.instances()); n != 2 {
+		t.Fatalf("%d instances\n%s", n, r.log)
+	}
+	for _, i := range r.instances() {
+		if i.Zone != boston.Name || i.Type != "m5.large" || i.Spot {
+			t.Errorf("bought %s in %s, spot: %t", i.Type, i.Zone, i.Spot)
+		}
+	}
+	labels := r.claims(t)[0].Labels
+	if labels[corev1.LabelTopologyZone] != boston.Name || labels[catalog.LabelZoneID] != boston.ID {
+		t.Errorf("the claim is labelled %v", labels)
+	}
+}
+
+// TestLocalZoneSpot: where EC2 has a price of spot in the local zone, it is used, and of other types it has none.
+func TestLocalZoneSpot(t *testing.T) {
+	t.Parallel()
+	r := localRig(t)
+	r.Do(func(w *world.World, now time.Time) {
+		w.Market(testRegion).Quote(now.Add(-time.Hour), "m5.large", boston.Name, catalog.Dollar/50)
+	})
+	if err := r.Market.Prices.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.Market.version++
+	c, ok := r.Market.Catalog(r.class(t), r.now())
+	if !ok {
+		t.Fatal("there is no market")
+	}
+	got := map[string]int{}
+	for _, kind := range c.Types {
+		for _, o := range kind.Offerings {
+			if o.Zone == boston.Name {
+				got[kind.Name+" "+o.CapacityType]++
+			}
+		}
+	}
+	if len(got) != 2 || got["m5.large spot"] != 1 || got["m5.large on-demand"] != 1 {
+		t.Errorf("in the local zone there are %v", got)
+	}
+	r.alone(t, "web", 1)
+	r.plan(t)
+	r.work(t)
+	if i := r.instances(); len(i) != 1 || !i[0].Spot || i[0].Zone != boston.Name {
+		t.Errorf("bought %+v\n%s", i, r.log)
+	}
+}

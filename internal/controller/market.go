@@ -1,0 +1,425 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// regionMarket asks EC2 what there is.
+type regionMarket interface {
+	Market(ctx context.Context) (ec2.Market, error)
+}
+
+// priceBook knows prices.
+type priceBook interface {
+	Book() pricing.Book
+	Refresh(ctx context.Context) error
+}
+
+// Market is what can be bought, per node class. It is built anew for a class only when something that it is made from
+// has changed; shortages are laid over it each time.
+type Market struct {
+	Region    string
+	EC2       regionMarket
+	Prices    priceBook
+	Table     catalog.Table // for what EC2's API does not say
+	Cache     client.Reader
+	Shortages *ec2.Shortages
+	Measured  *Measured // what nodes turned out to have; nil: nothing is known of it
+	Options   MarketOptions
+	Batch     *Batch // asked when there is news
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+
+	failures   Backoff
+	reserved   reservedBook
+	shifted    shiftBook
+	placements placementBook
+
+	dedicatedOf map[string]dedicatedTypes // by class and pool
+
+	mu      sync.Mutex
+	offered ec2.Market // empty until EC2 has answered
+	version int        // goes up with each answer of EC2 or the price book
+	built   map[string]builtCatalog
+	assumed map[string]catalog.Price
+	laid    *overlaid // nil until NodeOverlays were looked at
+}
+
+// MarketOptions are the settings of the controller that change what nodes offer.
+type MarketOptions struct {
+	ReservedENIs   int64
+	MemoryOverhead float64
+	Overlays       bool // NodeOverlays count
+}
+
+type builtCatalog struct {
+	key     string // of what it was built from
+	catalog catalog.Catalog
+}
+
+// How often EC2 and the price list are asked for news, and how soon again after a failure: at first, and at most once
+// there is something to plan with.
+const (
+	marketRefresh   = 12 * time.Hour
+	marketRetry     = time.Minute
+	marketRetryMost = time.Hour
+
+	// marketPatience is how long each of the two may take in all. What is known stays in use for so long.
+	marketPatience = 5 * time.Minute
+)
+
+// Start keeps the market up to date until ctx ends.
+func (m *Market) Start(ctx context.Context) error {
+	m.Measured.Load(ctx, time.Now())
+	pause := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		err := m.Refresh(ctx)
+		var isNews bool
+		if pause, isNews = m.pause(time.Now(), err); isNews && ctx.Err() == nil {
+			_, hint := sortError(err)
+			m.Log.Error("cannot refresh the market", "error", err.Error(), "hint", hint, "nextTry", pause.String())
+		}
+	}
+}
+
+// pause returns how long to wait after a refresh that ended with err, and whether the error is news. Each refresh costs
+// dozens of calls, so what goes on failing is tried less and less often, unless nothing can be bought without it.
+func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
+	if err == nil {
+		m.failures.Clear("market")
+		return marketRefresh, false
+	}
+	m.mu.Lock()
+	isKnown := len(m.offered.Facts) > 0
+	m.mu.Unlock()
+	most := marketRetry
+	if isKnown {
+		most = marketRetryMost
+	}
+	until, isNews := m.failures.FailFor(now, "market", awserr.Lasting(err), marketRetry, most)
+	return until.Sub(now), isNews
+}
+
+// Refresh asks EC2 and the price list for news. What could not be had stays as it was.
+func (m *Market) Refresh(ctx context.Context) error {
+	defer working(ctx, LoopMarket, "").End()
+	offered, err := m.ask(ctx)
+	if err == nil {
+		for i, f := range offered.Facts {
+			offered.Facts[i] = m.Table.Complete(f)
+		}
+		m.mu.Lock()
+		m.offered = offered
+		m.version++
+		m.mu.Unlock()
+		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
+		m.warm()
+	}
+	// Prices come late, and the embedded ones do until then.
+	priceErr := m.priced(ctx)
+	m.mu.Lock()
+	m.version++
+	m.mu.Unlock()
+	m.warm()
+	if err != nil {
+		return fmt.Errorf("ask EC2 for instance types: %w", err)
+	}
+	if priceErr != nil {
+		return fmt.Errorf("refresh prices: %w", priceErr)
+	}
+	return nil
+}
+
+func (m *Market) ask(ctx context.Context) (ec2.Market, error) {
+	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	defer cancel()
+	return m.EC2.Market(ctx)
+}
+
+// priced asks for prices, and tells which are in use then.
+func (m *Market) priced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	defer cancel()
+	err := m.Prices.Refresh(ctx)
+	book := m.Prices.Book()
+	onDemand, spot := book.Origins(time.Now())
+	m.Log.Info("prices in use", "onDemand", onDemand, "onDemandTypes", len(book.Prices.OnDemand), "spot", spot, "spotTypes", len(book.Prices.Spot))
+	for capacityType, at := range map[string]time.Time{catalog.OnDemand: book.OnDemandAt, catalog.Spot: book.SpotAt} {
+		seconds := 0.0
+		if !at.IsZero() {
+			seconds = float64(at.Unix())
+		}
+		m.Metrics.PricesAt.WithLabelValues(capacityType).Set(seconds)
+	}
+	return err
+}
+
+// warm builds what the next plan will need, so that no pod waits for it, and asks for that plan.
+func (m *Market) warm() {
+	m.Market(time.Now())
+	m.Batch.Ask("market")
+}
+
+// Market returns what can be bought at now; nil as long as EC2 has not said.
+func (m *Market) Market(now time.Time) catalog.Market {
+	var classes awsv1.EC2NodeClassList
+	if err := m.Cache.List(context.Background(), &classes, client.UnsafeDisableDeepCopy); err != nil {
+		m.Log.Error("cannot list node classes", "error", err.Error())
+		return nil
+	}
+	built := map[string]*builtCatalog{}
+	for i := range classes.Items {
+		c, ok := m.catalog(&classes.Items[i])
+		if !ok {
+			return nil
+		}
+		built[classes.Items[i].Name] = &c
+	}
+	m.overlay(built)
+	out := catalog.Market{}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		out[class.Name] = m.short(class, m.own(class.Name, built[class.Name].catalog), now)
+	}
+	m.Metrics.Shortages.Set(float64(len(m.Shortages.List(now))))
+	return out
+}
+
+// Catalog returns what can be bought at now with one class; false as long as EC2 has not said, of the types or of the
+// class's placement group.
+func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
+	c, ok := m.catalog(class)
+	if _, placed := m.placements.of(class); !ok || !placed {
+		return c.catalog, false
+	}
+	return m.short(class, m.own(class.Name, c.catalog), now), true
+}
+
+// overlay brings what NodeOverlays make of the classes up to date. What cannot be read leaves it as it was.
+func (m *Market) overlay(classes map[string]*builtCatalog) {
+	if !m.Options.Overlays {
+		return
+	}
+	laid, err := m.lay(classes)
+	if err != nil {
+		m.Log.Error("cannot lay NodeOverlays over the market", "error", err.Error())
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !maps.Equal(laid.assumed, m.assumed) {
+		m.assumed = laid.assumed // the next plan builds with it
+		m.version++
+	}
+}
+
+// own returns the catalog of a class with the types of the pools for which NodeOverlays make them others, or which are for
+// hardware of one's own.
+func (m *Market) own(class string, c catalog.Catalog) catalog.Catalog {
+	m.mu.Lock()
+	if m.laid != nil {
+		c.Pools = m.laid.types[class]
+	}
+	m.mu.Unlock()
+	c, err := m.dedicate(class, c)
+	if err != nil {
+		m.Log.Error("cannot tell which pools want hardware of their own", "error", err.Error())
+	}
+	return c
+}
+
+// verdicts says of each NodeOverlay whether it counts; nil as long as EC2 has not said what there is.
+func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
+	if m.Market(now) == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.laid == nil {
+		return nil
+	}
+	return m.laid.verdicts
+}
+
+// short returns the catalog of a class with its capacity reservations, and what cannot be had at now marked so.
+func (m *Market) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
+	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
+	closed = append(closed, m.placements.closed(now, c.PlacementGroup, zonesOf(class))...)
+	closed = append(closed, m.shifted.closed(now, zonesOf(class))...)
+	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
+}
+
+// dryZones returns the zones in which every subnet of the class is without free addresses.
+func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []string {
+	left := map[string]bool{} // by zone: whether some subnet has addresses
+	for _, s := range class.Status.Subnets {
+		left[s.Zone] = left[s.Zone] || !isDry(s.ID)
+	}
+	maps.DeleteFunc(left, func(_ string, some bool) bool { return some })
+	return slices.Sorted(maps.Keys(left))
+}
+
+// Type returns one type as a node of the class and the pool would be, whether it can be bought now or not.
+func (m *Market) Type(class, pool, name string) (catalog.Type, bool) {
+	m.mu.Lock()
+	built := m.built[class]
+	m.mu.Unlock()
+	types := m.own(class, built.catalog).Of(pool)
+	i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int {
+		return cmp.Compare(t.Name, name)
+	})
+	if !ok {
+		return catalog.Type{}, false
+	}
+	return types[i], true
+}
+
+// ListPrice returns what AWS asks for a type in a zone, whether a class has a subnet there or not; 0 as long as nobody knows.
+func (m *Market) ListPrice(name, zone, way string) catalog.Price {
+	m.mu.Lock()
+	assumed, sold := m.assumed, m.offered
+	m.mu.Unlock()
+	at := slices.IndexFunc(sold.Facts, func(f catalog.Facts) bool { return f.Name == name })
+	if at < 0 || !slices.Contains(sold.Zones[name], zone) {
+		return 0
+	}
+	prices := m.Prices.Book().Prices
+	prices.Assumed = assumed
+	for _, o := range prices.Offerings(sold.Facts[at], []catalog.Zone{{Name: zone}}) {
+		if o.CapacityType == way {
+			return o.Price
+		}
+	}
+	return 0
+}
+
+// catalog returns what the class's own settings make of the market.
+func (m *Market) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.version == 0 || len(m.offered.Facts) == 0 {
+		return builtCatalog{}, false
+	}
+	key := m.key(class)
+	if built, ok := m.built[class.Name]; ok && built.key == key {
+		return built, true
+	}
+	if m.built == nil {
+		m.built = map[string]builtCatalog{}
+	}
+	built := builtCatalog{key, m.build(class)}
+	m.built[class.Name] = built
+	m.Metrics.MarketBuilds.Inc()
+	return built, true
+}
+
+// key changes when, and only when, what the class's catalog is made from does.
+func (m *Market) key(class *awsv1.EC2NodeClass) string {
+	group, placed := m.placements.of(class)
+	group.Members = nil
+	found, err := json.Marshal(struct {
+		Zones  []catalog.Zone
+		AMIs   []awsv1.AMI
+		Group  ec2.PlacementGroup
+		Placed bool
+	}{zonesOf(class), class.Status.AMIs, group, placed})
+	if err != nil {
+		return "" // cannot be: both were read from JSON
+	}
+	return fmt.Sprintf("%d %d %s %d %s", m.version, m.Measured.at(), class.UID, class.Generation, found)
+}
+
+func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
+	settings, err := kube.Settings(class)
+	if err != nil {
+		m.Log.Error("cannot read a node class in full", "EC2NodeClass", class.Name, "error", err.Error())
+	}
+	settings.ReservedENIs = m.Options.ReservedENIs
+	settings.MemoryOverhead = &m.Options.MemoryOverhead
+	zones := zonesOf(class)
+	images := imagesOf(class)
+	prices := m.Prices.Book().Prices
+	prices.Assumed = m.assumed
+	group, placed := m.placements.of(class)
+	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
+	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID, PodVolume: catalog.PodVolume(settings)}
+	if !placed {
+		return out // which types there are depends on the group, and EC2 has not said
+	}
+	for _, facts := range m.offered.Facts {
+		if catalog.Incompatible(facts, settings) != "" {
+			continue
+		}
+		t := catalog.Build(facts, settings, m.Region)
+		image, ok := ami.For(images, t.Labels)
+		if !ok {
+			continue
+		}
+		if settings.Measured, ok = m.Measured.of(image.ID, facts.Name); ok {
+			t = catalog.Build(facts, settings, m.Region)
+			settings.Measured = catalog.Measured{}
+		}
+		here := slices.DeleteFunc(slices.Clone(zones), func(z catalog.Zone) bool {
+			return !slices.Contains(m.offered.Zones[facts.Name], z.Name)
+		})
+		out.Types = append(out.Types, t.WithOfferings(prices.Offerings(facts, here)))
+	}
+	return out
+}
+
+// zonesOf returns the zones that the class has subnets in, sorted by name.
+func zonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
+	var out []catalog.Zone
+	for _, s := range class.Status.Subnets {
+		zone := catalog.Zone{Name: s.Zone, ID: s.ZoneID}
+		if !slices.Contains(out, zone) {
+			out = append(out, zone)
+		}
+	}
+	slices.SortFunc(out, func(a, b catalog.Zone) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// imagesOf returns the images that the class has found, in its order.
+func imagesOf(class *awsv1.EC2NodeClass) []ami.Image {
+	var out []ami.Image
+	for _, a := range class.Status.AMIs {
+		image := ami.Image{ID: a.ID, Name: a.Name, Deprecated: a.Deprecated}
+		for _, r := range a.Requirements {
+			image.Requirements = append(image.Requirements, requirements.Requirement{
+				Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values,
+			})
+			if r.Key == corev1.LabelArchStable && len(r.Values) == 1 {
+				image.Arch = r.Values[0]
+			}
+		}
+		out = append(out, image)
+	}
+	return out
+}

@@ -1,0 +1,213 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// measuredStore keeps measurements beyond the process.
+type measuredStore interface {
+	Read(ctx context.Context) (catalog.Measurements, error)
+	Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error)
+}
+
+// Measured knows what nodes turned out to have, so that the next plan with a type and image that were there before is
+// exact. It is read from the store and from the Nodes that are there when the process starts, and written some seconds
+// after it has changed. Its methods may be called at the same time, and all but the loop on nil, which knows nothing.
+type Measured struct {
+	Store measuredStore
+	Cache client.Reader // informers
+	Batch *Batch        // asked when there is news
+	Log   *slog.Logger
+
+	failures Backoff
+	work     sync.Mutex // held by a pass
+	isLoaded bool       // by a pass
+
+	mu      sync.Mutex
+	known   catalog.Measurements
+	version int // goes up with each change
+	saved   int // the version that the store has
+}
+
+const (
+	measuredPause     = 10 * time.Second
+	measuredPatience  = 30 * time.Second // for the API server
+	measuredRetryMost = time.Hour        // a permission that is missing
+	// measuredLife is how many days a measurement is kept after the last node that said so.
+	measuredLife = 60
+)
+
+// Note takes up what the Node of a claim has, now that it is ready.
+func (m *Measured) Note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	isNews := m.note(claim, node, now)
+	m.mu.Unlock()
+	if isNews {
+		m.Batch.Ask("measured")
+	}
+}
+
+func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) bool {
+	if m.known == nil {
+		m.known = catalog.Measurements{}
+	}
+	isNews := m.known.Note(catalog.Report{
+		Image: claim.Status.ImageID, Type: claim.Labels[corev1.LabelInstanceTypeStable], Day: catalog.DayOf(now),
+		Promised: kube.Amounts(claim.Status.Capacity), Reported: kube.Amounts(node.Status.Capacity),
+	})
+	if isNews {
+		m.version++
+	}
+	return isNews
+}
+
+// of returns what nodes of a type from an image have; false if none was seen.
+func (m *Measured) of(image, instanceType string) (catalog.Measured, bool) {
+	if m == nil {
+		return catalog.Measured{}, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is, ok := m.known[catalog.Sample{Image: image, Type: instanceType}]
+	return is, ok
+}
+
+// at returns a number that changes when, and only when, what is known does.
+func (m *Measured) at() int {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version
+}
+
+// Load reads the store and the Nodes, unless that is done. What the store does not give is read again by the loop.
+func (m *Measured) Load(ctx context.Context, now time.Time) {
+	if m != nil {
+		m.tell(m.pass(ctx, now), now)
+	}
+}
+
+// Start keeps the store up to date until ctx ends.
+func (m *Measured) Start(ctx context.Context) error {
+	pause := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		now := time.Now()
+		pause = m.tell(m.pass(ctx, now), now)
+	}
+}
+
+// tell says once what is wrong, and returns how long to wait until the next pass.
+func (m *Measured) tell(err error, now time.Time) time.Duration {
+	next, hint := sortError(err)
+	if err == nil || next == kube.Reread {
+		m.failures.Clear("measured")
+		return measuredPause
+	}
+	until, isNews := m.failures.FailFor(now, "measured", awserr.Lasting(err), measuredPause, measuredRetryMost)
+	if isNews {
+		m.Log.Error("cannot keep what nodes turned out to have; until that works, a restart learns it from the Nodes there are",
+			"error", err.Error(), "hint", hint, "nextTry", until.Sub(now).String())
+	}
+	return until.Sub(now)
+}
+
+// pass loads what is not loaded yet and saves what is not saved yet.
+func (m *Measured) pass(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, measuredPatience)
+	defer cancel()
+	m.work.Lock()
+	defer m.work.Unlock()
+	if !m.isLoaded {
+		kept, err := m.Store.Read(ctx)
+		m.take(kept)
+		// After the store: a Node that was promised what was measured says nothing new, which shows only beside it.
+		m.replay(ctx, now)
+		if kept == nil {
+			return err
+		}
+		if err != nil {
+			m.Log.Warn("left out what cannot be read of what nodes turned out to have", "error", err.Error())
+		}
+		m.isLoaded = true
+	}
+	m.mu.Lock()
+	version, known := m.version, m.known.Merge(nil) // a copy
+	isSaved := version == m.saved
+	m.mu.Unlock()
+	if isSaved {
+		return nil
+	}
+	kept, err := m.Store.Write(ctx, known, catalog.DayOf(now)-measuredLife)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.saved = version
+	m.mu.Unlock()
+	m.take(kept)
+	return nil
+}
+
+// take adds what the store has.
+func (m *Measured) take(kept catalog.Measurements) {
+	m.mu.Lock()
+	merged := m.known.Merge(kept)
+	isNews := !merged.Equal(m.known)
+	if isNews {
+		isSaved := m.version == m.saved
+		m.known = merged
+		m.version++
+		if isSaved {
+			m.saved = m.version
+		}
+	}
+	m.mu.Unlock()
+	if isNews {
+		m.Batch.Ask("measured")
+	}
+}
+
+// replay takes up what the Nodes have that were ready before this process was: what it knew and had not saved.
+func (m *Measured) replay(ctx context.Context, now time.Time) {
+	var claims karpv1.NodeClaimList
+	var nodes corev1.NodeList
+	for _, list := range []client.ObjectList{&claims, &nodes} {
+		if err := m.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			m.Log.Warn("cannot look what the Nodes have that are there", "error", fmt.Sprintf("list %T: %s", list, err))
+			return
+		}
+	}
+	byName := map[string]*corev1.Node{}
+	for i := range nodes.Items {
+		byName[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		node := byName[claim.Status.NodeName]
+		if kube.IsNodeOf(claim, node) && isServed(claim.Spec.NodeClassRef) && node.Labels[karpv1.LabelInitialized] == "true" {
+			m.Note(claim, node, now)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
+// the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
+func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
+	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.put(c, now) })
+	for _, c := range leaving {
+		m.Gate.note(c.UID, m.Now.now()) // others may have begun for a while before this one
+	}
+	if err != nil {
+		return err
+	}
+	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
+	mark.count(m.Metrics, leaving)
+	m.Log.Info("begun to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
+		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
+	if err := buy(map[string]string{annotationReplaces: mark.ID}); err != nil {
+		return err
+	}
+	return m.onNodes(ctx, nodes, closeNode)
+}
+
+// buy makes the claims of a plan's machines.
+func (m *Moves) buy(ctx context.Context, machines []packing.Machine, annotations map[string]string) error {
+	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
+		if created.Err != nil {
+			return created.Err
+		}
+		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Machine.Pool, "false").Inc()
+		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool, "move", annotations[annotationReplaces],
+			"pods", len(created.Machine.Pods), "instanceTypes", typesOf(created.Machine, 5), "pricePerHour", created.Machine.Price().String())
+	}
+	return nil
+}
+
+// act does what a move needs next.
+func (m *Moves) act(ctx context.Context, f *flight, seen replacement.Seen, step replacement.Step, now time.Time) error {
+	switch step.Action {
+	case replacement.Wait:
+		m.tellWait(f, step)
+		return nil
+	case replacement.Close:
+		return m.onNodes(ctx, f.open(), closeNode)
+	case replacement.Commit:
+		if err := m.commit(ctx, f, now); err != nil {
+			return err
+		}
+		return m.delete(ctx, f, now)
+	case replacement.Delete:
+		return m.delete(ctx, f, now)
+	case replacement.Undo:
+		return m.undo(ctx, f, step, now)
+	}
+	return nil
+}
+
+// open are the Nodes of the move that are not closed.
+func (f *flight) open() []*corev1.Node {
+	var out []*corev1.Node
+	for _, n := range f.nodes {
+		if isOpen(n) && n.DeletionTimestamp == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// commit writes on the claims that their nodes go, whatever comes.
+func (m *Moves) commit(ctx context.Context, f *flight, now time.Time) error {
+	mark := f.mark
+	mark.Committed = true
+	var left []*karpv1.NodeClaim
+	for _, c := range f.leaving {
+		if own, _ := moveOf(c); !own.Committed && c.DeletionTimestamp == nil {
+			left = append(left, c)
+		}
+	}
+	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.put(c, now) }); err != nil {
+		return err
+	}
+	m.Travel.Moved(now, mark.Reason, left, f.pods)
+	for i, c := range f.leaving {
+		f.leaving[i] = m.newest.of(c)
+	}
+	return nil
+}
+
+// delete gives the nodes of a committed move away.
+func (m *Moves) delete(ctx context.Context, f *flight, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, c := range f.leaving {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
+		m.Gate.note(c.UID, now)
+		group.Go(func() error { return m.Objects.Delete(ctx, c) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	m.tellDone(f, now)
+	return nil
+}
+
+// undo opens the nodes of a move again, gives back what came in their place and is of no use, and takes the marks off; in that
+// order, so that one who dies in between finds what is left to do.
+func (m *Moves) undo(ctx context.Context, f *flight, step replacement.Step, now time.Time) error {
+	if err := m.onNodes(ctx, f.closed(), openNode); err != nil {
+		return err
+	}
+	if err := m.giveBack(ctx, f, step, now); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(f.leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
+	if err := m.onAll(ctx, left, dropReason); err != nil {
+		return err
+	}
+	for i, c := range left {
+		left[i] = m.newest.of(c)
+	}
+	if err := m.onAll(ctx, left, dropMove); err != nil {
+		return err
+	}
+	for _, c := range f.leaving {
+		m.Gate.forget(c.UID)
+	}
+	m.hold(f, step.Reason, now)
+	m.tellUndone(f, step.Reason)
+	return nil
+}
+
+// giveBack deletes the claims that were made in place of others and are of no use, but those that the step keeps. That one joined and was
+// not fit is remembered before: afterwards nobody knows.
+func (m *Moves) giveBack(ctx context.Context, f *flight, step replacement.Step, now time.Time) error {
+	for _, c := range f.coming {
+		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
+			continue
+		}
+		if slices.Contains(step.Unfit, c.Name) {
+			if err := m.Drift.Failed(ctx, c, step.Reason, now); err != nil {
+				return err
+			}
+		}
+		if err := m.Objects.Delete(ctx, c); err != nil {
+			return err
+		}
+		m.Ledger.Forget(c.UID)
+	}
+	return nil
+}
+
+// isUsed reports whether pods have come to a node that was made in place of others.
+func (f *flight) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
+	return c.Status.NodeName != "" && slices.ContainsFunc(f.pods[c.Status.NodeName], func(pod *corev1.Pod) bool {
+		p := drainPod(pod)
+		return p.MustLeave(now) && !p.Daemon
+	})
+}
+
+// closed are the Nodes of the move that take no new pods because of it, and for no other reason.
+func (f *flight) closed() []*corev1.Node {
+	var out []*corev1.Node
+	for _, c := range f.leaving {
+		if c.DeletionTimestamp != nil || c.Annotations[annotationInterrupted] != "" || !replacingSince(c).IsZero() {
+			continue
+		}
+		if n := f.nodes[c.Name]; n != nil && n.DeletionTimestamp == nil && !isOpen(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// onAll changes claims, side by side. One that is gone needs no change.
+func (m *Moves) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, c := range claims {
+		group.Go(func() error {
+			written, err := m.Objects.PatchClaim(ctx, c, change)
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			if err == nil {
+				m.newest.note(written)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// onNodes changes Nodes, side by side.
+func (m *Moves) onNodes(ctx context.Context, nodes []*corev1.Node, change func(*corev1.Node)) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for _, n := range nodes {
+		group.Go(func() error {
+			_, err := m.Objects.PatchNode(ctx, n, change)
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func nodeNames(nodes []*corev1.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,114 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// decision is the move in the words of Karpenter's metrics: what becomes of its nodes, why, and how it was found.
+func (m moveMark) decision() (decision, reason, kind string) {
+	decision, reason = "replace", strings.ToLower(string(m.Reason))
+	if m.Claims == 0 {
+		decision = "delete"
+	}
+	switch m.Reason {
+	case disruption.Empty:
+		kind = kindEmpty
+	case disruption.Underutilized:
+		kind = kindOf(m.Nodes)
+	}
+	return decision, reason, kind
+}
+
+// count counts a move that is begun.
+func (m moveMark) count(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
+	decision, reason, kind := m.decision()
+	to.Decisions.WithLabelValues(decision, reason, kind).Inc()
+	pools := map[string]bool{}
+	for _, c := range leaving {
+		pools[c.Labels[karpv1.LabelNodePool]] = true
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		to.PoolDecisions.WithLabelValues(pool, decision, reason, kind).Inc()
+	}
+}
+
+// Kinds of consolidation, as Karpenter's metrics have them.
+const (
+	kindEmpty  = "empty"
+	kindSingle = "single"
+	kindMulti  = "multi"
+)
+
+// kindOf is the kind of a move to save money.
+func kindOf(nodes int) string {
+	if nodes > 1 {
+		return kindMulti
+	}
+	return kindSingle
+}
+
+// countWeighed counts what one look at all nodes approved and declined, once for each NodePool that has a part in a move.
+func countWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.Result) {
+	by := nodesByName(in.Snapshot)
+	count := func(decision string, moves []consolidation.Move) {
+		for i := range moves {
+			pools := map[string]bool{}
+			for _, name := range moves[i].Nodes {
+				pools[by[name].Pool] = true
+			}
+			for pool := range pools {
+				labels := []string{decision, pool, string(in.Policies[pool].Method)}
+				to.Weighed.WithLabelValues(labels...).Inc()
+				if moves[i].Worth > 0 {
+					to.Score.WithLabelValues(labels...).Observe(moves[i].Worth)
+				}
+			}
+		}
+	}
+	count("approved", found.Moves)
+	count("rejected", found.Declined)
+}
+
+// countInvalid counts the nodes of moves that were found, and that the second look did not confirm: one that lost a node to somebody
+// else's word by then, and one of which the nodes that were granted are not all among those that go after all.
+func countInvalid(to *metrics.Metrics, found []consolidation.Move, may map[string]bool, granted []string, confirmed []consolidation.Move) {
+	goes := nodesOfMoves(confirmed)
+	for i := range found {
+		nodes := found[i].Nodes
+		if slices.ContainsFunc(nodes, func(name string) bool { return !may[name] }) {
+			to.Invalid.WithLabelValues(kindOf(len(nodes))).Add(float64(len(nodes)))
+			continue
+		}
+		for _, name := range nodes {
+			if slices.Contains(granted, name) && !goes[name] {
+				to.Invalid.WithLabelValues(kindOf(len(nodes))).Inc()
+			}
+		}
+	}
+}
+
+// countRooms tells how many nodes of each pool may go, and how many use its budgets up.
+func countRooms(to *metrics.Metrics, rooms []disruption.Room) {
+	for _, room := range rooms {
+		to.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
+		to.Taken.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Out))
+	}
+}
+
+// countEvaluation tells how long a look took for nodes that may go.
+func countEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string, begun time.Time) {
+	to.Evaluation.WithLabelValues(strings.ToLower(string(reason)), kind).Observe(time.Since(begun).Seconds())
+}
+
+// countEligible tells how many nodes may go for a reason.
+func countEligible(to *metrics.Metrics, reason disruption.Reason, nodes int) {
+	to.Eligible.WithLabelValues(strings.ToLower(string(reason))).Set(float64(nodes))
+}

@@ -1,0 +1,357 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// replacementMaker makes the NodeClaims that take the place of others.
+type replacementMaker interface {
+	CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []kube.Created
+	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
+}
+
+// Moves replaces nodes that have drifted, and those whose pods cost less elsewhere, and leads what it has begun to its end: the
+// nodes that come are ready before the first pod is asked to leave, and a move that cannot come to its end is undone without a trace.
+type Moves struct {
+	Cluster snapshots
+	Reader  objectReader
+	Market  markets
+	Types   typeMarket
+	Solve   Solver
+	Claims  replacementMaker
+	Ledger  *kube.Ledger
+	Holds   *Holds // of the Provisioner: what does not join is not bought here either
+	Objects objectWriter
+	Late    *Diagnoses // knows which claims will not join; nil: nothing is known of it
+	Pods    *PodWatch
+	Pauses  *Pauses
+	Travel  *Travel
+	Staying *Staying // shared with Emptiness
+	Gate    *Gate    // shared with Emptiness
+	Batch   *Batch
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
+
+	// Drift says which drifted nodes may go now; nil: all that the budgets allow.
+	Drift *Drift
+
+	// SpotToSpot: spot instances may be replaced by cheaper spot instances.
+	SpotToSpot bool
+
+	newest  newest
+	held    map[types.UID]holding   // claims of moves that were undone
+	blocked map[string]blockage     // by ID of the move
+	told    map[string]string       // what each move waits for, by its ID
+	strays  map[types.UID]time.Time // Nodes that are closed for no reason that is known, and since when
+	search  searching
+}
+
+// holding is a claim that is left alone for a while.
+type holding struct {
+	until time.Time
+	cause string
+	times int // moves of it that were undone in a row
+}
+
+// blockage is what holds a move up that could be done otherwise.
+type blockage struct {
+	cause string
+	since time.Time
+}
+
+// How often moves are led on while there are some, how often the nodes are looked at for others at most and at least, and
+// how long nodes of a move that was undone are left alone: so long the first time, and twice as long each time after that.
+const (
+	advanceEvery = time.Second
+	searchEvery  = 10 * time.Second
+	searchLeast  = 5 * time.Minute
+	searchShare  = 4 // of the time that a look takes, the pause after it
+	holdFirst    = 2 * time.Minute
+	holdMost     = time.Hour
+)
+
+// Start runs the loop until ctx ends.
+func (m *Moves) Start(ctx context.Context) error {
+	for _, kind := range []string{kindSingle, kindMulti} {
+		m.Metrics.Timeouts.WithLabelValues(kind).Add(0) // so that who alerts on it finds it
+	}
+	ticker := time.NewTicker(advanceEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		m.complain(m.advance(ctx))
+		m.complain(m.look(ctx))
+	}
+}
+
+func (m *Moves) complain(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	if next, hint := sortError(err); next != kube.Reread && next != kube.Gone {
+		m.Metrics.Failures.WithLabelValues("moves", string(next)).Inc()
+		m.Log.Error("cannot move pods off nodes", "error", err.Error(), "hint", hint)
+	}
+}
+
+// advance takes each move a step further.
+func (m *Moves) advance(ctx context.Context) error {
+	defer working(ctx, LoopMoves, "").End()
+	// 1. read
+	now := m.Now.now()
+	objects, err := m.Reader.Objects(ctx)
+	if err != nil {
+		return err
+	}
+	flights := m.flights(objects)
+	m.Metrics.Active.Set(float64(len(flights)))
+	m.forget(objects, flights)
+	errs := []error{m.clear(ctx, objects, now)}
+	if len(flights) == 0 {
+		return errors.Join(errs...)
+	}
+	seen, err := m.see(ctx, flights, objects, now)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for i, f := range flights {
+		// 2. decide
+		step := replacement.Next(seen[i], now)
+		// 3. act, 4. tell
+		errs = append(errs, m.act(ctx, f, seen[i], step, now))
+	}
+	return errors.Join(errs...)
+}
+
+// flights are the moves that have begun.
+func (m *Moves) flights(o kube.Objects) []*flight {
+	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
+	for _, c := range o.Claims {
+		if isServed(c.Spec.NodeClassRef) {
+			claims = append(claims, m.newest.of(c))
+		}
+	}
+	out := flightsOf(claims, m.Ledger.Claims(), o.Nodes)
+	if len(out) > 0 {
+		pods := podsByNode(o)
+		for _, f := range out {
+			f.pods = pods
+		}
+	}
+	return out
+}
+
+// see is what move.Next looks at, for each move. A plan is made where it matters whether the pods have a place.
+func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]replacement.Seen, error) {
+	seen := make([]replacement.Seen, len(flights))
+	isDue := false
+	paused := m.Pauses.Current(ctx, now)
+	w := wishes{policies: policiesOf(o, paused.wanted(), now), kept: keptOf(o)}
+	for i, f := range flights {
+		seen[i] = f.seen(m.Late)
+		if slices.ContainsFunc(seen[i].Coming, func(c replacement.Comer) bool { return !c.Joined.IsZero() }) {
+			seen[i].FitWithin = fitWithin(o.Claims, f.coming)
+		}
+		if seen[i].Off == "" {
+			seen[i].Off = m.off(f, w)
+		}
+		isDue = isDue || seen[i].Revocable() && f.isReady(seen[i])
+	}
+	if !isDue {
+		return seen, nil
+	}
+	market := m.Market.Market(now)
+	if why := unsaid(paused, market); why != "" {
+		for i := range flights {
+			seen[i].Blocked, seen[i].BlockedSince = why, now // it waits, and is not undone for it
+		}
+		return seen, nil
+	}
+	s, err := m.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		return seen, err
+	}
+	var plan packing.Plan
+	if len(s.Pods) > 0 {
+		plan = m.Solve(s, market)
+	}
+	unbound := unboundOf(flights, seen, s, plan)
+	for i, f := range flights {
+		if f.isReady(seen[i]) {
+			seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, unbound, now), now)
+		}
+	}
+	return seen, nil
+}
+
+// unsaid is what must be known before a move is carried out and is not, soon after the start or as long as nobody answers; empty if all is.
+func unsaid(paused standstill, market catalog.Market) string {
+	switch {
+	case market == nil:
+		return "it is not known yet what can be bought"
+	case paused.isUnread:
+		return "it cannot be read whether all NodePools are paused"
+	}
+	return ""
+}
+
+// unboundOf are the pods of nodes that could go now for which kube-scheduler, which does not know the plan, would find no place.
+func unboundOf(flights []*flight, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+	var nodes, turns []string
+	for i, f := range flights {
+		if !f.isReady(seen[i]) {
+			continue
+		}
+		turns = append(turns, f.mark.Turns...)
+		for _, c := range f.leaving {
+			if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil {
+				nodes = append(nodes, n.Name)
+			}
+		}
+	}
+	out := map[string]bool{}
+	for _, id := range consolidation.Unbound(s, plan, nodes, turns) {
+		out[id] = true
+	}
+	return out
+}
+
+// block remembers since when something holds the move up.
+func (m *Moves) block(f *flight, cause string, now time.Time) (string, time.Time) {
+	if cause == "" {
+		delete(m.blocked, f.mark.ID)
+		return "", time.Time{}
+	}
+	b, ok := m.blocked[f.mark.ID]
+	if !ok {
+		b.since = now
+	}
+	b.cause = cause
+	if m.blocked == nil {
+		m.blocked = map[string]blockage{}
+	}
+	m.blocked[f.mark.ID] = b
+	return b.cause, b.since
+}
+
+// forget drops what is remembered of what is gone.
+func (m *Moves) forget(o kube.Objects, flights []*flight) {
+	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
+		return
+	}
+	claims := map[types.UID]bool{}
+	for _, c := range o.Claims {
+		claims[c.UID] = true
+	}
+	for uid := range m.held {
+		if !claims[uid] {
+			delete(m.held, uid)
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range flights {
+		known[f.mark.ID] = true
+	}
+	for id := range m.blocked {
+		if !known[id] {
+			delete(m.blocked, id)
+		}
+	}
+	for id := range m.told {
+		if !known[id] {
+			delete(m.told, id)
+		}
+	}
+}
+
+// hold leaves the nodes of a move that was undone alone for a while.
+func (m *Moves) hold(f *flight, why string, now time.Time) {
+	if m.held == nil {
+		m.held = map[types.UID]holding{}
+	}
+	for _, c := range f.leaving {
+		h := m.held[c.UID]
+		if now.Sub(h.until) > holdMost { // that is long over
+			h.times = 0
+		}
+		h.times++
+		h.cause = why
+		h.until = now.Add(min(holdFirst<<min(h.times-1, 10), holdMost))
+		m.held[c.UID] = h
+	}
+}
+
+// nodeNames are the Nodes that go, for a log line.
+func (f *flight) nodeNames() string {
+	var out []string
+	for _, c := range f.leaving {
+		out = append(out, c.Status.NodeName)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+func (f *flight) claimNames() string {
+	var out []string
+	for _, c := range f.coming {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, ",")
+}
+
+// said describes a move in a few words: "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back
+// within 4m10s and moves 12 pods".
+func (m moveMark) said() string {
+	out := string(m.Reason) + ": " + count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
+	if m.Nodes != 1 {
+		out = string(m.Reason) + ": " + count(m.Nodes, "node") + " make way for " + strconv.Itoa(m.Claims)
+	}
+	if m.Reason == disruption.Underutilized {
+		out += ", which saves $" + strconv.FormatFloat(m.Saving, 'f', 4, 64) + " an hour"
+		if m.PaysBack > 0 {
+			out += ", pays back within " + (time.Duration(m.PaysBack) * time.Second).String()
+		}
+	}
+	return out + " and moves " + count(m.Pods, "pod")
+}
+
+// nodesByName are the nodes of a snapshot.
+func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
+	out := make(map[string]*cluster.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		out[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	return out
+}
+
+// holdStuck leaves a node alone for a while whose pods find no place.
+func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
+	if claim != nil {
+		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)
+		m.Gate.forget(claim.UID)
+	}
+}

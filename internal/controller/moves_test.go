@@ -1,0 +1,247 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestNodesAreDoneWithout: what is left of the pods fits on fewer nodes, which are there.
+func TestNodesAreDoneWithout(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("left: %s\n%s", got, f.log)
+	}
+	if n := len(f.estate.Region.Instances()); n != 4 {
+		t.Errorf("%d instances were bought in all, want 4", n)
+	}
+	if f.events.has("NodeClaim/DisruptionTerminating", "Underutilized", "saves $") == "" {
+		t.Errorf("nobody said why: %v", f.events.told)
+	}
+	m := f.Moves.Metrics
+	if counted(t, m.Ended, "Underutilized", "done") == 0 || summed(t, m.Saving, "promised") <= 0 || counted(t, m.Ended, "Underutilized", "undone") != 0 {
+		t.Error("the metrics do not tell of it")
+	}
+}
+
+// TestNodesAreDoneWithoutTheirSubnet: that somebody has taken the tag off the subnets that the nodes are in, so that no more can be bought
+// there, does not make them cost nothing: money is saved as before.
+func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.Do(func(_ *world.World, now time.Time) {
+		for _, i := range f.estate.Region.Instances() {
+			if err := f.estate.Region.Tag(now, []string{i.SubnetID}, nil, []string{"karpenter.sh/discovery"}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	f.classes(t)
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("left: %s, where the class finds %d subnets\n%s", got, len(f.class(t).Status.Subnets), f.log)
+	}
+	if saved := summed(t, f.Moves.Metrics.Saving, "realised"); saved <= 0 {
+		t.Errorf("realised is $%v", saved)
+	}
+}
+
+// TestNodesAreReplaced: two large nodes make way for a small one, which is ready before the first pod is asked to leave.
+func TestNodesAreReplaced(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("left: %s\n%s", got, f.log)
+	}
+	if n := len(f.estate.Region.Instances()); n != 3 {
+		t.Errorf("%d instances were bought in all, want 3\n%s", n, f.log)
+	}
+	saved := func(kind string) float64 { return summed(t, f.Moves.Metrics.Saving, kind) }
+	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
+		t.Errorf("promised $%v, realised $%v", promised, realised)
+	}
+	if f.events.has("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
+		t.Errorf("nobody said when it pays back: %v", f.events.told)
+	}
+}
+
+// TestBudgetsBoundMoves: never do more nodes leave at once than the budget says.
+func TestBudgetsBoundMoves(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 6, "1500m", "400m", "t3.medium")
+	f.budgets(t, karpv1.Budget{Nodes: "1"})
+	f.live(t)
+	if got := f.types(); got != "2 t3.medium" || f.most != 1 {
+		t.Errorf("left: %s, %d nodes left at once\n%s", got, f.most, f.log)
+	}
+}
+
+// TestMoveIsUndone: a node that does not come leaves all as it was.
+func TestMoveIsUndone(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.slow = true
+	before := f.types()
+	f.lead(t)
+	for range 10 {
+		f.round(t)
+	}
+	if f.isWhole(t) == "" || len(f.claims(t)) != 3 {
+		t.Fatalf("nothing was begun\n%s\n%s", f.text(t), f.log)
+	}
+	f.ahead += replacement.ReadyWithin
+	for range 12 {
+		f.round(t)
+	}
+	if why := f.isWhole(t); why != "" || f.types() != before {
+		t.Fatalf("%s; there is %s\n%s\n%s", why, f.types(), f.text(t), f.log)
+	}
+	if f.events.has("NodeClaim/DisruptionUndone", "undone") == "" || counted(t, f.Moves.Metrics.Ended, "Underutilized", "undone") != 1 {
+		t.Errorf("nobody said so, or it was tried again at once: %v", f.events.told)
+	}
+	// After a while it is tried again, and works.
+	f.slow = false
+	f.ahead += holdFirst
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Errorf("left: %s\n%s", got, f.log)
+	}
+}
+
+// TestWhatKeepsNodes: nothing is begun where the pool, or a pod, does not want it.
+func TestWhatKeepsNodes(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, f *park){
+		"only empty nodes go": func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
+		},
+		"never": func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
+		},
+		"no budget": func(t *testing.T, f *park) { f.budgets(t, karpv1.Budget{Nodes: "0"}) },
+		"paused": func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationPaused: "true"} })
+		},
+		"saves too little": func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMinimumSaving: "$100"} })
+		},
+		"pods ask for peace": func(t *testing.T, f *park) {
+			for _, p := range f.pods(t) {
+				p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
+				f.check(t, f.api.Update(t.Context(), &p))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newPark(t, 3, "1500m", "400m", "t3.medium")
+			prepare(t, f)
+			before := f.text(t)
+			for range 20 {
+				f.round(t)
+			}
+			if f.text(t) != before {
+				t.Errorf("something was done\n%s\n%s", f.text(t), f.log)
+			}
+		})
+	}
+}
+
+// TestMoveWaitsForProtectedPod: a pod that asks for peace after a move has begun keeps its node, and the move is undone.
+func TestMoveWaitsForProtectedPod(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.lead(t)
+	for _, p := range f.pods(t) {
+		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
+		f.check(t, f.api.Update(t.Context(), &p))
+	}
+	f.live(t)
+	if got := f.types(); got != "2 m5.2xlarge" {
+		t.Fatalf("left: %s\n%s", got, f.log)
+	}
+	if f.events.has("NodeClaim/DisruptionUndone", "asks not to be disrupted") == "" {
+		t.Errorf("nobody said why: %v", f.events.told)
+	}
+}
+
+// TestUnreadableMark: a mark that nobody can read is taken off.
+func TestUnreadableMark(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
+	claim, node := f.claims(t)[0], f.nodes(t)[0]
+	claim.Annotations[annotationMove] = "{"
+	f.check(t, f.api.Update(t.Context(), &claim))
+	node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedTaint())
+	f.check(t, f.api.Update(t.Context(), &node))
+	f.live(t)
+	if f.types() != "1 t3.medium" || !strings.Contains(f.log.String(), "cannot be read") {
+		t.Errorf("left: %s\n%s", f.types(), f.log)
+	}
+}
+
+// TestCrashWhileMoving kills the process after each of its writes in turn, from the beginning of a move to its end, and starts
+// it again with an empty memory. However it dies, the move is done in the end, or was undone and is done again; at no time
+// does a pod wait for a place, and nothing is left marked or tainted.
+func TestCrashWhileMoving(t *testing.T) {
+	t.Parallel()
+	afterEachWrite(t, 14, moved)
+}
+
+func moved(t *testing.T, crashAfter int) int {
+	t.Helper()
+	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.fuse.set(crashAfter)
+	f.live(t)
+	writes := f.fuse.writes()
+	if f.isDead() {
+		f.restart(t)
+		f.Moves.Now = f.now
+		f.live(t)
+		f.ahead += holdMost
+		f.live(t)
+	}
+	if got := f.types(); got != "1 t3.medium" {
+		t.Errorf("left: %s\n%s", got, f.log)
+	}
+	if n := len(f.estate.Region.Instances()); n > 4 {
+		t.Errorf("%d instances were bought in all, want 3, or 4 where a move was undone\n%s", n, f.log)
+	}
+	return writes
+}
+
+// TestWhatDoesNotHoldIsLeftAlone: a move that is found in each look, and not when it is to be made, does not keep all others from being found for ever.
+func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // nobody has room for another
+	s, err := f.Moves.scenery(t.Context(), f.now())
+	f.check(t, err)
+	name, other := s.in.Snapshot.Nodes[0].Name, s.in.Snapshot.Nodes[1].Name
+	f.check(t, f.Moves.choose(t.Context(), []consolidation.Move{{Nodes: []string{name}, Pods: 1}, {Nodes: []string{other}, Pods: 1}}))
+	if why := f.isWhole(t); why != "" {
+		t.Fatal(why)
+	}
+	may := func() []string {
+		s, err := f.Moves.scenery(t.Context(), f.now())
+		f.check(t, err)
+		nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+		return nodes
+	}
+	if got := may(); len(got) != 2 || slices.Contains(got, name) {
+		t.Errorf("looked at next are %v, and %s should be left alone", got, name)
+	}
+	f.ahead += holdFirst
+	if got := may(); len(got) != 3 {
+		t.Errorf("after a while %v are looked at, want all three", got)
+	}
+}

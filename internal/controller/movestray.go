@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// strayAfter is for how long a Node must have been closed for no reason that is known, until it is opened: whoever closed it may have written
+// the reason a moment ago, and the cache may not show it yet.
+const strayAfter = time.Minute
+
+// clear opens Nodes that were closed to be emptied and that nobody empties, and takes the reason off their claims. A move that was undone
+// before the cache showed that its node was closed leaves such, and so does another controller that was taken away in the middle of a move.
+func (m *Moves) clear(ctx context.Context, o kube.Objects, now time.Time) error {
+	claims := map[string]*karpv1.NodeClaim{} // by provider id
+	for _, c := range o.Claims {
+		if isServed(c.Spec.NodeClassRef) && c.Status.ProviderID != "" {
+			claims[c.Status.ProviderID] = m.newest.of(c)
+		}
+	}
+	strays := map[types.UID]time.Time{}
+	var nodes []*corev1.Node
+	var marked []*karpv1.NodeClaim
+	for _, n := range o.Nodes {
+		claim := claims[n.Spec.ProviderID]
+		if claim == nil || !kube.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.going(claim.UID, now) {
+			continue
+		}
+		since, known := m.strays[n.UID]
+		if !known {
+			since = now
+		}
+		strays[n.UID] = since
+		if now.Sub(since) < strayAfter {
+			continue
+		}
+		nodes, marked = append(nodes, n), append(marked, claim)
+	}
+	m.strays = strays
+	if len(nodes) == 0 {
+		return nil
+	}
+	err := errors.Join(m.onNodes(ctx, nodes, openNode), m.onAll(ctx, marked, dropReason))
+	if err != nil {
+		for _, n := range nodes {
+			strays[n.UID] = now // what is refused is not tried again at once
+		}
+		return err
+	}
+	m.Log.Info("opened Nodes that were closed to be emptied, and that nobody empties", "Nodes", nodeNames(nodes))
+	return nil
+}
+
+// isStray reports whether Node or claim say that the node is to go, and nothing says who takes it.
+func isStray(n *corev1.Node, claim *karpv1.NodeClaim) bool {
+	_, hasReason := claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
+	return (!isOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !isOnItsWayOut(claim) && claim.Annotations[annotationInterrupted] == ""
+}

@@ -1,0 +1,243 @@
+package controller
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// comer goes round until what comes in the place of a node is bought, and returns its claim.
+func (f *park) comer(t *testing.T) karpv1.NodeClaim {
+	t.Helper()
+	f.slow = true
+	for range 5 {
+		f.round(t)
+		for _, c := range f.claims(t) {
+			if c.Annotations[annotationReplaces] != "" && c.Status.ProviderID != "" {
+				return c
+			}
+		}
+	}
+	t.Fatalf("nothing was bought in the place of a node\n%s\n%s", f.text(t), f.tail())
+	return karpv1.NodeClaim{}
+}
+
+// isReopened says what is left of a move on the nodes that were there before; empty if nothing is.
+func (f *park) isReopened(t *testing.T) string {
+	t.Helper()
+	for _, c := range f.claims(t) {
+		if _, why := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); c.Annotations[annotationMove] != "" || why {
+			return c.Name + " bears the marks of a move"
+		}
+	}
+	for _, n := range f.nodes(t) {
+		if !isOpen(&n) {
+			return n.Name + " takes no pods"
+		}
+	}
+	return ""
+}
+
+// TestLostReplacementUndoesAtOnce: whatever ends what comes, the nodes that were to go take pods again with the next round.
+func TestLostReplacementUndoesAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, f *park, c karpv1.NodeClaim){
+		"its claim is deleted": func(t *testing.T, f *park, c karpv1.NodeClaim) { f.check(t, f.api.Delete(t.Context(), &c)) },
+		"its claim is gone": func(t *testing.T, f *park, c karpv1.NodeClaim) {
+			c.Finalizers = nil
+			f.check(t, f.api.Update(t.Context(), &c))
+			f.check(t, f.api.Delete(t.Context(), &c))
+		},
+		"its instance is gone": func(t *testing.T, f *park, c karpv1.NodeClaim) {
+			f.Do(func(_ *world.World, now time.Time) {
+				for _, i := range f.estate.Region.Instances() {
+					if i.Type == "t3.medium" {
+						_, _, err := f.estate.Region.Terminate(now, []string{i.ID})
+						f.check(t, err)
+					}
+				}
+			})
+			for range 20 { // until EC2 would have shown it
+				f.ahead += 15 * time.Second
+				f.check(t, f.Sweeper.pass(t.Context(), f.now()))
+				if left := f.claim(t, c.Name); left == nil || left.DeletionTimestamp != nil {
+					return
+				}
+			}
+			t.Fatalf("nobody saw that the instance is gone\n%s", f.tail())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+			c := f.comer(t)
+			if f.isReopened(t) == "" {
+				t.Fatalf("the node was not closed\n%s", f.text(t))
+			}
+			lose(t, f, c)
+			f.lead(t)
+			if why := f.isReopened(t); why != "" {
+				t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
+			}
+			if f.events.has("NodeClaim/DisruptionUndone", "it was undone") == "" {
+				t.Errorf("nobody said so: %v", f.events.told)
+			}
+		})
+	}
+}
+
+// TestDoomedReplacementUndoesAtOnce: as soon as it is known why what comes does not join, the node that was to go takes pods again, and its
+// pool buys nothing more. What was bought stays for as long as any claim may take: it joins when the cause is mended, and the node goes.
+func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateRig(t, "off", "m5.2xlarge", "t3.medium")
+		l.mapRole(t)
+		f := parkOn(t, l.rig, 1, "6500m", "900m")
+		l.Diagnoses.Now = l.now
+		l.Do(func(*world.World, time.Time) {
+			f.check(t, l.estate.Region.DeleteAccessEntry(testCluster, "arn:aws:iam::"+emulator.DefaultAccount+":role/node"))
+		})
+		c := f.comer(t)
+		f.ahead += l.Diagnoses.After
+		f.check(t, f.Moves.advance(t.Context()))
+		if f.isReopened(t) == "" {
+			t.Fatalf("the move was undone before anybody knew why\n%s", f.tail())
+		}
+		l.look(t)
+		f.check(t, f.Moves.advance(t.Context()))
+		if why := f.isReopened(t); why != "" {
+			t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
+		}
+		if f.events.has("NodeClaim/DisruptionUndone", "NodeClaim "+c.Name+", made in their place, does not join the cluster: "+unmapped) == "" {
+			t.Errorf("nobody said why: %v", f.events.told)
+		}
+		f.ahead += 2 * holdFirst
+		for range 3 {
+			f.round(t)
+		}
+		if f.isReopened(t) != "" || len(f.claims(t)) != 2 || len(f.instances()) != 2 {
+			t.Fatalf("it was tried again, or what was bought did not stay\n%s\n%s", f.text(t), f.tail())
+		}
+		l.mapRole(t)
+		f.slow = false
+		f.ahead += againSick
+		l.look(t)
+		f.live(t)
+		if got := f.types(); got != "1 t3.medium" {
+			t.Errorf("left: %s\n%s\n%s", got, f.text(t), f.tail())
+		}
+	})
+}
+
+// TestDoomedReplacementIsGivenUp: what does not join is given up in its own time, also after its move.
+func TestDoomedReplacementIsGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	c := f.comer(t)
+	f.Moves.Late = &Diagnoses{verdicts: map[types.UID]verdict{c.UID: {check: "AUTH-5", message: "its role is not mapped", known: true}}}
+	f.check(t, f.Moves.advance(t.Context()))
+	if why := f.isReopened(t); why != "" || len(f.instances()) != 2 {
+		t.Fatalf("%s; %d instances\n%s", why, len(f.instances()), f.tail())
+	}
+	f.ahead += lifecycle.RegistrationTimeout
+	f.finishDeleted(t)
+	for range 5 {
+		f.work(t)
+		f.ahead += time.Minute
+	}
+	if len(f.instances()) != 1 || len(f.claims(t)) != 1 {
+		t.Errorf("left: %d instances, %d claims\n%s", len(f.instances()), len(f.claims(t)), f.tail())
+	}
+}
+
+// TestUnfitReplacementUndoes: a node that joined and does not become fit for pods is given back after ten minutes, and what it was made from is
+// remembered, so that no more nodes are replaced by such.
+func TestUnfitReplacementUndoes(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.Moves.Drift = f.Drift
+	c := f.comer(t)
+	node := f.nodeOf(t, c)
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	f.create(t, node)
+	f.work(t)
+	f.ahead += replacement.FitWithin - time.Minute
+	f.check(t, f.Moves.advance(t.Context()))
+	if f.isReopened(t) == "" {
+		t.Fatalf("it was not given its time\n%s", f.tail())
+	}
+	f.ahead += time.Minute
+	f.check(t, f.Moves.advance(t.Context()))
+	if why := f.isReopened(t); why != "" {
+		t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
+	}
+	if f.events.has("NodeClaim/DisruptionUndone", c.Name+", made in their place, has joined and was not fit for pods within 10m0s: the Node is not ready") == "" {
+		t.Errorf("nobody said why: %v", f.events.told)
+	}
+	if failed := failuresOf(f.pool(t)); len(failed) != 1 {
+		t.Errorf("the pool remembers %v, want that it failed", failed)
+	}
+	if left := f.claim(t, c.Name); left != nil && left.DeletionTimestamp == nil {
+		t.Error("nobody gives the node back")
+	}
+}
+
+// TestSlowPoolsAreGivenLonger: where nodes take long to be fit for pods, those that come may take twice as long.
+func TestSlowPoolsAreGivenLonger(t *testing.T) {
+	t.Parallel()
+	begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	claim := func(pool string, took time.Duration) *karpv1.NodeClaim {
+		c := &karpv1.NodeClaim{}
+		c.Labels = map[string]string{karpv1.LabelNodePool: pool}
+		c.StatusConditions().SetTrue(begun, karpv1.ConditionRegistered)
+		if took > 0 {
+			c.StatusConditions().SetTrue(begun.Add(took), karpv1.ConditionInitialized)
+		}
+		return c
+	}
+	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute), claim("web", time.Minute)}
+	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.FitWithin, "new": replacement.FitWithin} {
+		if got := fitWithin(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
+			t.Errorf("a node of pool %s is given %s, want %s", pool, got, want)
+		}
+	}
+}
+
+// TestDriftWaitsForNodesOnTheirWay: a drifted node whose pod would go to a node that is not ready yet is not closed before it is, and then goes
+// without another being bought.
+func TestDriftWaitsForNodesOnTheirWay(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
+	f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.After(time.Hour) })
+	old := f.claims(t)[0]
+	f.pending(t, "for-a-while", "1500m", "512Mi")
+	f.plan(t)
+	f.work(t)
+	f.check(t, f.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "for-a-while"}}))
+	f.check(t, f.api.Get(t.Context(), client.ObjectKeyFromObject(&old), &old))
+	old.StatusConditions().Set(f.now(), metav1.Condition{Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: "NodePoolDrifted", Message: "labels"})
+	f.check(t, f.api.Status().Update(t.Context(), &old))
+	f.ahead += time.Minute
+	f.lead(t)
+	if n := counted(t, f.Moves.Metrics.Begun); n != 0 || len(f.claims(t)) != 2 {
+		t.Fatalf("%d moves were begun, and there are %d claims\n%s", n, len(f.claims(t)), f.tail())
+	}
+	f.boot(t)
+	f.work(t)
+	f.lead(t)
+	if n := counted(t, f.Moves.Metrics.Begun, "Drifted"); n != 1 || len(f.claims(t)) != 2 {
+		t.Errorf("%d moves were begun, and there are %d claims, want one and two\n%s", n, len(f.claims(t)), f.tail())
+	}
+}

@@ -1,0 +1,192 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// claimFinder finds the claims of a machine.
+type claimFinder interface {
+	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
+}
+
+// Orphans leads Nodes out that carry our finalizer and have no claim any more: without it they would stay for ever.
+// Nodes with a claim are the claim's business.
+type Orphans struct {
+	Cache    client.Reader
+	Finder   claimFinder
+	Cluster  nodeReader
+	Objects  objectWriter
+	Evictor  evictor
+	Machines machines
+	Tell     teller
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+
+	failures Backoff
+}
+
+// Reconcile takes one Node without a claim as far as it goes now.
+func (o *Orphans) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := o.visit(ctx, request.Name)
+	return outcome(outcomeOf{
+		loop: "node", kind: "Node", name: request.Name, until: until, err: err,
+		failures: &o.failures, metrics: o.Metrics, log: o.Log,
+	})
+}
+
+func (o *Orphans) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	node := &corev1.Node{}
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil
+	}
+	if err != nil || !isOrphan(node) {
+		return time.Time{}, err
+	}
+	claims, err := o.Finder.ClaimsOf(ctx, node.Spec.ProviderID)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := time.Now()
+	if len(claims) > 0 {
+		// It is one of them that leads its own Node out. Another Node with our finalizer is led out by none.
+		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return mayLead(c, node) }); isOther {
+			return time.Time{}, o.free(ctx, node, "its NodeClaim was registered with another Node")
+		}
+		return time.Time{}, nil
+	}
+	seen, leaving, err := o.see(ctx, node, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if seen.Node.Mismatch != "" {
+		return time.Time{}, o.free(ctx, node, seen.Node.Mismatch)
+	}
+	// 2. decide
+	step := lifecycle.Next(seen, now)
+	// 3. act, 4. tell
+	return step.Until, o.act(ctx, node, step, leaving, now)
+}
+
+// mayLead reports whether the claim is what leads the Node out: it was registered with it, or is about to leave or to be registered.
+func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
+	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
+}
+
+// free takes our finalizer off a Node that is being deleted and is not the Node of the instance that it names. That instance is not touched.
+func (o *Orphans) free(ctx context.Context, node *corev1.Node, why string) error {
+	_, err := o.Objects.PatchNode(ctx, node, release)
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	o.Log.Warn("removed the finalizer of a deleted Node that has the provider ID of an instance and is not the Node of that instance", "Node", node.Name, "providerID", node.Spec.ProviderID, "cause", why)
+	return nil
+}
+
+// isOrphan reports whether a Node is one that this loop looks at: being deleted, and held by us.
+func isOrphan(node *corev1.Node) bool {
+	return node.DeletionTimestamp != nil && node.Labels[awsv1.LabelNodeClass] != "" &&
+		slices.Contains(node.Finalizers, karpv1.FinalizerTermination)
+}
+
+func (o *Orphans) see(ctx context.Context, node *corev1.Node, now time.Time) (lifecycle.Seen, drain.Step, error) {
+	seen := lifecycle.Seen{Node: nodeSeen(&karpv1.NodeClaim{}, []*corev1.Node{node})}
+	seen.Machine.State = lifecycle.MachineAbsent
+	if id, ok := ec2.ParseProviderID(node.Spec.ProviderID); ok {
+		instance, err := o.Machines.Instance(ctx, id)
+		if err != nil && !awserr.Is(err, awserr.Gone) {
+			return seen, drain.Step{}, err
+		}
+		if err == nil {
+			seen.Machine = machineSeen(instance)
+			seen.Node.Mismatch, err = o.mismatch(ctx, node, instance)
+		}
+		if err != nil && !awserr.Is(err, awserr.Gone) {
+			return seen, drain.Step{}, err
+		}
+	}
+	pods, err := o.Cluster.PodsOn(ctx, node.Name)
+	if err != nil {
+		return seen, drain.Step{}, err
+	}
+	var leaving []drain.Pod
+	for _, pod := range pods {
+		leaving = append(leaving, drainPod(pod))
+	}
+	step := drain.Next(leaving, time.Time{}, now)
+	seen.Node.Pods = step.Waiting
+	return seen, step, nil
+}
+
+// mismatch says why the Node is not the instance's, or nothing. An instance that has ended cannot be compared, and needs not be.
+func (o *Orphans) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
+	if i.State.Ended() {
+		return "", nil
+	}
+	var class awsv1.EC2NodeClass
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: node.Labels[awsv1.LabelNodeClass]}, &class)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	verdict, why := instanceIdentity(i, &class).Judge(claimantOf(node))
+	if verdict == lifecycle.IdentityMatches {
+		return "", nil
+	}
+	return why, nil
+}
+
+func (o *Orphans) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {
+	switch step.Action {
+	case lifecycle.Cordon:
+		_, err := o.Objects.PatchNode(ctx, node, cordon)
+		return err
+	case lifecycle.Evict:
+		e := eviction{evictor: o.Evictor, tell: o.Tell, metrics: o.Metrics, log: o.Log}
+		return e.run(ctx, node, leaving, "Orphaned")
+	case lifecycle.Terminate:
+		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)
+		return o.Machines.Terminate(ctx, id, ec2.Carried)
+	case lifecycle.ReleaseNode:
+		return releaseNode(ctx, o.Objects, o.Metrics, node.Labels[karpv1.LabelNodePool], node, now)
+	}
+	return nil
+}
+
+// release takes our finalizer off.
+func release(n *corev1.Node) {
+	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+}
+
+// releaseNode takes our finalizer off the Node and tells the metrics that it has ended.
+func releaseNode(ctx context.Context, objects objectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
+	_, err := objects.PatchNode(ctx, node, release)
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	m.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()
+	m.Nodes.Lifetime.WithLabelValues(pool).Observe(now.Sub(node.CreationTimestamp.Time).Seconds())
+	if node.DeletionTimestamp == nil {
+		return errors.New("release node " + node.Name + ": it is not being deleted")
+	}
+	m.Nodes.Termination.WithLabelValues(pool).Observe(now.Sub(node.DeletionTimestamp.Time).Seconds())
+	return nil
+}

@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// readyNode leads one pod to a ready node.
+func (r *rig) readyNode(t *testing.T) corev1.Node {
+	t.Helper()
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	r.bind(t)
+	if claim := findClaim(t, r); !claim.StatusConditions().IsReady() {
+		t.Fatalf("the claim is not ready: %+v\n%s", claim.Status.Conditions, r.log)
+	}
+	return r.nodes(t)[0]
+}
+
+// tearOut removes a Node as somebody does who takes its finalizers off.
+func (r *rig) tearOut(t *testing.T, node corev1.Node) {
+	t.Helper()
+	node.Finalizers = nil
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.api.Delete(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClaimFollowsItsNode: a Node that vanishes although we hold it leaves no machine behind that costs money for ever.
+func TestClaimFollowsItsNode(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.tearOut(t, r.readyNode(t))
+	if wait := r.work(t); findClaim(t, r).DeletionTimestamp != nil || wait <= 0 {
+		t.Fatalf("the claim goes at once, or is looked at in %s: a kubelet that starts anew has no chance", wait)
+	}
+	r.ahead += lifecycle.LostTimeout
+	r.finish(t)
+	if len(r.instances())+len(r.claims(t)) > 0 {
+		t.Errorf("left: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+	}
+}
+
+// TestNodeThatCameBackIsPrepared: a kubelet that starts anew makes its Node again, with the taint that keeps pods off.
+func TestNodeThatCameBackIsPrepared(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.tearOut(t, r.readyNode(t))
+	claim := findClaim(t, r)
+	r.create(t, r.nodeOf(t, *claim))
+	node := r.nodes(t)[0]
+	node.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute)) // as an API server says whose clock is behind ours
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	r.ahead += 2 * time.Minute
+	r.work(t)
+	node = r.nodes(t)[0]
+	if hasTaint(&node, karpv1.TaintUnregistered) || node.Labels[karpv1.LabelInitialized] != "true" || len(node.Finalizers) == 0 {
+		t.Errorf("the Node is not prepared: %+v %+v\n%s", node.ObjectMeta, node.Spec, r.log)
+	}
+	if claim := findClaim(t, r); claim.Status.NodeName != node.Name || !claim.StatusConditions().IsReady() {
+		t.Errorf("the claim does not know: %+v", claim.Status)
+	}
+}
+
+// TestPrepare covers what a Node gets when it joins, and what it does not.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "uid", Annotations: map[string]string{"a": "b", kube.AnnotationPods: "ns/web"},
+	}}
+	claim.Spec.Taints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
+	claim.Spec.StartupTaints = []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
+	for name, c := range map[string]struct {
+		labels    map[string]string
+		wantTaint bool
+	}{
+		"bare":                             {nil, true},
+		"its bootstrap has set the taints": {map[string]string{karpv1.LabelDoNotSyncTaints: "true"}, false},
+		// We died before we wrote so on the claim, and the CNI has taken its taint off since.
+		"prepared before": {map[string]string{karpv1.LabelRegistered: "true"}, false},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}
+		prepare(node, claim)
+		if hasTaint(node, "cni") != c.wantTaint || hasTaint(node, "team") != c.wantTaint {
+			t.Errorf("%s: taints %v", name, node.Spec.Taints)
+		}
+		if node.Annotations["a"] != "b" || node.Annotations[kube.AnnotationPods] != "" {
+			t.Errorf("%s: annotations %v: the list of pods is the claim's alone, and may have 96 KiB", name, node.Annotations)
+		}
+	}
+}
+
+// silence does to a Node what node-lifecycle-controller does when nobody reports for it any more.
+func (r *rig) silence(t *testing.T, name string) {
+	t.Helper()
+	for _, node := range r.nodes(t) {
+		if node.Name != name {
+			continue
+		}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"}}
+		if err := r.api.Status().Update(t.Context(), &node); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTwoNodesOfOneMachine: its kubelet registers under another name. As long as nobody can tell which of them is right,
+// the claim waits; the one that goes silent is left behind, whether it was the first or not.
+func TestTwoNodesOfOneMachine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		registered bool // the first was registered before the second came
+		silent     string
+		want       string
+	}{
+		"the first goes silent, before it is registered": {false, "first", "second"},
+		"the second goes silent, before":                 {false, "second", "first"},
+		"the first goes silent after it was registered":  {true, "first", "second"},
+		"the second goes silent after":                   {true, "second", "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			r.classes(t)
+			r.pending(t, "web", "500m", "512Mi")
+			r.plan(t)
+			r.work(t)
+			claim := findClaim(t, r)
+			first := r.nodeOf(t, *claim)
+			r.create(t, first)
+			if c.registered {
+				r.work(t)
+			}
+			second := r.renamed(t, *claim)
+			r.create(t, second)
+			names := map[string]string{"first": first.Name, "second": second.Name}
+			r.work(t)
+			registered, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionRegistered)
+			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !c.registered && registered.Reason != karpv1.ReasonMultipleNodesFound {
+				t.Fatalf("%d Nodes, and the claim says %+v", len(r.nodes(t)), registered)
+			}
+			r.silence(t, names[c.silent])
+			r.work(t)
+			r.work(t)
+			claim = findClaim(t, r)
+			nodes := r.nodes(t)
+			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
+				t.Fatalf("%d Nodes, the first is %s, the claim knows %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
+			}
+			if hasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 || len(r.instances()) != 1 || claim.DeletionTimestamp != nil {
+				t.Errorf("%+v; %d instances", nodes[0].ObjectMeta, len(r.instances()))
+			}
+		})
+	}
+}
+
+// TestClocksApart: by the API server's clock it is five minutes earlier or later than by ours and AWS's. Pods get nodes all the
+// same, and nodes that are deleted go as soon as ever.
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]time.Duration{
+		"ours is ahead": -5*time.Minute - 10*time.Second, "ours is behind": 5*time.Minute + 10*time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			r.server, r.ahead = server, -server
+			node := r.readyNode(t)
+			if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+				t.Fatal(err)
+			}
+			if claims, instances := r.claims(t), r.instances(); len(claims) != 1 || claims[0].DeletionTimestamp != nil || len(instances) != 1 {
+				t.Errorf("%d claims, %d instances\n%s", len(claims), len(instances), r.log)
+			}
+			if err := r.api.Delete(t.Context(), &node); err != nil {
+				t.Fatal(err)
+			}
+			begun := r.ahead
+			r.finish(t)
+			if took := r.ahead - begun; len(r.claims(t))+len(r.instances()) > 0 || took > time.Minute {
+				t.Errorf("left after %s: %d claims, %d instances\n%s", took, len(r.claims(t)), len(r.instances()), r.log)
+			}
+		})
+	}
+}

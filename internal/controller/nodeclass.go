@@ -1,0 +1,273 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-sh/joiner/access"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// networks finds subnets and security groups.
+type networks interface {
+	Subnets(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Subnet, []vpc.Miss, error)
+	Groups(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Group, []vpc.Miss, error)
+}
+
+// images finds machine images.
+type images interface {
+	Images(ctx context.Context, version string, terms []ami.Term) ([]ami.Image, []ami.Unmatched, error)
+}
+
+// profiles makes and removes instance profiles.
+type profiles interface {
+	EnsureProfile(ctx context.Context, class access.NodeClass) (access.Profile, error)
+	Profile(ctx context.Context, name string) (access.Profile, error)
+	DeleteProfiles(ctx context.Context, nodeClassUID string) error
+}
+
+// templates removes the launch templates of a class.
+type templates interface {
+	DeleteTemplates(ctx context.Context, nodeClass string) (int, error)
+}
+
+// versions knows the Kubernetes version of the control plane, "1.33".
+type versions interface {
+	Version(ctx context.Context) (string, error)
+}
+
+// classWriter changes node classes.
+type classWriter interface {
+	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
+}
+
+// NodeClasses finds out what each EC2NodeClass stands for in AWS, and whether it can be used.
+type NodeClasses struct {
+	Cache     client.Reader
+	Objects   classWriter
+	Networks  networks
+	Images    images
+	Profiles  profiles
+	Templates templates
+	Versions  versions
+	// Reservations finds capacity reservations; nil: none count.
+	Reservations reservations
+	Placements   placements
+	Tester       tester // nil: EC2 is not asked about launches before there is one
+	Offers       *Offers
+	Diagnoses    *Diagnoses    // whether nodes can join, before there are any; nil: nobody looks
+	VPC          string        // of the cluster; empty if it is not known
+	Isolated     bool          // there is no way to IAM, so it is not asked about profiles that a class names
+	Refresh      time.Duration // how often AWS is asked
+	Batch        *Batch        // asked when a class becomes ready
+	Tell         teller
+	Metrics      *metrics.Metrics
+	Log          *slog.Logger
+
+	failures  Backoff
+	farewells Backoff // failures to let a class go, which need not wait for as long as those before had to
+	trials    trials
+}
+
+// Reconcile brings the status of one class up to date.
+func (n *NodeClasses) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	class := &awsv1.EC2NodeClass{}
+	err := n.Cache.Get(ctx, request.NamespacedName, class)
+	failures, until := &n.failures, time.Time{}
+	switch {
+	case apierrors.IsNotFound(err):
+		err = nil
+	case err != nil:
+	case class.DeletionTimestamp != nil:
+		failures = &n.farewells
+		until, err = n.finalize(ctx, class)
+	default:
+		until, err = n.visit(ctx, class)
+	}
+	return outcome(outcomeOf{
+		loop: "nodeclass", kind: "EC2NodeClass", name: request.Name, until: until, err: err,
+		failures: failures, metrics: n.Metrics, log: n.Log,
+	})
+}
+
+// visit looks at a class that stays.
+func (n *NodeClasses) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
+	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
+		// Before anything is made for it: a class that is deleted in between would leave that behind.
+		held, err := n.Objects.PatchClass(ctx, class, holdClass)
+		if err != nil {
+			return time.Time{}, err
+		}
+		class = held
+	}
+	// 1. read
+	found := n.look(ctx, class)
+	found.trialErr = n.try(ctx, class, found, time.Now())
+	// 2. decide, 3. act
+	wasReady := class.StatusConditions().IsReady()
+	now := time.Now()
+	written, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		found.write(c, now)
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 4. tell
+	n.report(written, wasReady)
+	if err := found.retry(); err != nil {
+		return time.Time{}, err
+	}
+	if found.pending {
+		return now.Add(aheadPatience), nil // a report wakes us earlier
+	}
+	if pause := found.settles(); pause > 0 {
+		return now.Add(min(pause, n.Refresh)), nil
+	}
+	if !written.StatusConditions().IsReady() {
+		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing it in AWS, of which no event comes
+	}
+	return now.Add(n.Refresh), nil
+}
+
+// brokenRefresh is how often AWS is asked about a class that is not ready.
+const brokenRefresh = 20 * time.Second
+
+func holdClass(class *awsv1.EC2NodeClass) {
+	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
+}
+
+func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {
+	conditions := class.StatusConditions()
+	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && c.Status != "True" && conditions.IsReady() {
+		n.Tell.Tell(class, kube.ReasonPreflightFailed, c.Message)
+	}
+	switch isReady := conditions.IsReady(); {
+	case isReady && !wasReady:
+		n.Log.Info("EC2NodeClass is ready", "EC2NodeClass", class.Name, "subnets", len(class.Status.Subnets),
+			"securityGroups", len(class.Status.SecurityGroups), "images", len(class.Status.AMIs), "instanceProfile", class.Status.InstanceProfile)
+		n.Batch.Ask(string(class.UID))
+	case !isReady:
+		var wrong []string
+		for _, c := range class.Status.Conditions {
+			if c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status != "True" {
+				wrong = append(wrong, c.Type+": "+c.Message)
+			}
+		}
+		if wasReady {
+			n.Log.Error("EC2NodeClass is not ready any more", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
+		}
+		// What is not known yet, as of each new class, is nothing to warn of.
+		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
+			n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+		}
+	}
+}
+
+// isFalse reports whether a condition of a class that is not Ready itself is false, and Ready is based on it.
+func isFalse(c metav1.Condition) bool {
+	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
+}
+
+// look asks AWS about all that the class names. One question that fails stops no other.
+func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) foundClass {
+	var f foundClass
+	f.subnets, f.missingSubnets, f.subnetErr = n.Networks.Subnets(ctx, n.VPC, subnetTerms(class))
+	if f.subnetErr == nil {
+		n.Offers.Saw(class.Name, f.subnets)
+	}
+	f.groups, f.missingGroups, f.groupErr = n.Networks.Groups(ctx, n.VPC, groupTerms(class))
+	var version string
+	if version, f.imageErr = n.Versions.Version(ctx); f.imageErr == nil {
+		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
+	}
+	f.settleImages(class)
+	f.profile, f.profileErr = n.profile(ctx, class)
+	n.lookPlacement(ctx, class, &f)
+	n.lookReserved(ctx, class, &f)
+	f.preflight, f.problem = n.Offers.judgeUserData(class, f.images, version)
+	if p := classProblem(class); p.reason != "" {
+		f.problem = p
+	}
+	n.lookAhead(ctx, class, &f)
+	if text := kube.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" && f.problem.reason == "" && !f.pending {
+		f.problem = problem{"BlockDeviceMappingInvalid", text}
+	}
+	return f
+}
+
+func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
+	if given := class.Spec.InstanceProfile; given != nil {
+		if n.Isolated {
+			return *given, nil // EC2 will tell at launch
+		}
+		profile, err := n.Profiles.Profile(ctx, *given)
+		if err == nil && profile.Role == "" {
+			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
+				"instance profile %q has no role: put the nodes' role into it, or correct spec.instanceProfile of the EC2NodeClass", *given)
+		}
+		if awserr.Is(err, awserr.Gone) {
+			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
+				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)
+		}
+		if awserr.Is(err, awserr.Denied) {
+			return *given, nil // Karpenter's policy lacks the permission to look; EC2 will tell at launch
+		}
+		return *given, err
+	}
+	profile, err := n.Profiles.EnsureProfile(ctx, access.NodeClass{
+		Name: class.Name, UID: string(class.UID), Role: class.Spec.Role, Tags: class.Spec.Tags,
+	})
+	return profile.Name, err
+}
+
+// finalize removes what was made for the class, once no claim uses it.
+func (n *NodeClasses) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
+	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
+		return time.Time{}, nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, err
+	}
+	var waiting []string
+	for _, c := range claims.Items {
+		if isServed(c.Spec.NodeClassRef) { // and not of another cloud's class of the same name
+			waiting = append(waiting, c.Name)
+		}
+	}
+	if len(waiting) > 0 {
+		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+count(len(waiting), "NodeClaim")+" to end: "+
+			strings.Join(waiting[:min(5, len(waiting))], ", "))
+		return time.Now().Add(time.Minute), nil // the end of a claim wakes us earlier
+	}
+	if class.Spec.InstanceProfile == nil {
+		if err := n.Profiles.DeleteProfiles(ctx, string(class.UID)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if _, err := n.Templates.DeleteTemplates(ctx, class.Name); err != nil {
+		return time.Time{}, err
+	}
+	_, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		c.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == awsv1.FinalizerTermination })
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	n.Log.Info("released EC2NodeClass", "EC2NodeClass", class.Name)
+	return time.Time{}, nil
+}

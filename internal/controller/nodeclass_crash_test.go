@@ -1,0 +1,56 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestCrashWhileClassIsMade kills the process after each of its writes in turn while it makes what a new class needs. The
+// class is deleted before the next process has begun. However it dies, nothing is left in the end.
+func TestCrashWhileClassIsMade(t *testing.T) {
+	t.Parallel()
+	afterEachWrite(t, 4, madeAndDeleted)
+}
+
+// madeAndDeleted lets a process that dies after so many writes visit a new class, which is deleted then, and the next one
+// see to the rest. It returns how many writes the first one made.
+func madeAndDeleted(t *testing.T, crashAfter int) int {
+	t.Helper()
+	r := newRig(t, "t3.medium")
+	door, ok := r.Claims.Machines.(tester)
+	if !ok {
+		t.Fatal("the rig's doors have changed")
+	}
+	r.NodeClasses.Tester = door
+	r.fuse.set(crashAfter)
+	_, _ = r.NodeClasses.Reconcile(t.Context(), named("default")) // fails where the process dies
+	writes := r.fuse.writes()
+	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.restart(t)
+	for range 3 {
+		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	profiles, templates := 0, 0
+	r.Do(func(w *world.World, _ time.Time) {
+		profiles = len(w.Account(emulator.DefaultAccount).Profiles("/"))
+		templates = len(r.estate.Region.Templates())
+	})
+	class := testClass()
+	err := r.api.Get(t.Context(), client.ObjectKeyFromObject(class), class)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if profiles+templates > 0 || err == nil {
+		t.Errorf("left: %d instance profiles, %d launch templates, the class: %t\n%s", profiles, templates, err == nil, r.log)
+	}
+	return writes
+}

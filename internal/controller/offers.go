@@ -1,0 +1,288 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+)
+
+// errNoMarket says that EC2 has not said yet which instance types there are.
+var errNoMarket = errors.New("the instance types are not known yet")
+
+// Offers turns a claim into what EC2 is asked for, and what EC2 sold into what the claim is told.
+type Offers struct {
+	Market    *Market
+	Cluster   bootstrap.Cluster
+	Shortages *ec2.Shortages
+
+	taken   vpc.Addresses
+	mu      sync.Mutex
+	subnets map[string][]vpc.Subnet // by class, with their free addresses, as last seen
+}
+
+// Facts are what is known of a machine once it is bought.
+type Facts struct {
+	Labels                requirements.Labels
+	Capacity, Allocatable resources.Amounts
+	Price                 catalog.Price // 0 if not known
+
+	Repriced, Overlaid bool // NodeOverlays say what it costs, or what it has
+}
+
+// Saw notes the subnets of a class as EC2 showed them.
+func (o *Offers) Saw(class string, subnets []vpc.Subnet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.subnets == nil {
+		o.subnets = map[string][]vpc.Subnet{}
+	}
+	o.subnets[class] = subnets
+}
+
+// Request returns what EC2 is asked for. The error is fault.Shortage when nothing that the claim accepts can be had now.
+func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
+	const op = "choose offerings"
+	market, ok := o.Market.Catalog(class, now)
+	if !ok {
+		return ec2.LaunchRequest{}, errNoMarket
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	o.Over(claim) // what was asked for before
+	subnets := o.perZone(class, now)
+	accepted, wrong := requirements.All(requirementsOf(claim)...)
+	if wrong != nil {
+		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
+	}
+	way, picks := choose(market.Of(pool), wish{
+		accepted: accepted, requests: kube.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), subnets: subnets})
+	picks = o.Market.placements.settle(now, market.PlacementGroup, string(claim.UID), picks)
+	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
+	if len(picks) == 0 {
+		return ec2.LaunchRequest{}, &awserr.Error{Op: op, Kind: awserr.Shortage, Reason: "InsufficientCapacity",
+			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
+	}
+	groups, err := o.groups(claim, class, way, picks, subnets)
+	if err != nil {
+		return ec2.LaunchRequest{}, awserr.Misuse(op, reasonOf(err), "%s", err)
+	}
+	if err := o.place(claim, class, accepted, groups); err != nil {
+		return ec2.LaunchRequest{}, err
+	}
+	request := ec2.LaunchRequest{
+		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
+		NodePool: pool, NodeClass: class.Name,
+		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
+		// EC2 knows only its own prices: where the user's count, they go along as priorities.
+		ByPrice: slices.ContainsFunc(picks, func(p pick) bool { return p.offering.Repriced }),
+	}
+	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
+		request.Context = *class.Spec.Context
+	}
+	o.taken.Hold(now, request.ClaimUID, o.wanted(picks, subnets))
+	return request, nil
+}
+
+// take returns the picks that may be asked for: where EC2 was short not long ago, one launch probes for all.
+func (o *Offers) take(now time.Time, launch, way, group string, picks []pick) []pick {
+	choices := make([]ec2.Choice, len(picks))
+	for i, p := range picks {
+		choices[i] = ec2.Choice{InstanceType: p.kind.Name, Zone: p.offering.Zone}
+	}
+	var out []pick
+	for i, may := range o.Shortages.Take(now, launch, way, group, choices) {
+		if may {
+			out = append(out, picks[i])
+		}
+	}
+	return out
+}
+
+// wanted returns how many addresses a launch takes at least, by subnet: it takes them in one.
+func (o *Offers) wanted(picks []pick, subnets map[string]vpc.Subnet) map[string]int {
+	out := map[string]int{}
+	for _, p := range picks {
+		subnet, count := subnets[p.offering.Zone].ID, o.addresses(p.kind)
+		if least, ok := out[subnet]; !ok || count < least {
+			out[subnet] = count
+		}
+	}
+	return out
+}
+
+// addresses returns how many IPv4 addresses of its subnet a node takes: its own and one for each pod, which have IPv6
+// addresses in a cluster of IPv6.
+func (o *Offers) addresses(t catalog.Type) int {
+	if o.Cluster.IPv6 {
+		return 1
+	}
+	return 1 + int(t.Capacity.Pods)
+}
+
+// Over is told that nothing is asked for on behalf of the claim any more, whatever came of it.
+func (o *Offers) Over(claim *karpv1.NodeClaim) {
+	o.taken.Release(string(claim.UID))
+	o.Shortages.Over(string(claim.UID))
+	o.Market.placements.over(string(claim.UID))
+}
+
+// Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
+func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
+	market, ok := o.Market.Catalog(class, now)
+	accepted, wrong := requirements.All(requirementsOf(claim)...)
+	if !ok || wrong != nil {
+		return false
+	}
+	w := wish{accepted: accepted, subnets: map[string]vpc.Subnet{}}
+	for _, s := range class.Status.Subnets {
+		w.subnets[s.Zone] = vpc.Subnet{ID: s.ID}
+	}
+	for _, t := range w.named(market.Of(claim.Labels[karpv1.LabelNodePool])) {
+		if w.takes(t.Labels) && slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return !o.Available && w.takesOffering(o) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// typesText names the instance types that a claim accepts, the first few of them.
+func typesText(accepted requirements.Requirements) string {
+	names, ok := accepted[catalog.LabelInstanceType]
+	if !ok || names.Complement {
+		return "any instance type that fits its other requirements"
+	}
+	const shown = 5
+	if n := len(names.Listed); n > shown {
+		return strings.Join(names.Listed[:shown], ", ") + " and " + count(n-shown, "other type")
+	}
+	return strings.Join(names.Listed, ", ")
+}
+
+// groups gathers picks that share a launch template: one image, one number of pods, one of EFA interfaces, one capacity reservation.
+func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
+	type key struct {
+		image       string
+		pods, efa   int64
+		reservation string
+	}
+	images := imagesOf(class)
+	index := map[key]int{}
+	var out []ec2.Group
+	for _, p := range picks {
+		image, ok := ami.For(images, p.kind.Labels)
+		if !ok {
+			continue // the catalog has only types with an image
+		}
+		k := key{image.ID, p.kind.Capacity.Pods, efaOf(claim, class, p.kind), p.offering.Reservation.ID}
+		i, ok := index[k]
+		if !ok {
+			data, err := bootstrap.UserData(o.node(claim, class, image, way, k.pods))
+			if err != nil {
+				return nil, err
+			}
+			i = len(out)
+			index[k] = i
+			b := blueprint(class, image.ID, way, data, o.Cluster.IPv6)
+			b.Reservation = ec2.RefOf(p.offering.Reservation)
+			if isDedicated(p.kind) {
+				b.Tenancy = catalog.TenancyDedicated
+			}
+			if k.efa > 0 {
+				b.Interfaces = efaInterfaces(k.efa)
+			}
+			out = append(out, ec2.Group{Blueprint: b})
+		}
+		out[i].Choices = append(out[i].Choices, ec2.Choice{
+			InstanceType: p.kind.Name, Zone: p.offering.Zone, SubnetID: subnets[p.offering.Zone].ID, Price: p.offering.Price,
+		})
+	}
+	return out, nil
+}
+
+// perZone returns the subnet to use in each zone.
+func (o *Offers) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
+	o.mu.Lock()
+	known := o.subnets[class.Name]
+	o.mu.Unlock()
+	var usable []vpc.Subnet
+	for _, s := range class.Status.Subnets {
+		i := slices.IndexFunc(known, func(n vpc.Subnet) bool { return n.ID == s.ID })
+		if i >= 0 {
+			usable = append(usable, known[i])
+			continue
+		}
+		usable = append(usable, vpc.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
+	}
+	return vpc.PerZone(o.taken.Left(now, usable), func(s vpc.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
+}
+
+// Short remembers what EC2 had none of.
+func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
+
+// Sold remembers what EC2 sold, and reports whether it had been short of it.
+func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
+	belied := o.Shortages.Sold(i)
+	o.Shortages.Over(request.ClaimUID)
+	o.Market.placements.take(now, i)
+	o.Market.placements.over(request.ClaimUID)
+	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
+	o.taken.Release(request.ClaimUID)
+	o.taken.Take(now, i.SubnetID, o.addresses(t))
+	o.Market.reserved.take(now, i.Reservation.ID)
+	return belied
+}
+
+// Bought returns what a claim of the pool is told about its machine.
+func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
+	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
+	f := Facts{Labels: requirements.Labels{catalog.LabelInstanceType: i.Type}}
+	t, ok := o.Market.Type(class, pool, i.Type)
+	if ok {
+		f.Capacity, f.Allocatable, f.Overlaid = t.Capacity, t.Allocatable, t.Overlaid
+		for key, value := range t.Labels {
+			f.Labels[key] = value
+		}
+		for _, known := range t.Offerings {
+			if known.Zone == i.Zone && known.CapacityType == i.CapacityType {
+				f.Price, f.Repriced, offering.ZoneID = known.Price, known.Repriced, cmp.Or(offering.ZoneID, known.ZoneID)
+			}
+		}
+	}
+	for key, value := range offering.Labels() {
+		f.Labels[key] = value
+	}
+	f.Labels[catalog.LabelTenancy] = cmp.Or(i.Tenancy, catalog.TenancyDefault)
+	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another one by now
+	for key, value := range placementLabels(i.Placement) {
+		f.Labels[key] = value
+	}
+	return f
+}
+
+func requirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
+	var out []requirements.Requirement
+	for _, r := range claim.Spec.Requirements {
+		out = append(out, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+	}
+	return out
+}
+
+// wantsChoice reports whether the claim asks that a variety of offerings stays possible.
+func wantsChoice(claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
+}

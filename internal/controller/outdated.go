@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Edits of a NodePool or its class replace the claims that they outdate at once, but for those that follow an edit within editPause. That pause
+// doubles with each edit up to maxEditPause, until an instance of the pool joins.
+const (
+	editPause    = 30 * time.Second
+	maxEditPause = 10 * time.Minute
+)
+
+// outdated returns from when on a claim whose instance has no Node is replaced, zero if it is not: its NodePool and EC2NodeClass now give another
+// launch, or what kept the instance from joining is gone and it has not joined all the same. An instance for which no cause is known gets
+// JoinGrace from its launch, so that an edit does not end one that is about to join.
+func (c *Claims) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, now time.Time) (time.Time, error) {
+	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
+	err := c.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
+	if err == nil {
+		err = c.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, class)
+	}
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil // nothing would be launched in its place
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !isReadyNow(class) || pool.DeletionTimestamp != nil {
+		return time.Time{}, nil
+	}
+	given, differs, err := c.launchOf(claim, pool, class)
+	if err != nil {
+		return time.Time{}, err
+	}
+	cured, isKnown := c.Late.curedAt(claim)
+	var at time.Time
+	switch {
+	case differs && isKnown:
+		at = now
+	case differs:
+		at = bought.Add(lifecycle.JoinGrace)
+	case !cured.IsZero():
+		at, given = cured.Add(lifecycle.CureGrace), "cured at "+cured.Format(time.RFC3339Nano)
+	default:
+		return time.Time{}, nil
+	}
+	until, _, cause := c.edits.Held(now, pool.Name)
+	if !until.IsZero() && cause != given {
+		return latest(at, until), nil
+	}
+	if !at.After(now) && until.IsZero() {
+		c.edits.FailFor(now, pool.Name, given, editPause, maxEditPause)
+	}
+	return at, nil
+}
+
+// outdatedText says why an instance that has not joined is replaced.
+func (c *Claims) outdatedText(claim *karpv1.NodeClaim) string {
+	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
+	if cured, _ := c.Late.curedAt(claim); !cured.IsZero() {
+		return out + "the cause is gone since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
+	}
+	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
+}
+
+// isReadyNow reports whether the class, as its spec is now, was found to be ready.
+func isReadyNow(class *awsv1.EC2NodeClass) bool {
+	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
+}
+
+// launchOf says what pool and class give now, and whether the claim was made from something else. Hashes that were made in another way do not
+// tell.
+func (c *Claims) launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (given string, differs bool, err error) {
+	nowPool, err := kube.PoolMade(pool)
+	if err != nil {
+		return "", false, err
+	}
+	nowClass, err := kube.ClassMade(class, c.Authority)
+	if err != nil {
+		return "", false, err
+	}
+	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	isGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
+		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
+	given = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
+	return given, ofPool.Stamp.Differs(nowPool.Stamp) || ofClass.Stamp.Differs(nowClass.Stamp) || isGone, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

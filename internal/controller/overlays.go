@@ -1,0 +1,95 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// overlayWriter changes NodeOverlays.
+type overlayWriter interface {
+	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
+}
+
+// Overlays keeps the status of NodeOverlays: whether they are reckoned with. What they do to the market is the Market's.
+type Overlays struct {
+	Cache   client.Reader
+	Objects overlayWriter
+	Market  *Market
+	Batch   *Batch // asked when an overlay begins or ceases to count
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	failures Backoff
+}
+
+// allOverlays is the one request of the loop: a change of one overlay may put another in the right.
+const allOverlays = "all"
+
+// overlayRefresh is how often overlays are held against the market although none of them changed.
+const overlayRefresh = 5 * time.Minute
+
+// Reconcile brings the status of all overlays up to date.
+func (o *Overlays) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	until, err := o.visit(ctx)
+	return outcome(outcomeOf{
+		loop: "nodeoverlay", kind: "NodeOverlay", name: allOverlays, until: until, err: err,
+		failures: &o.failures, metrics: o.Metrics, log: o.Log,
+	})
+}
+
+func (o *Overlays) visit(ctx context.Context) (time.Time, error) {
+	// 1. read
+	var list karpv1alpha1.NodeOverlayList
+	if err := o.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, fmt.Errorf("list nodeoverlays: %w", err)
+	}
+	// 2. decide
+	now := time.Now()
+	verdicts := o.Market.verdicts(now)
+	if verdicts == nil {
+		return now.Add(recheck), nil // EC2 has not said yet what there is
+	}
+	// 3. act
+	isNews := false
+	for i := range list.Items {
+		overlay := &list.Items[i]
+		verdict, ok := verdicts[overlay.Name]
+		if !ok || overlay.DeletionTimestamp != nil {
+			continue
+		}
+		wasReady := overlay.StatusConditions().IsReady()
+		written, err := o.Objects.PatchOverlay(ctx, overlay, func(overlay *karpv1alpha1.NodeOverlay) { verdict.write(overlay, now) })
+		if err != nil {
+			return time.Time{}, err
+		}
+		// 4. tell
+		isReady := written.StatusConditions().IsReady()
+		isNews = isNews || isReady != wasReady
+		if isReady != wasReady {
+			o.Log.Info("NodeOverlay changed", "NodeOverlay", overlay.Name, "ready", isReady, "cause", verdict.message)
+		}
+	}
+	if isNews {
+		o.Batch.Ask("nodeoverlay")
+	}
+	return now.Add(overlayRefresh), nil
+}
+
+func (v overlayVerdict) write(overlay *karpv1alpha1.NodeOverlay, now time.Time) {
+	c := overlay.StatusConditions()
+	c.Start(now)
+	if v.reason == "" {
+		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
+		return
+	}
+	c.SetFalse(now, karpv1.ConditionValidationSucceeded, v.reason, v.message)
+}

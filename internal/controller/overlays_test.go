@@ -1,0 +1,245 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+func overlayFor(name string, requirements ...karpv1alpha1.Requirement) *karpv1alpha1.NodeOverlay {
+	return &karpv1alpha1.NodeOverlay{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
+		Spec:       karpv1alpha1.NodeOverlaySpec{Requirements: requirements},
+	}
+}
+
+func ofType(names ...string) karpv1alpha1.Requirement {
+	return karpv1alpha1.Requirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: names}
+}
+
+func words(s string) *string { return &s }
+
+// overlays makes the loop, and NodeOverlays count.
+func (r *rig) overlays() *Overlays {
+	r.Market.Options.Overlays = true
+	writer := &kube.Writer{Client: r.api}
+	return &Overlays{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(), Metrics: r.Market.Metrics, Log: r.Market.Log}
+}
+
+// ready lets the loop look, and returns what the overlays' Ready and ValidationSucceeded say: "True", or the reason and the message.
+func (r *rig) ready(t *testing.T, loop *Overlays) map[string]string {
+	t.Helper()
+	result, err := loop.Reconcile(t.Context(), named(allOverlays))
+	if err != nil || result.RequeueAfter == 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	var list karpv1alpha1.NodeOverlayList
+	if err := r.api.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i := range list.Items {
+		c := list.Items[i].StatusConditions()
+		valid, _ := c.Find(karpv1.ConditionValidationSucceeded)
+		out[list.Items[i].Name] = valid.Reason + ": " + valid.Message
+		if c.IsReady() {
+			out[list.Items[i].Name] = "True"
+		}
+	}
+	return out
+}
+
+// TestOverlayPrice: a price of the user's decides what is planned, and what EC2 is asked for first; the claim says so. Without
+// the gate it decides nothing.
+func TestOverlayPrice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		counts bool
+		want   string
+	}{"on": {true, "m5.large"}, "off": {false, "t3.medium"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium", "m5.large")
+			r.classes(t)
+			cheap := overlayFor("cheap", ofType("m5.large"))
+			cheap.Spec.Price = words("0.001")
+			r.create(t, cheap)
+			loop := r.overlays()
+			r.Market.Options.Overlays = c.counts
+			if c.counts {
+				if got := r.ready(t, loop)["cheap"]; got != "True" {
+					t.Fatalf("cheap: %s", got)
+				}
+			}
+			r.pending(t, "web", "500m", "512Mi")
+			r.plan(t)
+			r.work(t)
+			bought := r.instances()
+			if len(bought) != 1 || bought[0].Type != c.want {
+				t.Fatalf("bought %+v, want one %s\n%s", bought, c.want, r.log)
+			}
+			claim := r.claims(t)[0]
+			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.counts {
+				t.Errorf("the claim says of the price overlay: %q", got)
+			}
+			if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "" {
+				t.Error("the claim speaks of a capacity overlay")
+			}
+		})
+	}
+}
+
+// TestOverlayCapacity: what only an overlay knows of is planned with, and promised of the node.
+func TestOverlayCapacity(t *testing.T) {
+	t.Parallel()
+	const dongle = corev1.ResourceName("example.com/dongle")
+	r := newRig(t, "t3.medium", "m5.large")
+	r.classes(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reader"},
+		Spec: corev1.PodSpec{
+			Tolerations: []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("100m"), dongle: resource.MustParse("1"),
+			}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		}}},
+	}
+	r.create(t, pod)
+	loop := r.overlays()
+	r.plan(t)
+	if n := len(r.claims(t)); n != 0 {
+		t.Fatalf("%d claims for a pod that no known machine takes", n)
+	}
+	has := overlayFor("has", ofType("m5.large"), karpv1alpha1.Requirement{Key: karpv1.LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"apps"}})
+	has.Spec.Capacity = corev1.ResourceList{dongle: resource.MustParse("2")}
+	r.create(t, has)
+	if got := r.ready(t, loop)["has"]; got != "True" {
+		t.Fatalf("has: %s", got)
+	}
+	r.plan(t)
+	r.work(t)
+	if bought := r.instances(); len(bought) != 1 || bought[0].Type != "m5.large" {
+		t.Fatalf("bought %+v, want one m5.large\n%s", bought, r.log)
+	}
+	claim := r.claims(t)[0]
+	for field, list := range map[string]corev1.ResourceList{"capacity": claim.Status.Capacity, "allocatable": claim.Status.Allocatable} {
+		if q := list[dongle]; q.Value() != 2 {
+			t.Errorf("status.%s has %s of %s, want 2", field, q.String(), dongle)
+		}
+	}
+	if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "true" || claim.Annotations[karpv1.AnnotationPriceOverlay] != "" {
+		t.Errorf("annotations %v", claim.Annotations)
+	}
+}
+
+// TestOverlayConditions: what cannot be meant, and what contradicts another, does not count and says why; put right, it counts.
+func TestOverlayConditions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium", "m5.large")
+	r.classes(t)
+	loop := r.overlays()
+	first, second, other := overlayFor("a", ofType("m5.large")), overlayFor("b", ofType("m5.large", "t3.medium")), overlayFor("c", ofType("c5.large"))
+	first.Spec.Price, second.Spec.Price, other.Spec.Price = words("0.1"), words("0.2"), words("0.3")
+	restricted := overlayFor("restricted", karpv1alpha1.Requirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"x"}})
+	restricted.Spec.PriceAdjustment = words("+10%")
+	nothing := overlayFor("nothing", ofType("m5.large"), ofType("t3.medium"))
+	for _, o := range []*karpv1alpha1.NodeOverlay{first, second, other, restricted, nothing} {
+		r.create(t, o)
+	}
+	got := r.ready(t, loop)
+	for name, want := range map[string]string{
+		"a": "Conflict: conflict with another overlay: b ", "b": "True", "c": "True",
+		"restricted": "RuntimeValidation: spec.requirements[0]: kubernetes.io/hostname cannot be known", "nothing": "True",
+	} {
+		if !strings.HasPrefix(got[name], want) {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	prices := func() map[string]string {
+		out := map[string]string{}
+		for _, typ := range r.Market.Market(time.Now()).Types("default", "apps") {
+			out[typ.Name] = typ.Offerings[0].Price.String()
+		}
+		return out
+	}
+	if diff := cmp.Diff(map[string]string{"m5.large": "0.2000", "t3.medium": "0.2000"}, prices()); diff != "" {
+		t.Errorf("prices (-want +got):\n%s", diff)
+	}
+	weight := int32(5)
+	r.change(t, "a", func(o *karpv1alpha1.NodeOverlay) { o.Spec.Weight, o.Generation = &weight, 2 })
+	if got := r.ready(t, loop); got["a"] != "True" || got["b"] != "True" {
+		t.Errorf("with another weight: a %s, b %s", got["a"], got["b"])
+	}
+	if diff := cmp.Diff(map[string]string{"m5.large": "0.1000", "t3.medium": "0.2000"}, prices()); diff != "" {
+		t.Errorf("prices then (-want +got):\n%s", diff)
+	}
+	builds := r.Market.laid
+	r.Market.Market(time.Now())
+	if r.Market.laid != builds {
+		t.Error("overlays are laid over the market anew although nothing has changed")
+	}
+}
+
+// TestOverlayGivesAPrice: a type that AWS has no price for can be bought once somebody says what it costs.
+func TestOverlayGivesAPrice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium", "m5.large")
+	r.classes(t)
+	book := r.Market.Prices.Book()
+	book.Prices.OnDemand = map[string]catalog.Price{"t3.medium": book.Prices.OnDemand["t3.medium"]}
+	r.Market.Prices = fixedBook{book}
+	r.Market.version++
+	has := func() bool {
+		for _, typ := range r.Market.Market(time.Now())["default"].Types {
+			if typ.Name == "m5.large" {
+				return len(typ.Offerings) > 0
+			}
+		}
+		return false
+	}
+	if has() {
+		t.Fatal("a type without a price can be bought")
+	}
+	loop := r.overlays()
+	preview := overlayFor("preview", ofType("m5.large"))
+	preview.Spec.Price = words("0.4")
+	r.create(t, preview)
+	r.ready(t, loop)
+	if !has() {
+		t.Error("the user's price does not count")
+	}
+}
+
+// fixedBook has no news.
+type fixedBook struct{ book pricing.Book }
+
+func (b fixedBook) Book() pricing.Book            { return b.book }
+func (b fixedBook) Refresh(context.Context) error { return nil }
+
+func (r *rig) change(t *testing.T, name string, change func(*karpv1alpha1.NodeOverlay)) {
+	t.Helper()
+	var overlay karpv1alpha1.NodeOverlay
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, &overlay); err != nil {
+		t.Fatal(err)
+	}
+	change(&overlay)
+	if err := r.api.Update(t.Context(), &overlay); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// partition labels claims, and their Nodes, with the partition that EC2 has chosen for them: the answer to a launch does not
+// say it.
+func (s *Sweeper) partition(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	chosen := map[string]ec2.PlacementRef{} // by provider id
+	for _, i := range instances {
+		if i.Placement.Partition > 0 && !i.State.Ended() {
+			chosen[i.ProviderID()] = i.Placement
+		}
+	}
+	var errs []error
+	for _, c := range claims {
+		ref, ok := chosen[c.Status.ProviderID]
+		if ok && isServed(c.Spec.NodeClassRef) && c.DeletionTimestamp == nil && c.Labels[awsv1.LabelPlacementGroupPartition] == "" {
+			errs = append(errs, s.partitionOne(ctx, c, placementLabels(ref)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sweeper) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, labels map[string]string) error {
+	nodes, err := nodesOf(ctx, s.Cluster, claim)
+	if err != nil {
+		return err
+	}
+	put := func(to *map[string]string) {
+		if *to == nil {
+			*to = map[string]string{}
+		}
+		for key, value := range labels {
+			(*to)[key] = value
+		}
+	}
+	for _, n := range nodes { // before the claim: it is the claim's lack of a label that brings us here again
+		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { put(&n.Labels) })
+		if err != nil && kube.WhatNext(err) != kube.Gone {
+			return err
+		}
+	}
+	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { put(&c.Labels) })
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// idleRig has one node of the pool without pods, which may go at once.
+func idleRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, "t3.medium")
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	r.join(t)
+	r.work(t)
+	r.bind(t)
+	if err := r.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// leaving reports whether the loop gives the only node back.
+func (r *rig) leaving(t *testing.T) bool {
+	t.Helper()
+	r.ahead += time.Minute
+	r.empty(t)
+	claims := r.claims(t)
+	return len(claims) == 0 || claims[0].DeletionTimestamp != nil
+}
+
+func TestPauseHoldsAllPools(t *testing.T) {
+	t.Parallel()
+	r := idleRig(t)
+	lever := kube.PauseSwitch{Live: r.api, Writer: r.api, Namespace: "kube-system"}
+	for _, value := range []string{"true", "whatever", r.now().Add(2 * time.Hour).Format(time.RFC3339)} {
+		if err := lever.Write(t.Context(), value); err != nil {
+			t.Fatal(err)
+		}
+		if r.leaving(t) {
+			t.Fatalf("paused by %q, and the node goes", value)
+		}
+	}
+	if !strings.Contains(r.log.String(), `"by":"ConfigMap kube-system/joiner"`) {
+		t.Errorf("the log does not say who paused: %s", r.log)
+	}
+	r.ahead += 2 * time.Hour // the last pause ends by itself
+	if !r.leaving(t) {
+		t.Error("the pause is over, and the node stays")
+	}
+}
+
+func TestPauseHoldsOnePool(t *testing.T) {
+	t.Parallel()
+	r := idleRig(t)
+	note := func(value string) {
+		var pools karpv1.NodePoolList
+		if err := r.api.List(t.Context(), &pools); err != nil {
+			t.Fatal(err)
+		}
+		pool := &pools.Items[0]
+		pool.Annotations = map[string]string{karpv1.AnnotationPaused: value}
+		if err := r.api.Update(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note("true")
+	if r.leaving(t) {
+		t.Fatal("its pool is paused, and the node goes")
+	}
+	note("false")
+	if !r.leaving(t) {
+		t.Error("its pool is not paused any more, and the node stays")
+	}
+}
+
+func TestAnnotatedClaimIsKept(t *testing.T) {
+	t.Parallel()
+	r := idleRig(t)
+	note := func(value string) {
+		claim := r.claims(t)[0]
+		claim.Annotations[karpv1.AnnotationDoNotDisrupt] = value
+		if err := r.api.Update(t.Context(), &claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note("true")
+	if r.leaving(t) {
+		t.Fatal("its claim asks to be kept, and the node goes")
+	}
+	note("1h") // which only pods can say
+	if !r.leaving(t) {
+		t.Error("nobody asks to keep the node any more, and it stays")
+	}
+}
+
+// lever is a switch that can break.
+type lever struct {
+	value  string
+	broken bool
+}
+
+func (l *lever) String() string { return "the lever" }
+
+func (l *lever) Read(context.Context) (string, error) {
+	if l.broken {
+		return "", errors.New("no way")
+	}
+	return l.value, nil
+}
+
+func TestBrokenSwitchPausesInTheEnd(t *testing.T) {
+	t.Parallel()
+	log := &bytes.Buffer{}
+	l := &lever{value: "false"}
+	p := &Pauses{Switch: l, Log: slog.New(slog.NewJSONHandler(log, nil))}
+	now := policyTime
+	isPaused := func() bool { return p.Current(t.Context(), now).by != "" }
+	if isPaused() || log.Len() > 0 {
+		t.Fatalf("nobody paused: %s", log)
+	}
+	l.broken = true
+	now = now.Add(30 * time.Second)
+	if isPaused() {
+		t.Error("half a minute without an answer pauses")
+	}
+	now = now.Add(31 * time.Second)
+	if !isPaused() || !strings.Contains(log.String(), "no way") {
+		t.Errorf("a minute without an answer does not pause, or nobody is told: %s", log)
+	}
+	l.broken = false
+	now = now.Add(pausesEvery)
+	if isPaused() {
+		t.Error("the switch can be read, and still pauses")
+	}
+	if broken := (&Pauses{Switch: &lever{broken: true}, Log: p.Log}).Current(t.Context(), now); broken.by == "" {
+		t.Error("a switch that was never read does not pause")
+	}
+}
+
+func TestLongerPauseCounts(t *testing.T) {
+	t.Parallel()
+	at := func(hours int) time.Time {
+		if hours == 0 {
+			return time.Time{}
+		}
+		return policyTime.Add(time.Duration(hours) * time.Hour)
+	}
+	for _, c := range []struct {
+		pool, all int // hours until the end; 0: without one
+		want      string
+	}{{1, 2, "all"}, {2, 1, "pool"}, {0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"}} {
+		got := standstill{by: "all", until: at(c.all)}.over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
+		if got.Paused != c.want {
+			t.Errorf("pool %d h, all %d h: paused by %s, want %s", c.pool, c.all, got.Paused, c.want)
+		}
+	}
+	if got := (standstill{}).over(disruption.Policy{}); got.Paused != "" {
+		t.Errorf("nobody paused: %+v", got)
+	}
+}

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// nodeMatters lets those changes of a Node through that a claim could act on; a heartbeat is none.
+func nodeMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*corev1.Node)
+		node, ok2 := e.ObjectNew.(*corev1.Node)
+		if !ok1 || !ok2 {
+			return true
+		}
+		return isReady(old) != isReady(node) || ailmentOf(old) != ailmentOf(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
+			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
+			old.Labels[karpv1.LabelExcludeFromLoadBalancers] != node.Labels[karpv1.LabelExcludeFromLoadBalancers] ||
+			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||
+			!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) ||
+			!equality.Semantic.DeepEqual(old.Status.Addresses, node.Status.Addresses)
+	}}
+}
+
+// onlyDeletes lets through that an object is gone.
+func onlyDeletes() predicate.Predicate {
+	no := func() bool { return false }
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return no() },
+		UpdateFunc:  func(event.UpdateEvent) bool { return no() },
+		GenericFunc: func(event.GenericEvent) bool { return no() },
+	}
+}
+
+// poolMatters lets through that the spec of a NodePool changed, or whether it is ready.
+func poolMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*karpv1.NodePool)
+		pool, ok2 := e.ObjectNew.(*karpv1.NodePool)
+		return !ok1 || !ok2 || old.Generation != pool.Generation || old.StatusConditions().IsReady() != pool.StatusConditions().IsReady()
+	}}
+}
+
+// classMatters lets through that the spec of an EC2NodeClass changed, what is to come of problems that are found before a launch, or
+// which of its images are good.
+func classMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight] ||
+			e.ObjectOld.GetAnnotations()[kube.AnnotationImages] != e.ObjectNew.GetAnnotations()[kube.AnnotationImages]
+	}}
+}
+
+// crewMatters lets through that a NodeClaim is one more or one less of its pool.
+func crewMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			e.ObjectOld.GetAnnotations()[annotationReplacing] != e.ObjectNew.GetAnnotations()[annotationReplacing] ||
+			e.ObjectOld.GetAnnotations()[annotationMove] != e.ObjectNew.GetAnnotations()[annotationMove]
+	}}
+}

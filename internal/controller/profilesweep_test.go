@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestUnusedProfilesGo: when a class takes another role, the old role's instance profile stays as long as a node runs with
+// it, and then goes. What is not ours stays.
+func TestUnusedProfilesGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	door, ok := r.NodeClasses.Profiles.(*access.Door)
+	if !ok {
+		t.Fatal("the rig's profiles are not IAM's door")
+	}
+	r.Sweeper.Profiles = door
+	r.Do(func(w *world.World, now time.Time) {
+		account := w.Account(emulator.DefaultAccount)
+		_, err := account.CreateRole(now, world.Role{Name: "other"})
+		if err == nil {
+			_, err = account.CreateProfile(now, world.Profile{Name: "by-hand", Path: "/karpenter/us-east-1/prod/"})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	r.classes(t)
+	r.pending(t, "web", "500m", "512Mi")
+	r.plan(t)
+	r.work(t)
+	class := r.class(t)
+	old := class.Status.InstanceProfile
+	class.Spec.Role = "other"
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+	young := r.class(t).Status.InstanceProfile
+	holds := func(when string, want ...string) {
+		t.Helper()
+		r.ahead += profilesEvery + profileGrace
+		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+		have := map[string]bool{}
+		r.Do(func(w *world.World, _ time.Time) {
+			for _, p := range w.Account(emulator.DefaultAccount).Profiles("/") {
+				have[p.Name] = true
+			}
+		})
+		for _, name := range want {
+			if !have[name] {
+				t.Errorf("%s: %s is gone", when, name)
+			}
+		}
+		if len(have) != len(want) {
+			t.Errorf("%s: there are %v, want %v", when, have, want)
+		}
+	}
+	holds("while a node runs with the old role", old, young, "by-hand")
+	if err := r.api.Delete(t.Context(), findClaim(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(t)
+	holds("when it is gone", young, "by-hand")
+}

@@ -1,0 +1,244 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// The loops, as metrics, logs and probes name them.
+const (
+	LoopProvisioner  = "provisioner"
+	LoopSlices       = "provisioner.slices"
+	LoopEvents       = "events"
+	LoopMarket       = "market"
+	LoopEmptiness    = "emptiness"
+	LoopMoves        = "moves"
+	LoopSearch       = "moves.search"
+	LoopSweeper      = "sweeper"
+	LoopDrift        = "drift"
+	LoopInterruption = "interruption"
+	LoopShifts       = "shifts"
+	LoopDiagnoses    = "diagnoses"
+	LoopClaims       = "nodeclaim.lifecycle"
+	LoopOrphans      = "node.termination"
+	LoopClasses      = "nodeclass"
+	LoopPools        = "nodepool"
+	LoopStatics      = "static"
+	LoopOverlays     = "nodeoverlay"
+	LoopHonour       = "honour"
+)
+
+// LoopNames returns the loops that are watched.
+func LoopNames() []string {
+	return []string{
+		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
+		LoopClaims, LoopClasses, LoopOverlays, LoopPools, LoopProvisioner, LoopSlices, LoopShifts, LoopStatics, LoopSweeper, LoopHonour,
+	}
+}
+
+// How long one step of a loop may take before the loop counts as stalled, and how often loops are checked. Calls to AWS that are
+// throttled are repeated for up to longestVisit.
+const (
+	stalledAfter   = longestVisit + time.Minute
+	progressPeriod = 5 * time.Second
+)
+
+// Progress knows which loops work on what, and since when. A loop that waits for something to do is not stalled, however long.
+// Its methods may be called concurrently, and on nil, which watches nothing.
+type Progress struct {
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
+
+	mu    sync.Mutex
+	works map[*Work]bool
+	told  map[string]bool // loops that were logged as stalled
+}
+
+// Work is something that a loop is doing. Its methods may be called on nil.
+type Work struct {
+	of    *Progress
+	loop  string
+	on    string
+	since time.Time // the last step
+}
+
+// Begin notes that the loop starts to work on something.
+func (p *Progress) Begin(loop, on string) *Work {
+	if p == nil {
+		return nil
+	}
+	w := &Work{of: p, loop: loop, on: on, since: p.Now.now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.works == nil {
+		p.works = map[*Work]bool{}
+	}
+	p.works[w] = true
+	return w
+}
+
+// On notes a step: the work goes on with something else.
+func (w *Work) On(what string) {
+	if w == nil {
+		return
+	}
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.on, w.since = what, w.of.Now.now()
+}
+
+// End notes that the work is done.
+func (w *Work) End() {
+	if w == nil {
+		return
+	}
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	delete(w.of.works, w)
+}
+
+// progressKey is where contexts have the Progress of the process.
+type progressKey struct{}
+
+// with returns a context whose loops are watched.
+func (p *Progress) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, progressKey{}, p)
+}
+
+// working notes that the loop works on something until the result's End is called. Without a Progress in ctx it does nothing.
+func working(ctx context.Context, loop, on string) *Work {
+	p, _ := ctx.Value(progressKey{}).(*Progress)
+	return p.Begin(loop, on)
+}
+
+// busy is the step of a loop that has taken longest so far.
+type busy struct {
+	loop, on string
+	age      time.Duration
+}
+
+func (b busy) isStalled() bool { return b.age > stalledAfter }
+
+// String writes "provisioner has been working for 5m3s on a plan for 12 pods".
+func (b busy) String() string {
+	text := b.loop + " has made no progress for " + b.age.Round(time.Second).String()
+	if b.on != "" {
+		text += ", working on " + b.on
+	}
+	return text
+}
+
+// busiest returns the oldest step of each loop that works, sorted by loop.
+func (p *Progress) busiest() []busy {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now.now()
+	by := map[string]busy{}
+	for w := range p.works {
+		age := now.Sub(w.since)
+		if old, ok := by[w.loop]; !ok || age > old.age || age == old.age && w.on < old.on {
+			by[w.loop] = busy{w.loop, w.on, age}
+		}
+	}
+	var out []busy
+	for _, b := range by {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b busy) int { return cmp.Compare(a.loop, b.loop) })
+	return out
+}
+
+// Stalled returns an error that names the loops that make no progress and what they work on; nil if there are none.
+func (p *Progress) Stalled() error {
+	var out []string
+	for _, b := range p.busiest() {
+		if b.isStalled() {
+			out = append(out, b.String())
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(out, "; "))
+}
+
+// Check returns a probe that fails while the loop makes no progress.
+func (p *Progress) Check(loop string) func(*http.Request) error {
+	return func(*http.Request) error {
+		for _, b := range p.busiest() {
+			if b.loop == loop && b.isStalled() {
+				return errors.New(b.String())
+			}
+		}
+		return nil
+	}
+}
+
+// Start sets metrics and logs stalled loops until ctx ends.
+func (p *Progress) Start(ctx context.Context) error {
+	ticker := time.NewTicker(progressPeriod)
+	defer ticker.Stop()
+	for {
+		p.report()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// report sets the metrics, and logs each loop once when it stalls and once when it goes on.
+func (p *Progress) report() {
+	by := map[string]busy{}
+	for _, b := range p.busiest() {
+		by[b.loop] = b
+	}
+	if p.told == nil {
+		p.told = map[string]bool{}
+	}
+	for _, loop := range LoopNames() {
+		b := by[loop]
+		p.Metrics.LoopBusy.WithLabelValues(loop).Set(b.age.Seconds())
+		stalled := 0.0
+		if b.isStalled() {
+			stalled = 1
+		}
+		p.Metrics.LoopStalled.WithLabelValues(loop).Set(stalled)
+		switch {
+		case b.isStalled() && !p.told[loop]:
+			p.Log.Error("a loop makes no progress", "loop", loop, "seconds", int(b.age.Seconds()), "workingOn", b.on,
+				"hint", "the other loops work; /readyz fails until this loop makes progress. A profile of the controller shows where it is stuck (--enable-profiling)")
+		case !b.isStalled() && p.told[loop]:
+			p.Log.Info("the loop makes progress again", "loop", loop)
+		}
+		p.told[loop] = b.isStalled()
+	}
+}
+
+// watched is a reconciler whose visits are watched.
+type watched struct {
+	reconcile.Reconciler
+	progress *Progress
+	loop     string
+}
+
+func (w watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+	defer w.progress.Begin(w.loop, r.Name).End()
+	return w.Reconciler.Reconcile(ctx, r)
+}

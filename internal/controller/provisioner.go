@@ -1,0 +1,415 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// snapshots sees the cluster.
+type snapshots interface {
+	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
+}
+
+// markets sees what can be bought.
+type markets interface {
+	Market(now time.Time) catalog.Market
+}
+
+// claimMaker makes the NodeClaims of a plan.
+type claimMaker interface {
+	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
+}
+
+// ledger knows how many claims are on their way; their pods are looked at again.
+type ledger interface{ Len() int }
+
+// teller says about an object what happened.
+type teller interface {
+	Tell(about client.Object, reason kube.Reason, message string)
+}
+
+// Solver makes a plan; it is packing.Solve with the effort that the controller allows.
+type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
+
+// Provisioner plans pending pods and makes the NodeClaims that they need.
+type Provisioner struct {
+	Batch    *Batch
+	Cluster  snapshots
+	Market   markets
+	Solve    Solver
+	Claims   claimMaker
+	Ledger   ledger
+	Holds    *Holds
+	Unhelped *Unhelped // shared with Claims
+	Watch    *Stopwatch
+	Tell     *Drip
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+	Now      Clock
+
+	// Departures are told for which nodes that leave places were asked for; nil: nobody wants to know.
+	Departures *Departures
+
+	last      string // what the last pass logged about refusals, so that it is said once
+	postponed int    // plans in a row that waited for nodes which came while they were made
+	omitted   string // the first pod whose preferences the last plan left out
+	costly    costly
+}
+
+// recheck is how often pods that got no place, or whose node is on its way, are planned again although nothing changed.
+const recheck = 5 * time.Second
+
+// Start runs the loop until ctx ends.
+func (p *Provisioner) Start(ctx context.Context) error {
+	// The first look starts the informers of kinds that nothing else watches, which takes half a second. An error is
+	// not lost: the first pass looks again.
+	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
+	p.costly.init()
+	var next, slice time.Time // when the next pass and the next slice are due; zero: when something changes
+	for {
+		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), next, slice), p.costly.ended)
+		if !ok {
+			return nil
+		}
+		p.collect(ctx)
+		if now := time.Now(); window.Size > 0 || !next.IsZero() && !now.Before(next) {
+			next = time.Time{}
+			if pause := p.pass(ctx, window); pause > 0 {
+				next = time.Now().Add(pause)
+			}
+		}
+		slice = p.slice(ctx)
+	}
+}
+
+// untilFirst returns how long it is until the first of the times that are not zero; 0 if all are.
+func untilFirst(now time.Time, times ...time.Time) time.Duration {
+	var out time.Duration
+	for _, t := range times {
+		if left := max(t.Sub(now), time.Millisecond); !t.IsZero() && (out == 0 || left < out) {
+			out = left
+		}
+	}
+	return out
+}
+
+// basis is what a plan is made from.
+type basis struct {
+	snapshot cluster.Snapshot // its pods are all that need a place
+	market   catalog.Market
+}
+
+// look reads what a plan is made from. It is false if there can be no plan now.
+func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
+	if err := p.Holds.Recall(ctx); err != nil {
+		p.Log.Error("cannot see which pools wait", "error", err, "hint", kube.Hint(err))
+		return basis{}, false
+	}
+	market := p.Market.Market(now)
+	if market == nil {
+		p.say("EC2 has not said yet what there is to buy")
+		return basis{}, false
+	}
+	snapshot, err := p.see(ctx, now, market)
+	return basis{snapshot: snapshot, market: market}, err == nil
+}
+
+// see returns the cluster as it is, with pools that wait marked as unusable.
+func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
+	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		p.Log.Error("cannot see the cluster", "error", err, "hint", kube.Hint(err))
+		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
+		return snapshot, err
+	}
+	snapshot.Pools = p.Holds.marked(snapshot.Pools, now)
+	return snapshot, nil
+}
+
+// pass makes one plan and carries it out. It returns when to make another one although nothing changed; 0 for never.
+func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
+	work := working(ctx, LoopProvisioner, "a snapshot of the cluster")
+	defer work.End()
+	// 1. read
+	begun := p.Now.now()
+	number := p.Departures.begin()
+	seen, ok := p.look(ctx, begun)
+	if !ok {
+		return recheck
+	}
+	all := seen.snapshot.Pods
+	p.Metrics.Nodes.Count.Set(float64(len(seen.snapshot.Nodes)))
+	p.costly.forget(all)
+	if len(all) == 0 {
+		p.Departures.planned(number, seen.snapshot)
+		p.forget()
+		if p.Ledger.Len() > 0 {
+			return recheck // pods count as placed until kube-scheduler has had its time
+		}
+		return 0
+	}
+
+	// 2. decide
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
+	due, held := p.Unhelped.Sort(all, seen.snapshot.Nodes, begun)
+	division := p.costly.divide(due, begun)
+	p.waits(division)
+	work.On("a plan for " + count(len(division.Now), "pod"))
+	m := made{of: p.costly.with(seen.snapshot, due, division.Now), market: seen.market}
+	m.make(p.Solve)
+	p.costly.share = p.costly.share.AfterPlan(division.Cost, m.took)
+	planned := p.Now.now()
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
+
+	// 3. act
+	work.On("the NodeClaims of a plan")
+	plan, created, isWhole := p.carryOut(ctx, m)
+	if isWhole && !p.costly.isOwed(except(due, division.Now)) {
+		p.Departures.planned(number, seen.snapshot)
+	}
+	p.costly.sit(plan, m.of)
+
+	// 4. tell
+	p.tellWaiting(held)
+	p.report(window, planned, seen.snapshot.Pods, plan, created)
+	return recheck
+}
+
+// made is a plan with what it was made from.
+type made struct {
+	of     cluster.Snapshot
+	market catalog.Market
+	plan   packing.Plan
+	took   time.Duration
+}
+
+func (m *made) make(solve Solver) {
+	begun := time.Now()
+	if len(m.of.Pods) > 0 {
+		m.plan = solve(m.of, m.market)
+	}
+	m.took = time.Since(begun)
+}
+
+// lateAfter is how long a plan may take so that nodes which came meanwhile do not count: the next plan finds them.
+const lateAfter = time.Second
+
+// carryOut creates the NodeClaims of a plan, as far as it holds by the newest state of the cluster. It returns that part of the
+// plan, what became of each NodeClaim, and whether that was the whole plan.
+func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kube.Created, bool) {
+	plan, isWhole := m.plan, true
+	p.tellOmissions(plan.Omissions)
+	if len(plan.Machines) > 0 {
+		newest, err := p.see(ctx, p.Now.now(), m.market)
+		if err != nil {
+			plan.Machines = nil
+			return plan, nil, false
+		}
+		r := review{before: m.of, now: newest, market: m.market, isLate: m.took > lateAfter && p.postponed < mostPostponed}
+		var lost stale
+		plan, lost = r.revalidated(plan)
+		p.tellStale(lost, m)
+		isWhole = !lost.isAgain
+	}
+	begun := p.Now.now()
+	plan.Machines = p.Holds.Canaries(begun, plan.Machines)
+	created := p.Claims.CreateClaims(ctx, plan.Machines)
+	return plan, created, isWhole && !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil })
+}
+
+// tellOmissions logs once that a plan had to do without preferences of pods.
+func (p *Provisioner) tellOmissions(all []packing.Omission) {
+	text, preferences := "", 0
+	for _, o := range all {
+		preferences += o.Preferences
+	}
+	if len(all) > 0 {
+		text = all[0].Pod
+	}
+	if text != "" && text != p.omitted {
+		p.Log.Warn("planned pods without some of their preferred affinity: the rules of all pods exceed the limit of one plan",
+			"pods", len(all), "preferences", preferences, "firstPod", text)
+	}
+	p.omitted = text
+}
+
+// mostPostponed is how many plans in a row may wait for nodes that came while they were made.
+const mostPostponed = 3
+
+// tellStale logs what of a plan does not hold any more, and asks for another one if pods still wait.
+func (p *Provisioner) tellStale(lost stale, m made) {
+	p.postponed++
+	if lost.claims[staleRoom] == 0 {
+		p.postponed = 0
+	}
+	if len(lost.claims) == 0 {
+		return
+	}
+	for cause, n := range lost.claims {
+		p.Metrics.StaleClaims.WithLabelValues(staleLabels[cause]).Add(float64(n))
+	}
+	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(), "podsGone", lost.pods, "seconds", m.took.Seconds())
+	if lost.isAgain {
+		p.Batch.Hurry("stale plan")
+	}
+}
+
+// say logs why nothing is planned, once.
+func (p *Provisioner) say(why string) {
+	if p.last != why {
+		p.last = why
+		p.Log.Info("not planning yet", "cause", why)
+	}
+}
+
+func (p *Provisioner) report(window Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []kube.Created) {
+	p.measure(window, planned, created)
+	p.measureRefusals(slices.Concat(plan.Refusals, p.costly.refusals(pods)))
+	failed := p.tellPlan(pods, plan, created)
+	if len(created) == 0 && len(plan.Refusals) == 0 {
+		return
+	}
+	if said := refusalSummary(plan.Refusals); len(created) > 0 || said != p.last {
+		p.last = said
+		p.Log.Info("planned", "pods", plan.Pods, "classes", plan.Classes, "nodeClaims", len(created)-failed,
+			"onNodes", len(plan.Placements), "refused", len(plan.Refusals), "reasons", said,
+			"pricePerHour", plan.Price.String(), "lowerBoundPerHour", plan.LowerBound.String(),
+			"seconds", planned.Sub(window.Closed).Seconds(), "batchSeconds", batchSeconds(window))
+	}
+}
+
+// tellPlan reports to pods what a plan means for them. It returns how many NodeClaims could not be created.
+func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []kube.Created) int {
+	pods := make(map[string]*corev1.Pod, len(all))
+	for _, pod := range all {
+		pods[pod.ID()] = podObject(pod)
+	}
+	p.tellRefusals(plan.Refusals, pods)
+	p.tellPlacements(plan.Placements, pods)
+	return p.tellClaims(created, pods)
+}
+
+func (p *Provisioner) measure(window Window, planned time.Time, created []kube.Created) {
+	if len(created) > 0 {
+		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
+		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
+	}
+	for _, c := range created {
+		if c.Claim != nil {
+			p.Watch.Made(c.Claim.Name, window.Closed, c.At)
+			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(c.At.Sub(planned).Seconds())
+		}
+	}
+}
+
+func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(refusals)))
+	p.Metrics.Refused.Reset()
+	ignored := 0
+	for _, r := range refusals {
+		if len(r.Reasons) == 0 {
+			continue
+		}
+		p.Metrics.Refused.WithLabelValues(string(r.Reasons[0].Code)).Inc()
+		if r.Reasons[0].Code == packing.Unplannable {
+			ignored++
+		}
+	}
+	p.Metrics.Ignored.Set(float64(ignored))
+}
+
+func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1.Pod) (failed int) {
+	for _, c := range created {
+		if c.Err != nil {
+			failed++
+			p.Log.Error("cannot create NodeClaim", "nodePool", c.Machine.Pool, "error", c.Err, "hint", kube.Hint(c.Err))
+			p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(c.Err))).Inc()
+			continue
+		}
+		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, strconv.FormatBool(len(c.Machine.Relaxed) > 0)).Inc()
+		best := c.Machine.Offerings[0]
+		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Machine.Pool, "pods", len(c.Machine.Pods),
+			"requests", c.Machine.Requests.String(), "instanceTypes", typesOf(c.Machine, 5), "offerings", len(c.Machine.Offerings),
+			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
+		for _, id := range c.Machine.Pods {
+			if pod := pods[id]; pod != nil {
+				p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+			}
+		}
+	}
+	return failed
+}
+
+func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
+	for _, place := range placements {
+		if pod := pods[place.Pod]; pod != nil {
+			p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+		}
+	}
+}
+
+func (p *Provisioner) tellWaiting(held []waiting) {
+	for _, w := range held {
+		if w.isNews {
+			p.Tell.Later(podObject(w.pod), kube.ReasonFailedScheduling, w.message())
+			p.Log.Warn("nodes bought for a pod did not help it", "Pod", w.pod.ID(), "nodes", w.times, "nextTry", w.until.UTC().Format(time.RFC3339))
+		}
+	}
+}
+
+func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
+	for _, r := range refusals {
+		if pod := pods[r.Pod]; pod != nil {
+			p.Tell.Later(pod, kube.ReasonFailedScheduling, explain(r))
+		}
+	}
+}
+
+// forget clears what the last plan told when there is nothing left to plan.
+func (p *Provisioner) forget() {
+	p.last = ""
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0)
+	p.Metrics.Refused.Reset()
+	p.Metrics.Ignored.Set(0)
+	p.waits(fairness.Division{})
+}
+
+func batchSeconds(w Window) float64 {
+	if w.First.IsZero() {
+		return 0
+	}
+	return w.Closed.Sub(w.First).Seconds()
+}
+
+func typesOf(m packing.Machine, most int) []string {
+	var out []string
+	for _, o := range m.Offerings {
+		if !slices.Contains(out, o.InstanceType) && len(out) < most {
+			out = append(out, o.InstanceType)
+		}
+	}
+	return out
+}
+
+// podObject is as much of a pod as an event needs.
+func podObject(p cluster.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: uid(p.UID)},
+	}
+}

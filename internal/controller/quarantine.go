@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// quarantine keeps a claim whose instance has lost its tags: nothing else knows the instance any more, and without the tags it is not
+// terminated. The claim, with the provider id, stays until the tags are back or the instance is gone, also when this process ends.
+func (c *Claims) quarantine(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	claim, message := v.claim, untaggedOf(c.Machines, c.Offers.Market.Region, v.claim, *v.instance).String()
+	if c.noteUntagged(claim.UID, true, now) == now {
+		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone", "NodeClaim", claim.Name,
+			"nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
+	}
+	c.Tell.Tell(claim, kube.ReasonTagsMissing, message)
+	return c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetFalse(now, karpv1.ConditionInstanceTerminating, step.Reason, message)
+	})
+}
+
+// noteUntagged notes whether the instance of a claim that leaves has lost its tags, and returns since when this process knows of it.
+func (c *Claims) noteUntagged(claim types.UID, isUntagged bool, now time.Time) time.Time {
+	since := c.untagged.note(claim, isUntagged, now)
+	c.Metrics.Untagged.Set(float64(c.untagged.count()))
+	return since
+}
+
+// untagged is an instance that a claim has, and that does not carry the tags that say so.
+type untagged struct {
+	claim    *karpv1.NodeClaim
+	instance ec2.Instance
+	own      map[string]string // the tags that it got at its launch
+	region   string
+}
+
+func (u untagged) String() string {
+	var tags []string
+	for _, key := range slices.Sorted(maps.Keys(u.own)) {
+		if u.instance.Tags[key] != u.own[key] && key != ec2.TagName {
+			tags = append(tags, "Key="+key+",Value="+u.own[key])
+		}
+	}
+	id, so := u.instance.ID, "so it will not be terminated when the NodeClaim is deleted. "
+	remove := ""
+	if u.claim.DeletionTimestamp != nil {
+		so = "so it is not terminated, and costs money. "
+		remove = fmt.Sprintf(". Or terminate the instance: aws ec2 terminate-instances --region %s --instance-ids %s", u.region, id)
+	}
+	return fmt.Sprintf("Instance %s of NodeClaim %s has lost the tags that mark it as this cluster's, %sRestore them: aws ec2 create-tags --region %s --resources %s --tags %s%s",
+		id, u.claim.Name, so, u.region, id, strings.Join(tags, " "), remove)
+}
+
+// untaggedOf is a claim and its instance, with the tags that are expected on it.
+func untaggedOf(m machines, region string, claim *karpv1.NodeClaim, i ec2.Instance) untagged {
+	return untagged{claim, i, m.OwnTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
+}

@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// strip removes tags from an instance, all where none is named.
+func (r *rig) strip(t *testing.T, id string, keys ...string) {
+	t.Helper()
+	r.Do(func(w *world.World, now time.Time) {
+		i, ok := w.Instance(id)
+		if !ok {
+			t.Fatalf("there is no instance %s", id)
+		}
+		if len(keys) == 0 {
+			for key := range i.Tags {
+				keys = append(keys, key)
+			}
+		}
+		if err := r.estate.Region.Tag(now, []string{id}, nil, keys); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStrippedInstance: a deleted claim whose instance has lost its tags stays, names the instance and the commands, and goes when the
+// instance has gone, also after a restart.
+func TestStrippedInstance(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string][]string{
+		"all tags":              nil,
+		"the UID and the pool":  {ec2.TagUID, ec2.TagNodePool},
+		"the cluster's name":    {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster},
+		"all but the UID":       {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagNodeClaim},
+		"all but the NodeClaim": {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagUID},
+	} {
+		for _, how := range []string{"terminated by the user", "tags put back"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, "t3.medium")
+				claim := r.launched(t)
+				r.join(t)
+				r.work(t)
+				instance := r.instances()[0]
+				tags := maps.Clone(instance.Tags)
+				maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
+				r.strip(t, instance.ID, keys...)
+				r.ahead += 10 * time.Minute
+				claim = *r.claim(t, claim.Name)
+				if err := r.api.Delete(t.Context(), &claim); err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					r.ahead += r.work(t)
+				}
+				r.start(t) // a new process, which remembers nothing
+				r.classes(t)
+				for range 5 {
+					r.ahead += r.work(t)
+				}
+				c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionInstanceTerminating)
+				if c.Status != "False" || c.Reason != "InstanceTagsMissing" || !strings.Contains(c.Message, instance.ID) {
+					t.Errorf("the claim says %+v", c)
+				}
+				told := r.events.has("NodeClaim/InstanceTagsMissing", "aws ec2 create-tags --region us-east-1 --resources "+instance.ID,
+					"aws ec2 terminate-instances --region us-east-1 --instance-ids "+instance.ID)
+				if told == "" || len(keys) != 5 && !strings.Contains(told, "Key=") {
+					t.Errorf("events %v", r.events.told)
+				}
+				if n := counted(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 || !strings.Contains(r.log.String(), "has lost its tags") {
+					t.Errorf("gauge %d, %d instances\n%s", n, len(r.instances()), r.log)
+				}
+				r.Do(func(_ *world.World, now time.Time) {
+					if how == "tags put back" {
+						r.check(t, r.estate.Region.Tag(now, []string{instance.ID}, tags, nil))
+					} else {
+						_, _, err := r.estate.Region.Terminate(now, []string{instance.ID})
+						r.check(t, err)
+					}
+				})
+				r.finish(t)
+				if n := counted(t, r.Claims.Metrics.Untagged); n != 0 || len(r.claims(t)) != 0 || len(r.instances()) != 0 {
+					t.Errorf("gauge %d, %d claims, %d instances\n%s", n, len(r.claims(t)), len(r.instances()), r.log)
+				}
+			})
+		}
+	}
+}
+
+func (r *rig) check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNodeGroupsInstance: a NodeClaim and a Node that name an instance of a managed node group do not end it.
+func TestNodeGroupsInstance(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	claim := r.launched(t)
+	r.join(t)
+	r.work(t)
+	instance := r.instances()[0]
+	r.strip(t, instance.ID)
+	r.Do(func(_ *world.World, now time.Time) {
+		r.check(t, r.estate.Region.Tag(now, []string{instance.ID}, map[string]string{
+			ec2.TagClusterPrefix + testCluster: "owned", "eks:cluster-name": testCluster, "eks:nodegroup-name": "web",
+		}, nil))
+	})
+	r.ahead += 10 * time.Minute
+	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		t.Fatal(err)
+	}
+	claim = *r.claim(t, claim.Name)
+	if err := r.api.Delete(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(t)
+	if len(r.claims(t)) != 0 || len(r.instances()) != 1 || !strings.Contains(r.log.String(), "tags of another owner") {
+		t.Errorf("%d claims, %d instances\n%s", len(r.claims(t)), len(r.instances()), r.log)
+	}
+}

@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+const testQueue = "prod-interruptions"
+
+// heeding makes a queue that EC2's notices come to, and the loop that heeds them.
+func (r *rig) heeding(t testing.TB) {
+	t.Helper()
+	r.Do(func(_ *world.World, now time.Time) { // or finds it, after a restart
+		if _, err := r.estate.Region.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	departures := &Departures{}
+	r.Provisioner.Departures = departures
+	r.Interruption = &Interruption{
+		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
+		Machines: r.Claims.Machines, Troubles: r.troubles(t), Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
+		Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
+	}
+}
+
+// troubles is the door to EC2, as one that says what is wrong with instances.
+func (r *rig) troubles(t testing.TB) troubles {
+	t.Helper()
+	door, ok := r.Claims.Machines.(troubles)
+	if !ok {
+		t.Fatal("the rig's doors have changed")
+	}
+	return door
+}
+
+// announced lets EventBridge send to the queue from now on.
+func (r *rig) announced() {
+	r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = []string{testQueue} })
+}
+
+// post sends a message to the queue.
+func (r *rig) post(t testing.TB, body string) {
+	t.Helper()
+	r.Do(func(_ *world.World, now time.Time) {
+		if _, err := r.estate.Region.SendMessage(now, testQueue, body); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// inQueue returns how many messages the queue holds, hidden ones too.
+func (r *rig) inQueue(t testing.TB) int {
+	t.Helper()
+	n := 0
+	r.Do(func(_ *world.World, now time.Time) {
+		q, err := r.estate.Region.Queue(testQueue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visible, hidden := q.Count(now)
+		n = visible + hidden
+	})
+	return n
+}
+
+// read heeds what can be received now, and returns how many messages that was.
+func (r *rig) read(t testing.TB) int {
+	t.Helper()
+	all := 0
+	for {
+		messages, err := r.Interruption.Queue.Receive(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(messages) == 0 {
+			return all
+		}
+		all += len(messages)
+		if err := r.Interruption.pass(t.Context(), messages); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// depart takes interrupted nodes a step further, and returns how many still wait.
+func (r *rig) depart(t testing.TB) int {
+	t.Helper()
+	left, err := r.Interruption.departPass(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// counted adds up the counters of a collector, those with all of these label values.
+func counted(t testing.TB, c prometheus.Collector, labels ...string) int {
+	t.Helper()
+	return int(summed(t, c, labels...))
+}
+
+// summed is counted for numbers that are not whole.
+func summed(t testing.TB, c prometheus.Collector, labels ...string) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			values := []string{}
+			for _, l := range m.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(values, l) }) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,342 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// newMultitude has one node that was bought, and copies of it: claims and Nodes that were written as its own were, each with a pod
+// that fills it, so that none is worth moving.
+func newMultitude(t *testing.T, nodes int) *rig {
+	t.Helper()
+	r := newRig(t, "m5.large")
+	first := r.servingNodes(t, "first")[0]
+	var list corev1.NodeList
+	if err := r.api.List(t.Context(), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d Nodes, %v", len(list.Items), err)
+	}
+	for i := range nodes - 1 {
+		claim, node := first.DeepCopy(), list.Items[0].DeepCopy()
+		claim.Name, claim.ResourceVersion, claim.UID = fmt.Sprintf("copy-%04d", i), "", ""
+		node.Name, node.ResourceVersion = "node-of-"+claim.Name, ""
+		claim.Status.ProviderID = fmt.Sprintf("aws:///us-east-1a/i-%017d", i)
+		claim.Status.NodeName, node.Spec.ProviderID = node.Name, claim.Status.ProviderID
+		node.Labels[corev1.LabelHostname] = node.Name
+		for k := range node.OwnerReferences {
+			node.OwnerReferences[k].Name = claim.Name
+		}
+		claim.StatusConditions().SetTrue(r.now(), karpv1.ConditionConsolidatable) // as the first look would find it
+		status := claim.Status.DeepCopy()
+		r.create(t, claim)
+		claim.Status = *status
+		if err := r.api.Status().Update(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		r.create(t, node)
+		r.create(t, residentOf(node.Name, claim.Name))
+	}
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.create(t, residentOf(first.Status.NodeName, first.Name))
+	r.ahead += 2 * time.Minute // what was bought for pods that have come has long been theirs
+	return r
+}
+
+// residentOf is a pod that has run on the Node for long, and leaves next to nothing of it.
+func residentOf(node, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: types.UID("db"), Controller: ptr.To(true),
+		}}},
+		Spec: corev1.PodSpec{
+			NodeName: node, Tolerations: []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1700m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+// TestEmptyNodeGoesAtTheSecondLook: of two thousand nodes one becomes empty, and is on its way out when the loop has turned twice,
+// whatever the loop beside it that looks for savings does; and no other is touched.
+func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("two thousand nodes")
+	}
+	r := newMultitude(t, 2000)
+	r.Moves.Now = r.now
+	look := func() {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
+		t.Errorf("nothing is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
+	}
+	const name = "copy-0777"
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Moves.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leaving := func() (names []string) {
+		for _, c := range r.claims(t) {
+			if c.DeletionTimestamp != nil || c.StatusConditions().IsTrue(karpv1.ConditionDisruptionReason) {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	look()
+	if names := leaving(); len(names) != 0 {
+		t.Fatalf("one look was enough for %v: a pod that was just being bound is not seen", names)
+	}
+	if pause := r.Emptiness.pause(0); pause != emptinessAgain {
+		t.Errorf("a node was found empty, and the next look comes after %s, want %s", pause, emptinessAgain)
+	}
+	r.ahead += emptinessAgain
+	look()
+	if names := leaving(); len(names) != 1 || names[0] != name {
+		t.Fatalf("%v are on their way out after two looks, want %s\n%s", names, name, r.log)
+	}
+	claim := &karpv1.NodeClaim{}
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
+		t.Errorf("its claim is not being deleted: %v", err)
+	}
+	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
+		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
+	}
+}
+
+// TestPodThatComesAtTheLastMomentKeepsItsNode: kube-scheduler binds a pod after the node was found empty for the second time, and before
+// its claim is deleted. The claim is not deleted, and the Node is open again.
+func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
+	t.Parallel()
+	r := newMultitude(t, 4)
+	const name = "copy-0001"
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	late := &lateBinding{t: t, rig: r}
+	r.Emptiness.Live = late
+	for range 3 {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+		r.ahead += emptinessAgain
+	}
+	if late.node == "" {
+		t.Fatal("nobody asked whether pods had come")
+	}
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			t.Errorf("NodeClaim %s is deleted, and a pod had come to its node\n%s", c.Name, r.log)
+		}
+	}
+	var node corev1.Node
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: late.node}, &node); err != nil || !isOpen(&node) {
+		t.Errorf("the Node is closed, or gone: %v, taints %v", err, node.Spec.Taints)
+	}
+}
+
+// lateBinding binds a pod to the first Node that it is asked about, just before it answers.
+type lateBinding struct {
+	t    *testing.T
+	rig  *rig
+	node string
+}
+
+func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var closed corev1.Node
+	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || isOpen(&closed) {
+		l.t.Errorf("pods can still come when it is asked for those of %s: %v", node, err)
+	}
+	if l.node == "" {
+		l.node = node
+		l.rig.create(l.t, residentOf(node, "late"))
+	}
+	return (&kube.Reader{Live: l.rig.api}).PodsNow(ctx, node)
+}
+
+// TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails with a conflict, the Node is
+// opened at once, and a later pass removes it.
+func TestConflictReopensNode(t *testing.T) {
+	t.Parallel()
+	r := newMultitude(t, 4)
+	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "copy-0001"}}); err != nil {
+		t.Fatal(err)
+	}
+	busy := &busyClaims{t: t, rig: r}
+	r.Emptiness.Live = busy
+	failed := false
+	for range 5 {
+		isNew := busy.node == ""
+		err := r.Emptiness.pass(t.Context(), r.now())
+		r.ahead += emptinessAgain
+		if !isNew || busy.node == "" {
+			continue
+		}
+		failed = err != nil
+		var node corev1.Node
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !isOpen(&node) {
+			t.Errorf("the Node is closed, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
+		}
+	}
+	if !failed {
+		t.Fatal("the deletion met no conflict")
+	}
+	for _, c := range r.claims(t) {
+		if c.Status.NodeName == busy.node && c.DeletionTimestamp == nil {
+			t.Errorf("NodeClaim %s, whose node is empty, is still there\n%s", c.Name, r.log)
+		}
+	}
+}
+
+// busyClaims changes all NodeClaims when it is asked for pods for the first time.
+type busyClaims struct {
+	t    *testing.T
+	rig  *rig
+	node string // that it was asked for first
+}
+
+func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	if b.node == "" {
+		b.node = node
+		for _, c := range b.rig.claims(b.t) {
+			c.StatusConditions().SetTrue(b.rig.now(), "Audited")
+			if err := b.rig.api.Status().Update(ctx, &c); err != nil {
+				b.t.Error(err)
+			}
+		}
+	}
+	return (&kube.Reader{Live: b.rig.api}).PodsNow(ctx, node)
+}
+
+// TestLooksLeaveRoom: the looks for empty nodes begin as often as they should, and leave others room when they take long.
+func TestLooksLeaveRoom(t *testing.T) {
+	t.Parallel()
+	e := &Emptiness{}
+	for took, want := range map[time.Duration]time.Duration{0: emptinessEvery, time.Second: emptinessEvery - time.Second, time.Minute: emptinessEvery / 4} {
+		if got := e.pause(took); got != want {
+			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
+		}
+	}
+	// Two looks of a second each, and the longest pauses, are within five seconds.
+	waits := e.pause(time.Second)
+	e.isNews = true
+	if sum := waits + e.pause(time.Second) + 2*time.Second; sum > 5*time.Second {
+		t.Errorf("a node that is empty goes after %s", sum)
+	}
+}
+
+// TestNobodyIsMovedToWhereNobodyIs: of two nodes one is empty. It goes, and no pod is moved onto it to let the other go.
+func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 2, "1500m", "1500m", "t3.medium")
+	f.wanted = 1
+	pods := f.pods(t)
+	f.check(t, f.api.Delete(t.Context(), &pods[0]))
+	if err := f.Moves.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if begun := counted(t, f.Moves.Metrics.Begun, "Underutilized"); begun != 0 {
+		t.Fatalf("%v moves were begun\n%s", begun, f.log)
+	}
+	f.live(t)
+	left := f.pods(t)
+	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name || left[0].Spec.NodeName != pods[1].Spec.NodeName {
+		t.Errorf("left: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
+	}
+}
+
+func podNamesAndNodes(pods []corev1.Pod) (out []string) {
+	for _, p := range pods {
+		out = append(out, p.Name+" on "+p.Spec.NodeName)
+	}
+	return out
+}
+
+// TestEmptyNodeDoesNotWaitForPlans: who plans where pods of thousands of nodes could go, or leads moves on, may take long; an empty
+// node goes meanwhile, and what the one has chosen counts in the other's budgets.
+func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
+	t.Parallel()
+	r := newMultitude(t, 4)
+	r.create(t, &corev1.Pod{ // so that there is something to plan
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", OwnerReferences: residentOf("", "").OwnerReferences},
+		Spec:       residentOf("", "").Spec,
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}},
+	})
+	r.Moves.Now = r.now
+	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	r.Moves.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
+		close(begun)
+		<-goOn
+		r.Moves.Solve = Plan
+		return Plan(s, m)
+	}
+	go func() { done <- r.Moves.look(context.WithoutCancel(t.Context())) }()
+	<-begun
+	for _, name := range []string{"copy-0000", "copy-0001"} {
+		if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaving := 0
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			leaving++
+		}
+	}
+	if leaving != 1 { // the pod that waits takes one of the two
+		t.Errorf("%d nodes are on their way out while somebody plans, want 1\n%s", leaving, r.log)
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGateCountsWhatWasChosen: nodes that were chosen count as going for everybody at once, until somebody says that they stay.
+func TestGateCountsWhatWasChosen(t *testing.T) {
+	t.Parallel()
+	var g Gate
+	now := time.Now()
+	g.note("chosen", now)
+	g.note("stays", now)
+	g.forget("stays")
+	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
+		// Whoever began to look before it was chosen counts it as well.
+		if early, late := g.going(claim, now.Add(-time.Minute)), g.going(claim, now.Add(gateMemory)); early != want || late != want {
+			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
+		}
+	}
+	if g.going("chosen", now.Add(gateMemory+1)) {
+		t.Error("what the cache must show by now is remembered still")
+	}
+}

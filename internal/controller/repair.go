@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Repair finds what is wrong with nodes, and holds back where too much is. On nil nothing is ever wrong.
+type Repair struct {
+	Cache client.Reader
+	Tell  teller
+}
+
+// see says what is wrong with the Node of a claim, and whether it may be replaced for it.
+func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Ailment, error) {
+	if r == nil {
+		return lifecycle.Ailment{}, nil
+	}
+	ailment := lifecycle.Diagnose(symptomsOf(node))
+	if ailment.Condition == "" || now.Before(ailment.Due) {
+		return ailment, nil
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	unwell, total, err := r.census(ctx, pool)
+	if err != nil || lifecycle.MayRepair(unwell, total) {
+		return ailment, err
+	}
+	ailment.Held = true
+	where := "the cluster"
+	if pool != "" {
+		where = "NodePool " + pool
+	}
+	message := fmt.Sprintf("The node is not replaced although %s is not as it should be: %d of %s of %s are unwell, more than a fifth, so that it is not the machines' fault",
+		ailment.Condition, unwell, count(total, "node"), where)
+	r.Tell.Tell(node, kube.ReasonRepairBlocked, message)
+	r.Tell.Tell(claim, kube.ReasonRepairBlocked, message)
+	return ailment, nil
+}
+
+// census counts the nodes of a pool, or of the whole cluster where a claim has no pool, and those that are unwell, however short.
+func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, err error) {
+	var nodes corev1.NodeList
+	if err := r.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, 0, fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if pool != "" && node.Labels[karpv1.LabelNodePool] != pool {
+			continue
+		}
+		total++
+		if lifecycle.Diagnose(symptomsOf(node)).Condition != "" {
+			unwell++
+		}
+	}
+	return unwell, total, nil
+}
+
+func symptomsOf(node *corev1.Node) []lifecycle.Symptom {
+	out := make([]lifecycle.Symptom, 0, len(node.Status.Conditions))
+	for _, c := range node.Status.Conditions {
+		out = append(out, lifecycle.Symptom{Condition: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
+	}
+	return out
+}
+
+// ailmentOf is the condition that the Node is unwell by; empty if it is not.
+func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(symptomsOf(node)).Condition }
+
+// condemn lets the pods of a claim be deleted by force from now on.
+func (c *Claims) condemn(ctx context.Context, v view, condition string) (*karpv1.NodeClaim, error) {
+	now := c.Now.now()
+	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) { setDeadline(claim, now) })
+	if err != nil {
+		return nil, err
+	}
+	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
+	message := "The node is replaced: " + condition + " has not been as it should be for too long"
+	c.Tell.Tell(claim, kube.ReasonDisruptionTerminating, message)
+	c.Tell.Tell(v.node(), kube.ReasonDisruptionTerminating, message)
+	return claim, nil
+}

@@ -1,0 +1,179 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// reservations finds capacity reservations.
+type reservations interface {
+	Reservations(ctx context.Context, now time.Time, terms []ec2.ReservationTerm) ([]ec2.Reservation, error)
+}
+
+// reservedBook counts how many instances capacity reservations have left: what EC2 said last, less what was bought since and
+// EC2 does not yet count. Those promised to claims for which nothing was bought yet are counted by the plan. The zero value
+// has counted nothing. Its methods may be called at the same time.
+type reservedBook struct {
+	mu   sync.Mutex
+	byID map[string]*reservedCount
+}
+
+// reservedCount is what is known of one reservation.
+type reservedCount struct {
+	said  int         // by EC2
+	at    time.Time   // when EC2 said so
+	taken []time.Time // when instances were bought that said does not count yet, oldest first
+}
+
+// How long EC2 may take to count an instance that it sold, and for how long a reservation is remembered that no class
+// selects any more.
+const (
+	reservedShown = time.Minute
+	reservedKept  = time.Hour
+)
+
+// saw notes what EC2 said at now, and returns the ids of the reservations that have more left than it said before. By as
+// many as its count fell, by so many it has counted of ours.
+func (b *reservedBook) saw(now time.Time, found []ec2.Reservation) (more []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byID == nil {
+		b.byID = map[string]*reservedCount{}
+	}
+	for _, r := range found {
+		c, ok := b.byID[r.ID]
+		if !ok {
+			c = &reservedCount{}
+			b.byID[r.ID] = c
+		}
+		if r.Left > c.said {
+			more = append(more, r.ID)
+		}
+		fell := min(max(c.said-r.Left, 0), len(c.taken))
+		c.taken = slices.DeleteFunc(slices.Clone(c.taken[fell:]), func(at time.Time) bool { return now.Sub(at) >= reservedShown })
+		c.said, c.at = r.Left, now
+	}
+	maps.DeleteFunc(b.byID, func(_ string, c *reservedCount) bool { return now.Sub(c.at) > reservedKept })
+	return more
+}
+
+// take notes that an instance of the reservation was bought at now.
+func (b *reservedBook) take(now time.Time, id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c, ok := b.byID[id]; ok {
+		c.taken = append(c.taken, now)
+	}
+}
+
+// left returns how many instances each known reservation has left, at least 0.
+func (b *reservedBook) left() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[string]int, len(b.byID))
+	for id, c := range b.byID {
+		out[id] = max(c.said-len(c.taken), 0)
+	}
+	return out
+}
+
+// reserve returns the catalog of a class with what its capacity reservations add; c is not altered.
+func (m *Market) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog.Catalog {
+	if len(class.Status.CapacityReservations) == 0 {
+		return c
+	}
+	known, _ := kube.Reservations(class, m.reserved.left())
+	zones := append([]catalog.Zone{}, zonesOf(class)...) // not nil, which would be all
+	c.Types = withReserved(c.Types, zones, known)
+	own := c.Pools
+	c.Pools = nil
+	for pool, types := range own {
+		if c.Pools == nil {
+			c.Pools = make(map[string][]catalog.Type, len(own))
+		}
+		c.Pools[pool] = withReserved(types, zones, known)
+	}
+	return c
+}
+
+func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.ReservedCapacity) []catalog.Type {
+	out := slices.Clone(types)
+	for i := range out {
+		if isDedicated(out[i]) {
+			continue // what classes select is reserved on shared hardware
+		}
+		if slices.ContainsFunc(known, func(r catalog.ReservedCapacity) bool { return r.InstanceType == out[i].Name }) {
+			out[i] = out[i].WithReserved(zones, known)
+		}
+	}
+	return out
+}
+
+// SawReserved notes the capacity reservations that EC2 shows at now, and reports whether there is more in them than before.
+func (o *Offers) SawReserved(now time.Time, found []ec2.Reservation) bool {
+	more := o.Market.reserved.saw(now, found)
+	for _, id := range more {
+		o.Shortages.Restored(id)
+	}
+	return len(more) > 0
+}
+
+// lookReserved asks EC2 for the capacity reservations of the class, where they count.
+func (n *NodeClasses) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {
+	f.reserves = n.Reservations != nil
+	terms := class.Spec.CapacityReservationSelectorTerms
+	if !f.reserves || len(terms) == 0 {
+		return
+	}
+	now := time.Now()
+	f.reservations, f.reservationErr = n.Reservations.Reservations(ctx, now, reservationTerms(terms))
+	f.reservations = f.usable(f.reservations)
+	if f.reservationErr == nil && n.Offers.SawReserved(now, f.reservations) {
+		n.Batch.Ask(string(class.UID)) // pods may have waited for them
+	}
+}
+
+func reservationTerms(terms []awsv1.CapacityReservationSelectorTerm) []ec2.ReservationTerm {
+	var out []ec2.ReservationTerm
+	for _, t := range terms {
+		out = append(out, ec2.ReservationTerm{ID: t.ID, OwnerID: t.OwnerID, Criteria: t.InstanceMatchCriteria, Tags: t.Tags})
+	}
+	return out
+}
+
+// gated are the conditions that Ready stands on only where reserved capacity counts.
+func (f foundClass) gated() []string {
+	if f.reserves {
+		return []string{awsv1.ConditionCapacityReservationsReady}
+	}
+	return nil
+}
+
+// reservationStatus is what the status says of the reservations that were found.
+func (f foundClass) reservationStatus() []awsv1.CapacityReservation {
+	var out []awsv1.CapacityReservation
+	for _, r := range f.reservations {
+		one := awsv1.CapacityReservation{
+			ID: r.ID, AvailabilityZone: r.Zone, InstanceMatchCriteria: r.Criteria, InstanceType: r.InstanceType, OwnerID: r.OwnerID,
+			ReservationType: awsv1.CapacityReservationType(r.Type), Interruptible: r.Interruptible, State: awsv1.CapacityReservationActive,
+		}
+		if r.Expiring {
+			one.State = awsv1.CapacityReservationExpiring
+		}
+		if !r.End.IsZero() {
+			one.EndTime = &metav1.Time{Time: r.End}
+		}
+		out = append(out, one)
+	}
+	return out
+}

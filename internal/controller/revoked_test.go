@@ -1,0 +1,347 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// come lets what was bought become nodes, and nobody decide anything.
+func (f *park) come(t *testing.T) {
+	t.Helper()
+	f.slow = false
+	for range 3 {
+		f.ahead += min(f.work(t), 5*time.Second)
+		f.boot(t)
+	}
+	f.work(t)
+}
+
+// leavers are the claims that are being deleted.
+func (f *park) leavers(t *testing.T) (out []string) {
+	t.Helper()
+	for _, c := range f.claims(t) {
+		if c.DeletionTimestamp != nil {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// lostSwitch is a switch that cannot be read.
+type lostSwitch struct{}
+
+func (lostSwitch) String() string { return "ConfigMap a/joiner" }
+
+func (lostSwitch) Read(context.Context) (string, error) { return "", errors.New("timeout") }
+
+// TestNothingGoesUnseen: as long as it is not known what can be bought, as by a process that has just started, or whether all pools are paused, no
+// move is committed, as nobody knows whether its pods have a place; and none is undone for it.
+func TestNothingGoesUnseen(t *testing.T) {
+	t.Parallel()
+	for name, hide := range map[string]func(f *park) (show func()){
+		"what can be bought": func(f *park) func() {
+			known := f.Market.offered
+			f.Market.offered = ec2.Market{}
+			return func() { f.Market.offered = known }
+		},
+		"whether all is paused": func(f *park) func() {
+			known := f.Moves.Pauses
+			f.Moves.Pauses = &Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
+			return func() { f.Moves.Pauses = known }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+			f.comer(t)
+			f.come(t)
+			show := hide(f)
+			for range 5 {
+				f.ahead += 20 * time.Second
+				f.check(t, f.Moves.advance(t.Context()))
+			}
+			if left := f.leavers(t); len(left) > 0 || f.isReopened(t) == "" {
+				t.Fatalf("%v are deleted, or the move was undone\n%s", left, f.tail())
+			}
+			show()
+			f.live(t)
+			if got := f.types(); got != "1 t3.medium" {
+				t.Errorf("left: %s\n%s", got, f.tail())
+			}
+		})
+	}
+}
+
+// TestUsersChangeTheirMind: whatever a user says while what is to come is on its way, the move is undone with the next round, with the reason.
+func TestUsersChangeTheirMind(t *testing.T) {
+	t.Parallel()
+	team := func(name string) func(p *karpv1.NodePool) {
+		return func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": name} }
+	}
+	for name, c := range map[string]struct {
+		drifts bool
+		change func(t *testing.T, f *park)
+		says   string
+	}{
+		"pauses": {false, func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationPaused, "true") })
+		}, "was paused"},
+		"turns consolidation off": {false, func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
+		}, "wants no node taken away to save money any more"},
+		"wants only empty nodes to go": {false, func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
+		}, "wants no node taken away to save money any more"},
+		"says what makes no sense": {false, func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationMinimumSaving, "much") })
+		}, "does not allow it any more"},
+		"keeps the Node": {false, func(t *testing.T, f *park) {
+			for _, n := range f.nodes(t) {
+				annotate(&n, karpv1.AnnotationDoNotDisrupt, "true")
+				f.check(t, f.api.Update(t.Context(), &n))
+			}
+		}, "is kept by the annotation karpenter.sh/do-not-disrupt of the Node"},
+		"keeps the NodeClaim": {true, func(t *testing.T, f *park) {
+			for _, c := range f.claims(t) {
+				annotate(&c, karpv1.AnnotationDoNotDisrupt, "true")
+				f.check(t, f.api.Update(t.Context(), &c))
+			}
+		}, "is kept by the annotation karpenter.sh/do-not-disrupt of the NodeClaim"},
+		"takes the change back": {true, func(t *testing.T, f *park) { f.editPool(t, team("a")) }, "does not drift any more"},
+		"only observes drift": {true, func(t *testing.T, f *park) {
+			f.change(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationDrift, "observe") })
+		}, "only observes drift now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "m5.2xlarge", "t3.medium")
+			r.editPool(t, team("a"))
+			f := parkOn(t, r, 1, "6500m", "900m")
+			f.fresh = true
+			if c.drifts {
+				f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
+				f.editPool(t, team("b"))
+			}
+			before := f.types()
+			f.comer(t)
+			c.change(t, f)
+			f.lead(t)
+			if why := f.isReopened(t); why != "" {
+				t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
+			}
+			if f.events.has("NodeClaim/DisruptionUndone", c.says) == "" {
+				t.Errorf("nobody said why: %v", f.events.told)
+			}
+			f.slow = false
+			f.live(t)
+			if got := f.types(); got != before {
+				t.Errorf("left: %s, want %s\n%s", got, before, f.tail())
+			}
+		})
+	}
+}
+
+// TestNobodyStaysClosed: a Node that is closed and that nobody empties, as a controller leaves it that was taken away in the middle of a move, takes
+// pods again, and its claim says no more that it goes; but not at once, as who closes it may be about to say why.
+func TestNobodyStaysClosed(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
+	claim, node := f.claims(t)[0], f.nodes(t)[0]
+	claim.StatusConditions().Set(f.now(), disruptionReason(disruption.Drifted))
+	f.check(t, f.api.Status().Update(t.Context(), &claim))
+	closeNode(&node)
+	f.check(t, f.api.Update(t.Context(), &node))
+	f.check(t, f.Moves.advance(t.Context()))
+	f.ahead += strayAfter - time.Second
+	f.check(t, f.Moves.advance(t.Context()))
+	if f.isReopened(t) == "" {
+		t.Fatalf("it was opened before anybody could say why it is closed\n%s", f.tail())
+	}
+	f.ahead += time.Second
+	f.check(t, f.Moves.advance(t.Context()))
+	if why := f.isWhole(t); why != "" {
+		t.Fatalf("%s\n%s", why, f.tail())
+	}
+	if !strings.Contains(f.log.String(), "nobody empties") {
+		t.Errorf("nobody said so\n%s", f.tail())
+	}
+}
+
+// TestWhoGoesIsNotOpened: nodes that expire, are taken from us or are moved off are closed for as long as it takes.
+func TestWhoGoesIsNotOpened(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
+	for _, key := range []string{annotationReplacing, annotationInterrupted} {
+		claim, node := f.claims(t)[0], f.nodes(t)[0]
+		claim.Annotations = map[string]string{key: f.now().UTC().Format(time.RFC3339)}
+		if key == annotationInterrupted {
+			claim.Annotations[key] = "x " + claim.Annotations[key]
+		}
+		f.check(t, f.api.Update(t.Context(), &claim))
+		closeNode(&node)
+		f.check(t, f.api.Update(t.Context(), &node))
+		for range 3 {
+			f.ahead += strayAfter
+			f.check(t, f.Moves.advance(t.Context()))
+		}
+		if node = f.nodes(t)[0]; isOpen(&node) {
+			t.Errorf("%s: the node was opened\n%s", key, f.tail())
+		}
+	}
+}
+
+// TestUndoneMoveLeavesTheInterruptedClosed: a node that is about to be taken from us does not get pods again because a move of it is undone.
+func TestUndoneMoveLeavesTheInterruptedClosed(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	come := f.comer(t)
+	for _, c := range f.claims(t) {
+		if c.Name != come.Name {
+			annotate(&c, annotationInterrupted, "SpotInterruption "+f.now().UTC().Format(time.RFC3339))
+			f.check(t, f.api.Update(t.Context(), &c))
+		}
+	}
+	f.check(t, f.api.Delete(t.Context(), &come))
+	f.check(t, f.Moves.advance(t.Context()))
+	for _, c := range f.claims(t) {
+		if c.Annotations[annotationMove] != "" {
+			t.Errorf("%s still bears the mark\n%s", c.Name, f.tail())
+		}
+	}
+	if node := f.nodes(t)[0]; isOpen(&node) {
+		t.Errorf("it takes pods again\n%s", f.tail())
+	}
+}
+
+// TestWavesCountWhoIsEmptied: a node whose pods take long to leave is one of those that are replaced at once.
+func TestWavesCountWhoIsEmptied(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 3, "1500m", "1500m", "t3.medium")
+	f.fresh = true
+	f.change(t, func(p *karpv1.NodePool) {
+		p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
+		annotate(p, karpv1.AnnotationDriftWave, "1")
+	})
+	f.editPool(t, func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} })
+	old := map[string]bool{}
+	for _, c := range f.claims(t) {
+		old[c.Name] = true
+	}
+	for range 40 { // pods stay where they are: nobody drains the first
+		f.lead(t)
+		f.plan(t)
+		f.ahead += 10 * time.Second
+		for _, c := range f.claims(t) {
+			if c.DeletionTimestamp == nil {
+				f.visit(t, c.Name)
+			}
+		}
+		f.boot(t)
+	}
+	leaving := 0
+	for _, c := range f.claims(t) {
+		if old[c.Name] && (c.DeletionTimestamp != nil || c.Annotations[annotationMove] != "") {
+			leaving++
+		}
+	}
+	if leaving != 1 || len(f.leavers(t)) != 1 {
+		t.Errorf("%d nodes are replaced at once, of which %d are emptied; the wave is 1\n%s\n%s", leaving, len(f.leavers(t)), f.text(t), f.tail())
+	}
+}
+
+// TestGateKeepsWhatWasGranted: what was chosen is remembered until it begins, however long that takes, and for a moment after that.
+func TestGateKeepsWhatWasGranted(t *testing.T) {
+	t.Parallel()
+	var g Gate
+	now := time.Now()
+	g.reserve("a")
+	g.reserve("b")
+	if late := now.Add(time.Hour); !g.going("a", late) || g.going("c", late) {
+		t.Error("what was granted is forgotten, or something that was not is known")
+	}
+	g.note("a", now)
+	g.forget("b")
+	if g.going("b", now) || !g.going("a", now.Add(gateMemory)) || g.going("a", now.Add(gateMemory+1)) {
+		t.Error("what began is not remembered for as long as the cache may be behind, or what stays is")
+	}
+}
+
+// TestExpiryKnowsOfMoves: a node that moves have closed is one of those that the budget lets go at once, and its replacement is not one for a node
+// that expires.
+func TestExpiryKnowsOfMoves(t *testing.T) {
+	t.Parallel()
+	mark := func(r *rig, t *testing.T, name string) {
+		t.Helper()
+		claim := r.claim(t, name)
+		annotate(claim, annotationMove, `{"id":"m","reason":"Drifted"}`)
+		if err := r.api.Update(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("budget", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, "t3.medium")
+		claims := r.servingNodes(t, "web", "db")
+		r.budgets(t, karpv1.Budget{Nodes: "1"})
+		mark(r, t, claims[0].Name)
+		r.age(t, claims[1].Name, tooOld)
+		for range 3 {
+			r.visit(t, claims[1].Name)
+			r.ahead += 2 * turnsEvery
+		}
+		if since := replacingSince(r.claim(t, claims[1].Name)); !since.IsZero() {
+			t.Errorf("two nodes go at once, the budget is 1\n%s", r.log)
+		}
+	})
+	t.Run("static pool", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, "t3.medium")
+		r.classes(t)
+		r.static(t, 2, 10)
+		r.keep(t)
+		r.work(t)
+		r.join(t)
+		r.work(t)
+		claims := r.claims(t)
+		for _, c := range claims {
+			pod := resident("of-"+c.Name, "ReplicaSet", "")
+			pod.Spec.NodeName = c.Status.NodeName
+			r.create(t, pod)
+		}
+		mark(r, t, claims[0].Name)
+		if r.keep(t); len(r.claims(t)) != 2 {
+			t.Fatalf("%d claims: one is bought in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
+		}
+		_, err := r.Claims.Objects.(*kube.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{annotationReplaces: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.keep(t); len(r.claims(t)) != 3 {
+			t.Fatalf("%d claims, want 3\n%s", len(r.claims(t)), r.log)
+		}
+		r.work(t)
+		r.join(t)
+		r.work(t)
+		r.age(t, claims[1].Name, tooOld)
+		r.static(t, 2, 10)
+		for range 3 {
+			r.visit(t, claims[1].Name)
+			r.keep(t)
+			r.ahead += time.Minute
+		}
+		if c := r.claim(t, claims[1].Name); c == nil || c.DeletionTimestamp != nil {
+			t.Errorf("it goes before there is another in its place\n%s", r.log)
+		}
+		if n := len(r.claims(t)); n != 4 {
+			t.Errorf("%d claims, want 2 that go and 2 in their place\n%s", n, r.log)
+		}
+	})
+}

@@ -1,0 +1,498 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-sh/joiner/access"
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/shift"
+)
+
+const (
+	testRegion  = "us-east-1"
+	testCluster = "prod"
+	testUID     = "uid-of-kube-system"
+
+	testClusterARN = "arn:aws:eks:us-east-1:" + emulator.DefaultAccount + ":cluster/" + testCluster
+)
+
+// rig is a make-believe AWS and API server of one test's own, and the loops between them. The loops are driven by hand:
+// nothing happens unless a test makes it happen.
+type rig struct {
+	*emulator.Server
+	Loops
+	api    client.WithWatch
+	estate world.Estate
+	events *events
+	log    *bytes.Buffer
+	uid    string // of the cluster
+	url    string
+	wire   http.RoundTripper // to AWS; nil: by loopback
+	budget *ratelimit.Budget // of calls to EC2; nil: as many as one likes
+	fuse   *fuse             // of the process that runs now
+	server time.Duration     // how much later than that it is by the API server's clock
+	ahead  time.Duration     // how much later than the clock says it is, in AWS and for the loops that are told the time
+}
+
+// newRig serves a region that sells the named types, with a node class and a pool that want them, and no pods.
+func newRig(t testing.TB, instanceTypes ...string) *rig {
+	t.Helper()
+	r := makeRig(t, instanceTypes)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		serve := func() error {
+			r.ServeHTTP(w, q)
+			return nil
+		}
+		name, isWrite := r.nameOf(q, body)
+		switch {
+		case err != nil:
+		case isWrite:
+			err = r.fuse.write(name, serve)
+		default:
+			err = serve()
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // the connection breaks, as it does when a process dies
+		}
+	}))
+	t.Cleanup(srv.Close)
+	r.url = srv.URL
+	r.start(t)
+	return r
+}
+
+// makeRig is newRig without loops, and without a way to AWS.
+func makeRig(t testing.TB, instanceTypes []string) *rig {
+	t.Helper()
+	r := &rig{uid: testUID, events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{}}
+	r.furnish(t, instanceTypes)
+	r.serveKubernetes(t)
+	return r
+}
+
+func (r *rig) now() time.Time { return time.Now().Add(r.ahead) }
+
+// table is read once for all tests.
+var table = sync.OnceValues(catalog.Embedded)
+
+func embedded(t testing.TB) catalog.Table {
+	t.Helper()
+	all, err := table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// furnish makes the region.
+func (r *rig) furnish(t testing.TB, instanceTypes []string) {
+	t.Helper()
+	table := embedded(t)
+	prices, err := table.Region(testRegion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := world.Setup{Account: emulator.DefaultAccount, Region: testRegion, Cluster: testCluster}
+	for _, name := range instanceTypes {
+		facts, ok := table.Facts(name)
+		if !ok {
+			t.Fatalf("the embedded table lacks %s", name)
+		}
+		setup.Stock = append(setup.Stock, world.Stock{Facts: facts, OnDemand: prices.OnDemand[name]})
+	}
+	w, estate, err := world.New(time.Now(), setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(), world.Role{Name: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	r.estate = estate
+	r.Server = &emulator.Server{World: w, Now: r.now, Assume: controllerRole}
+	r.govern(t, w)
+}
+
+func (r *rig) serveKubernetes(t testing.TB) {
+	t.Helper()
+	scheme, err := kube.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := fake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
+		WithObjects(testClass(), testPool()).
+		WithInterceptorFuncs(r.bear())
+	if err := kube.Index(t.Context(), indexer{build}); err != nil {
+		t.Fatal(err)
+	}
+	r.api = build.Build()
+}
+
+// indexer gives the fake API server the indexes that informers have.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
+	i.WithIndex(object, field, extract)
+	return nil
+}
+
+// bear gives new objects what a real API server gives them.
+func (r *rig) bear() interceptor.Funcs {
+	born := 0
+	var mu sync.Mutex
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			mu.Lock()
+			defer mu.Unlock()
+			born++
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", born)))
+			o.SetCreationTimestamp(metav1.NewTime(r.now().Add(r.server).Truncate(time.Second)))
+			return c.Create(ctx, o, opts...)
+		},
+	}
+}
+
+func (r *rig) cfg() aws.Config {
+	cfg := aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	if r.budget != nil {
+		cfg.APIOptions = []func(*middleware.Stack) error{r.budget.Keep}
+	}
+	if r.wire != nil {
+		cfg.HTTPClient = &http.Client{Transport: r.wire}
+	}
+	return cfg
+}
+
+// start makes new loops, which remember nothing, as a new process does.
+func (r *rig) start(t testing.TB) {
+	t.Helper()
+	cfg := r.cfg()
+	door, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: r.uid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	iam, err := access.New(cfg, access.Cluster{Name: testCluster, UID: r.uid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := embedded(t)
+	numbers, err := metrics.New(prometheus.NewRegistry(), "test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.connect(numbers, door, iam, pricing.New(pricing.Config{AWS: cfg, Table: table, Isolated: true}), vpc.New(cfg), ami.New(cfg), table)
+	offered, err := door.Market(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Market.offered, r.Market.version = offered, 1
+}
+
+func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *pricing.Door, nets *vpc.Door, imgs *ami.Door, table catalog.Table) {
+	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
+	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
+	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
+	batch := NewBatch(time.Second, 10*time.Second)
+	holds, unhelped, departures, registrations := &Holds{}, &Unhelped{}, &Departures{}, &Registrations{}
+	shortages, gate := &ec2.Shortages{}, &Gate{}
+	pods := &PodWatch{Batch: batch, Metrics: m}
+	log := slog.New(slog.NewJSONHandler(r.log, nil))
+	market := &Market{Region: testRegion, EC2: door, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
+		Options: MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
+	market.Measured = &Measured{Store: kube.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
+	pauses := &Pauses{Switch: kube.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
+	staying := &Staying{Objects: writer, Tell: r.events, Metrics: m}
+	offers := &Offers{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
+		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
+	found := &Drift{Cache: r.api, Fleet: door, Market: market, Objects: writer, Authority: "Y2E=", Reserves: true, Tell: r.events, Metrics: m, Log: log, Now: r.now}
+	r.Loops = Loops{
+		Market: market, Pods: pods,
+		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
+			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
+		Drift: found,
+		Claims: &Claims{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
+			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Registrations: registrations,
+			Replacements:  &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
+		Orphans: &Orphans{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
+			Tell: r.events, Metrics: m, Log: log},
+		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,
+			Versions: fixedVersion("1.33"), Reservations: door, Placements: door, Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
+		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
+		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
+			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
+		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
+			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Staying: staying, Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
+		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
+		Shifts:  &ZonalShifts{Door: shift.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
+	}
+}
+
+type fixedVersion string
+
+func (v fixedVersion) Version(context.Context) (string, error) { return string(v), nil }
+
+// events remembers what was told.
+type events struct {
+	mu   sync.Mutex
+	told []string // "NodeClaim/InsufficientCapacityError: …"
+}
+
+func (e *events) Tell(about client.Object, reason kube.Reason, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kind := fmt.Sprintf("%T", about)
+	e.told = append(e.told, kind[strings.LastIndex(kind, ".")+1:]+"/"+string(reason)+": "+message)
+}
+
+// has returns the first event with all of the words, empty if there is none.
+func (e *events) has(words ...string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+next:
+	for _, told := range e.told {
+		for _, w := range words {
+			if !strings.Contains(told, w) {
+				continue next
+			}
+		}
+		return told
+	}
+	return ""
+}
+
+func testClass() *awsv1.EC2NodeClass {
+	family := "AL2023"
+	return &awsv1.EC2NodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "uid-class", Generation: 1},
+		Spec: awsv1.EC2NodeClassSpec{
+			AMIFamily: &family, Role: "node",
+			AMISelectorTerms:           []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+			SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": testCluster}}},
+			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": testCluster}}},
+		},
+	}
+}
+
+func testPool() *karpv1.NodePool {
+	return &karpv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: "apps", UID: "uid-pool", Generation: 1},
+		Spec: karpv1.NodePoolSpec{
+			Template: karpv1.NodeClaimTemplate{
+				ObjectMeta: karpv1.ObjectMeta{Labels: map[string]string{"team": "a"}},
+				Spec: karpv1.NodeClaimTemplateSpec{
+					NodeClassRef: &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"},
+					Requirements: karpv1.Requirements{{
+						Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeOnDemand},
+					}},
+					Taints:      []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}},
+					ExpireAfter: karpv1.After(720 * time.Hour),
+				},
+			},
+			Disruption: karpv1.Disruption{ConsolidateAfter: karpv1.After(0), Budgets: []karpv1.Budget{{Nodes: "100%"}}},
+		},
+	}
+}
+
+// pending makes a pod that kube-scheduler has found no place for.
+func (r *rig) pending(t *testing.T, name, cpu, memory string) {
+	t.Helper()
+	r.create(t, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Spec: corev1.PodSpec{
+			Tolerations: []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+			}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		}}},
+	})
+}
+
+func (r *rig) create(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := r.api.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plan runs one pass of the provisioner.
+func (r *rig) plan(t *testing.T) {
+	t.Helper()
+	r.Provisioner.pass(t.Context(), Window{First: r.now(), Closed: r.now(), Size: 1})
+}
+
+// classes lets the loop of the node classes look at the one there is, and that of the pools after it.
+func (r *rig) classes(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"default"} {
+		if _, err := r.NodeClasses.Reconcile(t.Context(), named(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// work visits each claim once and returns when the last of them wants to be visited again, half a minute at most.
+func (r *rig) work(t *testing.T) time.Duration {
+	t.Helper()
+	var last time.Duration
+	for _, c := range r.claims(t) {
+		result, err := r.Claims.Reconcile(t.Context(), named(c.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, min(result.RequeueAfter, 30*time.Second))
+	}
+	return last
+}
+
+func named(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+func (r *rig) claims(t *testing.T) []karpv1.NodeClaim {
+	t.Helper()
+	var list karpv1.NodeClaimList
+	if err := r.api.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (r *rig) nodes(t *testing.T) []corev1.Node {
+	t.Helper()
+	var list corev1.NodeList
+	if err := r.api.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// instances returns those that cost money.
+func (r *rig) instances() []world.Instance {
+	var out []world.Instance
+	r.Do(func(*world.World, time.Time) {
+		for _, i := range r.estate.Region.Instances() {
+			if i.State == world.Pending || i.State == world.Running {
+				out = append(out, i)
+			}
+		}
+	})
+	return out
+}
+
+// join makes the Node of each claim that has a machine and none yet, as a kubelet does. A machine that ends makes none.
+func (r *rig) join(t *testing.T) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, n := range r.nodes(t) {
+		known[n.Spec.ProviderID] = true
+	}
+	for _, c := range r.claims(t) {
+		if c.Status.ProviderID == "" || known[c.Status.ProviderID] || c.DeletionTimestamp != nil {
+			continue
+		}
+		r.create(t, r.nodeOf(t, c))
+	}
+}
+
+// nodeOf is a Node of any name that carries the claim's provider id.
+func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
+		Spec:       corev1.NodeSpec{ProviderID: c.Status.ProviderID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()}},
+		Status: corev1.NodeStatus{
+			Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// nodeOf is the Node that the kubelet on the claim's instance makes.
+func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
+	t.Helper()
+	id := c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
+	var node *corev1.Node
+	r.Do(func(w *world.World, _ time.Time) {
+		i, ok := w.Instance(id)
+		if !ok {
+			t.Fatalf("there is no instance %s", id)
+		}
+		node = nodeOf(c, i.PrivateDNSName)
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}}
+	})
+	return node
+}
+
+// renamed is the Node of the same kubelet under its other name, the instance id.
+func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
+	t.Helper()
+	node := r.nodeOf(t, c)
+	node.Name = c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
+	return node
+}
+
+// bind puts every pending pod onto the first Node, as kube-scheduler might.
+func (r *rig) bind(t *testing.T) {
+	t.Helper()
+	nodes := r.nodes(t)
+	if len(nodes) == 0 {
+		t.Fatal("there is no Node to bind to")
+	}
+	var pods corev1.PodList
+	if err := r.api.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		pod.Spec.NodeName, pod.Status = nodes[0].Name, corev1.PodStatus{Phase: corev1.PodRunning}
+		if err := r.api.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

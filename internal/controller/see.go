@@ -1,0 +1,393 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// view is what was read about one claim: what decides, and the objects that it was read from.
+type view struct {
+	seen lifecycle.Seen
+
+	claim    *karpv1.NodeClaim
+	class    *awsv1.EC2NodeClass // nil if there is none, or nobody needs it in this phase
+	nodes    []*corev1.Node      // those that are the machine's
+	refused  []refusedNode       // those that carry its provider id, and are not
+	strays   []*corev1.Node      // those that it has left behind; none while the claim leaves, which takes all along
+	instance *ec2.Instance       // nil if none was found, or nobody looked
+	drain    drain.Step
+}
+
+// node returns the first Node, nil if there is none.
+func (v view) node() *corev1.Node {
+	if len(v.nodes) == 0 {
+		return nil
+	}
+	return v.nodes[0]
+}
+
+// settleLook is how long EC2 may not show an instance that it just sold: half a minute, and what the clocks of both sides
+// and the whole seconds of conditions may take off.
+const settleLook = 45 * time.Second
+
+// see reads all that decides what happens to the claim next.
+func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (view, error) {
+	v := view{claim: claim, seen: lifecycle.Seen{Claim: claimSeen(claim)}}
+	var err error
+	if v.nodes, err = c.Cluster.NodesOf(ctx, claim.Status.ProviderID); err != nil {
+		return v, err
+	}
+	if v.nodes, v.refused, err = c.identify(ctx, claim, v.nodes, now); err != nil {
+		return v, err
+	}
+	sortNodes(v.nodes)
+	s := &v.seen.Claim
+	if s.Deleted.IsZero() {
+		v.nodes, v.strays = withoutStrays(v.nodes)
+		v.nodes = registeredOf(claim, v.nodes)
+	}
+	if len(v.nodes) > 0 {
+		v.seen.Node = nodeSeen(claim, v.nodes)
+		v.seen.Node.Strays = len(v.strays)
+	}
+	v.noteRefused()
+	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
+	// By our clock, not the API server's: where that is ahead, a closed node would be watched for as long before it counts as empty.
+	v.seen.Node.Deleted = c.leaving.note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
+	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
+	v.seen.Node.Lost = c.absences.note(claim.UID, isLost, now)
+	switch {
+	case !s.Deleted.IsZero():
+		if err := c.seeMachine(ctx, &v, now); err != nil {
+			return v, err
+		}
+		return v, c.seePods(ctx, &v, now)
+	case !s.Launched:
+		return v, c.seeLaunch(ctx, &v, now)
+	case len(v.nodes) == 1:
+		return v, c.seeNode(ctx, &v, now)
+	case !s.Registered && len(v.nodes) == 0:
+		s.Outdated, err = c.outdated(ctx, claim, s.Bought, now)
+		return v, err
+	}
+	return v, nil
+}
+
+// seeNode reads what may make an end to a claim that has its one Node.
+func (c *Claims) seeNode(ctx context.Context, v *view, now time.Time) error {
+	s := &v.seen.Claim
+	var err error
+	if v.seen.Node.Ailment, err = c.Repair.see(ctx, v.claim, v.node(), now); err != nil {
+		return err
+	}
+	if s.Initialized && s.Expired(now) {
+		s.Replacement, err = c.Replacements.see(ctx, v.claim, v.node(), now)
+	}
+	return err
+}
+
+func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
+	conditions := claim.StatusConditions()
+	out := lifecycle.Claim{
+		Exists:      true,
+		Finalizer:   slices.Contains(claim.Finalizers, karpv1.FinalizerTermination),
+		Created:     claim.CreationTimestamp.Time,
+		ExpireAfter: claim.Spec.ExpireAfter.Duration,
+		Launched:    claim.Status.ProviderID != "",
+		Registered:  conditions.IsTrue(karpv1.ConditionRegistered),
+		Initialized: conditions.IsTrue(karpv1.ConditionInitialized),
+	}
+	if launched, ok := conditions.Find(karpv1.ConditionLaunched); ok && launched.Status == "True" {
+		out.Bought = launched.LastTransitionTime.Time
+	}
+	if claim.DeletionTimestamp != nil {
+		out.Deleted = claim.DeletionTimestamp.Time
+	}
+	if claim.Spec.TerminationGracePeriod != nil {
+		out.Grace = &claim.Spec.TerminationGracePeriod.Duration
+	}
+	out.Deadline = deadlineOf(claim)
+	if since := replacingSince(claim); !since.IsZero() {
+		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}
+	}
+	return out
+}
+
+func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
+	node := nodes[0]
+	out := lifecycle.Node{
+		Count:     len(nodes),
+		Finalizer: slices.Contains(node.Finalizers, karpv1.FinalizerTermination),
+		Ready:     isReady(node),
+		Lacks:     lacks(claim, node),
+	}
+	if node.DeletionTimestamp != nil {
+		out.Deleted = node.DeletionTimestamp.Time
+	}
+	out.Reborn = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer && node.Labels[karpv1.LabelRegistered] != "true"
+	for _, taint := range node.Spec.Taints {
+		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+		switch {
+		case taint.Key == karpv1.TaintDisrupted:
+			out.Closed = true
+			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]
+		case isStartup && out.Startup == "":
+			out.Startup = taint.ToString()
+		case kube.IsEphemeral(&taint) && out.Ephemeral == "":
+			out.Ephemeral = taint.ToString()
+		}
+	}
+	return out
+}
+
+func isReady(node *corev1.Node) bool { return readiness(node) == corev1.ConditionTrue }
+
+// readiness is the status of the condition Ready, empty for a Node that has none yet.
+func readiness(node *corev1.Node) corev1.ConditionStatus {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status
+		}
+	}
+	return ""
+}
+
+// withoutStrays sorts out which Nodes of one machine are left of registrations under other names: those that
+// node-lifecycle-controller has not heard of for a while, if another one is ready. A machine has one kubelet. A Node
+// that is not ready by its kubelet's own word is none of them, for it may just have joined.
+func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
+	if len(nodes) < 2 || !slices.ContainsFunc(nodes, isReady) {
+		return nodes, nil
+	}
+	for _, node := range nodes {
+		if readiness(node) == corev1.ConditionUnknown {
+			strays = append(strays, node)
+		} else {
+			kept = append(kept, node)
+		}
+	}
+	return kept, strays
+}
+
+// lacks returns the first resource, by name, that the claim asks for and the Node does not report.
+func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
+	missing := ""
+	for name, asked := range claim.Spec.Resources.Requests {
+		have := node.Status.Allocatable[name]
+		if !asked.IsZero() && have.IsZero() && (missing == "" || string(name) < missing) {
+			missing = string(name)
+		}
+	}
+	return missing
+}
+
+// seeLaunch reads what decides whether a machine is bought.
+func (c *Claims) seeLaunch(ctx context.Context, v *view, now time.Time) error {
+	s := &v.seen.Claim
+	class := &awsv1.EC2NodeClass{}
+	err := c.Cache.Get(ctx, client.ObjectKey{Name: v.claim.Spec.NodeClassRef.Name}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.NodeClass = lifecycle.NodeClassMissing
+	case err != nil:
+		return fmt.Errorf("read ec2nodeclass %s: %w", v.claim.Spec.NodeClassRef.Name, err)
+	default:
+		v.class, s.NodeClass = class, classSeen(class)
+	}
+	a := c.attempts.of(v.claim.UID)
+	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
+	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.claim.UID) {
+		return nil // asking again for the same launch finds what was bought; or nobody has asked at all
+	}
+	return c.seeBought(ctx, v)
+}
+
+func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
+	conditions := class.StatusConditions()
+	ready, _ := conditions.Find(karpv1.ConditionReady)
+	switch {
+	case class.DeletionTimestamp != nil:
+		return lifecycle.NodeClassMissing
+	case conditions.IsReady():
+		return lifecycle.NodeClassReady
+	case ready.Status == "False" && ready.ObservedGeneration == class.Generation:
+		return lifecycle.NodeClassNotReady
+	}
+	return lifecycle.NodeClassUnknown
+}
+
+// seeMachine asks EC2 about the machine of a claim that is being deleted.
+func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
+	m := &v.seen.Machine
+	id, ok := ec2.ParseProviderID(v.claim.Status.ProviderID)
+	if !ok {
+		a := c.attempts.of(v.claim.UID)
+		if a.clean {
+			m.State = lifecycle.MachineAbsent // there is nothing to look for
+			return nil
+		}
+		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
+			return err
+		}
+		// None is found. That is sure only if we never asked for one, or EC2 has had time to show it. A launch may
+		// have begun before the claim was deleted, and ended long after.
+		if now.Sub(v.claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook {
+			m.State = lifecycle.MachineUnknown
+		}
+		return nil
+	}
+	instance, err := c.Machines.Instance(ctx, id)
+	switch {
+	case awserr.Is(err, awserr.Gone):
+		m.State = lifecycle.MachineAbsent
+		launched, _ := v.claim.StatusConditions().Find(karpv1.ConditionLaunched)
+		if now.Sub(launched.LastTransitionTime.Time) < settleLook {
+			m.State = lifecycle.MachineUnknown
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	v.instance = &instance
+	*m = machineSeen(instance)
+	return nil
+}
+
+// seeBought looks for a machine by the claim's name, since the claim does not know it.
+func (c *Claims) seeBought(ctx context.Context, v *view) error {
+	found, err := c.Buyer.Bought(ctx, v.claim.Name)
+	if err != nil {
+		return err
+	}
+	v.seen.Machine.State = lifecycle.MachineAbsent
+	if len(found) > 0 {
+		v.instance = &found[0]
+		v.seen.Machine = machineSeen(found[0])
+	}
+	return nil
+}
+
+func machineSeen(instance ec2.Instance) lifecycle.Machine {
+	m := lifecycle.Machine{
+		State:    lifecycle.MachineRunning,
+		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.Namesake,
+		Unmarked: instance.Owner == ec2.Unmarked,
+	}
+	switch instance.State {
+	case ec2.Terminated:
+		m.State = lifecycle.MachineAbsent
+	case ec2.ShuttingDown:
+		m.State = lifecycle.MachineEnding
+	}
+	return m
+}
+
+// seePods reads what still runs on a Node that leaves.
+func (c *Claims) seePods(ctx context.Context, v *view, now time.Time) error {
+	node := v.node()
+	if node == nil || node.DeletionTimestamp == nil {
+		return nil
+	}
+	pods, err := c.Cluster.PodsOn(ctx, node.Name)
+	if err != nil {
+		return err
+	}
+	leaving := make([]drain.Pod, 0, len(pods))
+	for _, pod := range pods {
+		leaving = append(leaving, drainPod(pod))
+	}
+	v.drain = drain.Next(leaving, v.seen.Claim.Deadline, now)
+	if len(v.drain.Evict) > 0 {
+		turn, err := c.turns.see(ctx, c.Cache, v.claim, now)
+		if err != nil {
+			return err
+		}
+		v.drain = v.drain.InTurn(turn, now)
+	}
+	v.seen.Node.Pods = v.drain.Waiting
+	if v.drain.Waiting > 0 {
+		return nil
+	}
+	v.seen.Node.Volumes, err = c.attached(ctx, node.Name, pods, leaving, now)
+	return err
+}
+
+// attached counts the volumes that are still attached, but for those of pods that stay to the end.
+func (c *Claims) attached(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
+	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
+	if err != nil || len(attachments) == 0 {
+		return 0, err
+	}
+	staying := map[string]bool{} // names of PersistentVolumes
+	for i, pod := range pods {
+		if leaving[i].Finished || leaving[i].MustLeave(now) {
+			continue
+		}
+		if err := c.volumesOf(ctx, pod, staying); err != nil {
+			return 0, err
+		}
+	}
+	n := 0
+	for _, a := range attachments {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && !staying[*name] {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// volumesOf adds the names of the PersistentVolumes that the pod uses.
+func (c *Claims) volumesOf(ctx context.Context, pod *corev1.Pod, into map[string]bool) error {
+	for _, volume := range pod.Spec.Volumes {
+		var name string
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = pod.Name + "-" + volume.Name
+		default:
+			continue
+		}
+		var request corev1.PersistentVolumeClaim
+		err := c.Cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &request)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read persistentvolumeclaim %s/%s: %w", pod.Namespace, name, err)
+		}
+		into[request.Spec.VolumeName] = true
+	}
+	return nil
+}
+
+// sortNodes puts the Node that our finalizer is on first, then by name.
+func sortNodes(nodes []*corev1.Node) {
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
+		x := slices.Contains(a.Finalizers, karpv1.FinalizerTermination)
+		y := slices.Contains(b.Finalizers, karpv1.FinalizerTermination)
+		if x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// errNoInstance is what an act that needs an instance returns when none was found.
+var errNoInstance = errors.New("no instance was found")

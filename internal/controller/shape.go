@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// checkShape says on the claim whether its Node has what was promised of it. It only informs.
+func (c *Claims) checkShape(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
+	node := v.node()
+	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {
+		return v.claim, nil
+	}
+	promised, has := kube.Amounts(v.claim.Status.Capacity), kube.Amounts(node.Status.Capacity)
+	short := lifecycle.Shortfall(kube.Amounts(v.claim.Spec.Resources.Requests), promised, has)
+	known, ok := v.claim.StatusConditions().Find(karpv1.ConditionConsistentStateFound)
+	if short == "" {
+		if ok && known.Status == metav1.ConditionTrue {
+			return v.claim, nil
+		}
+		return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+			claim.StatusConditions().SetTrue(now, karpv1.ConditionConsistentStateFound)
+		})
+	}
+	have, want := has.Map()[short], promised.Map()[short]
+	if have == "" {
+		have = "none"
+	}
+	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " that its instance type promises"
+	c.Tell.Tell(v.claim, kube.ReasonConsistencyCheck, message)
+	return c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)
+	})
+}

@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/shift"
+)
+
+// shifts knows the zonal shifts in force.
+type shifts interface {
+	Shifts(ctx context.Context, now time.Time) ([]shift.Shift, error)
+}
+
+// shiftEvery is how often they are looked at.
+const shiftEvery = 30 * time.Second
+
+// ZonalShifts sees to it that nothing is bought in zones from which the cluster's traffic is shifted away. What runs there
+// stays: whether it works, nobody has said.
+type ZonalShifts struct {
+	Door    shifts
+	Cache   client.Reader
+	Market  *Market
+	Batch   *Batch // asked when a zone may be used again
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	failures Backoff
+	known    map[string]time.Time // as told: the ends of shifts, by the zones' ids
+}
+
+// Start follows zonal shifts until ctx ends.
+func (z *ZonalShifts) Start(ctx context.Context) error {
+	ticker := time.NewTicker(shiftEvery)
+	defer ticker.Stop()
+	for {
+		err := z.pass(ctx, time.Now())
+		if err == nil {
+			z.failures.Clear("shift")
+		} else if ctx.Err() == nil {
+			next, hint := sortError(err)
+			z.Metrics.Failures.WithLabelValues("shift", string(next)).Inc()
+			if _, isNews := z.failures.Fail(time.Now(), "shift", awserr.Lasting(err)); isNews {
+				z.Log.Error("cannot look at zonal shifts", "error", err.Error(), "hint", hint)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// pass looks once. While ARC cannot be asked, what it said last holds until it ends by itself.
+func (z *ZonalShifts) pass(ctx context.Context, now time.Time) error {
+	defer working(ctx, LoopShifts, "").End()
+	// 1. read
+	found, err := z.Door.Shifts(ctx, now)
+	// 2. decide, 3. act
+	if err == nil {
+		z.Market.shifted.set(found)
+	}
+	active := z.Market.shifted.active(now)
+	// 4. tell
+	return errors.Join(err, z.tell(ctx, active))
+}
+
+// tell says to the pools that could use a zone what is new about it.
+func (z *ZonalShifts) tell(ctx context.Context, active map[string]time.Time) error {
+	if maps.Equal(active, z.known) {
+		return nil
+	}
+	uses, err := z.users(ctx)
+	if err != nil {
+		return err
+	}
+	var begun, cleared []string
+	for _, zone := range slices.Sorted(maps.Keys(active)) {
+		if until, ok := z.known[zone]; !ok || !until.Equal(active[zone]) {
+			begun = append(begun, zone)
+		}
+	}
+	for _, zone := range slices.Sorted(maps.Keys(z.known)) {
+		if _, ok := active[zone]; !ok {
+			cleared = append(cleared, zone)
+		}
+	}
+	for _, zone := range begun {
+		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": nothing is launched there"
+		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
+		for _, pool := range uses[zone] {
+			z.Tell.Tell(pool, kube.ReasonZonalShiftActive, text)
+		}
+	}
+	for _, zone := range cleared {
+		z.Log.Info("a zonal shift has ended", "zoneID", zone)
+		for _, pool := range uses[zone] {
+			z.Tell.Tell(pool, kube.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
+		}
+	}
+	if len(cleared) > 0 {
+		z.Batch.Ask("shift") // pods may have waited for the zone
+	}
+	z.known = active
+	return nil
+}
+
+func untilText(at time.Time) string {
+	if at.IsZero() {
+		return " by AWS"
+	}
+	return " until " + at.UTC().Format(time.RFC3339)
+}
+
+// users returns the pools that could launch in each zone, by the zones' ids.
+func (z *ZonalShifts) users(ctx context.Context) (map[string][]*karpv1.NodePool, error) {
+	var pools karpv1.NodePoolList
+	if err := z.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodepools: %w", err)
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := z.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list node classes: %w", err)
+	}
+	zones := map[string][]catalog.Zone{} // by class
+	for i := range classes.Items {
+		zones[classes.Items[i].Name] = zonesOf(&classes.Items[i])
+	}
+	out := map[string][]*karpv1.NodePool{}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		if !isServed(ref) {
+			continue
+		}
+		for _, zone := range zones[ref.Name] {
+			if acceptsZone(pool, zone) {
+				out[zone.ID] = append(out[zone.ID], pool)
+			}
+		}
+	}
+	return out, nil
+}
+
+// acceptsZone reports whether the pool's requirements allow the zone.
+func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
+	like := &karpv1.NodeClaim{}
+	like.Spec.Requirements = pool.Spec.Template.Spec.Requirements
+	accepted, wrong := requirements.All(requirementsOf(like)...)
+	if wrong != nil {
+		return false
+	}
+	for key, value := range map[string]string{catalog.LabelZone: zone.Name, catalog.LabelZoneID: zone.ID} {
+		if values, ok := accepted[key]; ok && !values.Accepts(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// shiftBook is the shifts that were last heard of. The zero value has heard of none. Its methods may be called at the same time.
+type shiftBook struct {
+	mu    sync.Mutex
+	until map[string]time.Time // by the zones' ids; zero: without an end
+}
+
+func (b *shiftBook) set(found []shift.Shift) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = make(map[string]time.Time, len(found))
+	for _, s := range found {
+		b.until[s.ZoneID] = s.Until
+	}
+}
+
+// active returns the ends of the shifts in force at now, by the zones' ids.
+func (b *shiftBook) active(now time.Time) map[string]time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := map[string]time.Time{}
+	for zone, until := range b.until {
+		if until.IsZero() || now.Before(until) {
+			out[zone] = until
+		}
+	}
+	return out
+}
+
+// closed returns the names of those of the zones that traffic is shifted away from at now.
+func (b *shiftBook) closed(now time.Time, zones []catalog.Zone) []string {
+	active := b.active(now)
+	var out []string
+	for _, z := range zones {
+		if _, ok := active[z.ID]; ok && z.ID != "" {
+			out = append(out, z.Name)
+		}
+	}
+	return out
+}
+
+// shiftedZones returns the ids of the zones that traffic is shifted away from at now.
+func (m *Market) shiftedZones(now time.Time) map[string]bool {
+	if m == nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for zone := range m.shifted.active(now) {
+		out[zone] = true
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// deaf is EC2 behind a line that loses the answers which end an attempt, good and bad.
+type deaf struct{ buyer }
+
+func (d deaf) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
+	if _, err := d.buyer.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
+		return ec2.Launch{}, err
+	}
+	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
+}
+
+// TestUpgradeInTheMiddleOfALaunch: a process has asked for the claim's machine and died before it heard. The next ones ask
+// otherwise, as after an upgrade or with a class that was changed, so that EC2 says that the token was used before. What
+// was bought is found, and where nothing was the next attempt is made, as often as it takes.
+func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		isShort  bool // EC2 has nothing while answers are lost
+		upgrades int
+	}{
+		"it was bought":                     {false, 1},
+		"it was bought, upgraded twice":     {false, 2},
+		"nothing was bought":                {true, 1},
+		"nothing was bought, and once more": {true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			r.classes(t)
+			pool := world.Pool{Type: "t3.medium"}
+			if c.isShort {
+				r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Limit(pool, 0) })
+			}
+			r.pending(t, "web", "500m", "512Mi")
+			r.plan(t)
+			claim := r.claims(t)[0].Name
+			for n := range c.upgrades {
+				r.Claims.Buyer = deaf{r.Claims.Buyer}
+				until := r.now().Add(time.Duration(n)*doubtFor + launchFirst) // it gets as far as the n-th attempt
+				for r.now().Before(until) {
+					r.ahead += max(r.visit(t, claim), time.Second)
+				}
+				r.upgrade(t, n)
+			}
+			r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Lift(pool) })
+			for range 100 {
+				if found := r.claim(t, claim); found == nil || found.Status.ProviderID != "" || found.DeletionTimestamp != nil {
+					break
+				}
+				r.ahead += max(r.visit(t, claim), time.Second)
+			}
+			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances()) != 1 {
+				t.Errorf("the claim has no machine, or %d were bought\n%s", len(r.estate.Region.Instances()), r.log)
+			}
+		})
+	}
+}
+
+// upgrade changes what nodes are made from, and begins anew with an empty memory.
+func (r *rig) upgrade(t *testing.T, n int) {
+	t.Helper()
+	class := r.class(t)
+	data := fmt.Sprintf("#!/bin/bash\necho %d\n", n)
+	class.Spec.UserData = &data
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.start(t)
+	r.classes(t)
+}

@@ -1,0 +1,225 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// surround lets everybody but the controller do what is up to them.
+func (s *stage) surround() {
+	s.t.Helper()
+	s.boot()
+	s.clean()
+	s.replicate()
+	s.schedule()
+}
+
+// boot makes the Node of each instance that runs, as its kubelet does: once, and whatever the claim knows.
+func (s *stage) boot() {
+	for _, i := range s.everyInstance() {
+		s.bought[i.ID] = true
+		if i.State != world.Running || s.booted[i.ID] {
+			continue
+		}
+		s.booted[i.ID] = true
+		name := i.PrivateDNSName
+		s.check(s.api.Create(s.t.Context(), &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+			Spec: corev1.NodeSpec{
+				ProviderID: "aws:///" + i.Zone + "/" + i.ID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()},
+			},
+			Status: corev1.NodeStatus{
+				Capacity: shown, Allocatable: shown,
+				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			},
+		}))
+	}
+}
+
+// clean deletes the Nodes of instances that have ended, and the pods of Nodes that are gone, as the cloud's controller
+// and the garbage collector do. Who ends stops being ready at once.
+func (s *stage) clean() {
+	states := map[string]string{}
+	for _, i := range s.everyInstance() {
+		states["aws:///"+i.Zone+"/"+i.ID] = i.State
+	}
+	there := map[string]bool{}
+	nodes := s.nodes(s.t)
+	for n := range nodes {
+		node := &nodes[n]
+		there[node.Name] = true
+		switch state := states[node.Spec.ProviderID]; {
+		case state == world.Running || node.DeletionTimestamp != nil:
+		case state == world.ShuttingDown:
+			node.Status.Conditions[0].Status = corev1.ConditionUnknown
+			s.check(s.api.Status().Update(s.t.Context(), node))
+		default:
+			s.check(s.api.Delete(s.t.Context(), node))
+		}
+	}
+	for _, pod := range s.pods() {
+		if pod.Spec.NodeName != "" && !there[pod.Spec.NodeName] {
+			s.check(s.api.Delete(s.t.Context(), &pod))
+		}
+	}
+}
+
+// sweepTemplates deletes the launch templates of nodes, as somebody may who takes them for unused.
+func (s *stage) sweepTemplates() {
+	s.Do(func(*world.World, time.Time) {
+		for _, template := range s.estate.Region.Templates() {
+			if template.Tags["karpenter.sh/nodepool"] == "" {
+				continue // of trials
+			}
+			_, err := s.estate.Region.DeleteTemplate(template.ID, "")
+			s.check(err)
+		}
+	})
+}
+
+// replicate makes the pods that are missing, as a ReplicaSet does.
+func (s *stage) replicate() {
+	for n := len(s.pods()); n < s.wanted; n++ {
+		s.made++
+		s.pending(s.t, fmt.Sprintf("web-%d", s.made), "500m", "512Mi")
+	}
+}
+
+// schedule binds pods that wait to a Node that takes them, as kube-scheduler does.
+func (s *stage) schedule() {
+	for _, pod := range s.pods() {
+		for _, node := range s.nodes(s.t) {
+			if pod.Spec.NodeName != "" || !isReady(&node) || node.Spec.Unschedulable ||
+				slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" }) {
+				continue
+			}
+			pod.Spec.NodeName, pod.Status = node.Name, corev1.PodStatus{Phase: corev1.PodRunning}
+			s.check(s.api.Update(s.t.Context(), &pod))
+		}
+	}
+}
+
+// isCalm reports whether there are as many nodes as the pods need, all of them whole, and none of them the old one.
+func (s *stage) isCalm() bool {
+	claims, pods := s.claims(s.t), s.pods()
+	isUnfit := func(c karpv1.NodeClaim) bool {
+		return c.Name == s.old || c.DeletionTimestamp != nil || !c.StatusConditions().IsReady()
+	}
+	isWaiting := func(p corev1.Pod) bool { return p.Spec.NodeName == "" }
+	return len(claims) == s.wanted && len(s.nodes(s.t)) == s.wanted && len(s.instances()) == s.wanted && len(pods) == s.wanted &&
+		!slices.ContainsFunc(claims, isUnfit) && !slices.ContainsFunc(pods, isWaiting)
+}
+
+// text says what there is, on both sides, in words that are the same for any play that went as it should: names, times
+// and which zone was bought in are left out.
+func (s *stage) text() string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	s.sayAWS(say)
+	s.sayNodes(say)
+	for _, c := range s.everyClass() {
+		say("EC2NodeClass: finalizers %v, profile %t, %s", c.Finalizers, c.Status.InstanceProfile != "", conditionsOf(c.Status.Conditions))
+	}
+	var pools karpv1.NodePoolList
+	s.list(&pools)
+	for _, p := range pools.Items {
+		say("NodePool: %d nodes, cpu %s, %s", p.Status.Nodes, p.Status.Resources.Cpu(), conditionsOf(p.Status.Conditions))
+	}
+	for _, p := range s.pods() {
+		say("Pod: bound %t, deleted %t", p.Spec.NodeName != "", p.DeletionTimestamp != nil)
+	}
+	var measured corev1.ConfigMapList
+	s.list(&measured, client.InNamespace("kube-system"))
+	for _, m := range measured.Items {
+		say("ConfigMap %s: %s", m.Name, slices.Sorted(maps.Values(m.Data)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func (s *stage) sayAWS(say func(string, ...any)) {
+	all := s.everyInstance()
+	say("instances bought so far: %d", len(s.bought))
+	for _, i := range all {
+		if i.State != world.Terminated {
+			say("instance: %s, %s, spot %t", i.State, i.Type, i.Spot)
+		}
+	}
+	s.Do(func(w *world.World, now time.Time) {
+		for _, t := range s.estate.Region.Templates() {
+			say("launch template of %s", t.Tags["karpenter.sh/nodepool"])
+		}
+		for _, p := range w.Account(emulator.DefaultAccount).Profiles("/") {
+			say("instance profile: role %q", p.Role)
+		}
+		if q, err := s.estate.Region.Queue(testQueue); err == nil {
+			visible, hidden := q.Count(now)
+			say("queue: %d messages", visible+hidden)
+		}
+	})
+}
+
+func (s *stage) sayNodes(say func(string, ...any)) {
+	claims := map[string]int{} // by provider id
+	for _, c := range s.claims(s.t) {
+		claims[c.Status.ProviderID]++
+		say("NodeClaim: deleted %t, finalizers %v, labels %v, annotations %v, %s", c.DeletionTimestamp != nil, c.Finalizers,
+			slices.Sorted(maps.Keys(c.Labels)), slices.Sorted(maps.Keys(c.Annotations)), conditionsOf(c.Status.Conditions))
+	}
+	for _, n := range s.nodes(s.t) {
+		var taints []string
+		for _, t := range n.Spec.Taints {
+			taints = append(taints, t.ToString())
+		}
+		say("Node: deleted %t, claims %d, owners %d, finalizers %v, taints %v, labels %v, annotations %v", n.DeletionTimestamp != nil,
+			claims[n.Spec.ProviderID], len(n.OwnerReferences), n.Finalizers, taints,
+			slices.Sorted(maps.Keys(n.Labels)), slices.Sorted(maps.Keys(n.Annotations)))
+	}
+}
+
+func conditionsOf(conditions []metav1.Condition) string {
+	var out []string
+	for _, c := range conditions {
+		out = append(out, c.Type+"="+string(c.Status)+"("+c.Reason+")")
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func (s *stage) list(into client.ObjectList, opts ...client.ListOption) {
+	s.t.Helper()
+	s.check(s.api.List(context.Background(), into, opts...))
+}
+
+func (s *stage) pods() []corev1.Pod {
+	var list corev1.PodList
+	s.list(&list)
+	return list.Items
+}
+
+func (s *stage) everyClass() []awsv1.EC2NodeClass {
+	var list awsv1.EC2NodeClassList
+	s.list(&list)
+	return list.Items
+}
+
+// everyInstance returns all that were ever bought, and that EC2 still knows.
+func (s *stage) everyInstance() []world.Instance {
+	var out []world.Instance
+	s.Do(func(*world.World, time.Time) { out = s.estate.Region.Instances() })
+	return out
+}

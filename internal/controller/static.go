@@ -1,0 +1,256 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// staticMaker makes NodeClaims that no pod has asked for.
+type staticMaker interface {
+	CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error)
+}
+
+// Statics keep NodePools with spec.replicas at that number of nodes, whatever runs on them.
+type Statics struct {
+	Cache   client.Reader
+	Cluster nodeReader
+	Claims  staticMaker
+	Objects objectWriter
+	Ledger  *kube.Ledger
+	Holds   *Holds
+	Tell    teller
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     Clock
+
+	failures Backoff
+}
+
+// How often a static pool is counted although nothing changed, and when its limit keeps it small.
+const (
+	staticEvery   = time.Minute
+	limitedEvery  = 30 * time.Second
+	notReadyEvery = 10 * time.Second
+)
+
+// Reconcile counts one pool.
+func (s *Statics) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := s.visit(ctx, request.Name)
+	return outcome(outcomeOf{
+		loop: "static", kind: "NodePool", name: request.Name, until: until, err: err,
+		failures: &s.failures, metrics: s.Metrics, log: s.Log, now: s.Now,
+	})
+}
+
+func (s *Statics) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	pool := &karpv1.NodePool{}
+	err := s.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) || err == nil && !isKept(pool) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := s.Now.now()
+	active, all, err := s.crew(ctx, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 2. decide
+	replicas := int(*pool.Spec.Replicas)
+	missing, isLimited := disruption.Missing(replicas, len(active), all, nodeLimit(pool))
+	if len(active) > replicas {
+		members, err := s.members(ctx, active, now)
+		if err != nil {
+			return time.Time{}, err
+		}
+		// 3. act, 4. tell
+		return now.Add(staticEvery), s.dismiss(ctx, active, disruption.Surplus(members, replicas), now)
+	}
+	if err := s.Holds.Recall(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if until, _ := s.Holds.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
+		return now.Add(notReadyEvery), nil
+	}
+	if err := s.recruit(ctx, name, s.sent(now, name, missing)); err != nil {
+		return time.Time{}, err
+	}
+	if isLimited {
+		return now.Add(limitedEvery), nil
+	}
+	return now.Add(staticEvery), nil
+}
+
+// sent notes that nodes of the pool are bought, and returns how many: one, where it is to show that they join again.
+func (s *Statics) sent(now time.Time, pool string, missing int) int {
+	if missing > 1 && s.Holds.isCanaryDue(now, pool) {
+		missing = 1
+	}
+	if missing > 0 {
+		s.Holds.Sent(now, pool)
+	}
+	return missing
+}
+
+// isKept reports whether a pool is one that this loop looks after.
+func isKept(pool *karpv1.NodePool) bool {
+	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && isServed(pool.Spec.Template.Spec.NodeClassRef)
+}
+
+// nodeLimit is the pool's limit of nodes; nil for none.
+func nodeLimit(pool *karpv1.NodePool) *int {
+	amount, ok := pool.Spec.Limits[karpv1.ResourceNodes]
+	if !ok {
+		return nil
+	}
+	n := int(min(max(amount.Value(), 0), 1<<30))
+	return &n
+}
+
+// crew returns the claims of a pool that are to stay, and how many it has in all. One that has expired, or is moved off, and waits for its
+// replacement is not to stay: it is replaced by one more node.
+func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
+	var list karpv1.NodeClaimList
+	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, 0, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	claims := make([]*karpv1.NodeClaim, 0, len(list.Items))
+	known := map[string]bool{}
+	for i := range list.Items {
+		claims = append(claims, &list.Items[i])
+		known[string(list.Items[i].UID)] = true
+	}
+	begun := map[string]bool{} // moves, by ID
+	for _, c := range claims {
+		if mark, _ := moveOf(c); mark != nil {
+			begun[mark.ID] = true
+		}
+	}
+	for _, c := range s.Ledger.Claims() {
+		switch id := c.Annotations[annotationReplaces]; {
+		case known[string(c.UID)]:
+		case id != "" && !begun[id] && c.Labels[karpv1.LabelNodePool] == pool:
+			all++ // the cache shows neither it nor that another goes for it: it is not one too many
+		default:
+			claims = append(claims, c) // the cache does not show it yet
+		}
+	}
+	made := madeFor(claims)
+	for _, c := range claims {
+		if c.Labels[karpv1.LabelNodePool] != pool {
+			continue
+		}
+		all++
+		if c.DeletionTimestamp == nil && !isReplaced(c, made) {
+			active = append(active, c)
+		}
+	}
+	return active, all, nil
+}
+
+// members are the claims as far as it matters who goes first.
+func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
+	out = make([]disruption.Member, 0, len(claims))
+	for _, c := range claims {
+		m := disruption.Member{Name: c.Name, Bought: c.Status.ProviderID != "", Joined: c.Status.NodeName != "", Left: lifeLeft(c, now)}
+		if c.Status.NodeName != "" {
+			if m.Kept, err = s.isKept(ctx, c); err != nil {
+				return nil, err
+			}
+			pods, err := s.Cluster.PodsOn(ctx, c.Status.NodeName)
+			if err != nil {
+				return nil, err
+			}
+			for _, pod := range pods {
+				p := drainPod(pod)
+				m.Kept = m.Kept || p.Protected(now) && !p.Finished
+				if p.MustLeave(now) && !p.Daemon {
+					m.Pods++
+				}
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// isKept reports whether somebody asks to keep the claim's node.
+func (s *Statics) isKept(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+	var node corev1.Node
+	if err := s.Cache.Get(ctx, client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read node %s: %w", c.Status.NodeName, err)
+	}
+	return c.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" || node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true", nil
+}
+
+// lifeLeft is the share of a claim's life that is left to it.
+func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
+	life := claim.Spec.ExpireAfter.Duration
+	if life == nil || *life <= 0 {
+		return 1
+	}
+	left := claim.CreationTimestamp.Add(*life).Sub(now)
+	return min(max(left.Seconds()/life.Seconds(), 0), 1)
+}
+
+// recruit makes so many claims.
+func (s *Statics) recruit(ctx context.Context, pool string, missing int) error {
+	var group errgroup.Group
+	group.SetLimit(parallelClaims)
+	for range missing {
+		group.Go(func() error {
+			claim, err := s.Claims.CreateStatic(ctx, pool)
+			if err != nil {
+				return err
+			}
+			s.Metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc()
+			s.Log.Info("created NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "cause", "spec.replicas")
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// dismiss deletes the claims of the names. Budgets do not hold it up: somebody has said how many nodes there are to be.
+func (s *Statics) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
+	leaving := map[string]bool{}
+	for _, name := range names {
+		leaving[name] = true
+	}
+	var errs []error
+	for _, c := range claims {
+		if !leaving[c.Name] {
+			continue
+		}
+		if err := s.Objects.Delete(ctx, c); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.Ledger.Forget(c.UID)
+		pool := c.Labels[karpv1.LabelNodePool]
+		loss{c, reasonSurplus, displaced(ctx, s.Cluster, c, now)}.count(s.Metrics)
+		s.Tell.Tell(c, kube.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
+		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
+			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())
+	}
+	return errors.Join(errs...)
+}
+
+// reasonSurplus, in metrics, is why nodes of a static pool go that has too many.
+const reasonSurplus = "surplus"

@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestClassOfAnotherVPC: selectors stay inside the cluster's VPC, and where it is not known inside one. Whoever selects
+// something else is told which field is wrong, and nothing is launched.
+func TestClassOfAnotherVPC(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		isKnown bool // the cluster's VPC
+		subnet  bool // of the other VPC
+		group   bool
+		both    bool // what is ours is selected, too
+
+		condition, want string // status, reason, part of the message
+		wantReady       bool
+	}{
+		"subnet":                       {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound spec.subnetSelectorTerms", false},
+		"subnet, where it is":          {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound (only in vpc-", false},
+		"group":                        {true, false, true, false, awsv1.ConditionSecurityGroupsReady, "False SecurityGroupsNotFound spec.securityGroupSelectorTerms", false},
+		"one of two":                   {true, true, false, true, awsv1.ConditionSubnetsReady, "True SubnetsReady some of spec.subnetSelectorTerms found nothing", true},
+		"one of two groups":            {true, false, true, true, awsv1.ConditionSecurityGroupsReady, "True SecurityGroupsReady some of spec.securityGroupSelectorTerms", true},
+		"VPC unknown: subnets of two":  {false, true, false, true, awsv1.ConditionSubnetsReady, "False SubnetVPCMismatch spec.subnetSelectorTerms", false},
+		"VPC unknown: another's group": {false, false, true, false, awsv1.ConditionSecurityGroupsReady, "False SecurityGroupSubnetVPCMismatch spec.securityGroupSelectorTerms", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium")
+			vpc, err := r.estate.Region.CreateVPC("10.9.0.0/16", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			subnet, err := r.estate.Region.CreateSubnet(vpc.ID, r.estate.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			group, err := r.estate.Region.CreateSecurityGroup(vpc.ID, "other", "of another VPC", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.isKnown {
+				r.NodeClasses.VPC = r.estate.VPC.ID
+			}
+			class := r.class(t)
+			if !c.both && c.subnet {
+				class.Spec.SubnetSelectorTerms = nil
+			}
+			if !c.both && c.group {
+				class.Spec.SecurityGroupSelectorTerms = nil
+			}
+			if c.subnet {
+				class.Spec.SubnetSelectorTerms = append(class.Spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: subnet.ID})
+			}
+			if c.group {
+				class.Spec.SecurityGroupSelectorTerms = append(class.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group.ID})
+			}
+			if err := r.api.Update(t.Context(), class); err != nil {
+				t.Fatal(err)
+			}
+			r.classes(t)
+			got, _ := r.class(t).StatusConditions().Find(c.condition)
+			status, rest, _ := strings.Cut(c.want, " ")
+			reason, part, _ := strings.Cut(rest, " ")
+			if string(got.Status) != status || got.Reason != reason || !strings.Contains(got.Message, part) {
+				t.Errorf("%s is %s %s %q, want %s", c.condition, got.Status, got.Reason, got.Message, c.want)
+			}
+			r.pending(t, "web", "500m", "512Mi")
+			r.plan(t)
+			r.work(t)
+			ready := r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady)
+			if launched := r.Calls()["ec2:CreateFleet"] > 0; ready != c.wantReady || launched != c.wantReady {
+				t.Errorf("ready %t, launched %t; want %t", ready, launched, c.wantReady)
+			}
+		})
+	}
+}
+
+// TestProfileWithoutRole: nodes with such a profile could not join.
+func TestProfileWithoutRole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.Do(func(w *world.World, now time.Time) {
+		if _, err := w.Account(emulator.DefaultAccount).CreateProfile(now, world.Profile{Name: "empty"}); err != nil {
+			t.Error(err)
+		}
+	})
+	class := r.class(t)
+	name := "empty"
+	class.Spec.Role, class.Spec.InstanceProfile = "", &name
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionInstanceProfileReady)
+	if got.Status != "False" || got.Reason != "InstanceProfileWithoutRole" || !strings.Contains(got.Message, "spec.instanceProfile") {
+		t.Errorf("%s %s %q", got.Status, got.Reason, got.Message)
+	}
+}

@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// How many instances are tagged in one pass, and at once: nobody waits for tags, and launches need EC2's patience more.
+const (
+	taggedAtMost   = 100
+	parallelTagged = 10
+)
+
+// tag puts onto the instances of claims whose Nodes have joined the tags that could not be known before, and notes on the
+// claim that they are there, as Karpenter does.
+func (s *Sweeper) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	untagged := map[string]*karpv1.NodeClaim{} // by provider id
+	for _, c := range claims {
+		if c.Status.ProviderID != "" && c.Status.NodeName != "" && c.DeletionTimestamp == nil && isServed(c.Spec.NodeClassRef) &&
+			c.Annotations[awsv1.AnnotationTagged] != "true" {
+			untagged[c.Status.ProviderID] = c
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(parallelTagged)
+	begun := 0
+	for _, i := range instances {
+		c := untagged[i.ProviderID()]
+		if c == nil || i.State.Ended() {
+			continue
+		}
+		if begun++; begun > taggedAtMost {
+			break
+		}
+		group.Go(func() error { return s.tagOne(ctx, i, c) })
+	}
+	return group.Wait()
+}
+
+func (s *Sweeper) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
+	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
+		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
+		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
+			return nil // it ended, or is a namesake's, which is told elsewhere
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		c.Annotations[awsv1.AnnotationTagged], c.Annotations[awsv1.AnnotationClusterNameTagged] = "true", "true"
+	})
+	if err != nil && kube.WhatNext(err) == kube.Gone {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// owned lets all pods that there are be of the StatefulSet ns/db.
+func (f *park) owned(t *testing.T) {
+	t.Helper()
+	for _, pod := range f.pods(t) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "db", Controller: ptr.To(true)}}
+		f.check(t, f.api.Update(t.Context(), &pod))
+	}
+}
+
+func (f *park) tripStore() kube.TripStore {
+	return kube.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
+}
+
+// TestPodsAreNotMovedAgainAndAgain: what a process before us moved counts, until it is an hour ago; and what this one moves is
+// written for the next.
+func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.owned(t)
+	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
+		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
+	})
+	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
+	f.live(t)
+	if got := f.types(); got != "4 t3.medium" {
+		t.Fatalf("8 moves of 4 pods were made within this hour, and there is %s\n%s", got, f.log)
+	}
+	f.ahead += time.Hour
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("the moves are an hour ago, and there is %s\n%s", got, f.log)
+	}
+	f.ahead += travelEvery
+	f.lead(t)
+	text, err := f.tripStore().Read(t.Context())
+	f.check(t, err)
+	trips, unread := disruption.DecodeTrips(text)
+	moved := 0
+	for _, trip := range trips {
+		if strings.HasPrefix(trip.Shape, "apps/t3.medium/us-") && trip.Workload == "StatefulSet ns/db" && trip.Reason == disruption.Underutilized {
+			moved += trip.Pods
+			if trip.All < trip.Pods || trip.All > 4 {
+				t.Errorf("%d of %d pods are said to have moved, there are 4", trip.Pods, trip.All)
+			}
+		}
+	}
+	if unread != 0 || moved != 3 {
+		t.Errorf("%d moves are remembered, want 3:\n%s", moved, text)
+	}
+}
+
+// TestLimitOfMovesIsThePools: a pool may allow more.
+func TestLimitOfMovesIsThePools(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.owned(t)
+	f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMaximumMoves: "3"} })
+	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
+		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
+	})
+	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("11 of 12 moves are none too many, and there is %s\n%s", got, f.log)
+	}
+}
+
+// sealed is a store that nobody may read.
+type sealed struct{ open bool }
+
+func (s *sealed) Read(context.Context) (string, error) {
+	if s.open {
+		return "", nil
+	}
+	return "", errors.New("it is sealed")
+}
+
+func (s *sealed) Write(context.Context, string) error { return nil }
+
+// TestNothingIsBegunInIgnorance: as long as nobody knows what was moved, nothing is.
+func TestNothingIsBegunInIgnorance(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	store := &sealed{}
+	f.Moves.Travel.Store = store
+	f.live(t)
+	if got := f.types(); got != "4 t3.medium" {
+		t.Fatalf("there is %s", got)
+	}
+	store.open = true
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("it can be read now, and there is %s", got)
+	}
+}
+
+func TestWorkloadsThatWouldMove(t *testing.T) {
+	t.Parallel()
+	of := func(kind, name string, change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}}}
+		if change != nil {
+			change(pod)
+		}
+		return pod
+	}
+	got := workloadsOf([]*corev1.Pod{
+		of("StatefulSet", "db", nil), of("StatefulSet", "db", nil), of("DaemonSet", "agent", nil), of("Job", "once", nil),
+		of("Job", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		of("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), {},
+	})
+	if len(got) != 2 || got["StatefulSet ns/db"] != 2 || got["Job ns/once"] != 1 {
+		t.Errorf("counted %v", got)
+	}
+}
+
+// TestMovesUnderWayCount: what was begun and is not committed yet takes part of what may be moved within the hour.
+func TestMovesUnderWayCount(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	s := travelScene{claims: map[string]*karpv1.NodeClaim{}, pods: map[string][]*corev1.Pod{}}
+	in := disruption.Input{Now: now}
+	for name, pods := range map[string]int{"a": 2, "b": 1, "c": 1} {
+		s.claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.claims[name].Status.NodeName = name
+		in.Snapshot.Nodes = append(in.Snapshot.Nodes, cluster.Node{Name: name, Claim: name})
+		for range pods {
+			s.pods[name] = append(s.pods[name], &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}}},
+				Spec:       corev1.PodSpec{NodeName: name},
+			})
+		}
+	}
+	travel := &Travel{trips: disruption.Trips(nil).Add(now, disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
+	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
+	if n := stays(); n != 0 {
+		t.Fatalf("6 of 8 moves are made, and one more may not be")
+	}
+	mark := moveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
+	mark.put(s.claims["a"], now)
+	if n := stays(); n != 1 {
+		t.Errorf("6 of 8 moves are made and 2 are under way, and one more may be")
+	}
+	mark.Committed = true // then it is among the trips
+	mark.put(s.claims["a"], now)
+	if n := stays(); n != 0 {
+		t.Errorf("a move that is committed counts twice")
+	}
+}

@@ -1,0 +1,120 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestTroubles: what EC2 says is wrong with machines is heeded without any queue. A machine that fails goes at once and by
+// force; one that will be rebooted or retired goes when the place that its pods need was asked for.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		happens  func(w *world.World, now time.Time, id string)
+		after    time.Duration // EC2 is asked
+		category string        // empty: the node stays
+		byForce  bool
+	}{
+		"the instance fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
+			failsFor, "instance_status", true},
+		"its host fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.SystemCheck) },
+			failsFor, "system_status", true},
+		"it fails for a moment": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
+			failsFor / 2, "", false},
+		"it failed": {func(w *world.World, now time.Time, id string) {
+			w.Impair(now, id, world.InstanceCheck)
+			w.Impair(now, id)
+		}, failsFor, "", false},
+		"it will be retired": {func(w *world.World, now time.Time, id string) {
+			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
+		}, 0, "event_status", false},
+		"it fails and will be retired": {func(w *world.World, now time.Time, id string) {
+			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
+			w.Impair(now, id, world.SystemCheck)
+		}, failsFor, "system_status", true},
+		"it was rebooted": {func(w *world.World, now time.Time, id string) {
+			w.Schedule(now, id, "system-reboot", "a new host", now.Add(time.Minute))
+		}, failsFor, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium", "m5.large")
+			r.heeding(t)
+			r.Interruption.Queue = nil
+			old := r.servingNodes(t, "web")[0].Name
+			id := r.instances()[0].ID
+			r.Do(func(w *world.World, now time.Time) { c.happens(w, now, id) })
+			r.ahead += c.after
+			r.examine(t)
+			r.depart(t)
+			claim := r.claim(t, old)
+			if leaves := claim.DeletionTimestamp != nil; leaves != c.byForce {
+				t.Fatalf("it leaves at once: %t\n%s", leaves, r.log)
+			}
+			r.plan(t)
+			r.depart(t)
+			if claim = r.claim(t, old); (claim.DeletionTimestamp != nil) != (c.category != "") {
+				t.Errorf("once there is a plan it leaves: %t\n%s", claim.DeletionTimestamp != nil, r.log)
+			}
+			if _, byForce := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; byForce != c.byForce {
+				t.Errorf("its pods leave by force: %t", byForce)
+			}
+			r.examine(t) // it is told once
+			if n := counted(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" && (n != 1 || counted(t, r.Claims.Metrics.Failing, c.category) != 1) {
+				t.Errorf("%d are counted, want one of %q", n, c.category)
+			}
+			if told := r.events.has("NodeClaim/InstanceUnhealthy"); (told != "") != (c.category != "") {
+				t.Errorf("told: %q", told)
+			}
+		})
+	}
+}
+
+// TestTroubleOfAll: where more than a fifth of the machines fail, others would fail as well.
+func TestTroubleOfAll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.heeding(t)
+	r.servingNodes(t, "web", "db")
+	r.Do(func(w *world.World, now time.Time) {
+		for _, i := range r.estate.Region.Instances() {
+			w.Impair(now, i.ID, world.SystemCheck)
+		}
+	})
+	r.ahead += failsFor
+	r.examine(t)
+	r.depart(t)
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			t.Errorf("%s leaves\n%s", c.Name, r.log)
+		}
+	}
+	if r.events.has("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {
+		t.Errorf("nobody was told: %v", r.events.told)
+	}
+}
+
+// TestTroublesDenied: Karpenter's older policies do not allow the question.
+func TestTroublesDenied(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.heeding(t)
+	r.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
+	})
+	if err := r.Interruption.examine(t.Context()); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// examine asks EC2 once what is wrong with machines.
+func (r *rig) examine(t *testing.T) {
+	t.Helper()
+	if err := r.Interruption.examine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,303 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// Loops are all of them.
+type Loops struct {
+	Provisioner *Provisioner
+	Claims      *Claims
+	Orphans     *Orphans
+	NodeClasses *NodeClasses
+	Pools       *Pools
+	Overlays    *Overlays // nil: NodeOverlays do not count
+	Emptiness   *Emptiness
+	Moves       *Moves
+	Sweeper     *Sweeper
+	Market      *Market
+	Pods        *PodWatch
+	// Statics keep static pools at their size; nil: nobody does.
+	Statics *Statics
+	// Interruption follows the interruption queue, and takes interrupted nodes away; nil: nobody does.
+	Interruption *Interruption
+	// Shifts follow zonal shifts; nil: nobody does.
+	Shifts *ZonalShifts
+	// Honour tells what has no effect.
+	Honour *Honour
+	// Diagnoses find out why nodes do not join; nil: nobody does.
+	Diagnoses *Diagnoses
+	// Drift finds the nodes that are not what is asked for any more.
+	Drift *Drift
+	// Progress watches all loops; nil: nothing does.
+	Progress *Progress
+}
+
+// How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
+const (
+	claimWorkers = 200
+	otherWorkers = 10
+
+	// longestVisit is how long one visit to an object may take. Calls to AWS that are throttled are made again for a
+	// while; after that the worker is worth more to other objects. What was begun is taken up again.
+	longestVisit = 3 * time.Minute
+)
+
+// Add gives the loops to the manager, which runs them while it leads.
+func (l Loops) Add(ctx context.Context, m manager.Manager) error {
+	if err := kube.Index(ctx, m.GetFieldIndexer()); err != nil {
+		return err
+	}
+	pods, err := m.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	watch := func(ctx context.Context) error { return l.Pods.follow(ctx, pods) }
+	if err := l.addObjects(m); err != nil {
+		return err
+	}
+	loops := []func(context.Context) error{
+		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Moves.Start, l.Sweeper.Start, l.Drift.Start,
+	}
+	if l.Interruption != nil {
+		loops = append(loops, l.Interruption.Start)
+	}
+	if l.Shifts != nil {
+		loops = append(loops, l.Shifts.Start)
+	}
+	if l.Diagnoses != nil {
+		loops = append(loops, l.Diagnoses.Start)
+	}
+	if l.Progress != nil {
+		loops = append(loops, l.Progress.Start)
+	}
+	for _, loop := range loops {
+		if err := m.Add(leading(func(ctx context.Context) error { return loop(l.Progress.with(ctx)) })); err != nil {
+			return fmt.Errorf("add loop: %w", err)
+		}
+	}
+	return nil
+}
+
+// objectLoop visits the objects of a kind.
+type objectLoop struct {
+	name    string // one of the Loop constants
+	build   *builder.Builder
+	loop    reconcile.Reconciler
+	workers int
+}
+
+func (l Loops) addObjects(m manager.Manager) error {
+	cached := m.GetCache()
+	claims := builder.ControllerManagedBy(m).Named("nodeclaim.lifecycle").For(&karpv1.NodeClaim{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return claimsOfNode(ctx, cached, o)
+		}), builder.WithPredicates(nodeMatters())).
+		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return waitingClaims(ctx, cached, o)
+		})).
+		Watches(&karpv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return unjoinedClaims(ctx, cached, o)
+		}), builder.WithPredicates(poolMatters()))
+	orphans := builder.ControllerManagedBy(m).Named("node.termination").
+		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			node, ok := o.(*corev1.Node)
+			return ok && isOrphan(node)
+		})))
+	classes := builder.ControllerManagedBy(m).Named("nodeclass").
+		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(classMatters())).
+		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(onlyDeletes()))
+	if d := l.Diagnoses; d != nil {
+		claims.WatchesRawSource(source.Channel(d.channel(&d.late), &handler.EnqueueRequestForObject{}))
+		classes.WatchesRawSource(source.Channel(d.channel(&d.woken), &handler.EnqueueRequestForObject{}))
+	}
+	pools := builder.ControllerManagedBy(m).Named("nodepool").
+		For(&karpv1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			var pools karpv1.NodePoolList
+			if err := cached.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+				return nil
+			}
+			return requests(poolsOfClass(pools.Items, o.GetName()))
+		}))
+	all := []objectLoop{
+		{LoopClaims, claims, l.Claims, claimWorkers}, {LoopOrphans, orphans, l.Orphans, otherWorkers},
+		{LoopClasses, classes, l.NodeClasses, otherWorkers}, {LoopPools, pools, l.Pools, otherWorkers},
+	}
+	if l.Statics != nil {
+		all = append(all, objectLoop{LoopStatics, watchStatics(m), l.Statics, otherWorkers})
+	}
+	if l.Overlays != nil {
+		all = append(all, objectLoop{LoopOverlays, watchOverlays(m), l.Overlays, 1})
+	}
+	all = append(all, l.Honour.watch(m)...)
+	for _, c := range all {
+		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(watched{c.loop, l.Progress, c.name}); err != nil {
+			return fmt.Errorf("add loop: %w", err)
+		}
+	}
+	return nil
+}
+
+// watchStatics visits a pool when its spec or its readiness changes, and when one of its claims comes or goes.
+func watchStatics(m manager.Manager) *builder.Builder {
+	ofClaim := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if pool := o.GetLabels()[karpv1.LabelNodePool]; pool != "" {
+			return requests([]string{pool})
+		}
+		return nil
+	})
+	return builder.ControllerManagedBy(m).Named("static").
+		For(&karpv1.NodePool{}, builder.WithPredicates(poolMatters())).
+		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(crewMatters()))
+}
+
+// watch visits objects when they appear and when what they ask for changes. A cluster may lack the definition of NodeOverlays.
+func (h *Honour) watch(m manager.Manager) []objectLoop {
+	on := func(name string, kind client.Object, loop reconcile.Func) objectLoop {
+		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+		return objectLoop{LoopHonour, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), loop, 1}
+	}
+	out := []objectLoop{
+		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
+	}
+	if h.Unseen { // their informer would never be told all, and whoever waits for all informers would wait for ever
+		return out
+	}
+	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
+	if _, err := m.GetRESTMapper().RESTMapping(overlays, karpv1alpha1.Version); err == nil {
+		out = append(out, on("nodeoverlay", &karpv1alpha1.NodeOverlay{}, h.Overlay))
+	}
+	return out
+}
+
+// watchOverlays visits all NodeOverlays whenever something changes that one of them rests on.
+func watchOverlays(m manager.Manager) *builder.Builder {
+	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return requests([]string{allOverlays})
+	})
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return builder.ControllerManagedBy(m).Named("nodeoverlay").
+		Watches(&karpv1alpha1.NodeOverlay{}, toAll, changed).Watches(&karpv1.NodePool{}, toAll, changed)
+}
+
+// leading makes a loop one that only the leader runs.
+type leading func(context.Context) error
+
+func (l leading) Start(ctx context.Context) error { return l(ctx) }
+
+// NeedLeaderElection tells the manager so.
+func (l leading) NeedLeaderElection() bool { return true }
+
+// claimsOfNode returns the claims that a Node belongs to.
+func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+	node, ok := o.(*corev1.Node)
+	if !ok || node.Spec.ProviderID == "" {
+		return nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimProvider: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return requests(namesOf(claims.Items))
+}
+
+// waitingClaims returns the claims that wait for a class to become ready, and those that wait for a Node: a change of the class may outdate their launch.
+func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range claims.Items {
+		if c.Status.ProviderID == "" || c.Status.NodeName == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return requests(names)
+}
+
+// unjoinedClaims returns the claims of a NodePool that wait for a Node.
+func unjoinedClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range claims.Items {
+		if c.Labels[karpv1.LabelNodePool] == o.GetName() && c.Status.NodeName == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return requests(names)
+}
+
+func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
+	claim, ok := o.(*karpv1.NodeClaim)
+	if !ok || claim.Spec.NodeClassRef == nil {
+		return nil
+	}
+	return requests([]string{claim.Spec.NodeClassRef.Name})
+}
+
+func namesOf(claims []karpv1.NodeClaim) []string {
+	var out []string
+	for _, c := range claims {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func requests(names []string) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range names {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return out
+}
+
+// readyNodes returns the provider ids of the Nodes that are ready. Where a NodeClaim has the id, only the Node counts that the claim was
+// registered with.
+func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	claimed := map[string][]string{} // names of Nodes by provider id
+	for _, c := range claims.Items {
+		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	out := map[string]bool{}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && isReady(node) {
+			names, isClaimed := claimed[node.Spec.ProviderID]
+			out[node.Spec.ProviderID] = out[node.Spec.ProviderID] || !isClaimed || slices.Contains(names, node.Name)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,158 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// How far the time of a signature may be from ours: 5 minutes by
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html, and 15 of EC2 by
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html. A presigned
+// call of STS is good for 15 minutes, too, whatever its X-Amz-Expires says: that is how
+// the tokens of EKS live so long though they ask for 60 seconds.
+const (
+	validity     = 5 * time.Minute
+	longValidity = 15 * time.Minute
+)
+
+// clusterHeader is the header by which a token of EKS names its cluster.
+const clusterHeader = "X-K8s-Aws-Id"
+
+// authenticate finds out who calls. A key that the world issued must have signed
+// the request; another one is the administrator of its account. It is refused
+// where the server is strict, where it comes with a session's token, for only
+// the world opens sessions, and where the call is presigned, for such a call is
+// made to prove who somebody is.
+func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *call) (world.Identity, error) {
+	sig, err := readSignature(r)
+	if errors.Is(err, errUnsigned) {
+		return world.Identity{}, forbidden("MissingAuthenticationToken", "Request is missing Authentication Token")
+	}
+	if err != nil {
+		return world.Identity{}, &world.Error{Code: "IncompleteSignature", Message: err.Error()}
+	}
+	session, known := w.SessionByKey(sig.accessKey)
+	if !known && (s.Strict || sig.presigned || sig.token != "") {
+		return world.Identity{}, invalidToken(c.service)
+	}
+	if !known && s.Assume != "" {
+		account := accountOf(sig.accessKey)
+		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:" + world.Partition(c.regionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
+	}
+	if !known {
+		return world.Root(accountOf(sig.accessKey), c.regionID), nil
+	}
+	if session.Token != sig.token || !w.Stands(session) {
+		return world.Identity{}, invalidToken(c.service)
+	}
+	if err := verify(now, session, sig, r, c); err != nil {
+		return world.Identity{}, err
+	}
+	return session.Identity, nil
+}
+
+// verify refuses a request that the session did not sign, or not now.
+func verify(now time.Time, session world.Session, sig signature, r *http.Request, c *call) error {
+	if !session.Expires.IsZero() && !now.Before(session.Expires) {
+		return expired(c)
+	}
+	if err := checkTime(now, sig, c); err != nil {
+		return err
+	}
+	if r.Header.Get(clusterHeader) != "" && !slices.Contains(sig.headers, strings.ToLower(clusterHeader)) {
+		return forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
+	}
+	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, c.body) {
+		return forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+	}
+	return nil
+}
+
+// checkTime refuses a signature that is too old or from the future.
+func checkTime(now time.Time, sig signature, c *call) error {
+	most := validity
+	if c.service == "ec2" || sig.presigned {
+		most = longValidity
+	}
+	var says string
+	switch {
+	case now.After(sig.at.Add(most)):
+		says = fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %d min.)",
+			sig.at.Format(amzTime), now.Add(-most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
+	case sig.at.After(now.Add(most)):
+		says = fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %d min.)",
+			sig.at.Format(amzTime), now.Add(most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
+	default:
+		return nil
+	}
+	switch c.protocol {
+	case ec2Query:
+		return requestExpired()
+	case awsQuery:
+		return forbidden("SignatureDoesNotMatch", says)
+	}
+	return &world.Error{Code: "InvalidSignatureException", Message: says}
+}
+
+// expired refuses the keys of a session that has ended, in the words of the service.
+func expired(c *call) error {
+	const says = "The security token included in the request is expired"
+	switch c.service {
+	case "ec2":
+		return requestExpired()
+	case "ssm", "eks", "pricing", shiftService:
+		return &world.Error{Code: "ExpiredTokenException", Message: says}
+	}
+	return forbidden("ExpiredToken", says)
+}
+
+// requestExpired is what EC2 answers both to keys that have ended and to a signature of another time.
+func requestExpired() error {
+	return &world.Error{Code: "RequestExpired", Message: "Request has expired."}
+}
+
+// accountOf returns the account that an unknown access key stands for.
+func accountOf(accessKey string) string {
+	if len(accessKey) == 12 && strings.Trim(accessKey, "0123456789") == "" {
+		return accessKey
+	}
+	return DefaultAccount
+}
+
+// invalidToken refuses a key, in the words of the service.
+func invalidToken(service string) error {
+	switch service {
+	case "ec2":
+		return &world.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
+	case "ssm", "eks", "pricing", shiftService:
+		return &world.Error{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
+	}
+	return forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
+}
+
+// denied refuses what IAM does not allow, in the words of the service.
+func denied(c *call) error {
+	return denial(c, "User: "+c.caller.ARN+" is not authorized to perform: "+c.name()+" on resource: * because no identity-based policy allows the "+c.name()+" action")
+}
+
+func denial(c *call, what string) error {
+	switch c.service {
+	case "ec2":
+		return forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
+	case "ssm", "pricing":
+		return &world.Error{Code: "AccessDeniedException", Message: what}
+	case "eks", shiftService:
+		return forbidden("AccessDeniedException", what)
+	}
+	return forbidden("AccessDenied", what)
+}
+
+func forbidden(code, message string) error {
+	return &world.Error{Code: code, Message: message, Status: 403}
+}

@@ -1,0 +1,172 @@
+package emulator_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"mvdan.cc/sh/v3/shell"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command
+// line, a client that nobody here wrote. It is skipped where there is none;
+// JOINER_AWS names one that is not Debian's or the first in PATH.
+//
+// A script's lines are: "# comment"; "$ command" and below it the output that it
+// must have; "NAME = command", which keeps the output for later commands as
+// $NAME ($$ is a dollar); "! command", which must fail with the text below it in its message; and
+// "> 3s", which lets time pass.
+func TestAWSCommandLine(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("the AWS command line takes a second for each of its commands")
+	}
+	tool := awsTool(t)
+	scripts, err := filepath.Glob("testdata/awscli/*.txt")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	commands := 0
+	for _, file := range scripts {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := parseScript(string(text))
+		commands += len(steps)
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.server.Do(func(_ *world.World, now time.Time) {
+				if _, err := b.estate.Region.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: world.AuthBoth}); err != nil {
+					t.Error(err)
+				}
+			})
+			c := &commandLine{tool: tool, bench: b, variables: map[string]string{}}
+			for _, s := range steps {
+				c.run(t, s)
+			}
+		})
+	}
+	if commands < 25 {
+		t.Errorf("the scripts have %d commands, want at least 25", commands)
+	}
+}
+
+// awsTool finds the AWS command line.
+func awsTool(t *testing.T) string {
+	t.Helper()
+	candidates := []string{os.Getenv("JOINER_AWS"), "/usr/bin/aws", "aws"}
+	for _, c := range candidates {
+		path, err := exec.LookPath(c)
+		if c != "" && err == nil && exec.CommandContext(t.Context(), path, "--version").Run() == nil {
+			return path
+		}
+	}
+	t.Skip("no AWS command line: apt-get install awscli")
+	return ""
+}
+
+// step is one command of a script.
+type step struct {
+	line     int
+	kind     string // "$", "!", "=" or ">"
+	variable string
+	command  string
+	want     []string
+}
+
+func parseScript(text string) []step {
+	var steps []step
+	for n, line := range strings.Split(text, "\n") {
+		kind, rest, _ := strings.Cut(line, " ")
+		name, command, assigns := strings.Cut(line, " = ")
+		switch {
+		case strings.TrimSpace(line) == "" || kind == "#":
+		case kind == "$" || kind == "!" || kind == ">":
+			steps = append(steps, step{line: n + 1, kind: kind, command: rest})
+		case assigns && name == strings.ToUpper(name) && !strings.Contains(name, " "):
+			steps = append(steps, step{line: n + 1, kind: "=", variable: name, command: command})
+		default:
+			last := &steps[len(steps)-1]
+			last.want = append(last.want, line)
+		}
+	}
+	return steps
+}
+
+// commandLine runs commands against a bench.
+type commandLine struct {
+	tool      string
+	bench     *bench
+	variables map[string]string
+}
+
+func (c *commandLine) run(t *testing.T, s step) {
+	t.Helper()
+	if s.kind == ">" {
+		d, err := time.ParseDuration(s.command)
+		if err != nil {
+			t.Fatalf("line %d: %v", s.line, err)
+		}
+		c.bench.pass(d)
+		return
+	}
+	words, err := shell.Fields(c.expand(s.command), nil)
+	if err != nil {
+		t.Fatalf("line %d: %v", s.line, err)
+	}
+	cmd := exec.CommandContext(t.Context(), c.tool, append([]string{"--endpoint-url", c.bench.url, "--region", region, "--output", "text", "--no-cli-pager"}, words...)...)
+	if strings.HasPrefix(c.version(t), "aws-cli/1.") {
+		cmd.Args = append(cmd.Args[:7], cmd.Args[8:]...) // version 1 has no pager
+	}
+	cmd.Env = []string{"AWS_ACCESS_KEY_ID=" + account, "AWS_SECRET_ACCESS_KEY=secret", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
+	var out, message bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &message
+	err = cmd.Run()
+	got := strings.TrimRight(out.String(), "\n")
+	want := c.expand(strings.Join(s.want, "\n"))
+	switch {
+	case s.kind == "!" && (err == nil || !strings.Contains(message.String(), want)):
+		t.Errorf("line %d: %s: want a failure with %q, got %v, %s", s.line, s.command, want, err, message.String())
+	case s.kind == "!":
+	case err != nil:
+		t.Fatalf("line %d: %s: %v: %s", s.line, s.command, err, message.String())
+	case s.kind == "=":
+		c.variables[s.variable] = got
+	default:
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("line %d: %s (-want +got):\n%s", s.line, s.command, d)
+		}
+	}
+}
+
+// expand puts variables into a command, or the output expected; $$ is a dollar.
+func (c *commandLine) expand(text string) string {
+	return os.Expand(text, func(name string) string {
+		if name == "$" {
+			return "$"
+		}
+		return c.variables[name]
+	})
+}
+
+// version returns what the tool calls itself.
+func (c *commandLine) version(t *testing.T) string {
+	t.Helper()
+	if c.variables["VERSION"] == "" {
+		out, err := exec.CommandContext(t.Context(), c.tool, "--version").CombinedOutput()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.variables["VERSION"] = string(out)
+	}
+	return c.variables["VERSION"]
+}

@@ -1,0 +1,128 @@
+package emulator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// everyService calls each service once and returns the codes of the answers, "" for success.
+func (b *bench) everyService(t *testing.T, c aws.Config) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for name, call := range map[string]func(context.Context) error{
+		"ec2": func(ctx context.Context) error {
+			_, err := ec2.NewFromConfig(c).DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
+			return err
+		},
+		"iam": func(ctx context.Context) error {
+			_, err := iam.NewFromConfig(c).ListRoles(ctx, &iam.ListRolesInput{})
+			return err
+		},
+		"sts": func(ctx context.Context) error {
+			_, err := sts.NewFromConfig(c).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+			return err
+		},
+		"eks": func(ctx context.Context) error {
+			_, err := eks.NewFromConfig(c).ListClusters(ctx, &eks.ListClustersInput{})
+			return err
+		},
+		"ssm": func(ctx context.Context) error {
+			_, err := ssm.NewFromConfig(c).GetParametersByPath(ctx, &ssm.GetParametersByPathInput{Path: aws.String("/none")})
+			return err
+		},
+		"sqs": func(ctx context.Context) error {
+			_, err := sqs.NewFromConfig(c).ListQueues(ctx, &sqs.ListQueuesInput{})
+			return err
+		},
+	} {
+		if got := code(t, call(t.Context())); got != "" {
+			out[name] = got
+		}
+	}
+	return out
+}
+
+// TestClocksApart: a client whose clock is not AWS's is refused, each service in its words, and learns the time.
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	signature := map[string]string{
+		"iam": "SignatureDoesNotMatch", "sts": "SignatureDoesNotMatch",
+		"eks": "InvalidSignatureException", "ssm": "InvalidSignatureException", "sqs": "InvalidSignatureException",
+	}
+	for name, c := range map[string]struct {
+		apart time.Duration
+		codes map[string]string
+		calls int // of EC2, which refuses with a code that the SDK does not know
+	}{
+		"nearly together":  {4 * time.Minute, nil, 1},
+		"AWS is ahead":     {5*time.Minute + 10*time.Second, signature, 1},
+		"AWS is behind":    {-5*time.Minute - 10*time.Second, signature, 1},
+		"EC2 minds it too": {15*time.Minute + 10*time.Second, signature, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			var s world.Session
+			b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
+			b.pass(c.apart)
+			once := b.config(s.AccessKey, s.SecretKey, "")
+			if got := b.everyService(t, once); len(got) != len(c.codes) || got["sts"] != c.codes["sts"] || got["sqs"] != c.codes["sqs"] ||
+				got["eks"] != c.codes["eks"] || got["ssm"] != c.codes["ssm"] || got["iam"] != c.codes["iam"] {
+				t.Errorf("got %v, want %v", got, c.codes)
+			}
+			if n := b.server.Calls()["ec2:DescribeVpcs"]; n != c.calls {
+				t.Errorf("EC2 was called %d times, want %d", n, c.calls)
+			}
+			once.RetryMaxAttempts = 0
+			once.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond) }
+			if got := b.everyService(t, once); len(got) > 0 {
+				t.Errorf("with another try: %v", got)
+			}
+		})
+	}
+}
+
+// TestEndedSession: the keys of a role are refused once they have ended, each service in its words.
+func TestEndedSession(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.profile(t, "p", "node")
+	var s world.Session
+	b.server.Do(func(w *world.World, now time.Time) {
+		var err error
+		if s, err = w.Account(account).AssumeRole(now, "node", "i-0123", time.Minute); err != nil {
+			t.Error(err)
+		}
+	})
+	keys := b.config(s.AccessKey, s.SecretKey, s.Token)
+	if got := b.everyService(t, keys); len(got) > 0 {
+		t.Errorf("while they are good: %v", got)
+	}
+	b.pass(time.Minute)
+	got := b.everyService(t, keys)
+	for service, want := range map[string]string{
+		"ec2": "RequestExpired", "iam": "ExpiredToken", "sts": "ExpiredToken", "sqs": "ExpiredToken",
+		"eks": "ExpiredTokenException", "ssm": "ExpiredTokenException",
+	} {
+		if got[service] != want {
+			t.Errorf("%s: %s, want %s", service, got[service], want)
+		}
+	}
+	_, err := ssm.NewFromConfig(keys).GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")})
+	if err == nil || !strings.Contains(err.Error(), "security token included in the request is expired") {
+		t.Errorf("it says: %v", err)
+	}
+}

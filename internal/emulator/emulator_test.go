@@ -1,0 +1,222 @@
+package emulator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+const (
+	account = "111122223333"
+	region  = "us-east-1"
+)
+
+// embedded reads the table of types once for all tests.
+var embedded = sync.OnceValues(catalog.Embedded)
+
+// bench is a server of its own, furnished for a cluster, and the SDK's clients of it.
+type bench struct {
+	server *emulator.Server
+	url    string
+	estate world.Estate
+
+	mu  sync.Mutex
+	now time.Time
+
+	ec2     *ec2.Client
+	eks     *eks.Client
+	iam     *iam.Client
+	sts     *sts.Client
+	ssm     *ssm.Client
+	sqs     *sqs.Client
+	pricing *pricing.Client
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	table, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := world.SetupFrom(table, account, region, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{now: time.Now().UTC()}
+	w, estate, err := world.New(b.now, setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Timing = world.Timing{Pending: 2 * time.Second, ShuttingDown: 3 * time.Second}
+	b.estate = estate
+	b.server = &emulator.Server{World: w, Now: b.clock}
+	web := httptest.NewServer(b.server)
+	t.Cleanup(web.Close)
+	b.url = web.URL
+	b.use(b.config(account, "secret", ""))
+	return b
+}
+
+// config returns the configuration of a client with some access key; it does not retry.
+func (b *bench) config(key, secret, token string) aws.Config {
+	return awserr.Genuine(aws.Config{
+		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(key, secret, token),
+	})
+}
+
+func (b *bench) use(c aws.Config) {
+	b.ec2, b.eks, b.iam, b.sts = ec2.NewFromConfig(c), eks.NewFromConfig(c), iam.NewFromConfig(c), sts.NewFromConfig(c)
+	b.ssm, b.sqs, b.pricing = ssm.NewFromConfig(c), sqs.NewFromConfig(c), pricing.NewFromConfig(c)
+}
+
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+// pass lets time pass.
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	b.now = b.now.Add(d)
+	b.mu.Unlock()
+	b.server.Do(func(*world.World, time.Time) {})
+}
+
+// image returns the recommended AL2023 image.
+func (b *bench) image(t *testing.T, arch string) string {
+	t.Helper()
+	out, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{
+		Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/" + arch + "/standard/recommended/image_id"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.Parameter.Value
+}
+
+// template makes a launch template with the data, completed with image and group.
+func (b *bench) template(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
+	t.Helper()
+	if data.ImageId == nil {
+		data.ImageId = aws.String(b.image(t, "x86_64"))
+	}
+	if data.SecurityGroupIds == nil {
+		data.SecurityGroupIds = []string{b.estate.NodeGroup.ID}
+	}
+	_, err := b.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(name), LaunchTemplateData: &data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// fleet returns a request for instances of a template, with overrides.
+func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
+	return &ec2.CreateFleetInput{
+		Type: types.FleetTypeInstant,
+		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(template), Version: aws.String("$Latest")},
+			Overrides:                   overrides,
+		}},
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(count), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
+		},
+	}
+}
+
+func (b *bench) override(instanceType string, subnet int) types.FleetLaunchTemplateOverridesRequest {
+	return types.FleetLaunchTemplateOverridesRequest{
+		InstanceType: types.InstanceType(instanceType), SubnetId: aws.String(b.estate.PrivateSubnets[subnet].ID),
+	}
+}
+
+// code returns the code of an AWS error, empty for nil.
+func code(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		t.Fatalf("not an error of AWS: %v", err)
+	}
+	return api.ErrorCode()
+}
+
+// instances lists instances by id and state.
+func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []types.Instance {
+	t.Helper()
+	var out []types.Instance
+	pages := ec2.NewDescribeInstancesPaginator(b.ec2, &ec2.DescribeInstancesInput{InstanceIds: ids})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Reservations {
+			out = append(out, r.Instances...)
+		}
+	}
+	return out
+}
+
+// profile makes a role and an instance profile that holds it.
+func (b *bench) profile(t *testing.T, profile, role string) {
+	t.Helper()
+	_, err := b.iam.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &role, AssumeRolePolicyDocument: aws.String("{}")})
+	if err == nil {
+		_, err = b.iam.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: &profile})
+	}
+	if err == nil {
+		_, err = b.iam.AddRoleToInstanceProfile(t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quota limits the vCPUs of a kind.
+func (b *bench) quota(q world.Quota, vcpus int64) {
+	b.estate.Region.Quotas = map[world.Quota]int64{q: vcpus}
+}
+
+// sellElsewhere takes a type out of the first zone.
+func (b *bench) sellElsewhere(name string) {
+	market := b.server.World.Market(region)
+	s, _ := market.Stock(name)
+	s.Zones = []string{"us-east-1b"}
+	market.Sell(s)
+}
+
+// fleetErrors writes the errors of a fleet.
+func fleetErrors(out *ec2.CreateFleetOutput) string {
+	text := ""
+	for _, e := range out.Errors {
+		o := e.LaunchTemplateAndOverrides.Overrides
+		text += fmt.Sprintf("%s %s: %s: %s\n", o.InstanceType, aws.ToString(o.SubnetId), *e.ErrorCode, *e.ErrorMessage)
+	}
+	return text
+}

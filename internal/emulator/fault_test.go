@@ -1,0 +1,238 @@
+package emulator_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestThrottling empties EC2's bucket for RunInstances, and lets it fill again.
+func TestThrottling(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
+	dry := &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), DryRun: aws.Bool(true)}
+	codes := ""
+	for range 7 {
+		_, err := b.ec2.RunInstances(t.Context(), dry)
+		codes += code(t, err) + " "
+	}
+	want := strings.Repeat("MissingParameter ", 5) + strings.Repeat("RequestLimitExceeded ", 2)
+	if codes != want {
+		t.Errorf("codes %q, want %q", codes, want)
+	}
+	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {
+		t.Errorf("another action is throttled too: %v", err)
+	}
+	b.pass(time.Second)
+	if _, err := b.ec2.RunInstances(t.Context(), dry); code(t, err) != "MissingParameter" {
+		t.Errorf("a second later: %v", err)
+	}
+}
+
+// TestSpoiltAnswers checks errors and garbage, for some calls only, and their names in each service.
+func TestSpoiltAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Answers = []*world.Answer{
+			{Call: "ec2:DescribeVpcs", Skip: 1, Count: 2, Status: 503, Code: "Unavailable", Message: "The service is unavailable."},
+			{Call: "ec2:DescribeSubnets", Every: 2, Garbage: "<html>bad gateway</html>", Status: 502},
+			{Call: "iam:*", Code: "RequestLimitExceeded"}, {Call: "ssm:*", Code: "RequestLimitExceeded"},
+			{Call: "eks:*", Code: "RequestLimitExceeded"}, {Call: "sqs:*", Code: "RequestLimitExceeded"},
+		}
+	})
+	var got []string
+	for range 4 {
+		_, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
+		got = append(got, code(t, err))
+	}
+	if text := strings.Join(got, ","); text != ",Unavailable,Unavailable," {
+		t.Errorf("DescribeVpcs: %q", text)
+	}
+	for i := range 4 {
+		_, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
+		if (err != nil) != (i%2 == 0) {
+			t.Errorf("DescribeSubnets %d: %v", i, err)
+		}
+	}
+	_, err := b.iam.ListRoles(t.Context(), &iam.ListRolesInput{})
+	throttled := []string{code(t, err)}
+	_, err = b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")})
+	throttled = append(throttled, code(t, err))
+	_, err = b.eks.ListClusters(t.Context(), &eks.ListClustersInput{})
+	throttled = append(throttled, code(t, err))
+	_, err = b.sqs.ListQueues(t.Context(), &sqs.ListQueuesInput{})
+	throttled = append(throttled, code(t, err))
+	if text := strings.Join(throttled, ","); text != "Throttling,ThrottlingException,ThrottlingException,RequestThrottled" {
+		t.Errorf("throttled: %s", text)
+	}
+}
+
+// TestDenied refuses a call of a role, and lets others through.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.profile(t, "p", "controller")
+	var session world.Session
+	b.server.Do(func(w *world.World, now time.Time) {
+		var err error
+		if session, err = w.Account(account).AssumeRole(now, "controller", "test", time.Hour); err != nil {
+			t.Error(err)
+		}
+		w.Faults.Denials = []world.Denial{{Call: "ec2:Create*", Role: "controller"}, {Call: "ssm:*"}}
+	})
+	in := fleet("none", 1)
+	if _, err := b.ec2.CreateFleet(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.NotFoundException" {
+		t.Errorf("the administrator: %v", err)
+	}
+	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
+	_, err := b.ec2.CreateFleet(t.Context(), in)
+	if code(t, err) != "UnauthorizedOperation" || !strings.Contains(err.Error(), "assumed-role/controller/test is not authorized to perform: ec2:CreateFleet") {
+		t.Errorf("the role: %v", err)
+	}
+	if _, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")}); code(t, err) != "AccessDeniedException" {
+		t.Errorf("SSM: %v", err)
+	}
+}
+
+// TestReadLag checks that what is new, changed or ended is seen late.
+func TestReadLag(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 5 * time.Second })
+	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := out.Instances[0].InstanceIds[0]
+	if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}}); code(t, err) != "InvalidInstanceID.NotFound" {
+		t.Errorf("at once: %v", err)
+	}
+	b.pass(2 * time.Second) // runs now
+	b.pass(4 * time.Second)
+	if got := b.instances(t.Context(), t, id)[0].State.Name; got != "pending" {
+		t.Errorf("after 6 s it is seen as %s", got)
+	}
+	_, err = b.ec2.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("new"), Value: aws.String("1")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.pass(4 * time.Second)
+	i := b.instances(t.Context(), t, id)[0]
+	for _, tag := range i.Tags {
+		if *tag.Key == "new" {
+			t.Error("a tag is seen 4 s after it was set")
+		}
+	}
+	if i.State.Name != "running" {
+		t.Errorf("after 10 s it is seen as %s", i.State.Name)
+	}
+	b.pass(time.Second)
+	tags, err := b.ec2.DescribeTags(t.Context(), &ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
+	if err != nil || len(tags.Tags) != 1 {
+		t.Errorf("5 s after it was set: %v, %v", tags, err)
+	}
+}
+
+// TestBoots checks slow, failing and silent starts, and instances that are lost.
+func TestBoots(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	b.server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Boots = []*world.Boot{
+			{Count: 1, Delay: time.Minute},
+			{Count: 1, Fail: world.Reason{Code: "Client.InternalError", Message: "Client.InternalError: Client error on launch"}},
+			{Count: 1, Silent: true},
+		}
+	})
+	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 4, b.override("m5.large", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := out.Instances[0].InstanceIds
+	states := func() string {
+		var s []string
+		for _, i := range b.instances(t.Context(), t, ids...) {
+			s = append(s, string(i.State.Name))
+		}
+		return strings.Join(s, " ")
+	}
+	b.pass(2 * time.Second)
+	if got := states(); got != "pending terminated running running" {
+		t.Errorf("after 2 s: %s", got)
+	}
+	b.server.Do(func(w *world.World, now time.Time) {
+		if w.Silent(ids[1]) || !w.Silent(ids[2]) || w.Silent(ids[3]) {
+			t.Error("the wrong instance is silent")
+		}
+		w.Lose(now, ids[3])
+		w.Impair(now, ids[2], world.InstanceCheck)
+		w.Schedule(now, ids[2], "system-reboot", "a new host", now.Add(30*time.Second))
+	})
+	b.pass(time.Minute)
+	if got := states(); got != "running terminated running terminated" {
+		t.Errorf("after a minute: %s", got)
+	}
+	sick, err := b.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{
+		Filters: []types.Filter{{Name: aws.String("instance-status.status"), Values: []string{"impaired"}}},
+	})
+	if err != nil || len(sick.InstanceStatuses) != 1 || *sick.InstanceStatuses[0].InstanceId != ids[2] {
+		t.Fatalf("impaired: %+v, %v", sick, err)
+	}
+	if s := sick.InstanceStatuses[0]; s.SystemStatus.Status != types.SummaryStatusOk || s.InstanceStatus.Details[0].ImpairedSince == nil ||
+		len(s.Events) != 1 || *s.Events[0].Description != "[Completed] a new host" || s.Events[0].NotBefore == nil {
+		t.Errorf("its status: %+v", s)
+	}
+}
+
+// TestManyAtOnce calls the server from many goroutines, and lists a thousand instances in time.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	var told sync.Map
+	b.server.OnInstance = func(i world.Instance) {
+		told.Store(i.ID+i.State, true)
+		b.server.AppendConsole(i.ID, i.State+"\n") // may call the server
+	}
+	var group sync.WaitGroup
+	for range 10 {
+		group.Go(func() {
+			if _, err := b.ec2.CreateFleet(t.Context(), fleet(name, 100, b.override("m5.large", 0))); err != nil {
+				t.Error(err)
+			}
+			b.pass(100 * time.Millisecond)
+			b.server.Calls()
+			if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{MaxResults: aws.Int32(50)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	seen := b.instances(t.Context(), t)
+	ids := map[string]bool{}
+	ips := map[string]bool{}
+	for _, i := range seen {
+		ids[*i.InstanceId], ips[*i.PrivateIpAddress] = true, true
+		if _, ok := told.Load(*i.InstanceId + "pending"); !ok {
+			t.Errorf("nobody was told of %s", *i.InstanceId)
+		}
+	}
+	if len(ids) != 1000 || len(ips) != 1000 {
+		t.Errorf("%d ids and %d addresses, want 1000 of each", len(ids), len(ips))
+	}
+}

@@ -1,0 +1,114 @@
+package iampolicy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// condition is one key of a statement's Condition, with its operator.
+type condition struct {
+	op     operator
+	key    string // in small letters: keys are the same in any case
+	values []string
+
+	forAll   bool // ForAllValues: each value of the request must match
+	forAny   bool // ForAnyValue: one value of the request must match
+	ifExists bool // true where the request has no such key
+}
+
+// readConditions reads the Condition of a statement, sorted by operator and key.
+func readConditions(all map[string]map[string]oneOrMany[scalar]) ([]condition, error) {
+	var out []condition
+	for _, spelled := range slices.Sorted(maps.Keys(all)) {
+		operator, err := readOperator(spelled)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range slices.Sorted(maps.Keys(all[spelled])) {
+			c := operator
+			c.key = strings.ToLower(key)
+			for _, v := range all[spelled][key] {
+				c.values = append(c.values, string(v))
+			}
+			if len(c.values) == 0 {
+				return nil, fmt.Errorf("condition %s of %s has no value", spelled, key)
+			}
+			if err := noVariables(append([]string{key}, c.values...)); err != nil {
+				return nil, err
+			}
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// readOperator takes "ForAllValues:StringLikeIfExists" apart.
+func readOperator(spelled string) (condition, error) {
+	var c condition
+	rest := spelled
+	if after, ok := strings.CutPrefix(rest, "ForAllValues:"); ok {
+		rest, c.forAll = after, true
+	} else if after, ok := strings.CutPrefix(rest, "ForAnyValue:"); ok {
+		rest, c.forAny = after, true
+	}
+	rest, c.ifExists = strings.CutSuffix(rest, "IfExists")
+	var ok bool
+	if c.op, ok = operators()[rest]; !ok {
+		return condition{}, fmt.Errorf("condition operator %q is not played", spelled)
+	}
+	if c.op.absence && (c.ifExists || c.forAll || c.forAny) {
+		return condition{}, fmt.Errorf("condition operator %q: Null takes neither prefix nor suffix", spelled)
+	}
+	return c, nil
+}
+
+// operator compares one value of the policy with one of the request.
+type operator struct {
+	matches func(policy, request string) bool
+	negated bool // none of the policy's values may match
+	absence bool // asks whether the key is absent: Null
+}
+
+func operators() map[string]operator {
+	equal := func(p, r string) bool { return p == r }
+	return map[string]operator{
+		"StringEquals":              {matches: equal},
+		"StringNotEquals":           {matches: equal, negated: true},
+		"StringEqualsIgnoreCase":    {matches: strings.EqualFold},
+		"StringNotEqualsIgnoreCase": {matches: strings.EqualFold, negated: true},
+		"StringLike":                {matches: like},
+		"StringNotLike":             {matches: like, negated: true},
+		"ArnEquals":                 {matches: arnLike},
+		"ArnLike":                   {matches: arnLike},
+		"ArnNotEquals":              {matches: arnLike, negated: true},
+		"ArnNotLike":                {matches: arnLike, negated: true},
+		"Bool":                      {matches: strings.EqualFold},
+		"Null":                      {absence: true},
+	}
+}
+
+// holds says whether the request meets the condition. An absent key fails a comparison and meets a negated one; see
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
+func (c condition) holds(request Keys) bool {
+	values, known := request.find(c.key)
+	switch {
+	case c.op.absence:
+		return slices.Contains(c.values, fmt.Sprint(!known))
+	case !known && c.ifExists, !known && c.forAll:
+		return true
+	case !known && c.forAny:
+		return false
+	case !known:
+		return c.op.negated
+	}
+	meets := func(value string) bool {
+		found := slices.ContainsFunc(c.values, func(p string) bool { return c.op.matches(p, value) })
+		return found != c.op.negated
+	}
+	if c.forAll || c.op.negated && !c.forAny {
+		return !slices.ContainsFunc(values, func(v string) bool { return !meets(v) })
+	}
+	return slices.ContainsFunc(values, meets)
+}

@@ -1,0 +1,163 @@
+// Package iampolicy judges, as IAM does, whether policies allow a request.
+//
+// In: policy documents as JSON; a request: an action, one resource, and the condition keys that AWS would know.
+// Out: a verdict: allowed, denied by a statement, or allowed by none.
+// Never: a call to AWS, or a guess: what of the policy language is not played is refused when the document is read.
+package iampolicy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Policy is an identity-based policy, ready to judge.
+type Policy struct {
+	statements []statement
+}
+
+// statement is one statement of a policy.
+type statement struct {
+	sid        string
+	deny       bool
+	actions    patterns
+	resources  patterns
+	conditions []condition
+}
+
+// patterns is an Action or Resource element, or its opposite.
+type patterns struct {
+	texts  []string
+	except bool // NotAction, NotResource
+}
+
+// document and written are a policy and a statement as JSON spells them.
+type document struct {
+	Version   string
+	ID        string `json:"Id"`
+	Statement oneOrMany[written]
+}
+
+type written struct {
+	Sid         string
+	Effect      string
+	Action      oneOrMany[string]
+	NotAction   oneOrMany[string]
+	Resource    oneOrMany[string]
+	NotResource oneOrMany[string]
+	Condition   map[string]map[string]oneOrMany[scalar]
+}
+
+// Read reads a policy document, and refuses what IAM refuses or this package does not play: a document of resources
+// (Principal), policy variables, operators other than those for texts, ARNs, truth and absence.
+func Read(text []byte) (Policy, error) {
+	var doc document
+	if err := strictly(text, &doc); err != nil {
+		return Policy{}, fmt.Errorf("read policy: %w", err)
+	}
+	if doc.Version != "2012-10-17" {
+		return Policy{}, fmt.Errorf("read policy: Version is %q, want 2012-10-17", doc.Version)
+	}
+	if len(doc.Statement) == 0 {
+		return Policy{}, errors.New("read policy: there is no Statement")
+	}
+	var p Policy
+	for i, s := range doc.Statement {
+		one, err := s.read()
+		if err != nil {
+			return Policy{}, fmt.Errorf("read policy: statement %d %s: %w", i+1, s.Sid, err)
+		}
+		p.statements = append(p.statements, one)
+	}
+	return p, nil
+}
+
+func (w written) read() (statement, error) {
+	out := statement{sid: w.Sid, deny: w.Effect == "Deny"}
+	if w.Effect != "Allow" && w.Effect != "Deny" {
+		return statement{}, fmt.Errorf("its Effect is %q, want Allow or Deny", w.Effect)
+	}
+	var err error
+	if out.actions, err = either("Action", w.Action, w.NotAction); err != nil {
+		return statement{}, err
+	}
+	for _, a := range out.actions.texts {
+		if a != "*" && !strings.Contains(a, ":") {
+			return statement{}, fmt.Errorf("action %q has no service", a)
+		}
+	}
+	if out.resources, err = either("Resource", w.Resource, w.NotResource); err != nil {
+		return statement{}, err
+	}
+	for _, r := range out.resources.texts {
+		if r != "*" && (!strings.HasPrefix(r, "arn:") || len(strings.SplitN(r, ":", arnParts)) < arnParts) {
+			return statement{}, fmt.Errorf("resource %q is no ARN", r)
+		}
+	}
+	out.conditions, err = readConditions(w.Condition)
+	return out, err
+}
+
+// either reads an element that may be given as its opposite, and must be given as one of both.
+func either(name string, is, not []string) (patterns, error) {
+	out := patterns{texts: is}
+	if len(not) > 0 {
+		out = patterns{texts: not, except: true}
+	}
+	if (len(is) > 0) == (len(not) > 0) {
+		return patterns{}, fmt.Errorf("want either %s or Not%s", name, name)
+	}
+	return out, noVariables(out.texts)
+}
+
+// noVariables refuses ${aws:username} and the like, which are not played.
+func noVariables(texts []string) error {
+	for _, t := range texts {
+		if strings.Contains(t, "${") {
+			return fmt.Errorf("%q has a policy variable or a placeholder that was not filled in", t)
+		}
+	}
+	return nil
+}
+
+// oneOrMany is a JSON value that may stand for a list of one.
+type oneOrMany[T any] []T
+
+// UnmarshalJSON reads a value or a list of them.
+func (m *oneOrMany[T]) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		var many []T
+		err := strictly(text, &many)
+		*m = many
+		return err
+	}
+	var one T
+	err := strictly(text, &one)
+	*m = []T{one}
+	return err
+}
+
+// strictly reads JSON, and refuses fields that it has no place for.
+func strictly(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// scalar is a condition's value: a text, or a truth that stands for its text.
+type scalar string
+
+// UnmarshalJSON reads a text, true or false.
+func (s *scalar) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case "true", "false":
+		*s = scalar(text)
+		return nil
+	}
+	var v string
+	err := json.Unmarshal(text, &v)
+	*s = scalar(v)
+	return err
+}

@@ -1,0 +1,232 @@
+package emulator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+type describeImagesIn struct {
+	ImageIds          []string `aws:"ImageId"`
+	Owners            []string `aws:"Owner"`
+	ExecutableUsers   []string `aws:"ExecutableBy"`
+	Filters           []filter `aws:"Filter"`
+	IncludeDeprecated bool
+	IncludeDisabled   bool
+	paged
+}
+
+type describeImagesOut struct {
+	Images    []image `aws:"ImagesSet"`
+	NextToken string
+}
+
+// image is a machine image as EC2 writes it.
+type image struct {
+	ImageId            string
+	ImageLocation      string
+	ImageState         string
+	ImageOwnerId       string
+	CreationDate       string
+	IsPublic           bool
+	Architecture       string
+	ImageType          string
+	Platform           string
+	PlatformDetails    string
+	UsageOperation     string
+	ImageOwnerAlias    string
+	Name               string
+	Description        string
+	RootDeviceType     string
+	RootDeviceName     string
+	BlockDevices       []imageDevice `aws:"BlockDeviceMapping"`
+	VirtualizationType string
+	Hypervisor         string
+	EnaSupport         bool
+	SriovNetSupport    string
+	DeprecationTime    string
+	Tags               []world.Tag `aws:"TagSet"`
+}
+
+type imageDevice struct {
+	DeviceName string
+	Ebs        imageVolume
+}
+
+type imageVolume struct {
+	DeleteOnTermination bool
+	SnapshotId          string
+	VolumeSize          int64
+	VolumeType          string
+	Encrypted           bool
+}
+
+// describeImages lists images: the account's own and public ones.
+func describeImages(c *call, in *describeImagesIn) (describeImagesOut, error) {
+	var found []world.Image
+	for _, i := range c.region.Images() {
+		if c.shows(i, in) {
+			found = append(found, i)
+		}
+	}
+	for _, id := range in.ImageIds {
+		if _, ok := c.region.Image(id); !ok {
+			return describeImagesOut{}, &world.Error{Code: "InvalidAMIID.NotFound", Message: "The image id '[" + id + "]' does not exist"}
+		}
+	}
+	found, err := sieve(found, in.Filters, imageFilters)
+	if err != nil {
+		return describeImagesOut{}, err
+	}
+	p, err := in.page(0, 1000)
+	if err != nil {
+		return describeImagesOut{}, err
+	}
+	found, next, err := cut(found, func(i world.Image) string { return i.ID }, p)
+	if err != nil {
+		return describeImagesOut{}, err
+	}
+	out := describeImagesOut{Images: make([]image, len(found)), NextToken: next}
+	for n, i := range found {
+		out.Images[n] = imageOf(i)
+	}
+	return out, nil
+}
+
+// shows says whether the request is for the image and may see it. A deprecated
+// image of somebody else is shown only where it is asked for.
+func (c *call) shows(i world.Image, in *describeImagesIn) bool {
+	named := slices.Contains(in.ImageIds, i.ID)
+	own := i.OwnerID == c.caller.Account
+	if len(in.ImageIds) > 0 && !named || !i.Public && !own {
+		return false
+	}
+	deprecated := !i.DeprecatedAt.IsZero() && i.DeprecatedAt.Before(c.now)
+	return (!deprecated || own || named || in.IncludeDeprecated) && c.owned(i, in.Owners)
+}
+
+// owned says whether one of the owners has the image; without owners, everybody is one.
+func (c *call) owned(i world.Image, owners []string) bool {
+	if len(owners) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(owners, func(o string) bool {
+		return o == i.OwnerID || o == "self" && i.OwnerID == c.caller.Account || o == i.OwnerAlias && o != ""
+	})
+}
+
+func imageFilters(i world.Image) filterable {
+	return filterable{tags: i.Tags, values: map[string][]string{
+		"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"},
+		"owner-id": {i.OwnerID}, "owner-alias": {i.OwnerAlias}, "is-public": yesNo(i.Public), "description": {i.Description},
+		"root-device-name": {i.RootDevice}, "root-device-type": {"ebs"}, "virtualization-type": {"hvm"}, "image-type": {"machine"},
+		"platform": platformOf(i), "creation-date": {i.CreatedAt.Format(timeFormat)}, "hypervisor": {"xen"}, "ena-support": {"true"},
+	}}
+}
+
+func platformOf(i world.Image) []string {
+	if i.Windows {
+		return []string{"windows"}
+	}
+	return nil
+}
+
+func imageOf(i world.Image) image {
+	out := image{
+		ImageId: i.ID, ImageLocation: or(i.OwnerAlias, i.OwnerID) + "/" + i.Name, ImageState: or(i.State, "available"), ImageOwnerId: i.OwnerID,
+		CreationDate: i.CreatedAt.Format(timeFormat), IsPublic: i.Public, Architecture: i.Architecture, ImageType: "machine",
+		PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", ImageOwnerAlias: i.OwnerAlias, Name: i.Name, Description: i.Description,
+		RootDeviceType: "ebs", RootDeviceName: i.RootDevice, BlockDevices: []imageDevice{}, VirtualizationType: "hvm", Hypervisor: "xen",
+		EnaSupport: true, SriovNetSupport: "simple", Tags: tagList(i.Tags),
+	}
+	if i.Windows {
+		out.Platform, out.PlatformDetails, out.UsageOperation = "windows", "Windows", "RunInstances:0002"
+	}
+	if !i.DeprecatedAt.IsZero() {
+		out.DeprecationTime = i.DeprecatedAt.Format(timeFormat)
+	}
+	for _, v := range i.Volumes {
+		out.BlockDevices = append(out.BlockDevices, imageDevice{DeviceName: v.Device, Ebs: imageVolume{
+			DeleteOnTermination: true, SnapshotId: v.SnapshotID, VolumeSize: v.SizeGiB, VolumeType: v.Kind, Encrypted: v.Encrypted,
+		}})
+	}
+	return out
+}
+
+type spotPricesIn struct {
+	StartTime        time.Time
+	EndTime          time.Time
+	InstanceTypes    []string `aws:"InstanceType"`
+	Products         []string `aws:"ProductDescription"`
+	Filters          []filter `aws:"Filter"`
+	AvailabilityZone string
+	paged
+}
+
+type spotPricesOut struct {
+	NextToken string
+	History   []spotPrice `aws:"SpotPriceHistorySet"`
+}
+
+type spotPrice struct {
+	InstanceType       string
+	ProductDescription string
+	SpotPrice          string
+	Timestamp          time.Time
+	AvailabilityZone   string
+	AvailabilityZoneId string
+}
+
+// product is what our spot prices are for: EC2 calls it so in a VPC or not.
+const product = "Linux/UNIX"
+
+// describeSpotPriceHistory lists the spot prices that held in a span of time, newest first of each offering.
+func describeSpotPriceHistory(c *call, in *spotPricesIn) (spotPricesOut, error) {
+	start, end := in.StartTime, in.EndTime
+	if start.IsZero() {
+		start = c.now
+	}
+	if end.IsZero() {
+		end = c.now
+	}
+	if len(in.Products) > 0 && !slices.Contains(in.Products, product) && !slices.Contains(in.Products, product+" (Amazon VPC)") {
+		return spotPricesOut{History: []spotPrice{}}, nil
+	}
+	market := c.world.Market(c.regionID)
+	names := market.Names()
+	if len(in.InstanceTypes) > 0 {
+		names = slices.Sorted(slices.Values(in.InstanceTypes))
+	}
+	all := []spotPrice{}
+	for _, name := range names {
+		for _, z := range c.region.Zones() {
+			if in.AvailabilityZone != "" && in.AvailabilityZone != z.Name {
+				continue
+			}
+			for _, p := range slices.Backward(market.SpotPrices(name, z.Name, start, end)) {
+				all = append(all, spotPrice{
+					InstanceType: name, ProductDescription: product, SpotPrice: p.Price.String() + "00", Timestamp: p.From,
+					AvailabilityZone: z.Name, AvailabilityZoneId: z.ID,
+				})
+			}
+		}
+	}
+	all, err := sieve(all, in.Filters, func(p spotPrice) filterable {
+		return filterable{values: map[string][]string{
+			"instance-type": {p.InstanceType}, "availability-zone": {p.AvailabilityZone},
+			"product-description": {p.ProductDescription, product + " (Amazon VPC)"}, "spot-price": {p.SpotPrice},
+		}}
+	})
+	if err != nil {
+		return spotPricesOut{}, err
+	}
+	p, err := in.page(1000, 2000)
+	if err != nil {
+		return spotPricesOut{}, err
+	}
+	all, next, err := cut(all, func(p spotPrice) string {
+		return p.InstanceType + "/" + p.AvailabilityZone + "/" + p.Timestamp.Format(timeFormat)
+	}, p)
+	return spotPricesOut{History: append([]spotPrice{}, all...), NextToken: next}, err
+}

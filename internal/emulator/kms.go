@@ -1,0 +1,78 @@
+package emulator
+
+import "github.com/joiner-sh/joiner/internal/emulator/world"
+
+// kmsActions returns the actions of KMS by which a key that is in the way is put right.
+func kmsActions() map[string]action {
+	return map[string]action{
+		"CreateGrant": op(createGrant),
+		"DescribeKey": op(describeKey),
+		"DisableKey":  op(disableKey),
+		"EnableKey":   op(enableKey),
+	}
+}
+
+type keyIn struct{ KeyId string }
+
+type keyOut struct{ KeyMetadata keyMetadata }
+
+type keyMetadata struct {
+	AWSAccountId string
+	KeyId        string
+	Arn          string
+	Enabled      bool
+	KeyState     string
+}
+
+func describeKey(c *call, in *keyIn) (keyOut, error) {
+	k, err := c.region.Key(in.KeyId)
+	if err != nil {
+		return keyOut{}, err
+	}
+	state := "Enabled"
+	if k.Disabled {
+		state = "Disabled"
+	}
+	return keyOut{keyMetadata{AWSAccountId: c.caller.Account, KeyId: k.ID, Arn: k.ARN, Enabled: !k.Disabled, KeyState: state}}, nil
+}
+
+func enableKey(c *call, in *keyIn) (none, error)  { return c.switchKey(in.KeyId, true) }
+func disableKey(c *call, in *keyIn) (none, error) { return c.switchKey(in.KeyId, false) }
+
+func (c *call) switchKey(id string, enabled bool) (none, error) {
+	k, err := c.region.Key(id)
+	if err == nil {
+		k.Disabled = !enabled
+	}
+	return none{}, err
+}
+
+type createGrantIn struct {
+	KeyId            string
+	GranteePrincipal string
+	Operations       []string
+}
+
+type createGrantOut struct {
+	GrantToken string
+	GrantId    string
+}
+
+// createGrant lets a principal use a key. EBS needs to grant on, so a grant without CreateGrant does not help it.
+func createGrant(c *call, in *createGrantIn) (createGrantOut, error) {
+	if len(in.Operations) == 0 {
+		return createGrantOut{}, &world.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}
+	}
+	needed := map[string]bool{"CreateGrant": true, "Decrypt": true, "GenerateDataKeyWithoutPlaintext": true}
+	for _, o := range in.Operations {
+		delete(needed, o)
+	}
+	if len(needed) == 0 {
+		if err := c.region.Grant(in.KeyId, in.GranteePrincipal); err != nil {
+			return createGrantOut{}, err
+		}
+	} else if _, err := c.region.Key(in.KeyId); err != nil {
+		return createGrantOut{}, err
+	}
+	return createGrantOut{GrantToken: "AQpA" + c.id, GrantId: c.id}, nil
+}

@@ -1,0 +1,339 @@
+package emulator
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// listIn is the parameters of a describe call for things of a network.
+type listIn struct {
+	Filters []filter `aws:"Filter"`
+	paged
+}
+
+// named picks the items of some ids, all without any; an id that nothing has is refused with a code.
+func named[T any](items []T, ids []string, id func(T) string, code string) ([]T, error) {
+	if len(ids) == 0 {
+		return items, nil
+	}
+	var out []T
+	for _, want := range ids {
+		i := slices.IndexFunc(items, func(item T) bool { return id(item) == want })
+		if i < 0 {
+			return nil, &world.Error{Code: code, Message: "The ID '" + want + "' does not exist"}
+		}
+		out = append(out, items[i])
+	}
+	return out, nil
+}
+
+// listing is a describe call: what there is, and how it is chosen and written.
+type listing[T, Out any] struct {
+	items []T
+	ids   []string // asked for
+	id    func(T) string
+	code  string // of the error for an unknown id
+	look  func(T) filterable
+	write func(T) Out
+}
+
+// list carries out a describe call.
+func list[T, Out any](in listIn, l listing[T, Out]) ([]Out, string, error) {
+	found, err := named(l.items, l.ids, l.id, l.code)
+	if err != nil {
+		return nil, "", err
+	}
+	if found, err = sieve(slices.Clone(found), in.Filters, l.look); err != nil {
+		return nil, "", err
+	}
+	p, err := in.page(1000, 1000)
+	if err != nil {
+		return nil, "", err
+	}
+	found, next, err := cut(found, l.id, p)
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]Out, len(found))
+	for i, item := range found {
+		out[i] = l.write(item)
+	}
+	return out, next, nil
+}
+
+type describeVpcsIn struct {
+	VpcIds []string `aws:"VpcId"`
+	listIn
+}
+
+type describeVpcsOut struct {
+	Vpcs      []vpc `aws:"VpcSet"`
+	NextToken string
+}
+
+type vpc struct {
+	VpcId           string
+	OwnerId         string
+	State           string
+	CidrBlock       string
+	InstanceTenancy string
+	IsDefault       bool
+	Ipv6CidrBlocks  []ipv6Block `aws:"Ipv6CidrBlockAssociationSet"`
+	Tags            []world.Tag `aws:"TagSet"`
+}
+
+// describeVpcs lists VPCs.
+func describeVpcs(c *call, in *describeVpcsIn) (describeVpcsOut, error) {
+	found, next, err := list(in.listIn, listing[*world.VPC, vpc]{
+		items: c.region.VPCs(), ids: in.VpcIds, id: func(v *world.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
+		look: func(v *world.VPC) filterable {
+			if v == nil {
+				v = &world.VPC{}
+			}
+			return filterable{tags: v.Tags, values: map[string][]string{
+				"vpc-id": {v.ID}, "cidr": {v.CIDR.String()}, "cidr-block-association.cidr-block": {v.CIDR.String()},
+				"state": {"available"}, "is-default": yesNo(v.Default), "owner-id": {c.caller.Account},
+			}}
+		},
+		write: func(v *world.VPC) vpc {
+			return vpc{VpcId: v.ID, OwnerId: c.caller.Account, State: "available", CidrBlock: v.CIDR.String(), InstanceTenancy: "default", IsDefault: v.Default, Ipv6CidrBlocks: ipv6Blocks(v.ID, v.IPv6), Tags: tagList(v.Tags)}
+		},
+	})
+	return describeVpcsOut{Vpcs: found, NextToken: next}, err
+}
+
+type describeSubnetsIn struct {
+	SubnetIds []string `aws:"SubnetId"`
+	listIn
+}
+
+type describeSubnetsOut struct {
+	Subnets   []subnet `aws:"SubnetSet"`
+	NextToken string
+}
+
+type subnet struct {
+	SubnetId                string
+	SubnetArn               string
+	State                   string
+	VpcId                   string
+	OwnerId                 string
+	CidrBlock               string
+	AvailableIpAddressCount int64
+	AvailabilityZone        string
+	AvailabilityZoneId      string
+	DefaultForAz            bool
+	MapPublicIpOnLaunch     bool
+	Ipv6CidrBlocks          []ipv6Block `aws:"Ipv6CidrBlockAssociationSet"`
+	Tags                    []world.Tag `aws:"TagSet"`
+}
+
+// ipv6Block is an IPv6 block of a VPC or a subnet.
+type ipv6Block struct {
+	AssociationId      string
+	Ipv6CidrBlock      string
+	Ipv6CidrBlockState blockState
+}
+
+type blockState struct{ State string }
+
+// ipv6Blocks writes the block of a subnet or VPC, none if it has none.
+func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
+	if !block.IsValid() {
+		return nil
+	}
+	kind, number, _ := strings.Cut(id, "-")
+	return []ipv6Block{{kind + "-cidr-assoc-" + number, block.String(), blockState{"associated"}}}
+}
+
+// describeSubnets lists subnets.
+func describeSubnets(c *call, in *describeSubnetsIn) (describeSubnetsOut, error) {
+	found, next, err := list(in.listIn, listing[*world.Subnet, subnet]{
+		items: c.region.Subnets(), ids: in.SubnetIds, id: func(s *world.Subnet) string { return s.ID }, code: "InvalidSubnetID.NotFound",
+		look: func(s *world.Subnet) filterable {
+			if s == nil {
+				s = &world.Subnet{}
+			}
+			return filterable{tags: s.Tags, values: map[string][]string{
+				"subnet-id": {s.ID}, "vpc-id": {s.VPCID}, "availability-zone": {s.Zone.Name}, "availability-zone-id": {s.Zone.ID},
+				"cidr-block": {s.CIDR.String()}, "state": {"available"}, "default-for-az": {"false"}, "map-public-ip-on-launch": yesNo(s.Public),
+				"available-ip-address-count": {strconv.Itoa(s.Free)}, "owner-id": {c.caller.Account},
+			}}
+		},
+		write: func(s *world.Subnet) subnet {
+			return subnet{
+				SubnetId: s.ID, SubnetArn: c.region.ARN("ec2", c.caller.Account, "subnet/"+s.ID), State: "available",
+				VpcId: s.VPCID, OwnerId: c.caller.Account, CidrBlock: s.CIDR.String(), AvailableIpAddressCount: int64(s.Free),
+				AvailabilityZone: s.Zone.Name, AvailabilityZoneId: s.Zone.ID, MapPublicIpOnLaunch: s.Public, Ipv6CidrBlocks: ipv6Blocks(s.ID, s.IPv6), Tags: tagList(s.Tags),
+			}
+		},
+	})
+	return describeSubnetsOut{Subnets: found, NextToken: next}, err
+}
+
+type describeGroupsIn struct {
+	GroupIds   []string `aws:"GroupId"`
+	GroupNames []string `aws:"GroupName"`
+	listIn
+}
+
+type describeGroupsOut struct {
+	SecurityGroups []securityGroup `aws:"SecurityGroupInfo"`
+	NextToken      string
+}
+
+type securityGroup struct {
+	GroupId             string
+	GroupName           string
+	GroupDescription    string
+	OwnerId             string
+	VpcId               string
+	IpPermissions       []permission
+	IpPermissionsEgress []permission
+	Tags                []world.Tag `aws:"TagSet"`
+}
+
+type permission struct {
+	IpProtocol    string
+	FromPort      *int64
+	ToPort        *int64
+	Groups        []groupPair
+	IpRanges      []ipRange
+	Ipv6Ranges    []ipRange
+	PrefixListIds []string
+}
+
+type groupPair struct {
+	UserId  string
+	GroupId string
+}
+
+type ipRange struct {
+	CidrIp string
+}
+
+// describeSecurityGroups lists security groups.
+func describeSecurityGroups(c *call, in *describeGroupsIn) (describeGroupsOut, error) {
+	items := c.region.SecurityGroups()
+	if len(in.GroupNames) > 0 {
+		items = slices.DeleteFunc(slices.Clone(items), func(g *world.SecurityGroup) bool { return !slices.Contains(in.GroupNames, g.Name) })
+	}
+	found, next, err := list(in.listIn, listing[*world.SecurityGroup, securityGroup]{
+		items: items, ids: in.GroupIds, id: func(g *world.SecurityGroup) string { return g.ID }, code: "InvalidGroup.NotFound",
+		look: func(g *world.SecurityGroup) filterable {
+			if g == nil {
+				g = &world.SecurityGroup{}
+			}
+			return filterable{tags: g.Tags, values: map[string][]string{
+				"group-id": {g.ID}, "group-name": {g.Name}, "vpc-id": {g.VPCID}, "description": {g.Description}, "owner-id": {c.caller.Account},
+			}}
+		},
+		write: func(g *world.SecurityGroup) securityGroup {
+			return securityGroup{
+				GroupId: g.ID, GroupName: g.Name, GroupDescription: g.Description, OwnerId: c.caller.Account, VpcId: g.VPCID,
+				IpPermissions: c.permissions(g.Ingress), IpPermissionsEgress: c.permissions(g.Egress), Tags: tagList(g.Tags),
+			}
+		},
+	})
+	return describeGroupsOut{SecurityGroups: found, NextToken: next}, err
+}
+
+func (c *call) permissions(rules []world.Rule) []permission {
+	out := make([]permission, 0, len(rules))
+	for _, r := range rules {
+		p := permission{IpProtocol: r.Protocol, Groups: []groupPair{}, IpRanges: []ipRange{}, Ipv6Ranges: []ipRange{}, PrefixListIds: []string{}}
+		if r.Protocol != "-1" {
+			p.FromPort, p.ToPort = &r.From, &r.To
+		}
+		for _, g := range r.Groups {
+			p.Groups = append(p.Groups, groupPair{UserId: c.caller.Account, GroupId: g})
+		}
+		for _, cidr := range r.CIDRs {
+			p.IpRanges = append(p.IpRanges, ipRange{CidrIp: cidr})
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+type describeRouteTablesIn struct {
+	RouteTableIds []string `aws:"RouteTableId"`
+	listIn
+}
+
+type describeRouteTablesOut struct {
+	RouteTables []routeTable `aws:"RouteTableSet"`
+	NextToken   string
+}
+
+type routeTable struct {
+	RouteTableId string
+	VpcId        string
+	OwnerId      string
+	Routes       []route            `aws:"RouteSet"`
+	Associations []routeAssociation `aws:"AssociationSet"`
+	Tags         []world.Tag        `aws:"TagSet"`
+}
+
+type route struct {
+	DestinationCidrBlock string
+	GatewayId            string
+	NatGatewayId         string
+	State                string
+	Origin               string
+}
+
+type routeAssociation struct {
+	RouteTableAssociationId string
+	RouteTableId            string
+	SubnetId                string
+	Main                    bool
+}
+
+// describeRouteTables lists route tables.
+func describeRouteTables(c *call, in *describeRouteTablesIn) (describeRouteTablesOut, error) {
+	found, next, err := list(in.listIn, listing[*world.RouteTable, routeTable]{
+		items: c.region.RouteTables(), ids: in.RouteTableIds, id: func(t *world.RouteTable) string { return t.ID }, code: "InvalidRouteTableID.NotFound",
+		look: func(t *world.RouteTable) filterable {
+			if t == nil {
+				t = &world.RouteTable{}
+			}
+			return filterable{tags: t.Tags, values: map[string][]string{
+				"route-table-id": {t.ID}, "vpc-id": {t.VPCID}, "association.subnet-id": t.SubnetIDs,
+				"association.main": yesNo(t.Main), "owner-id": {c.caller.Account},
+			}}
+		},
+		write: func(t *world.RouteTable) routeTable { return c.routeTable(t) },
+	})
+	return describeRouteTablesOut{RouteTables: found, NextToken: next}, err
+}
+
+func (c *call) routeTable(t *world.RouteTable) routeTable {
+	out := routeTable{RouteTableId: t.ID, VpcId: t.VPCID, OwnerId: c.caller.Account, Routes: []route{}, Associations: []routeAssociation{}, Tags: tagList(t.Tags)}
+	for i, r := range t.Routes {
+		w := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}
+		if r.Gone {
+			w.State = "blackhole"
+		}
+		if i == 0 {
+			w.Origin = "CreateRouteTable"
+		}
+		if strings.HasPrefix(r.Target, "nat-") {
+			w.NatGatewayId = r.Target
+		} else {
+			w.GatewayId = r.Target
+		}
+		out.Routes = append(out.Routes, w)
+	}
+	if t.Main {
+		out.Associations = append(out.Associations, routeAssociation{RouteTableAssociationId: "rtbassoc-" + t.ID[len("rtb-"):], RouteTableId: t.ID, Main: true})
+	}
+	for _, s := range t.SubnetIDs {
+		out.Associations = append(out.Associations, routeAssociation{RouteTableAssociationId: "rtbassoc-" + s[len("subnet-"):], RouteTableId: t.ID, SubnetId: s})
+	}
+	return out
+}

@@ -1,0 +1,185 @@
+package emulator_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// isCode demands an error with a code.
+func isCode(t *testing.T, err error, want string) {
+	t.Helper()
+	if got := code(t, err); got != want {
+		t.Errorf("%s, want %s: %v", got, want, err)
+	}
+}
+
+// TestNetworkIsMended takes a way out from a network, and gives it back as a user would.
+func TestNetworkIsMended(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	group := b.estate.NodeGroup.ID
+	b.estate.NodeGroup.Egress = nil
+	rule := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: aws.Int32(443), ToPort: aws.Int32(443), IpRanges: []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}},
+		UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &b.estate.ClusterGroup.ID}}}
+	if _, err := b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := b.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{group}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in := seen.SecurityGroups[0].IpPermissionsEgress, seen.SecurityGroups[0].IpPermissions
+	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" || *out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
+		t.Errorf("out %+v, in %+v", out, in)
+	}
+	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String("sg-none"), IpPermissions: []types.IpPermission{rule}})
+	isCode(t, err, "InvalidGroup.NotFound")
+	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group})
+	isCode(t, err, "MissingParameter")
+
+	table := b.estate.Region.CreateRouteTable(world.RouteTable{VPCID: b.estate.VPC.ID})
+	gateways, err := b.ec2.DescribeNatGateways(ctx, &ec2.DescribeNatGatewaysInput{Filter: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{b.estate.VPC.ID}}}})
+	if err != nil || len(gateways.NatGateways) == 0 || gateways.NatGateways[0].State != types.NatGatewayStateAvailable || aws.ToString(gateways.NatGateways[0].NatGatewayAddresses[0].PublicIp) == "" {
+		t.Fatalf("%+v, %v", gateways, err)
+	}
+	route := &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"), NatGatewayId: gateways.NatGateways[0].NatGatewayId}
+	if _, err := b.ec2.CreateRoute(ctx, route); err != nil || len(table.Routes) != 1 || table.Routes[0].Target != *route.NatGatewayId {
+		t.Errorf("%+v, %v", table.Routes, err)
+	}
+	_, err = b.ec2.CreateRoute(ctx, route)
+	isCode(t, err, "RouteAlreadyExists")
+	_, err = b.ec2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
+	isCode(t, err, "InvalidRouteTableID.NotFound")
+	_, err = b.ec2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16")})
+	isCode(t, err, "MissingParameter")
+}
+
+// TestRouteIsReplaced: a route whose gateway is gone is a black hole until it leads elsewhere.
+func TestRouteIsReplaced(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	table := b.estate.Region.CreateRouteTable(world.RouteTable{VPCID: b.estate.VPC.ID, Routes: []world.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
+	state := func() types.RouteState {
+		out, err := b.ec2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{RouteTableIds: []string{table.ID}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.RouteTables[0].Routes[0].State
+	}
+	if got := state(); got != types.RouteStateBlackhole {
+		t.Errorf("before: %s", got)
+	}
+	in := &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"), NatGatewayId: aws.String("nat-2")}
+	if _, err := b.ec2.ReplaceRoute(ctx, in); err != nil || table.Routes[0].Target != "nat-2" || state() != types.RouteStateActive {
+		t.Errorf("%+v, %v", table.Routes, err)
+	}
+	_, err := b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16"), NatGatewayId: aws.String("nat-2")})
+	isCode(t, err, "InvalidParameterValue")
+	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
+	isCode(t, err, "InvalidRouteTableID.NotFound")
+	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0")})
+	isCode(t, err, "MissingParameter")
+}
+
+// TestRolesAreMended: an inline policy allows what the others do not, and a role that EC2 may not assume gives instances nothing until it may.
+func TestRolesAreMended(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	owner := b.iam
+	b.govern(t, "controller", controllerPolicies(t)...)
+	other := "arn:aws:iam::" + account + ":role/other"
+	may := func() iamtypes.PolicyEvaluationDecisionType {
+		out, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
+			ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.EvaluationResults[0].EvalDecision
+	}
+	if got := may(); got != "implicitDeny" {
+		t.Errorf("before: %s", got)
+	}
+	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + other + `"}]}`
+	if _, err := owner.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
+		t.Fatal(err)
+	}
+	if got := may(); got != "allowed" {
+		t.Errorf("with a policy of its own: %s", got)
+	}
+	names, err := owner.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
+	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
+		t.Errorf("%+v, %v", names, err)
+	}
+	_, err = owner.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
+	isCode(t, err, "MalformedPolicyDocument")
+	trust := `{"Version":"2012-10-17","Statement":[]}`
+	if _, err := owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
+		t.Fatal(err)
+	}
+	role, err := owner.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
+	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
+		t.Errorf("%q, %v, %v", text, err, err2)
+	}
+	_, err = owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("nobody"), PolicyDocument: &trust})
+	isCode(t, err, "NoSuchEntity")
+}
+
+// TestVPCAttributes: a VPC resolves names, until that is switched off.
+func TestVPCAttributes(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	ask := func(name types.VpcAttributeName) *ec2.DescribeVpcAttributeOutput {
+		out, err := b.ec2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: &b.estate.VPC.ID, Attribute: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := ask(types.VpcAttributeNameEnableDnsSupport); !*out.EnableDnsSupport.Value || out.EnableDnsHostnames != nil {
+		t.Errorf("%+v", out)
+	}
+	b.estate.VPC.NoDNSHostnames = true
+	if out := ask(types.VpcAttributeNameEnableDnsHostnames); *out.EnableDnsHostnames.Value || out.EnableDnsSupport != nil {
+		t.Errorf("%+v", out)
+	}
+	_, err := b.ec2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: aws.String("vpc-none"), Attribute: types.VpcAttributeNameEnableDnsSupport})
+	isCode(t, err, "InvalidVpcID.NotFound")
+}
+
+// TestSimulate: what a role's policies say, without doing it.
+func TestSimulate(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBench(t), t.Context()
+	owner := b.iam
+	b.govern(t, "controller", controllerPolicies(t)...)
+	ask := func(role string) iamtypes.PolicyEvaluationDecisionType {
+		out, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
+			PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"), ActionNames: []string{"iam:PassRole"},
+			ResourceArns: []string{"arn:aws:iam::" + account + ":role/" + role}, ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"),
+				ContextKeyType: iamtypes.ContextKeyTypeEnumString, ContextKeyValues: []string{"ec2.amazonaws.com"}}},
+		})
+		if err != nil || len(out.EvaluationResults) != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		return out.EvaluationResults[0].EvalDecision
+	}
+	if node, other := ask("node"), ask("other"); node != "allowed" || other != "implicitDeny" {
+		t.Errorf("node %s, other %s", node, other)
+	}
+	_, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/nobody"), ActionNames: []string{"iam:PassRole"}})
+	isCode(t, err, "NoSuchEntity")
+	_, err = b.eks.ListNodegroups(ctx, &eks.ListNodegroupsInput{ClusterName: aws.String("nothing")})
+	isCode(t, err, "AccessDeniedException")
+}

@@ -1,0 +1,311 @@
+package emulator_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+const controllerUID = "11111111-2222-3333-4444-555555555555"
+
+// govern makes a role of the name, with the policies, and calls as it from now on.
+func (b *bench) govern(t *testing.T, role string, documents ...string) {
+	t.Helper()
+	ctx := t.Context()
+	trust := `{"Version":"2012-10-17","Statement":[]}`
+	if _, err := b.iam.CreateRole(ctx, &iam.CreateRoleInput{RoleName: &role, AssumeRolePolicyDocument: &trust}); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range documents {
+		made, err := b.iam.CreatePolicy(ctx, &iam.CreatePolicyInput{PolicyName: aws.String(role + strings.Repeat("i", i)), PolicyDocument: aws.String(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &role, PolicyArn: made.Policy.Arn}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var session world.Session
+	var err error
+	b.server.Do(func(w *world.World, now time.Time) {
+		session, err = w.Account(account).AssumeRole(now, role, "test", 12*time.Hour)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
+}
+
+// controllerPolicies are those of the controller of cluster demo.
+func controllerPolicies(t *testing.T) []string {
+	t.Helper()
+	all, err := grant.Policies(grant.Scope{Account: account, Region: region, Cluster: "demo", UID: controllerUID, NodeRoles: []string{"node"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, p := range all {
+		text, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// tagsFor are the tags that the controller of a cluster writes.
+func tagsFor(cluster, uid string) map[string]string {
+	return map[string]string{
+		"kubernetes.io/cluster/" + cluster: "owned", "eks:eks-cluster-name": cluster, "karpenter.sh/nodepool": "web",
+		"karpenter.k8s.aws/ec2nodeclass": "default", "joiner.sh/cluster-uid": uid, "topology.kubernetes.io/region": region,
+	}
+}
+
+func specified(tags map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
+	var out []types.TagSpecification
+	for _, kind := range kinds {
+		s := types.TagSpecification{ResourceType: kind}
+		for k, v := range tags {
+			s.Tags = append(s.Tags, types.Tag{Key: aws.String(k), Value: aws.String(v)})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// makeTemplate makes a launch template as the controller does.
+func (b *bench) makeTemplate(t *testing.T, name, image string, tags, interfaces map[string]string) error {
+	t.Helper()
+	nic := types.LaunchTemplateTagSpecificationRequest{ResourceType: types.ResourceTypeNetworkInterface}
+	for k, v := range interfaces {
+		nic.Tags = append(nic.Tags, types.Tag{Key: aws.String(k), Value: aws.String(v)})
+	}
+	data := &types.RequestLaunchTemplateData{
+		ImageId: &image, IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("demo_node")},
+		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), Groups: []string{b.estate.NodeGroup.ID}}},
+	}
+	if len(nic.Tags) > 0 {
+		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{nic}
+	}
+	_, err := b.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: specified(tags, types.ResourceTypeLaunchTemplate),
+	})
+	return err
+}
+
+func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*ec2.CreateFleetOutput, error) {
+	t.Helper()
+	return b.ec2.CreateFleet(t.Context(), &ec2.CreateFleetInput{
+		Type: types.FleetTypeInstant,
+		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: &template, Version: aws.String("1")},
+			Overrides:                   []types.FleetLaunchTemplateOverridesRequest{b.override("m5.large", 0), b.override("m5.large", 1)},
+		}},
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
+		TagSpecifications:           specified(tags, types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet),
+	})
+}
+
+// TestAskedIsTold: who listens hears who asks for what of which resource, with its tags, and whether the policies allow it; of whoever has no
+// policies nothing.
+func TestAskedIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var heard []string
+	b.server.Do(func(*world.World, time.Time) {
+		b.server.OnAsk = func(caller world.Identity, r iampolicy.Request, isAllowed bool) {
+			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
+			heard = append(heard, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ", uid, " ", isAllowed))
+		}
+	})
+	image := b.image(t, "x86_64")
+	if err := b.makeTemplate(t, "theirs", image, tagsFor("other", "9"), nil); err != nil { // as the account's owner
+		t.Fatal(err)
+	}
+	b.govern(t, "controller", controllerPolicies(t)...)
+	if err := b.makeTemplate(t, "ours", image, tagsFor("demo", controllerUID), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.ec2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("theirs")})
+	if got := code(t, err); got != "UnauthorizedOperation" {
+		t.Errorf("deleting another's: %s", got)
+	}
+	want := []string{
+		"controller ec2:CreateLaunchTemplate true [" + controllerUID + "] true", "controller ec2:CreateTags true [" + controllerUID + "] true",
+		"controller ec2:DeleteLaunchTemplate true [9] false",
+	}
+	if !slices.Equal(heard, want) {
+		t.Errorf("heard was %q, want %q", heard, want)
+	}
+}
+
+// TestPoliciesAreEnforced walks through what the controller does, and what it must not be able to do, under its own policies.
+func TestPoliciesAreEnforced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	ours, theirs, namesake := tagsFor("demo", controllerUID), tagsFor("other", "9"), tagsFor("demo", "9")
+	b.profile(t, "demo_node", "node")
+	b.profile(t, "demo_admin", "admin")
+	image := b.image(t, "x86_64")
+	for name, tags := range map[string]map[string]string{"theirs": theirs, "namesake": namesake} { // as the account's owner
+		if err := b.makeTemplate(t, name, image, tags, tags); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := map[string]string{}
+	for name, tags := range map[string]map[string]string{"theirs": theirs, "namesake": namesake} {
+		out, err := b.launch(t, name, tags)
+		if err != nil || len(out.Instances) != 1 {
+			t.Fatalf("%+v %v", out, err)
+		}
+		foreign[name] = out.Instances[0].InstanceIds[0]
+	}
+	b.govern(t, "controller", controllerPolicies(t)...)
+
+	// What it does.
+	must := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must("make a template", b.makeTemplate(t, "ours", image, ours, ours))
+	out, err := b.launch(t, "ours", ours)
+	must("launch", err)
+	if len(out.Instances) != 1 {
+		t.Fatalf("%+v", out)
+	}
+	instance := out.Instances[0].InstanceIds[0]
+	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
+	must("terminate", err)
+	_, err = b.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/arm64/standard/recommended/image_id")})
+	must("read a parameter", err)
+	_, err = b.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	must("ask who it is", err)
+	path := "/karpenter/" + region + "/demo/uid/"
+	_, err = b.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: &path, Tags: iamTags(ours)})
+	must("make a profile", err)
+	_, err = b.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("node")})
+	must("fill a profile", err)
+	for permission, least := range map[string]int{
+		"ec2:CreateLaunchTemplate": 1, "ec2:CreateFleet": 3, "ec2:RunInstances": 5, "ec2:CreateTags": 4, "iam:PassRole": 2,
+		"iam:TagInstanceProfile": 1, "ec2:TerminateInstances": 1, "ssm:GetParameter": 1,
+	} {
+		if got := b.server.Permissions("controller")[permission]; got < least {
+			t.Errorf("%s was used %d times, want at least %d", permission, got, least)
+		}
+	}
+
+	// What it must not.
+	refused := func(what, want, part string, err error) {
+		t.Helper()
+		if got := code(t, err); got != want || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v, want %s about %q", what, err, want, part)
+		}
+	}
+	const no = "UnauthorizedOperation"
+	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["theirs"]}})
+	refused("terminate another cluster's", no, "instance/"+foreign["theirs"], err)
+	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["namesake"]}})
+	refused("terminate a namesake's", no, "with an explicit deny", err)
+	_, err = b.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{foreign["theirs"]}, Tags: specified(ours, "x")[0].Tags})
+	refused("make another's its own", no, "ec2:CreateTags", err)
+	for _, name := range []string{"theirs", "namesake"} {
+		_, err = b.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+		refused("delete a template of "+name, no, "launch-template/lt-", err)
+		_, err = b.launch(t, name, ours)
+		refused("launch from a template of "+name, no, "ec2:CreateFleet on resource: arn:aws:ec2:us-east-1:111122223333:launch-template/lt-", err)
+	}
+	refused("make a template for another", no, "launch-template/*", b.makeTemplate(t, "new", image, theirs, theirs))
+	refused("make a template without tags", no, "launch-template/*", b.makeTemplate(t, "new", image, nil, ours))
+	_, err = b.launch(t, "ours", theirs)
+	refused("launch for another", no, "fleet/*", err)
+	must("make a template whose interfaces are not tagged", b.makeTemplate(t, "bare", image, ours, nil))
+	out, err = b.launch(t, "bare", ours)
+	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 2 || aws.ToString(out.Errors[0].ErrorCode) != no ||
+		!strings.Contains(aws.ToString(out.Errors[0].ErrorMessage), "ec2:RunInstances on resource: arn:aws:ec2:us-east-1:111122223333:network-interface/*") {
+		t.Errorf("an interface without tags: %+v %v", out, err)
+	}
+	_, err = b.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("admin")})
+	refused("give nodes another role", "AccessDenied", "iam:PassRole on resource: arn:aws:iam::111122223333:role/admin", err)
+	_, err = b.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_admin")})
+	refused("delete another's profile", "AccessDenied", "instance-profile/demo_admin", err)
+	_, err = b.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("q"), Tags: iamTags(ours)})
+	refused("make a profile elsewhere", "AccessDenied", "instance-profile/q", err)
+	_, err = b.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("other")})
+	refused("read another cluster", "AccessDeniedException", "cluster/other", err)
+	_, err = b.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("other")})
+	refused("read another queue", "AccessDenied", "us-east-1:111122223333:other", err)
+	_, err = b.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/secret")})
+	refused("read a parameter", "AccessDeniedException", "111122223333:parameter/secret", err)
+	_, err = b.iam.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("r"), AssumeRolePolicyDocument: aws.String("{}")})
+	refused("make a role", "AccessDenied", "iam:CreateRole", err)
+	_, err = b.ec2.RunInstances(ctx, &ec2.RunInstancesInput{
+		DryRun: aws.Bool(true), ImageId: &image, InstanceType: types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+	})
+	refused("a dry run without tags", no, "ec2:RunInstances", err)
+}
+
+// TestPolicyDocuments: IAM checks what it is given.
+func TestPolicyDocuments(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for text, want := range map[string]string{
+		"":   "ValidationError",
+		"{}": "MalformedPolicyDocument",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":["*","arn:aws:iam::1:` + strings.Repeat("x", 6200) + `"]}}`: "LimitExceeded",
+	} {
+		_, err := b.iam.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: aws.String("p"), PolicyDocument: &text})
+		if code(t, err) != want {
+			t.Errorf("%.60s: %v, want %s", text, err, want)
+		}
+	}
+	b.profile(t, "p", "node")
+	all := `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`
+	made, err := b.iam.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: aws.String("all"), PolicyDocument: &all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.iam.AttachRolePolicy(t.Context(), &iam.AttachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.iam.GetPolicy(t.Context(), &iam.GetPolicyInput{PolicyArn: made.Policy.Arn})
+	if err != nil || aws.ToInt32(got.Policy.AttachmentCount) != 1 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: made.Policy.Arn}); code(t, err) != "DeleteConflict" {
+		t.Errorf("an attached policy is deleted: %v", err)
+	}
+	if _, err := b.iam.DetachRolePolicy(t.Context(), &iam.DetachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: made.Policy.Arn}); err != nil {
+		t.Error(err)
+	}
+}
+
+func iamTags(tags map[string]string) []iamtypes.Tag {
+	var out []iamtypes.Tag
+	for k, v := range tags {
+		out = append(out, iamtypes.Tag{Key: aws.String(k), Value: aws.String(v)})
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package emulator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// group makes a placement group through EC2's own client, and a launch template that launches into it.
+func (b *bench) group(t *testing.T, strategy types.PlacementStrategy, partitions int32) (types.PlacementGroup, string) {
+	t.Helper()
+	in := &ec2.CreatePlacementGroupInput{GroupName: aws.String("g-" + string(strategy)), Strategy: strategy}
+	if partitions > 0 {
+		in.PartitionCount = aws.Int32(partitions)
+	}
+	made, err := b.ec2.CreatePlacementGroup(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *made.PlacementGroup, b.template(t, "joiner-"+string(strategy), types.RequestLaunchTemplateData{
+		Placement: &types.LaunchTemplatePlacementRequest{GroupId: made.PlacementGroup.GroupId}})
+}
+
+// launched asks for n instances, and counts those that came by zone, and the errors by code.
+func (b *bench) launched(t *testing.T, n int32, template string, overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
+	t.Helper()
+	out, err := b.ec2.CreateFleet(t.Context(), fleet(template, n, overrides...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs = map[string]int{}
+	for _, i := range out.Instances {
+		ids = append(ids, i.InstanceIds...)
+	}
+	for _, e := range out.Errors {
+		errs[*e.ErrorCode]++
+	}
+	return ids, errs
+}
+
+// TestPlacementGroups: EC2's own client reads what it made, by name, by id and by state.
+func TestPlacementGroups(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	made, _ := b.group(t, types.PlacementStrategyPartition, 3)
+	spread, _ := b.group(t, types.PlacementStrategySpread, 0)
+	if *made.PartitionCount != 3 || made.State != types.PlacementGroupStateAvailable || spread.SpreadLevel != types.SpreadLevelRack {
+		t.Errorf("made %+v and %+v", made, spread)
+	}
+	find := func(in ec2.DescribePlacementGroupsInput) []string {
+		out, err := b.ec2.DescribePlacementGroups(t.Context(), &in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := []string{}
+		for _, g := range out.PlacementGroups {
+			ids = append(ids, *g.GroupId)
+		}
+		return ids
+	}
+	isAvailable := []types.Filter{{Name: aws.String("state"), Values: []string{"available"}}}
+	for name, c := range map[string]struct {
+		in   ec2.DescribePlacementGroupsInput
+		want []string
+	}{
+		"all":         {ec2.DescribePlacementGroupsInput{}, []string{*made.GroupId, *spread.GroupId}},
+		"by name":     {ec2.DescribePlacementGroupsInput{GroupNames: []string{"g-spread"}}, []string{*spread.GroupId}},
+		"by id":       {ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}, []string{*made.GroupId}},
+		"by strategy": {ec2.DescribePlacementGroupsInput{Filters: []types.Filter{{Name: aws.String("strategy"), Values: []string{"cluster"}}}}, []string{}},
+	} {
+		if diff := cmp.Diff(c.want, find(c.in)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	b.server.Do(func(*world.World, time.Time) { b.estate.Region.PlacementGroup(*made.GroupId).State = "deleting" })
+	if got := find(ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}); len(got) > 0 {
+		t.Errorf("one that is being deleted is available: %v", got)
+	}
+	if _, err := b.ec2.DescribePlacementGroups(t.Context(), &ec2.DescribePlacementGroupsInput{GroupNames: []string{"nobodys"}}); code(t, err) != "InvalidPlacementGroup.Unknown" {
+		t.Errorf("an unknown name: %v", err)
+	}
+	if _, err := b.ec2.CreatePlacementGroup(t.Context(), &ec2.CreatePlacementGroupInput{GroupName: aws.String("g-spread"), Strategy: "spread"}); code(t, err) != "InvalidPlacementGroup.Duplicate" {
+		t.Errorf("the same name again: %v", err)
+	}
+}
+
+// TestSpreadGroup: seven in a zone, and an eighth in another; who ends makes room.
+func TestSpreadGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	made, template := b.group(t, types.PlacementStrategySpread, 0)
+	ids, errs := b.launched(t, 9, template, b.override("m5.large", 0))
+	if len(ids) != 7 || errs["PlacementGroupLimitExceeded"] != 1 {
+		t.Fatalf("%d instances, errors %v", len(ids), errs)
+	}
+	if _, err := b.ec2.DeletePlacementGroup(t.Context(), &ec2.DeletePlacementGroupInput{GroupName: made.GroupName}); code(t, err) != "InvalidPlacementGroup.InUse" {
+		t.Errorf("a group in use is deleted: %v", err)
+	}
+	if other, errs := b.launched(t, 1, template, b.override("m5.large", 1)); len(other) != 1 {
+		t.Errorf("in another zone: %v", errs)
+	}
+	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[:1]}); err != nil {
+		t.Fatal(err)
+	}
+	if again, errs := b.launched(t, 1, template, b.override("m5.large", 0)); len(again) != 1 {
+		t.Errorf("when one has ended: %v", errs)
+	}
+	in, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{
+		{Name: aws.String("placement-group-name"), Values: []string{"g-spread"}}, {Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}}})
+	n := 0
+	for _, r := range in.Reservations {
+		n += len(r.Instances)
+	}
+	if err != nil || n != 8 {
+		t.Errorf("%d instances are found by their group, want 8; %v", n, err)
+	}
+}
+
+// TestClusterGroup: whoever is first chooses the zone; types that cannot be close together are refused.
+func TestClusterGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, template := b.group(t, types.PlacementStrategyCluster, 0)
+	if ids, errs := b.launched(t, 2, template, b.override("m5.large", 1)); len(ids) != 2 {
+		t.Fatalf("the first: %v", errs)
+	}
+	if ids, errs := b.launched(t, 1, template, b.override("m5.large", 0)); len(ids) != 0 || errs["InsufficientInstanceCapacity"] != 1 {
+		t.Errorf("in another zone: %v, %v", ids, errs)
+	}
+	if ids, errs := b.launched(t, 1, template, b.override("t3.large", 1)); len(ids) != 0 || errs["InvalidParameterCombination"] != 1 {
+		t.Errorf("a type without it: %v, %v", ids, errs)
+	}
+}
+
+// TestPartitionGroup: what names a partition gets it; what names none is spread evenly.
+func TestPartitionGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	made, template := b.group(t, types.PlacementStrategyPartition, 3)
+	second := b.template(t, "joiner-second", types.RequestLaunchTemplateData{
+		Placement: &types.LaunchTemplatePlacementRequest{GroupName: made.GroupName, PartitionNumber: aws.Int32(2)}})
+	ids, errs := b.launched(t, 2, second, b.override("m5.large", 0))
+	if len(ids) != 2 {
+		t.Fatal(errs)
+	}
+	more, errs := b.launched(t, 4, template, b.override("m5.large", 0))
+	if len(more) != 4 {
+		t.Fatal(errs)
+	}
+	held := map[int32]int{}
+	for _, i := range b.instances(t.Context(), t, append(ids, more...)...) {
+		held[aws.ToInt32(i.Placement.PartitionNumber)]++
+		if *i.Placement.GroupId != *made.GroupId || *i.Placement.GroupName != *made.GroupName {
+			t.Errorf("placed in %+v", i.Placement)
+		}
+	}
+	if diff := cmp.Diff(map[int32]int{1: 2, 2: 2, 3: 2}, held); diff != "" {
+		t.Errorf("by partition (-want +got):\n%s", diff)
+	}
+	fourth := b.template(t, "joiner-fourth", types.RequestLaunchTemplateData{
+		Placement: &types.LaunchTemplatePlacementRequest{GroupId: made.GroupId, PartitionNumber: aws.Int32(4)}})
+	if ids, errs := b.launched(t, 1, fourth, b.override("m5.large", 0)); len(ids) != 0 || errs["InvalidParameterValue"] != 1 {
+		t.Errorf("a partition that there is not: %v, %v", ids, errs)
+	}
+}

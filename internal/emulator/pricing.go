@@ -1,0 +1,139 @@
+package emulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// pricingActions returns the actions of the price list.
+func pricingActions() map[string]action {
+	return map[string]action{"GetProducts": op(getProducts)}
+}
+
+type getProductsIn struct {
+	ServiceCode string
+	Filters     []productFilter
+	MaxResults  int
+	NextToken   string
+}
+
+type productFilter struct {
+	Type  string // TERM_MATCH
+	Field string
+	Value string
+}
+
+type getProductsOut struct {
+	FormatVersion string
+	PriceList     []string // JSON, each
+	NextToken     string   `json:",omitempty"`
+}
+
+// priced is a product of the price list, and its price in dollars.
+type priced struct {
+	sku        string
+	attributes map[string]string
+	price      string
+	currency   string
+}
+
+// getProducts lists the on-demand prices of instance types on Linux.
+func getProducts(c *call, in *getProductsIn) (getProductsOut, error) {
+	if in.ServiceCode != "AmazonEC2" {
+		return getProductsOut{}, &world.Error{Code: "NotFoundException", Message: "Invalid service code " + in.ServiceCode}
+	}
+	var found []priced
+	for _, region := range c.world.Markets() {
+		market := c.world.Market(region)
+		for _, name := range market.Names() {
+			s, _ := market.Stock(name)
+			if s.OnDemand == 0 {
+				continue
+			}
+			if p := productOf(region, s); p.passes(in.Filters) {
+				found = append(found, p)
+			}
+		}
+	}
+	size := 100
+	if in.MaxResults > 0 {
+		size = min(in.MaxResults, 100)
+	}
+	found, next, err := cut(found, func(p priced) string { return p.sku }, page{token: in.NextToken, size: size})
+	if err != nil {
+		return getProductsOut{}, &world.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
+	}
+	out := getProductsOut{FormatVersion: "aws_v1", PriceList: make([]string, len(found)), NextToken: next}
+	for i, p := range found {
+		if out.PriceList[i], err = p.json(); err != nil {
+			return getProductsOut{}, fmt.Errorf("write product %s: %w", p.sku, err)
+		}
+	}
+	return out, nil
+}
+
+// productOf describes a type as the price list does: bare metal is in a family of
+// its own, and is always dedicated.
+func productOf(region string, s world.Stock) priced {
+	family, tenancy := "Compute Instance", "Shared"
+	if s.Facts.BareMetal {
+		family, tenancy = "Compute Instance (bare metal)", "Dedicated"
+	}
+	currency := "USD"
+	if strings.HasPrefix(region, "cn-") {
+		currency = "CNY"
+	}
+	return priced{
+		sku: region + "." + s.Facts.Name, currency: currency,
+		price: strconv.FormatFloat(s.OnDemand.Dollars(), 'f', 10, 64),
+		attributes: map[string]string{
+			"instanceType": s.Facts.Name, "regionCode": region, "servicecode": "AmazonEC2", "servicename": "Amazon Elastic Compute Cloud",
+			"operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used", "tenancy": tenancy, "marketoption": "OnDemand",
+			"licenseModel": "No License required", "operation": "RunInstances", "productFamily": family,
+			"vcpu": strconv.FormatInt(s.Facts.Processor.VCPUs, 10), "memory": strconv.FormatFloat(float64(s.Facts.MemoryMiB)/1024, 'f', -1, 64) + " GiB",
+			"locationType": "AWS Region",
+		},
+	}
+}
+
+// passes says whether the product has all that the filters ask for; the names of
+// attributes are compared without regard to case, as the service does for some.
+func (p priced) passes(filters []productFilter) bool {
+	for _, f := range filters {
+		have := ""
+		for name, value := range p.attributes {
+			if strings.EqualFold(name, f.Field) {
+				have = value
+			}
+		}
+		if !strings.EqualFold(have, f.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// json writes the product as an entry of the price list.
+func (p priced) json() (string, error) {
+	const term, rate = "JRTCKXETXF", "6YS6EN2CT7" // on demand, per hour: the same in life
+	family := p.attributes["productFamily"]
+	offer := p.sku + "." + term
+	entry := map[string]any{
+		"serviceCode": "AmazonEC2", "version": "20260801000000", "publicationDate": "2026-08-01T00:00:00Z",
+		"product": map[string]any{"productFamily": family, "sku": p.sku, "attributes": p.attributes},
+		"terms": map[string]any{"OnDemand": map[string]any{offer: map[string]any{
+			"sku": p.sku, "offerTermCode": term, "effectiveDate": "2026-08-01T00:00:00Z", "termAttributes": map[string]string{},
+			"priceDimensions": map[string]any{offer + "." + rate: map[string]any{
+				"rateCode": offer + "." + rate, "unit": "Hrs", "beginRange": "0", "endRange": "Inf", "appliesTo": []string{},
+				"description":  "$" + p.price + " per On Demand Linux " + p.attributes["instanceType"] + " Instance Hour",
+				"pricePerUnit": map[string]string{p.currency: p.price},
+			}},
+		}}},
+	}
+	raw, err := json.Marshal(entry)
+	return string(raw), err
+}

@@ -1,0 +1,85 @@
+package emulator
+
+import (
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// quotaActions returns the actions of Service Quotas.
+func quotaActions() map[string]action {
+	return map[string]action{
+		"GetServiceQuota":             op(getServiceQuota),
+		"RequestServiceQuotaIncrease": op(requestServiceQuotaIncrease),
+	}
+}
+
+// quotaCodes are those of EC2's limits of running vCPUs.
+// Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-quotas.html.
+var quotaCodes = map[string]world.Quota{
+	"L-1216C47A": {Kind: "standard"}, "L-34B43A08": {Kind: "standard", Spot: true},
+	"L-DB2E81BA": {Kind: "g"}, "L-3819A6DF": {Kind: "g", Spot: true},
+	"L-417A185B": {Kind: "p"}, "L-7212CCBC": {Kind: "p", Spot: true},
+	"L-7295265B": {Kind: "x"}, "L-E3A00192": {Kind: "x", Spot: true},
+	"L-1945791B": {Kind: "inf"}, "L-B5D1601B": {Kind: "inf", Spot: true},
+}
+
+type quotaIn struct {
+	ServiceCode  string
+	QuotaCode    string
+	DesiredValue float64
+}
+
+type quotaOut struct{ Quota serviceQuota }
+
+type serviceQuota struct {
+	ServiceCode string
+	QuotaCode   string
+	QuotaName   string
+	Value       float64
+	Adjustable  bool
+}
+
+// unlimited is what a quota says that nobody has set.
+const unlimited = 1e6
+
+func getServiceQuota(c *call, in *quotaIn) (quotaOut, error) {
+	q, err := in.quota()
+	if err != nil {
+		return quotaOut{}, err
+	}
+	value := float64(unlimited)
+	if most, limited := c.region.Quotas[q]; limited {
+		value = float64(most)
+	}
+	return quotaOut{serviceQuota{ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, Value: value, Adjustable: true}}, nil
+}
+
+type quotaRequestOut struct{ RequestedQuota requestedQuota }
+
+type requestedQuota struct {
+	Id           string
+	ServiceCode  string
+	QuotaCode    string
+	DesiredValue float64
+	Status       string
+}
+
+// requestServiceQuotaIncrease grants at once what AWS takes minutes or days to think about.
+func requestServiceQuotaIncrease(c *call, in *quotaIn) (quotaRequestOut, error) {
+	q, err := in.quota()
+	if err != nil {
+		return quotaRequestOut{}, err
+	}
+	if most, limited := c.region.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
+		return quotaRequestOut{}, &world.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
+	}
+	c.region.Quotas[q] = int64(in.DesiredValue)
+	return quotaRequestOut{requestedQuota{Id: c.id, ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, DesiredValue: in.DesiredValue, Status: "APPROVED"}}, nil
+}
+
+func (in *quotaIn) quota() (world.Quota, error) {
+	q, known := quotaCodes[in.QuotaCode]
+	if in.ServiceCode != "ec2" || !known {
+		return world.Quota{}, &world.Error{Code: "NoSuchResourceException", Message: "The request failed because the specified service quota does not exist.", Status: 404}
+	}
+	return q, nil
+}

@@ -1,0 +1,151 @@
+package emulator_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// refusal is a way in which an account keeps a launch from succeeding, what EC2 says to it, and what puts an end to it.
+type refusal struct {
+	prepare func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData)
+	spot    bool
+	want    string // "code: part of the message" of the fleet's error, or of the reason why the instance ended
+	// mend is a command line of AWS; $KEY, $POLICY and $ROLE stand for what prepare has noted.
+	mend string
+}
+
+// refusals of a launch of m5.large in the first zone. The controller's role is judged by its policies.
+func refusals() map[string]refusal {
+	key := func(k world.Key) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
+		return func(_ *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
+			id := b.estate.Region.CreateKey(k).ID
+			d.BlockDeviceMappings = []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
+				Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{Encrypted: aws.Bool(true), KmsKeyId: &id, VolumeSize: aws.Int32(30)}}}
+		}
+	}
+	image := func(change func(*world.Image)) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
+		return func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
+			i, _ := b.estate.Region.Image(b.image(t, "x86_64"))
+			i.ID, i.OwnerID = "", account
+			change(&i)
+			d.ImageId = aws.String(b.estate.Region.RegisterImage(i).ID)
+		}
+	}
+	return map[string]refusal{
+		"key-disabled": {prepare: key(world.Key{Disabled: true}), want: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
+			mend: "kms enable-key --key-id $KEY"},
+		"key-closed": {prepare: key(world.Key{Closed: true}), want: "Client.InternalError: Client error on launch",
+			mend: "kms create-grant --key-id $KEY --grantee-principal $ROLE --operations Decrypt GenerateDataKeyWithoutPlaintext CreateGrant"},
+		"spot-role": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+			b.estate.Region.Account.NoSpotRole = true
+		},
+			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission", mend: "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
+		"quota": {prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+			b.quota(world.Quota{Kind: "standard"}, 1)
+		},
+			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1", mend: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
+		"spot-quota": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+			b.quota(world.Quota{Kind: "standard", Spot: true}, 1)
+		},
+			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded", mend: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
+		"image-pending":     {prepare: image(func(i *world.Image) { i.State = "pending" }), want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
+		"image-marketplace": {prepare: image(func(i *world.Image) { i.Product = "abc123" }), want: "OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc123"},
+		"organization": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+			if _, err := b.estate.Region.Account.AttachGuardrail(denyOf("ec2:RunInstances")); err != nil {
+				t.Error(err)
+			}
+		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::", mend: "organizations detach-policy --policy-id $POLICY --target-id " + account},
+		"deny": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+			account := b.estate.Region.Account
+			p, err := account.CreatePolicy(b.now, world.Policy{Name: "frozen", Document: denyOf("ec2:RunInstances")})
+			if err == nil {
+				err = account.AttachPolicy("controller", p.ARN)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, want: "with an explicit deny in an identity-based policy: arn:aws:iam::111122223333:policy/frozen. Encoded authorization failure message: ",
+			mend: "iam detach-role-policy --role-name controller --policy-arn arn:aws:iam::111122223333:policy/frozen"},
+	}
+}
+
+func denyOf(action string) string {
+	return `{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":"` + action + `","Resource":"*"}]}`
+}
+
+// TestRefusals: EC2 refuses in its own words what the account is not ready for, and no longer once it has been made ready with the
+// AWS command line.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, r := range refusals() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			data := types.RequestLaunchTemplateData{UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}
+			b.govern(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
+			r.prepare(t, b, &data)
+			template := b.template(t, "joiner-a", data)
+			if got := b.fate(t, template, r.spot); !strings.Contains(got, r.want) {
+				t.Fatalf("EC2 says %q, want %q", got, r.want)
+			}
+			if r.mend == "" {
+				return
+			}
+			c := &commandLine{tool: awsTool(t), bench: b, variables: map[string]string{"ROLE": "arn:aws:iam::" + account + ":role/controller"}}
+			for _, k := range b.estate.Region.Keys() {
+				c.variables["KEY"] = k.ID
+			}
+			for _, g := range b.estate.Region.Account.Guardrails() {
+				c.variables["POLICY"] = g.ID
+			}
+			c.run(t, step{kind: "=", variable: "DONE", command: r.mend})
+			if got := b.fate(t, template, r.spot); got != "running" {
+				t.Errorf("once mended, EC2 says %q", got)
+			}
+		})
+	}
+}
+
+// fate asks for an instance, and says what became of it: its state, or why there is none.
+func (b *bench) fate(t *testing.T, template string, spot bool) string {
+	t.Helper()
+	in := fleet(template, 1, b.override("m5.large", 0))
+	if spot {
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+	}
+	out, err := b.ec2.CreateFleet(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Instances) == 0 {
+		_, text, _ := strings.Cut(fleetErrors(out), ": ")
+		return text
+	}
+	b.pass(5 * time.Second)
+	i := b.instances(t.Context(), t, out.Instances[0].InstanceIds...)[0]
+	if i.State.Name == types.InstanceStateNameTerminated && i.StateReason != nil {
+		return *i.StateReason.Message
+	}
+	return string(i.State.Name)
+}
+
+// TestUnavailableImage: an image that is not ready yet is listed as what it is.
+func TestUnavailableImage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	i, _ := b.estate.Region.Image(b.image(t, "x86_64"))
+	i.ID, i.State, i.OwnerID = "", "pending", account
+	id := b.estate.Region.RegisterImage(i).ID
+	out, err := b.ec2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err != nil || len(out.Images) != 1 || out.Images[0].State != types.ImageStatePending {
+		t.Errorf("EC2 shows %+v, %v", out, err)
+	}
+}

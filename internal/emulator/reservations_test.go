@@ -1,0 +1,83 @@
+package emulator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestCapacityReservations: EC2's own client reads what the world holds, page by page and by its filters, and how many
+// instances are left once one runs there.
+func TestCapacityReservations(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var made []*world.CapacityReservation
+	end := time.Now().Add(24 * time.Hour).Truncate(time.Second)
+	b.server.Do(func(_ *world.World, now time.Time) {
+		zone := b.estate.PrivateSubnets[0].Zone
+		for _, q := range []world.CapacityReservation{
+			{Type: "m5.large", Zone: zone, Total: 2, Tags: map[string]string{"team": "a"}},
+			{Type: "m5.large", Zone: zone, Total: 1, Kind: "capacity-block", Criteria: "targeted", End: end},
+		} {
+			c, err := b.estate.Region.Reserve(now, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, c)
+		}
+	})
+	pages := ec2.NewDescribeCapacityReservationsPaginator(b.ec2, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(1)})
+	var all []types.CapacityReservation
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.CapacityReservations...)
+	}
+	if len(all) != 2 {
+		t.Fatalf("%d reservations, want 2", len(all))
+	}
+	if r := all[1]; *r.CapacityReservationId != made[1].ID || r.ReservationType != types.CapacityReservationTypeCapacityBlock || !r.EndDate.Equal(end) ||
+		r.EndDateType != types.EndDateTypeLimited || r.InstanceMatchCriteria != types.InstanceMatchCriteriaTargeted || *r.OwnerId != "111122223333" {
+		t.Errorf("the block is %+v", r)
+	}
+
+	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{
+		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
+			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(made[0].ID)},
+		}})
+	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
+	if err != nil || len(out.Instances) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	i := b.instances(t.Context(), t, out.Instances[0].InstanceIds...)[0]
+	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != made[0].ID || s == nil ||
+		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly || *s.CapacityReservationTarget.CapacityReservationId != made[0].ID {
+		t.Errorf("the instance is in %v, by %+v", i.CapacityReservationId, s)
+	}
+	one, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
+		{Name: aws.String("tag:team"), Values: []string{"a"}}, {Name: aws.String("state"), Values: []string{"active"}},
+		{Name: aws.String("instance-match-criteria"), Values: []string{"open"}},
+	}})
+	if err != nil || len(one.CapacityReservations) != 1 || *one.CapacityReservations[0].AvailableInstanceCount != 1 || *one.CapacityReservations[0].TotalInstanceCount != 2 {
+		t.Errorf("by filters, with one in use: %+v, %v", one, err)
+	}
+
+	block := fleet(name, 1, b.override("m5.large", 0))
+	block.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
+	out, err = b.ec2.CreateFleet(t.Context(), block)
+	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InvalidFleetConfiguration" {
+		t.Errorf("a fleet of capacity blocks with a template that is of none: %+v, %v", out, err)
+	}
+	_, err = b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0123456789abcdef0"}})
+	if code(t, err) != "InvalidCapacityReservationId.NotFound" {
+		t.Errorf("an unknown id: %v", err)
+	}
+}

@@ -1,0 +1,213 @@
+package emulator
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// serve reads a call, carries it out and writes the answer.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.once.Do(s.build)
+	began := time.Now()
+	// By this header clients find out that their clock is not AWS's.
+	w.Header().Set("Date", s.now().Format(http.TimeFormat))
+	c, err := s.read(w, r)
+	var answer any
+	var spoilt *world.Answer
+	if err == nil {
+		answer, spoilt, err = s.carryOut(r, c)
+	} else {
+		s.locked(func(*world.World, time.Time) { c.id = s.requestID() })
+	}
+	status := http.StatusOK
+	switch {
+	case spoilt != nil && spoilt.Garbage != "":
+		status = writeGarbage(w, spoilt)
+	case err != nil:
+		status = s.writeError(w, c, err)
+	default:
+		s.writeAnswer(w, c, answer)
+	}
+	s.logger().Debug("aws call", "call", c.name(), "account", c.caller.Account, "region", c.regionID,
+		"status", status, "error", err, "took", time.Since(began), "request", c.id)
+}
+
+// carryOut authenticates a call, plays the world's faults on it, and carries it out.
+func (s *Server) carryOut(r *http.Request, c *call) (answer any, spoilt *world.Answer, err error) {
+	act, known := s.services[c.service].actions[c.action]
+	s.locked(func(w *world.World, now time.Time) {
+		c.world, c.now, c.id = w, now, s.requestID()
+		if s.calls == nil {
+			s.calls = map[string]int{}
+		}
+		if !known {
+			err = unknownAction(c)
+			return
+		}
+		s.calls[c.name()]++
+		spoilt, err = s.admit(r, c)
+		switch {
+		case err == nil:
+			answer, err = s.run(c, act)
+		case spoilt != nil && spoilt.Late:
+			_, _ = s.run(c, act) // nobody hears what came of it
+		}
+	})
+	if c.service == "sqs" && c.action == "ReceiveMessage" && err == nil {
+		answer, err = s.poll(r, c, act, answer)
+	}
+	return answer, spoilt, err
+}
+
+// admit authenticates and authorises the call, and says how it is to fail, if it is.
+func (s *Server) admit(r *http.Request, c *call) (*world.Answer, error) {
+	var err error
+	if c.caller, err = s.authenticate(c.world, c.now, r, c); err != nil && !open(c) {
+		return nil, err
+	}
+	if c.regionID == "" {
+		c.regionID = "us-east-1"
+	}
+	if len(c.regionID) > 32 || strings.Trim(c.regionID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return nil, &world.Error{Code: "AuthFailure", Message: "Credential should be scoped to a valid region.", Status: 401}
+	}
+	if c.caller.Account == "" {
+		c.caller = world.Root(DefaultAccount, c.regionID)
+	}
+	c.region = c.world.Region(c.caller.Account, c.regionID)
+	fate := world.Call{Account: c.caller.Account, Region: c.regionID, Name: c.name(), Role: c.caller.Role}
+	if a := c.world.Spoil(c.now, fate); a != nil {
+		if a.Code == "RequestLimitExceeded" {
+			if s.throttled == nil {
+				s.throttled = map[string]int{}
+			}
+			s.throttled[c.name()]++
+		}
+		return a, spoiltError(c, a)
+	}
+	if c.world.Denied(fate) {
+		return nil, denied(c)
+	}
+	return nil, nil
+}
+
+// open says whether the call needs no signature.
+func open(c *call) bool { return c.service == "sts" && c.action == "AssumeRoleWithWebIdentity" }
+
+// run decodes the request and carries it out.
+func (s *Server) run(c *call, act action) (any, error) {
+	return act.run(c, func(into any) error {
+		if err := s.decode(c, into); err != nil {
+			return err
+		}
+		c.asked = func(r iampolicy.Request, isAllowed bool) { s.note(c.caller, r, isAllowed) }
+		if err := c.authorize(into); err != nil {
+			return err
+		}
+		if c.dryRun && !act.checks {
+			return dryRunError()
+		}
+		return nil
+	})
+}
+
+// note tells who watches what a role asks for, and counts what it was allowed. The lock is held.
+func (s *Server) note(caller world.Identity, r iampolicy.Request, isAllowed bool) {
+	if s.OnAsk != nil {
+		s.OnAsk(caller, r, isAllowed)
+	}
+	if isAllowed {
+		s.use(caller.Role, r.Action)
+	}
+}
+
+// use counts a permission that a role has used. The lock is held.
+func (s *Server) use(role, permission string) {
+	if s.permissions == nil {
+		s.permissions = map[string]map[string]int{}
+	}
+	if s.permissions[role] == nil {
+		s.permissions[role] = map[string]int{}
+	}
+	s.permissions[role][permission]++
+}
+
+// decode reads the request into a struct. EC2 refuses parameters it does not
+// know; we also refuse those that we do not play.
+func (s *Server) decode(c *call, into any) error {
+	if c.query != nil {
+		if err := s.codec.decode(c.query, into); err != nil {
+			return err
+		}
+		if name := c.query.unused(""); name != "" && c.protocol == ec2Query {
+			return &world.Error{Code: "UnknownParameter", Message: "The parameter " + name + " is not recognized"}
+		}
+		return nil
+	}
+	if len(c.body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(c.body, into); err != nil {
+		return &world.Error{Code: "SerializationException", Message: "The body of the request is not what the action takes: " + err.Error()}
+	}
+	return nil
+}
+
+// requestID returns a new id for a request. The lock is held.
+func (s *Server) requestID() string {
+	s.requests++
+	sum := sha256.Sum256([]byte(strconv.FormatUint(s.requests, 10)))
+	h := hex.EncodeToString(sum[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// unknownAction refuses an action that the service does not have.
+func unknownAction(c *call) error {
+	if c.protocol == ec2Query || c.protocol == awsQuery {
+		return &world.Error{Code: "InvalidAction", Message: "The action " + c.action + " is not valid for this web service."}
+	}
+	return &world.Error{Code: "UnknownOperationException", Message: "The action " + c.name() + " is not one that this emulator serves."}
+}
+
+// spoiltError makes an error of a fault. Throttling has another name in each service.
+func spoiltError(c *call, a *world.Answer) error {
+	if a.Garbage != "" {
+		return errGarbage
+	}
+	e := &world.Error{Code: a.Code, Message: a.Message, Status: a.Status}
+	if e.Status == 0 {
+		e.Status = http.StatusInternalServerError
+	}
+	if e.Code == "" {
+		e.Code = "InternalError"
+	}
+	if e.Message == "" {
+		e.Message = "An internal error has occurred"
+	}
+	if e.Code != "RequestLimitExceeded" {
+		return e
+	}
+	switch c.service {
+	case "iam", "sts":
+		e.Code, e.Message, e.Status = "Throttling", "Rate exceeded", 400
+	case "sqs":
+		e.Code, e.Message, e.Status = "RequestThrottled", "Request is throttled.", 403
+	case "ssm", "pricing":
+		e.Code, e.Message, e.Status = "ThrottlingException", "Rate exceeded", 400
+	case "eks", shiftService:
+		e.Code, e.Message, e.Status = "ThrottlingException", "Rate exceeded", 429
+	}
+	return e
+}
+
+// errGarbage stands for an answer that is none.
+var errGarbage = errors.New("answered with garbage")

@@ -1,0 +1,165 @@
+package emulator
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// shiftService is the service of zonal shifts, as signatures and IAM call it.
+const shiftService = "arc-zonal-shift"
+
+// shiftActions returns the actions of zonal shifts.
+func shiftActions() map[string]action {
+	return map[string]action{
+		"GetManagedResource": op(getManagedResource),
+		"StartZonalShift":    op(startZonalShift),
+		"CancelZonalShift":   op(cancelZonalShift),
+	}
+}
+
+// shiftRoutes returns the methods and paths of the actions.
+func shiftRoutes() []restRoute {
+	return []restRoute{
+		{"GET", "managedresources/*", "GetManagedResource"},
+		{"POST", "zonalshifts", "StartZonalShift"},
+		{"DELETE", "zonalshifts/*", "CancelZonalShift"},
+	}
+}
+
+// managedResource is a resource that takes part in zonal shifts.
+type managedResource struct {
+	Arn            string             `json:"arn"`
+	Name           string             `json:"name"`
+	AppliedWeights map[string]float64 `json:"appliedWeights"` // by the id of the zone: 1, or 0 where traffic is shifted away
+	ZonalShifts    []shiftInResource  `json:"zonalShifts"`
+	Autoshifts     []autoshift        `json:"autoshifts"`
+	Autoshift      string             `json:"zonalAutoshiftStatus"`
+}
+
+type shiftInResource struct {
+	AppliedStatus      string  `json:"appliedStatus"`
+	ZonalShiftID       string  `json:"zonalShiftId"`
+	ResourceIdentifier string  `json:"resourceIdentifier"`
+	AwayFrom           string  `json:"awayFrom"`
+	ExpiryTime         float64 `json:"expiryTime"`
+	StartTime          float64 `json:"startTime"`
+	Comment            string  `json:"comment"`
+}
+
+type autoshift struct {
+	AppliedStatus string  `json:"appliedStatus"`
+	AwayFrom      string  `json:"awayFrom"`
+	StartTime     float64 `json:"startTime"`
+}
+
+// getManagedResource says which shifts of a resource are active. Of several only one is applied: a user's before AWS's.
+func getManagedResource(c *call, _ *none) (managedResource, error) {
+	arn := c.path[0]
+	if !c.region.IsManaged(arn) {
+		return managedResource{}, c.region.RefuseUnmanaged(arn)
+	}
+	out := managedResource{
+		Arn: arn, Name: arn[strings.LastIndex(arn, "/")+1:], AppliedWeights: map[string]float64{},
+		ZonalShifts: []shiftInResource{}, Autoshifts: []autoshift{}, Autoshift: "DISABLED",
+	}
+	for _, z := range c.region.Zones() {
+		out.AppliedWeights[z.ID] = 1
+	}
+	applied := func(s *world.ZonalShift) string {
+		if len(out.ZonalShifts)+len(out.Autoshifts) > 0 {
+			return "NOT_APPLIED"
+		}
+		out.AppliedWeights[s.AwayFrom] = 0
+		return "APPLIED"
+	}
+	shifts := c.region.ShiftsOf(arn)
+	for _, s := range shifts {
+		if !s.AWS {
+			out.ZonalShifts = append(out.ZonalShifts, shiftInResource{
+				AppliedStatus: applied(s), ZonalShiftID: s.ID, ResourceIdentifier: arn, AwayFrom: s.AwayFrom,
+				StartTime: epoch(s.StartedAt), ExpiryTime: epoch(s.ExpiresAt), Comment: s.Comment,
+			})
+		}
+	}
+	for _, s := range shifts {
+		if s.AWS {
+			out.Autoshift = "ENABLED"
+			out.Autoshifts = append(out.Autoshifts, autoshift{AppliedStatus: applied(s), AwayFrom: s.AwayFrom, StartTime: epoch(s.StartedAt)})
+		}
+	}
+	return out, nil
+}
+
+type startShiftIn struct {
+	ResourceIdentifier string `json:"resourceIdentifier"`
+	AwayFrom           string `json:"awayFrom"`
+	ExpiresIn          string `json:"expiresIn"` // "90m", "2h"
+	Comment            string `json:"comment"`
+}
+
+// zonalShift is a shift by itself, as starting and cancelling one answer.
+type zonalShift struct {
+	ZonalShiftID       string  `json:"zonalShiftId"`
+	ResourceIdentifier string  `json:"resourceIdentifier"`
+	AwayFrom           string  `json:"awayFrom"`
+	ExpiryTime         float64 `json:"expiryTime"`
+	StartTime          float64 `json:"startTime"`
+	Status             string  `json:"status"`
+	Comment            string  `json:"comment"`
+}
+
+func zonalShiftOf(s *world.ZonalShift) zonalShift {
+	return zonalShift{
+		ZonalShiftID: s.ID, ResourceIdentifier: s.Resource, AwayFrom: s.AwayFrom, ExpiryTime: epoch(s.ExpiresAt),
+		StartTime: epoch(s.StartedAt), Status: s.Status, Comment: s.Comment,
+	}
+}
+
+// startZonalShift moves the traffic of a resource away from a zone, as people do.
+func startZonalShift(c *call, in *startShiftIn) (zonalShift, error) {
+	number, unit := strings.TrimRight(in.ExpiresIn, "mh"), strings.TrimLeft(in.ExpiresIn, "0123456789")
+	n, err := strconv.Atoi(number)
+	if err != nil || unit != "m" && unit != "h" {
+		return zonalShift{}, &world.Error{Code: "ValidationException", Message: "expiresIn is not a number of minutes or hours."}
+	}
+	lasts := time.Duration(n) * time.Minute
+	if unit == "h" {
+		lasts = time.Duration(n) * time.Hour
+	}
+	s, err := c.region.StartZonalShift(c.now, world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, lasts)
+	if err != nil {
+		return zonalShift{}, err
+	}
+	return zonalShiftOf(s), nil
+}
+
+// cancelZonalShift ends a shift early.
+func cancelZonalShift(c *call, _ *none) (zonalShift, error) {
+	s, err := c.region.CancelZonalShift(c.path[0])
+	if err != nil {
+		return zonalShift{}, err
+	}
+	return zonalShiftOf(s), nil
+}
+
+// wantedOfShift is what a call does to a resource that takes part in zonal shifts: policies name it by a condition.
+func (c *call) wantedOfShift(in any) []iampolicy.Request {
+	r := iampolicy.Request{Action: c.name(), Resource: "*", Keys: iampolicy.Keys{}}
+	resource := ""
+	switch in := in.(type) {
+	case *startShiftIn:
+		resource = in.ResourceIdentifier
+	case *none:
+		if c.action == "GetManagedResource" {
+			resource = c.path[0]
+		}
+	}
+	if resource != "" {
+		r.Keys["arc-zonal-shift:ResourceIdentifier"] = []string{resource}
+	}
+	return []iampolicy.Request{r}
+}

@@ -1,0 +1,77 @@
+package emulator
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+)
+
+type simulateIn struct {
+	PolicySourceArn string
+	ActionNames     []string
+	ResourceArns    []string
+	ContextEntries  []contextEntry
+}
+
+type contextEntry struct {
+	ContextKeyName   string
+	ContextKeyType   string
+	ContextKeyValues []string
+}
+
+type simulateOut struct {
+	EvaluationResults []evaluation
+	IsTruncated       bool
+}
+
+type evaluation struct {
+	EvalActionName   string
+	EvalResourceName string
+	EvalDecision     string
+}
+
+// simulatePrincipalPolicy says what the policies of a role allow, of each action with each resource. A role without policies of
+// the account's own is taken to be allowed everything, as it is in calls.
+func simulatePrincipalPolicy(c *call, in *simulateIn) (simulateOut, error) {
+	role, err := c.account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
+	if err != nil {
+		return simulateOut{}, err
+	}
+	if len(in.ActionNames) == 0 {
+		return simulateOut{}, required("actionNames")
+	}
+	resources := in.ResourceArns
+	if len(resources) == 0 {
+		resources = []string{"*"}
+	}
+	out := simulateOut{EvaluationResults: []evaluation{}}
+	for _, action := range in.ActionNames {
+		for _, resource := range resources {
+			keys := iampolicy.Keys{}
+			for _, e := range in.ContextEntries {
+				keys[e.ContextKeyName] = e.ContextKeyValues
+			}
+			decision := "implicitDeny"
+			switch v := c.account().Judge(role.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
+			case !c.account().Judged(role.Name), v.Allowed:
+				decision = "allowed"
+			case v.Denied:
+				decision = "explicitDeny"
+			}
+			out.EvaluationResults = append(out.EvaluationResults, evaluation{action, resource, decision})
+		}
+	}
+	return out, nil
+}
+
+// listNodegroups lists managed node groups: there are none, the lab has no use for them.
+func listNodegroups(c *call, _ *none) (nodegroupsOut, error) {
+	if _, err := c.region.Cluster(c.path[0]); err != nil {
+		return nodegroupsOut{}, err
+	}
+	return nodegroupsOut{Nodegroups: []string{}}, nil
+}
+
+type nodegroupsOut struct {
+	Nodegroups []string `json:"nodegroups"`
+}

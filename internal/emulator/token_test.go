@@ -1,0 +1,237 @@
+package emulator_test
+
+import (
+	"context"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// token presigns a GetCallerIdentity as the tokens of EKS are made: for 60
+// seconds, with the cluster in a signed header.
+func (b *bench) token(t *testing.T, s world.Session, cluster string) *url.URL {
+	t.Helper()
+	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
+	signed, err := sts.NewPresignClient(client).PresignGetCallerIdentity(context.Background(), &sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
+		o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Expires", "60")))
+		if cluster != "" {
+			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue("x-k8s-aws-id", cluster)))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(signed.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !u.Query().Has("X-Amz-Expires") {
+		t.Fatalf("presigned URL has no expiry: %s", u)
+	}
+	return u
+}
+
+// redeem sends a token, as the authenticator of a cluster does, and returns the
+// caller's ARN or the code of the error.
+func (b *bench) redeem(t *testing.T, u *url.URL, cluster, host string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cluster != "" {
+		r.Header.Set("x-k8s-aws-id", cluster)
+	}
+	r.Host = host
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct {
+		Arn  string `xml:"GetCallerIdentityResult>Arn"`
+		Code string `xml:"Error>Code"`
+	}
+	if err := xml.Unmarshal(body, &out); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	if (answer.StatusCode == http.StatusOK) != (out.Code == "") {
+		t.Errorf("status %d with code %q", answer.StatusCode, out.Code)
+	}
+	return out.Arn + out.Code
+}
+
+// TestTokens checks what makes a presigned GetCallerIdentity good, and what does not.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.profile(t, "p", "node")
+	var s world.Session
+	b.server.Do(func(w *world.World, now time.Time) {
+		var err error
+		if s, err = w.Account(account).AssumeRole(now, "node", "i-0123", 6*time.Hour); err != nil {
+			t.Error(err)
+		}
+	})
+	forged := s
+	forged.SecretKey = "guess"
+	unknown := world.Session{AccessKey: account, SecretKey: "secret"}
+	good := b.token(t, s, "demo")
+	host := good.Host
+	const arn = "arn:aws:sts::111122223333:assumed-role/node/i-0123"
+	for name, test := range map[string]struct {
+		url     *url.URL
+		cluster string
+		host    string
+		want    string
+	}{
+		"good":                  {good, "demo", host, arn},
+		"another cluster":       {good, "prod", host, "SignatureDoesNotMatch"},
+		"header missing":        {good, "", host, "SignatureDoesNotMatch"},
+		"another host":          {good, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
+		"forged":                {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
+		"unknown key":           {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
+		"altered query":         {with(good, "Action", "ListRoles"), "demo", host, "InvalidAction"},
+		"altered version":       {with(good, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
+		"altered date":          {with(good, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")), "demo", host, "SignatureDoesNotMatch"},
+		"no expiry":             {without(good, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
+		"header not signed":     {b.token(t, s, ""), "demo", host, "SignatureDoesNotMatch"},
+		"of no cluster":         {b.token(t, s, ""), "", host, arn},
+		"another session token": {with(good, "X-Amz-Security-Token", "IQoJother"), "demo", host, "InvalidClientTokenId"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := b.redeem(t, test.url, test.cluster, test.host); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTokenAge checks that a token is good for fifteen minutes, whatever expiry it asks for.
+func TestTokenAge(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.profile(t, "p", "node")
+	var s world.Session
+	b.server.Do(func(w *world.World, now time.Time) { s = w.Account(account).CreateUser("ann") })
+	u := b.token(t, s, "demo")
+	b.pass(14 * time.Minute)
+	if got := b.redeem(t, u, "demo", u.Host); got != "arn:aws:iam::111122223333:user/ann" {
+		t.Errorf("after 14 minutes: %s", got)
+	}
+	b.pass(2 * time.Minute)
+	if got := b.redeem(t, u, "demo", u.Host); got != "SignatureDoesNotMatch" {
+		t.Errorf("after 16 minutes: %s", got)
+	}
+}
+
+// TestInstanceCredentials follows the keys of an instance: what it lacks for them, who they are, and their end.
+func TestInstanceCredentials(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	launch := func(data types.RequestLaunchTemplateData, name string) string {
+		out, err := b.ec2.CreateFleet(t.Context(), fleet(b.template(t, name, data), 1, b.override("m5.large", 0)))
+		if err != nil || len(out.Instances) != 1 {
+			t.Fatalf("%v, %s", err, fleetErrors(out))
+		}
+		return out.Instances[0].InstanceIds[0]
+	}
+	bare := launch(types.RequestLaunchTemplateData{}, "bare")
+	if _, _, _, err := b.server.Credentials(bare); err == nil || !strings.HasSuffix(err.Error(), "it has no instance profile") {
+		t.Errorf("without a profile: %v", err)
+	}
+	b.profile(t, "node-profile", "node")
+	id := launch(types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("node-profile")}}, "full")
+	key, secret, token, err := b.server.Credentials(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, _, err := b.server.Credentials(id)
+	if err != nil || again != key {
+		t.Errorf("the second time the keys are others: %s, %v", again, err)
+	}
+	admin := b.iam
+	b.use(b.config(key, secret, token))
+	who, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || *who.Arn != "arn:aws:sts::111122223333:assumed-role/node/"+id {
+		t.Errorf("who: %v, %v", who, err)
+	}
+	wrong := ec2.NewFromConfig(b.config(key, "wrong", token))
+	if _, err := wrong.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
+		t.Errorf("signed with another secret: %v", err)
+	}
+	_, err = admin.RemoveRoleFromInstanceProfile(t.Context(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("node-profile"), RoleName: aws.String("node")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := b.server.Credentials(id); err == nil || !strings.Contains(err.Error(), "holds no role") {
+		t.Errorf("without a role: %v", err)
+	}
+	if _, err := admin.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{}); code(t, err) != "InvalidClientTokenId" {
+		t.Errorf("after the role is gone: %v", err)
+	}
+}
+
+// TestStrict refuses keys that nobody issued.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.Strict = true
+	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "AuthFailure" {
+		t.Errorf("unknown key: %v", err)
+	}
+	var s world.Session
+	b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
+	b.use(b.config(s.AccessKey, s.SecretKey, ""))
+	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {
+		t.Errorf("known user: %v", err)
+	}
+}
+
+// TestAccounts checks that a key of twelve digits is an account of its own.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.use(b.config("444455556666", "x", ""))
+	who, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || *who.Account != "444455556666" {
+		t.Errorf("%v, %v", who, err)
+	}
+	vpcs, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
+	if err != nil || len(vpcs.Vpcs) != 0 {
+		t.Errorf("another account's VPCs: %v, %v", vpcs, err)
+	}
+}
+
+func with(u *url.URL, name, value string) *url.URL {
+	q := u.Query()
+	q.Set(name, value)
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawQuery: q.Encode()}
+}
+
+func without(u *url.URL, name string) *url.URL {
+	q := u.Query()
+	q.Del(name)
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawQuery: q.Encode()}
+}

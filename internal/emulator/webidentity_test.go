@@ -1,0 +1,124 @@
+package emulator_test
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// issuer of service account tokens, and another one.
+const (
+	issuer      = "https://oidc.eks.us-east-1.amazonaws.com/id/ABCD"
+	otherIssuer = "https://oidc.eks.us-east-1.amazonaws.com/id/EFGH"
+)
+
+// signer makes tokens as a cluster's API server does.
+type signer struct{ key *rsa.PrivateKey }
+
+func (s signer) token(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	part := func(v any) string {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(text)
+	}
+	signed := part(map[string]string{"alg": "RS256", "kid": "k1"}) + "." + part(claims)
+	sum := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// published is the document of the signer's key.
+func (s signer) published() []byte {
+	number := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","kid":"k0"},{"kty":"RSA","kid":"k1","alg":"RS256","n":%q,"e":%q}]}`,
+		number(s.key.N.Bytes()), number(big.NewInt(int64(s.key.E)).Bytes()))
+}
+
+// TestWebIdentity: a role is opened to a service account's token that the issuer signed, that has not ended, that is meant for STS and that the trust
+// policy names; any other is refused with STS's own code. What is opened are keys that count.
+func TestWebIdentity(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var provider world.IdentityProvider
+	b.server.Do(func(w *world.World, now time.Time) {
+		if provider, err = w.Account(account).CreateIdentityProvider(issuer, "sts.amazonaws.com"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Publish(issuer, signer{key}.published()); err != nil {
+			t.Fatal(err)
+		}
+		host := strings.TrimPrefix(issuer, "https://")
+		trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"},"Action":"sts:AssumeRole"},
+			{"Effect":"Allow","Principal":{"Federated":"` + provider.ARN + `"},"Action":"sts:AssumeRoleWithWebIdentity",
+			"Condition":{"StringEquals":{"` + host + `:aud":"sts.amazonaws.com","` + host + `:sub":"system:serviceaccount:kube-system:joiner"}}}]}`
+		if _, err := w.Account(account).CreateRole(now, world.Role{Name: "controller", TrustPolicy: trust}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	good := func() map[string]any {
+		return map[string]any{"iss": issuer, "sub": "system:serviceaccount:kube-system:joiner", "aud": []string{"sts.amazonaws.com"}, "exp": b.clock().Add(time.Hour).Unix()}
+	}
+	with := func(name string, value any) string {
+		claims := good()
+		claims[name] = value
+		return signer{key}.token(t, claims)
+	}
+	client := sts.New(sts.Options{Region: region, BaseEndpoint: &b.url, RetryMaxAttempts: 1})
+	ask := func(role, token string) (*sts.AssumeRoleWithWebIdentityOutput, error) {
+		return client.AssumeRoleWithWebIdentity(t.Context(), &sts.AssumeRoleWithWebIdentityInput{
+			RoleArn: aws.String("arn:aws:iam::" + account + ":role/" + role), RoleSessionName: aws.String("s"), WebIdentityToken: &token,
+		})
+	}
+	for name, c := range map[string]struct{ role, token, want string }{
+		"another service account": {"controller", with("sub", "system:serviceaccount:default:default"), "AccessDenied"},
+		"no such role":            {"none", signer{key}.token(t, good()), "AccessDenied"},
+		"expired":                 {"controller", with("exp", b.clock().Add(-time.Minute).Unix()), "ExpiredTokenException"},
+		"another audience":        {"controller", with("aud", "https://kubernetes.default.svc"), "InvalidIdentityToken"},
+		"another issuer":          {"controller", with("iss", otherIssuer), "InvalidIdentityToken"},
+		"another's signature":     {"controller", signer{stranger}.token(t, good()), "InvalidIdentityToken"},
+		"no token at all":         {"controller", "abc", "InvalidIdentityToken"},
+	} {
+		if _, err := ask(c.role, c.token); code(t, err) != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	out, err := ask("controller", with("aud", "sts.amazonaws.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *out.SubjectFromWebIdentityToken != "system:serviceaccount:kube-system:joiner" || *out.Provider != provider.ARN || *out.Audience != "sts.amazonaws.com" {
+		t.Errorf("the session is %s's, of %s, for %s", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
+	}
+	who, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).
+		GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || !strings.HasSuffix(*who.Arn, ":assumed-role/controller/s") {
+		t.Errorf("the keys are those of %v, %v", who, err)
+	}
+}

@@ -1,0 +1,89 @@
+package world_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestFargateProfile: a profile becomes active in time, and its role gets an access entry wherever the cluster has access entries.
+func TestFargateProfile(t *testing.T) {
+	t.Parallel()
+	now := noon()
+	const role = "arn:aws:iam::" + account + ":role/execution"
+	for mode, entries := range map[string]int{world.AuthConfigMap: 0, world.AuthBoth: 1, world.AuthAPI: 1} {
+		w := &world.World{Timing: world.Timing{Profile: time.Minute}}
+		r := w.Region(account, region)
+		c, err := r.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: mode, SubnetIDs: []string{"subnet-1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := r.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "system", Role: role, Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Status != world.ProfileCreating || len(made.SubnetIDs) != 1 {
+			t.Errorf("%s: the new profile is %+v", mode, made)
+		}
+		w.Advance(now.Add(59 * time.Second))
+		if made.Status != world.ProfileCreating {
+			t.Errorf("%s: active before its time", mode)
+		}
+		w.Advance(now.Add(time.Minute))
+		if made.Status != world.ProfileActive {
+			t.Errorf("%s: not active in time", mode)
+		}
+		got := c.AccessEntries()
+		if len(got) != entries || entries == 1 && (got[0].Kind != world.EntryFargateLinux || got[0].Principal != role) {
+			t.Errorf("%s: entries %+v", mode, got)
+		}
+		if _, err := r.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
+			t.Errorf("%s: a second profile of the role: %v", mode, err)
+		}
+	}
+}
+
+// TestFargateSelects: a selector is for pods of its namespace that have all of its labels.
+func TestFargateSelects(t *testing.T) {
+	t.Parallel()
+	p := world.FargateProfile{Selectors: []world.FargateSelector{
+		{Namespace: "kube-system", Labels: map[string]string{"app": "joiner", "tier": "*"}}, {Namespace: "team-?"}, {Namespace: "[", Labels: nil},
+	}}
+	for _, c := range []struct {
+		namespace string
+		labels    map[string]string
+		want      bool
+	}{
+		{"kube-system", map[string]string{"app": "joiner", "tier": "system"}, true},
+		{"kube-system", map[string]string{"app": "joiner"}, false},
+		{"kube-system", map[string]string{"app": "other", "tier": ""}, false},
+		{"team-a", nil, true},
+		{"team-ab", nil, false},
+		{"default", map[string]string{"app": "joiner", "tier": "system"}, false},
+	} {
+		if got := p.Selects(c.namespace, c.labels); got != c.want {
+			t.Errorf("%s %v: %t", c.namespace, c.labels, got)
+		}
+	}
+}
+
+// TestFargatePlaces: addresses come from the profile's subnets, and go back.
+func TestFargatePlaces(t *testing.T) {
+	t.Parallel()
+	_, estate := furnished(t)
+	s := estate.PrivateSubnets[0]
+	free := s.Free
+	p, err := estate.Region.TakeFargatePlace([]string{"subnet-gone", s.ID})
+	if err != nil || p.SubnetID != s.ID || s.Free != free-1 || p.Name == "" {
+		t.Fatalf("%+v, %v, %d free of %d", p, err, s.Free, free)
+	}
+	estate.Region.GiveFargatePlace(p)
+	if s.Free != free {
+		t.Errorf("%d free of %d after it was given back", s.Free, free)
+	}
+	s.Free = 0
+	if p, err := estate.Region.TakeFargatePlace([]string{s.ID}); err == nil {
+		t.Errorf("a full subnet gave %+v", p)
+	}
+}

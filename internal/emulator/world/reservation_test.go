@@ -1,0 +1,121 @@
+package world_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// reserve makes a reservation of m5.large in zone a, of which the test may change anything first.
+func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservation)) *world.CapacityReservation {
+	t.Helper()
+	q := world.CapacityReservation{Type: "m5.large", Zone: world.Zone{Name: "us-east-1a"}, Total: 1}
+	change(&q)
+	c, err := e.Region.Reserve(noon(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// into launches an m5.large in zone a with these words about reservations.
+func into(t *testing.T, e world.Estate, preference, target, market string) (world.Instance, error) {
+	t.Helper()
+	data := world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large"}
+	if preference != "" || target != "" {
+		data.Reservation = &world.ReservationOptions{Preference: preference}
+	}
+	if target != "" {
+		data.Reservation.Target = &world.ReservationTarget{ID: target}
+	}
+	if market != "" {
+		data.Market = &world.MarketOptions{Kind: market}
+	}
+	got, err := e.Region.RunInstances(noon(), world.RunRequest{Data: data, SubnetID: e.PrivateSubnets[0].ID, Min: 1, Max: 1})
+	if err != nil {
+		return world.Instance{}, err
+	}
+	return got[0], nil
+}
+
+// TestReservedLaunch: who asks for a reservation gets an instance of it or none, an open one is used unasked, and one that is
+// in use is not EC2's to sell.
+func TestReservedLaunch(t *testing.T) {
+	t.Parallel()
+	_, e := furnished(t)
+	e.Region.Capacity.Limit(world.Pool{}, 0) // nothing but what is reserved
+	open := reserve(t, e, func(*world.CapacityReservation) {})
+	targeted := reserve(t, e, func(c *world.CapacityReservation) { c.Criteria = "targeted" })
+	if _, err := into(t, e, world.NeverReserved, "", ""); code(err) != "InsufficientInstanceCapacity" {
+		t.Errorf("without a reservation: %v", err)
+	}
+	first, err := into(t, e, "", "", "")
+	if err != nil || first.CapacityReservationID != open.ID {
+		t.Errorf("unasked: in %q, want the open one, %v", first.CapacityReservationID, err)
+	}
+	if _, err := into(t, e, "", "", ""); code(err) != "InsufficientInstanceCapacity" {
+		t.Errorf("a second, with the open one full: %v", err)
+	}
+	if _, err := into(t, e, world.OnlyReserved, open.ID, ""); code(err) != "ReservationCapacityExceeded" {
+		t.Errorf("into the full one: %v", err)
+	}
+	second, err := into(t, e, world.OnlyReserved, targeted.ID, "")
+	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.Unused(targeted) != 0 {
+		t.Errorf("into the targeted one: in %q, %d left, %v", second.CapacityReservationID, e.Region.Unused(targeted), err)
+	}
+	if _, _, err := e.Region.Terminate(noon(), []string{second.ID}); err != nil || e.Region.Unused(targeted) != 1 {
+		t.Errorf("after its end %d are left, want 1, %v", e.Region.Unused(targeted), err)
+	}
+	if _, err := into(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
+		t.Errorf("into one that is not there: %v", err)
+	}
+}
+
+// TestReservationEnds: the instances of a reservation that ends run on, on demand; those of a capacity block are announced
+// to end, and do.
+func TestReservationEnds(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	r := e.Region
+	if _, err := r.CreateQueue(noon(), "demo", nil); err != nil {
+		t.Fatal(err)
+	}
+	plain := reserve(t, e, func(*world.CapacityReservation) {})
+	block := reserve(t, e, func(c *world.CapacityReservation) {
+		c.Kind, c.Criteria, c.End = "capacity-block", "targeted", noon().Add(time.Hour)
+	})
+	if _, err := into(t, e, world.OnlyReserved, block.ID, ""); code(err) != "InvalidParameterCombination" {
+		t.Errorf("into a block, on demand: %v", err)
+	}
+	a, errA := into(t, e, world.OnlyReserved, plain.ID, "")
+	b, errB := into(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	if err := r.CancelReservation(noon(), plain.ID); err != nil {
+		t.Fatal(err)
+	}
+	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.Unused(plain) != 0 {
+		t.Errorf("after the end of its reservation: %s in %q, %d unused", a.State, a.CapacityReservationID, r.Unused(plain))
+	}
+	w.Advance(noon()) // both run
+	r.EventQueues = []string{"demo"}
+	w.Advance(noon().Add(21 * time.Minute))
+	got, err := r.ReceiveMessages(noon().Add(21*time.Minute), "demo", 10, -1)
+	if err != nil || len(got) != 1 || !strings.Contains(got[0].Body, block.ID) || !strings.Contains(got[0].Body, `"end-date":"2026-08-01T13:00:00Z"`) {
+		t.Fatalf("40 minutes before the end: %+v, %v", got, err)
+	}
+	if b, _ = w.Instance(b.ID); !b.Alive() {
+		t.Errorf("it ended early: %s", b.State)
+	}
+	w.Advance(noon().Add(31 * time.Minute))
+	if b, _ = w.Instance(b.ID); b.Alive() {
+		t.Errorf("30 minutes before the end it is %s", b.State)
+	}
+	w.Advance(noon().Add(time.Hour))
+	if block.State != "expired" {
+		t.Errorf("at its end the block is %s", block.State)
+	}
+}

@@ -1,0 +1,333 @@
+package world_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+const (
+	account = "111122223333"
+	region  = "us-east-1"
+)
+
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
+// stock returns two small types, and one without spot that only zone a has.
+func stock() []world.Stock {
+	facts := func(name string, vcpus int64, usage ...string) catalog.Facts {
+		return catalog.Facts{Name: name, UsageClasses: usage, Processor: catalog.Processor{Architectures: []string{"x86_64"}, VCPUs: vcpus}}
+	}
+	return []world.Stock{
+		{Facts: facts("m5.large", 2, "on-demand", "spot"), OnDemand: catalog.Dollar / 10},
+		{Facts: facts("m5.xlarge", 4, "on-demand", "spot"), OnDemand: catalog.Dollar / 5},
+		{Facts: facts("x1.huge", 64, "on-demand"), OnDemand: catalog.Dollar, Zones: []string{"us-east-1a"}},
+	}
+}
+
+func furnished(t *testing.T) (*world.World, world.Estate) {
+	t.Helper()
+	w, e, err := world.New(noon(), world.Setup{Account: account, Region: region, Cluster: "demo", Stock: stock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, e
+}
+
+// image returns the id of an image of the family.
+func image(t *testing.T, r *world.Region) string {
+	t.Helper()
+	p, err := r.Parameter("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/x86_64/standard/recommended/image_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Value
+}
+
+// buy launches instances of a type in a subnet.
+func buy(t *testing.T, now time.Time, e world.Estate, s *world.Subnet, kind string, n int) ([]world.Instance, error) {
+	t.Helper()
+	return e.Region.RunInstances(now, world.RunRequest{
+		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: kind}, SubnetID: s.ID, Min: n, Max: n,
+	})
+}
+
+func code(err error) string {
+	var refusal *world.Error
+	if errors.As(err, &refusal) {
+		return refusal.Code
+	}
+	return fmt.Sprint(err)
+}
+
+// TestSameCallsSameWorld plays the same calls in two worlds: everything is the same, ids too.
+func TestSameCallsSameWorld(t *testing.T) {
+	t.Parallel()
+	play := func() []world.Instance {
+		w, e := furnished(t)
+		now := noon()
+		for i, s := range e.PrivateSubnets {
+			if _, err := buy(t, now, e, s, "m5.large", i+1); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(time.Second)
+		}
+		w.Advance(now)
+		w.Lose(now, e.Region.Instances()[2].ID)
+		return append(w.Changes(), e.Region.Instances()...)
+	}
+	one, two := play(), play()
+	if d := cmp.Diff(one, two); d != "" {
+		t.Errorf("two worlds differ:\n%s", d)
+	}
+	w, _ := furnished(t)
+	w.Seed = "other"
+	if w.NewID("i") == (&world.World{}).NewID("i") {
+		t.Error("two seeds give the same id")
+	}
+}
+
+// TestEmptyWorld checks that the zero value refuses rather than breaks.
+func TestEmptyWorld(t *testing.T) {
+	t.Parallel()
+	w := &world.World{}
+	r := w.Region(account, "eu-west-1")
+	w.Advance(noon())
+	_, err := r.RunInstances(noon(), world.RunRequest{Data: world.TemplateData{ImageID: "ami-0", InstanceType: "m5.large"}, Min: 1, Max: 1})
+	if code(err) != "InvalidParameterValue" {
+		t.Errorf("got %v", err)
+	}
+	if w.Interrupt(noon(), "i-0") || w.Lose(noon(), "i-0") || w.AppendConsole("i-0", "x") || len(r.Instances()) != 0 {
+		t.Error("an empty world has instances")
+	}
+	if _, err := w.InstanceSession(noon(), "i-0"); err == nil {
+		t.Error("an instance that is none has credentials")
+	}
+}
+
+// TestAddresses uses a subnet up, and gives its addresses back.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	s, err := e.Region.CreateSubnet(e.VPC.ID, "us-east-1a", "10.0.200.0/28", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Free != 11 {
+		t.Errorf("a /28 has %d addresses, want 11", s.Free)
+	}
+	all, err := buy(t, noon(), e, s, "m5.large", 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, i := range all {
+		seen[i.PrivateIP] = true
+	}
+	if len(seen) != 11 || seen["10.0.200.0"] || seen["10.0.200.3"] || seen["10.0.200.15"] || !seen["10.0.200.4"] || !seen["10.0.200.14"] {
+		t.Errorf("addresses handed out: %v", seen)
+	}
+	if _, err := buy(t, noon(), e, s, "m5.large", 1); code(err) != "InsufficientFreeAddressesInSubnet" {
+		t.Errorf("a full subnet: %v", err)
+	}
+	if _, _, err := e.Region.Terminate(noon(), []string{all[3].ID}); err != nil {
+		t.Fatal(err)
+	}
+	w.Advance(noon())
+	again, err := buy(t, noon(), e, s, "m5.large", 1)
+	if err != nil || again[0].PrivateIP != all[3].PrivateIP {
+		t.Errorf("after one ended: %v, %v", again, err)
+	}
+	for _, cidr := range []string{"10.0.200.0/27", "10.1.0.0/24", "nonsense", "10.0.0.0/8", "10.0.240.0/29"} {
+		if _, err := e.Region.CreateSubnet(e.VPC.ID, "us-east-1a", cidr, nil); !strings.HasPrefix(code(err), "InvalidSubnet.") {
+			t.Errorf("subnet %s: %v", cidr, err)
+		}
+	}
+}
+
+// TestCapacity counts what is alive against limits that overlap.
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	c := &e.Region.Capacity
+	c.Limit(world.Pool{Type: "m5.*"}, 3)
+	c.Limit(world.Pool{Zone: "us-east-1a"}, 2)
+	a, b := e.PrivateSubnets[0], e.PrivateSubnets[1]
+	first, err := buy(t, noon(), e, a, "m5.large", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buy(t, noon(), e, a, "m5.xlarge", 1); code(err) != "InsufficientInstanceCapacity" {
+		t.Errorf("a third in zone a: %v", err)
+	}
+	if _, err := buy(t, noon(), e, b, "m5.large", 2); code(err) != "InsufficientInstanceCapacity" {
+		t.Errorf("a fourth of the family: %v", err)
+	}
+	if _, err := buy(t, noon(), e, b, "m5.large", 1); err != nil {
+		t.Errorf("a third of the family: %v", err)
+	}
+	w.Lose(noon(), first[0].ID)
+	c.Lift(world.Pool{Zone: "us-east-1a"})
+	if _, err := buy(t, noon(), e, a, "m5.large", 1); err != nil {
+		t.Errorf("after one was lost: %v", err)
+	}
+	if _, err := buy(t, noon(), e, b, "x1.huge", 1); code(err) != "Unsupported" {
+		t.Errorf("a type that the zone does not have: %v", err)
+	}
+}
+
+// TestSpotPrices checks the usual price, quotes, and what held in a span of time.
+func TestSpotPrices(t *testing.T) {
+	t.Parallel()
+	w, _ := furnished(t)
+	m := w.Market(region)
+	now := noon()
+	usual := m.SpotPrices("m5.large", "us-east-1b", now, now)
+	if len(usual) != 1 || usual[0].Price < catalog.Dollar/10*28/100 || usual[0].Price > catalog.Dollar/10*49/100 {
+		t.Errorf("usual price: %v", usual)
+	}
+	m.Quote(now.Add(time.Hour), "m5.large", "us-east-1b", catalog.Dollar/20)
+	m.Quote(now.Add(2*time.Hour), "m5.large", "us-east-1b", catalog.Dollar/25)
+	for name, test := range map[string]struct {
+		start, end time.Duration
+		want       []catalog.Price
+	}{
+		"before":  {0, 0, []catalog.Price{usual[0].Price}},
+		"between": {90 * time.Minute, 90 * time.Minute, []catalog.Price{catalog.Dollar / 20}},
+		"after":   {3 * time.Hour, 3 * time.Hour, []catalog.Price{catalog.Dollar / 25}},
+		"all":     {0, 3 * time.Hour, []catalog.Price{usual[0].Price, catalog.Dollar / 20, catalog.Dollar / 25}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []catalog.Price
+			for _, p := range m.SpotPrices("m5.large", "us-east-1b", now.Add(test.start), now.Add(test.end)) {
+				got = append(got, p.Price)
+			}
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("prices (-want +got):\n%s", d)
+			}
+		})
+	}
+	if got := m.SpotPrices("x1.huge", "us-east-1a", now, now); got != nil {
+		t.Errorf("a type without spot costs %v", got)
+	}
+}
+
+// TestZoneIDs checks the ids of the zones of regions of all kinds.
+func TestZoneIDs(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"us-east-1": "use1-az1", "us-west-2": "usw2-az1", "eu-central-1": "euc1-az1", "ap-southeast-2": "apse2-az1",
+		"ap-northeast-1": "apne1-az1", "us-gov-west-1": "usgw1-az1", "sa-east-1": "sae1-az1", "ca-central-1": "cac1-az1", "ap-south-1": "aps1-az1",
+	} {
+		if got := (&world.World{}).Region(account, name).Zones()[0].ID; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestTags alters all or nothing.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	_, e := furnished(t)
+	r, s := e.Region, e.PrivateSubnets[0]
+	if err := r.Tag(noon(), []string{s.ID, "subnet-00000000000000000"}, map[string]string{"a": "1"}, nil); code(err) != "InvalidSubnetID.NotFound" {
+		t.Errorf("an unknown subnet: %v", err)
+	}
+	if s.Tags["a"] != "" {
+		t.Error("a refused call has tagged something")
+	}
+	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"aws:x": "1"}, nil); code(err) != "InvalidParameterValue" {
+		t.Errorf("a tag of AWS's own: %v", err)
+	}
+	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil || s.Tags["a"] != "1" || s.Tags["Name"] != "" {
+		t.Errorf("tags are %v, %v", s.Tags, err)
+	}
+}
+
+// TestConsole keeps the last 64 KiB.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	i, err := buy(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		w.AppendConsole(i[0].ID, strings.Repeat("x", 1000)+"\n")
+	}
+	w.AppendConsole(i[0].ID, "end")
+	text, err := e.Region.Console(i[0].ID)
+	if err != nil || len(text) != 64<<10 || !strings.HasSuffix(text, "x\nend") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+// TestProfileLag checks that EC2 does not know an instance profile at once.
+func TestProfileLag(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	w.Faults.ProfileLag = 10 * time.Second
+	a := e.Region.Account
+	if _, err := a.CreateRole(noon(), world.Role{Name: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.CreateProfile(noon(), world.Profile{Name: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	launch := func(after time.Duration) error {
+		_, err := e.Region.RunInstances(noon().Add(after), world.RunRequest{
+			Data:     world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large", Profile: &world.ProfileRef{Name: "node"}},
+			SubnetID: e.PrivateSubnets[0].ID, Min: 1, Max: 1,
+		})
+		return err
+	}
+	if err := launch(time.Second); code(err) != "InvalidParameterValue" || !strings.Contains(err.Error(), "Invalid IAM Instance Profile name") {
+		t.Errorf("after 1 s: %v", err)
+	}
+	if err := launch(10 * time.Second); code(err) != "InvalidParameterValue" || !strings.Contains(err.Error(), "no associated IAM Roles") {
+		t.Errorf("without a role: %v", err)
+	}
+	if err := a.AddRoleToProfile("node", "node"); err != nil {
+		t.Fatal(err)
+	}
+	if err := launch(11 * time.Second); err != nil {
+		t.Errorf("with a role: %v", err)
+	}
+}
+
+// TestReservationNotices warns of the end of a capacity block, and of instances that a reservation's owner takes back.
+func TestReservationNotices(t *testing.T) {
+	t.Parallel()
+	w, e := furnished(t)
+	r := e.Region
+	if _, err := r.CreateQueue(noon(), "demo", nil); err != nil {
+		t.Fatal(err)
+	}
+	i, err := buy(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.EventQueues = []string{"demo"}
+	r.ExpireBlock(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
+	if !w.Reclaim(noon(), i[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
+		t.Error("not exactly the instance that is there can be taken back")
+	}
+	got, err := r.ReceiveMessages(noon(), "demo", 10, -1)
+	if err != nil || len(got) != 2 ||
+		!strings.Contains(got[0].Body, `"capacity-reservation-id":"cr-0123456789abcdef0"`) || !strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
+		!strings.Contains(got[1].Body, `"instance-id":"`+i[0].ID+`"`) || !strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.Advance(noon().Add(3 * time.Minute))
+	if now, _ := w.Instance(i[0].ID); now.Alive() {
+		t.Error("the instance lives on")
+	}
+}

@@ -1,0 +1,198 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// poolsOf returns the pools as values, sorted by name, with the capacity of
+// nodes counted where they belong.
+func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
+	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
+	for _, c := range o.Classes {
+		classes[c.Name] = c
+	}
+	usage, count := map[string]resources.Amounts{}, map[string]int{}
+	for _, n := range nodes {
+		if n.value.Pool != "" && !n.going {
+			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity.Floor())
+			count[n.value.Pool]++
+		}
+	}
+	out := make([]cluster.Pool, 0, len(o.Pools))
+	for _, p := range o.Pools {
+		v := poolValue(p)
+		if v.Unusable = closed(p); v.Unusable != "" {
+			v.Closed = true
+		} else {
+			v.Unusable = unready(p, classes[v.NodeClass], view.Live)
+		}
+		v.Relaxable = view.RelaxMinValues
+		v.Usage, v.Nodes = usage[p.Name], count[p.Name]
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b cluster.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func poolValue(p *karpv1.NodePool) cluster.Pool {
+	template := &p.Spec.Template
+	out := cluster.Pool{
+		Name:          p.Name,
+		UID:           string(p.UID),
+		NodeClass:     classNameOf(template.Spec.NodeClassRef),
+		Requirements:  requirementsOf(template.Spec.Requirements),
+		Labels:        template.Labels,
+		Taints:        taintsOf(template.Spec.Taints),
+		StartupTaints: taintsOf(template.Spec.StartupTaints),
+		Limits:        limitsOf(p),
+	}
+	if p.Spec.Weight != nil {
+		out.Weight = int(*p.Spec.Weight)
+	}
+	return out
+}
+
+// limitsOf returns the pool's limits. Unlike requests they round down: a limit
+// is not to be passed by a fraction. Below zero is as zero: nothing may be bought.
+func limitsOf(p *karpv1.NodePool) cluster.Limits {
+	var out cluster.Limits
+	for name, q := range p.Spec.Limits {
+		if name == karpv1.ResourceNodes {
+			n := int(min(max(whole(q), 0), math.MaxInt32))
+			out.Nodes = &n
+			continue
+		}
+		if out.Ceiling == nil {
+			out.Ceiling = map[string]int64{}
+		}
+		if string(name) == resources.CPU {
+			out.Ceiling[resources.CPU] = max(milli(q), 0)
+			continue
+		}
+		out.Ceiling[string(name)] = max(whole(q), 0)
+	}
+	return out
+}
+
+// closed returns why nothing is meant to be bought for the pool, empty if something is.
+func closed(p *karpv1.NodePool) string {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	switch {
+	case p.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case p.Spec.Replicas != nil:
+		return "it is static (spec.replicas), so it is not for pending pods"
+	case ref != nil && ref.Group == awsv1.Group && isMisspeltClass(ref.Kind):
+		return fmt.Sprintf("there is no kind %s of %s; write spec.template.spec.nodeClassRef.kind: %s", ref.Kind, ref.Group, awsv1.Kind)
+	case ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind):
+		return fmt.Sprintf("its node class is a %s of %s, which another controller serves", ref.Kind, ref.Group)
+	}
+	return ""
+}
+
+// isMisspeltClass reports whether a kind stands for EC2NodeClass: another spelling of it, or its name before v1beta1.
+func isMisspeltClass(kind string) bool {
+	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || suggest.Nearest(kind, []string{awsv1.Kind}) != "")
+}
+
+// unready returns what is to be mended before something may be bought for the pool, empty if nothing is.
+//
+// The pool's own Ready condition counts where it says False. Whether the node
+// class is ready is read from the node class itself, so that a pool can be used as
+// soon as its class is ready, and not only after another loop has written so on
+// the pool. In manifests there may be no status, and no node class, at all.
+func unready(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		return "it names no node class (spec.template.spec.nodeClassRef)"
+	}
+	c, ok := p.StatusConditions().Find(karpv1.ConditionValidationSucceeded)
+	if ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == p.Generation {
+		return "it is not valid: " + c.Message
+	}
+	if problem := classProblem(class, live); problem != "" {
+		return fmt.Sprintf("EC2NodeClass %s %s", ref.Name, problem)
+	}
+	return ""
+}
+
+// classProblem returns why nothing can be bought with the node class, empty if something can.
+func classProblem(class *awsv1.EC2NodeClass, live bool) string {
+	switch {
+	case class == nil && live:
+		return "does not exist"
+	case class == nil:
+		return ""
+	case class.DeletionTimestamp != nil:
+		return "is being deleted"
+	}
+	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+	switch {
+	case !ok && live:
+		return "has not been looked at yet"
+	case !ok:
+		return ""
+	case ready.ObservedGeneration != class.Generation:
+		return "has changed and has not been looked at again yet"
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	}
+	if why := cmp.Or(failures(class), ready.Message); why != "" {
+		return "is not ready: " + why
+	}
+	return "is not ready"
+}
+
+// failures is what the conditions of the class say that Ready stands on and that
+// are False: Ready itself only has their names.
+func failures(class *awsv1.EC2NodeClass) string {
+	var out []string
+	for _, c := range class.Status.Conditions {
+		if c.Type != karpv1.ConditionReady && c.Status == metav1.ConditionFalse &&
+			c.ObservedGeneration == class.Generation && c.Message != "" && !slices.Contains(out, c.Message) {
+			out = append(out, c.Message)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// requirementsOf returns requirements as the engine has them, keys by their present names.
+func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
+	out := make([]requirements.Requirement, 0, len(reqs))
+	for _, r := range reqs {
+		c := requirements.Requirement{
+			Key: StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values,
+		}
+		if r.MinValues != nil {
+			c.MinValues = *r.MinValues
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// requirementValues returns what all of reqs accept together, by key.
+func requirementValues(reqs karpv1.Requirements) requirements.Requirements {
+	out, _ := requirements.All(requirementsOf(reqs)...)
+	return out
+}
+
+func classNameOf(ref *karpv1.NodeClassReference) string {
+	if ref == nil {
+		return ""
+	}
+	return ref.Name
+}

@@ -1,0 +1,172 @@
+package migration_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	. "github.com/joiner-sh/joiner/internal/migration"
+)
+
+// marker stands in every hostile text.
+const marker = "pwn3d"
+
+// hostileTexts are what a user writes into a name, a tag or a value who wants a printed command to do something else.
+func hostileTexts() []string {
+	return []string{
+		"x;touch " + marker + ";#",
+		"$(touch " + marker + ")",
+		"`touch " + marker + "`",
+		"x' '" + marker + "'; touch '" + marker,
+		"x\ntouch " + marker + "\n",
+		"x && touch " + marker + " || true | tee > /tmp/" + marker,
+		"--kubeconfig=/tmp/" + marker,
+		"x --all " + marker,
+		"x,Value=owned Key=" + marker,
+		"\x1b[2J\x1b]0;" + marker + "\x07\u202e" + marker,
+	}
+}
+
+// textsIn finds all strings of a value, keys of maps too, each with what sets it.
+func textsIn(v reflect.Value, path string, use func(path, text string, set func(string))) {
+	switch v.Kind() {
+	case reflect.String:
+		use(path, v.String(), v.SetString)
+	case reflect.Slice:
+		for i := range v.Len() {
+			textsIn(v.Index(i), fmt.Sprintf("%s[%d]", path, i), use)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				textsIn(v.Field(i), path+"."+f.Name, use)
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			now := key
+			use(path+"{"+key.String()+"}", key.String(), func(text string) {
+				value := v.MapIndex(now)
+				v.SetMapIndex(now, reflect.Value{})
+				now = reflect.ValueOf(text).Convert(v.Type().Key())
+				v.SetMapIndex(now, value)
+			})
+		}
+	}
+}
+
+// troubled are installations of which each check finds something.
+func troubled() map[string]Installation {
+	out := map[string]Installation{"healthy": healthy()}
+	change := func(name string, f func(*Installation)) {
+		in := healthy()
+		f(&in)
+		out[name] = in
+	}
+	change("controllers", func(in *Installation) {
+		in.Controllers[0].Lease, in.Controllers[0].Version, in.Controllers[0].Problem = "", "0.1.2", "BATCH is wrong"
+		in.Controllers = append(in.Controllers, Controller{Product: Joiner, Namespace: "joiner", Name: "joiner", Replicas: 2, Lease: "joiner/x"})
+	})
+	change("values", func(in *Installation) {
+		in.Values = map[string]string{"controller.image.tag": "1", "fullnameOverride": "karpenter"}
+		in.UnknownValues = []UnknownValue{{Path: "controller.resource", Near: "controller.resources"}, {Path: "flavour"}}
+	})
+	change("objects", func(in *Installation) {
+		in.Pools[0].Refused, in.Classes[0].Unknown, in.Classes[0].NotReady = []string{"spec.weight: 200"}, []string{"spec.new"}, "no subnets"
+		in.Definitions[0].Held, in.Nodes[0].Disrupted = true, true
+	})
+	change("claims", func(in *Installation) {
+		in.Claims = append(in.Claims, Claim{Name: "flying", Pool: "apps"}, Claim{Name: "strange", Pool: "apps", UID: "uid-2", ProviderID: "aws:///a/i-5"},
+			Claim{Name: "drifted", Pool: "apps", Drifted: "NodePoolDrifted", ProviderID: "aws:///a/i-6"}, Claim{Name: "stale", Pool: "apps", PoolHash: "7", PoolHashVersion: "v3", ProviderID: "aws:///a/i-7"})
+	})
+	for _, owner := range []Owner{Untagged, Stranger, Namesake} {
+		change("instance "+string(owner), func(in *Installation) { in.Instances[0].Owner = owner })
+		change("lone instance "+string(owner), func(in *Installation) { in.Instances = append(in.Instances, Instance{ID: "i-2", Owner: owner}) })
+	}
+	change("lone instance", func(in *Installation) { in.Instances = append(in.Instances, Instance{ID: "i-2", Owner: Legacy}) })
+	change("permissions", func(in *Installation) {
+		in.Permissions[0].Allowed = false
+		in.Permissions = append(in.Permissions, Permission{Statement: "Shift", Policy: "reading", Action: "a:B", Optional: true})
+	})
+	change("unseen", func(in *Installation) { in.Unseen = []Unseen{{What: "EC2", Why: "no credentials"}} })
+	return out
+}
+
+// TestHostileInstallation replaces every string of an installation by hostile text, alone and behind what stood there. No command that is printed
+// has it, and the steps stay commands of their own words.
+func TestHostileInstallation(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for name, in := range troubled() {
+		for _, f := range Check(in).Findings {
+			found[f.Check] = true
+		}
+		textsIn(reflect.ValueOf(&in).Elem(), "", func(path, text string, set func(string)) {
+			for _, hostile := range hostileTexts() {
+				for _, now := range []string{hostile, text + hostile} {
+					set(now)
+					r := Check(in)
+					for _, f := range r.Findings {
+						if why := commands(f.Fix); why != "" {
+							t.Errorf("%s, %s = %q: the fix of %s %s:\n%s", name, path, now, f.Check, why, f.Fix)
+						}
+					}
+					for _, step := range slices.Concat(r.Steps.Over, r.Steps.Check, r.Steps.Back) {
+						if why := commands(step); why != "" {
+							t.Errorf("%s, %s = %q: a step %s:\n%s", name, path, now, why, step)
+						}
+					}
+				}
+			}
+			set(text)
+		})
+	}
+	for _, name := range CheckNames() {
+		if !found[name] {
+			t.Errorf("no installation has a finding of %s", name)
+		}
+	}
+}
+
+// commands says what is wrong with a line that users paste into a shell; empty: nothing.
+func commands(line string) string {
+	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "has characters that a terminal acts on, or a second line"
+	}
+	_, command, _ := strings.Cut(line, ": ")
+	hasCommand := false
+	for _, text := range []string{line, command} {
+		program, _, _ := strings.Cut(text, " ")
+		if !slices.Contains([]string{"#", "kubectl", "aws", "helm", "joiner"}, program) || strings.Contains(text, "…") {
+			continue // a sentence
+		}
+		file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+		switch {
+		case err != nil:
+			return "is no shell: " + err.Error()
+		case program == "#" && len(file.Stmts) > 0, program != "#" && len(file.Stmts) != 1:
+			return fmt.Sprintf("has %d commands", len(file.Stmts))
+		}
+		hasCommand = hasCommand || program != "#"
+		for _, s := range file.Stmts {
+			if _, isCall := s.Cmd.(*syntax.CallExpr); !isCall || s.Background {
+				return "is not one command"
+			}
+		}
+	}
+	active := []string{"$(touch", "`touch", ";touch", "&& touch", "'" + marker}
+	if hasCommand {
+		active = append(active, "--kubeconfig=", "--all "+marker, "Key="+marker)
+	}
+	for _, text := range active {
+		if strings.Contains(line, text) {
+			return "has " + text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,71 @@
+package suggest_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	words := []string{"batch-max-duration", "batch-idle-duration", "cluster-name", "cluster-endpoint", "log-level", "metrics-port", "kube-client-qps"}
+	for word, want := range map[string]string{
+		"cluster-naem":         "cluster-name",
+		"clusterName":          "cluster-name",
+		"CLUSTER_NAM":          "cluster-name",
+		"settings.clusterName": "",
+		"loglevel":             "log-level",
+		"log-lvl":              "log-level",
+		"metric-port":          "metrics-port",
+		"batch-max":            "batch-max-duration",
+		"duration":             "batch-max-duration", // the shorter of the two
+		"qps":                  "kube-client-qps",
+		"colour":               "",
+		"":                     "",
+		"--":                   "",
+	} {
+		if got := suggest.Nearest(word, words); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+	if got := suggest.Hint("ture", []string{"true", "false"}); got != " (is true meant?)" {
+		t.Errorf("hint %q", got)
+	}
+	if got := suggest.Hint("maybe", []string{"true", "false"}); got != "" {
+		t.Errorf("a hint where nothing is near: %q", got)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for pair, want := range map[[2]string]int{
+		{"", ""}: 0, {"", "abc"}: 3, {"abc", "abc"}: 0, {"abc", "acb"}: 1, {"abcd", "abd"}: 1, {"kitten", "sitting"}: 3, {"ca", "abc"}: 3,
+	} {
+		if got := suggest.Distance(pair[0], pair[1]); got != want {
+			t.Errorf("%v: %d, want %d", pair, got, want)
+		}
+	}
+}
+
+// TestDistanceProperties: it is a distance both ways, no more than the longer word and no less than what one is longer by; and
+// the order of the words never matters.
+func TestDistanceProperties(t *testing.T) {
+	t.Parallel()
+	word := rapid.StringMatching(`[a-d]{0,8}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		d := suggest.Distance(a, b)
+		if d != suggest.Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
+			t.Fatalf("%q and %q: %d, and %d the other way", a, b, d, suggest.Distance(b, a))
+		}
+		words := rapid.SliceOf(word).Draw(t, "words")
+		turned := slices.Clone(words)
+		slices.Reverse(turned)
+		if x, y := suggest.Nearest(a, words), suggest.Nearest(a, turned); x != y {
+			t.Fatalf("%q of %q: %q, and %q when they are turned round", a, words, x, y)
+		}
+	})
+}
