@@ -7,24 +7,24 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/trouble"
+	"github.com/joiner-sh/joiner/lab/faults"
 )
 
 // TestFaults plays a fault of each layer in a lab: joiner doctor must find it first, and its fix, done as it is printed, must mend it.
 // LAB_FAULTS names others to play, with commas between them; "all" is all of them, which is what make diagnosis-report does.
 func TestFaults(t *testing.T) {
-	if err := trouble.Tools(t.Context()); err != nil {
+	if err := faults.Tools(t.Context()); err != nil {
 		t.Skip(err)
 	}
 	l := beside(t, lab.Options{})
 	joiner := program(t)
-	restart(t, l, trouble.Settings()...)
-	stage, err := trouble.NewStage(t.Context(), l, joiner)
+	restart(t, l, faults.Settings()...)
+	stage, err := faults.NewStage(t.Context(), l, joiner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wanted := strings.Split(os.Getenv("LAB_FAULTS"), ",")
-	for _, f := range trouble.All() {
+	for _, f := range faults.All() {
 		if !slices.Contains(wanted, f.Name) && wanted[0] != "all" && (wanted[0] != "" || !f.Smoke) {
 			continue
 		}
@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 // TestFaultsAreWhole: each fault can be told from the others, and each check has one, or a reason to have none.
 func TestFaultsAreWhole(t *testing.T) {
 	t.Parallel()
-	if problems := trouble.Problems(); len(problems) > 0 {
+	if problems := faults.Problems(); len(problems) > 0 {
 		t.Error(strings.Join(problems, "\n"))
 	}
 }

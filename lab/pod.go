@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/joiner-sh/joiner/lab/cell"
 	"github.com/joiner-sh/joiner/lab/process"
+	"github.com/joiner-sh/joiner/lab/sandbox"
 )
 
 // Addresses in a pod's cell.
@@ -56,7 +56,7 @@ type Pod struct {
 }
 
 // PodPossible says why no pod can be run as a process here; nil: it can.
-func (l *Lab) PodPossible() error { return cell.Possible(l.Self) }
+func (l *Lab) PodPossible() error { return sandbox.Possible(l.Self) }
 
 // RunPod starts a pod's first container. It has what the kubelet would give it: the files of its service account and the variables that
 // lead to the API server; never the agent of Pod Identity, nor instance metadata, nor anybody who answers questions for names, though
@@ -88,7 +88,7 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 		return nil, err
 	}
 	env = append(env, identity...)
-	spec := cell.Spec{
+	spec := sandbox.Spec{
 		Root: root, Program: "/joiner", Args: p.container.Args, Env: env, User: r.User, Host: r.Name,
 		Doors:   map[string]string{apiServerAddress + ":443": filepath.Join(folder, "api"), awsAddress + ":80": filepath.Join(folder, "aws")},
 		Windows: map[string]string{}, Strangers: p.strangers,
@@ -102,7 +102,7 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	}
 	args, err := spec.Save(filepath.Join(folder, "cell.json"))
 	if err == nil {
-		p.Process, err = l.group.Start(process.Spec{Name: r.Name, Path: l.Self, Args: args, Attr: cell.Isolate})
+		p.Process, err = l.group.Start(process.Spec{Name: r.Name, Path: l.Self, Args: args, Attr: sandbox.Isolate})
 	}
 	if err != nil {
 		p.closeDoors()
@@ -170,7 +170,7 @@ func (l *Lab) openDoors(p *Pod, r PodRun, folder string) error {
 		return fmt.Errorf("open a door to the API server: %w", err)
 	}
 	p.servers = append(p.servers, home)
-	go cell.Forward(home, "tcp", strings.TrimPrefix(l.plane.URL, "https://"))
+	go sandbox.Forward(home, "tcp", strings.TrimPrefix(l.plane.URL, "https://"))
 	return nil
 }
 

@@ -12,29 +12,29 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/trouble"
+	"github.com/joiner-sh/joiner/lab/faults"
 )
 
 // TestFaultsAreUndone: after `lab fault NAME` and `lab fault --undo NAME` of faults that touch roles, access entries, aws-auth, instance
 // profiles, policies and images, AWS and the cluster have what they had before, and nothing more.
 func TestFaultsAreUndone(t *testing.T) {
 	l := beside(t, lab.Options{Cluster: "undone"})
-	restart(t, l, trouble.Settings()...)
+	restart(t, l, faults.Settings()...)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if err := trouble.Serve(ctx, l); err != nil {
+	if err := faults.Serve(ctx, l); err != nil {
 		t.Fatal(err)
 	}
 	before := leftOf(t, l)
 	for _, name := range []string{"role-without-policies", "entry-of-wrong-type", "row-with-path", "profile-without-role", "role-denies-tags", "image-not-ready", "label-of-other-case"} {
-		if _, err := trouble.Ask(t.Context(), l.Home, name, false); err != nil {
+		if _, err := faults.Ask(t.Context(), l.Home, name, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		if slices.Equal(leftOf(t, l), before) {
 			t.Errorf("%s: nothing is different while it is played", name)
 		}
-		if said, err := trouble.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is ended") {
+		if said, err := faults.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is ended") {
 			t.Errorf("--undo %s: %q, %v", name, said, err)
 		}
 		within(t, l, time.Minute, "nothing of "+name+" to be left", func(context.Context) (bool, error) {

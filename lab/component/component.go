@@ -16,8 +16,8 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
-	"github.com/joiner-sh/joiner/lab/cell"
 	"github.com/joiner-sh/joiner/lab/process"
+	"github.com/joiner-sh/joiner/lab/sandbox"
 )
 
 // Run runs the program that args names first and returns its exit code. It
@@ -40,11 +40,11 @@ func Run(args []string) (code int, ok bool) {
 		}
 		process.Guard(args[1], os.Stdin)
 		return 0, true
-	case cell.Arg:
+	case sandbox.Arg:
 		if len(args) != 2 {
 			return 0, false
 		}
-		return cell.Main(args[1]), true
+		return sandbox.Main(args[1]), true
 	default:
 		return 0, false
 	}

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/bench/back"
-	"github.com/joiner-sh/joiner/bench/side"
+	"github.com/joiner-sh/joiner/bench/compare"
+	"github.com/joiner-sh/joiner/bench/consolidation"
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
@@ -66,8 +66,8 @@ func parse(args []string) (flags, error) {
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
 	}
-	if side := back.Side(f.only); side != "" && side != back.Joiner && side != back.Upstream {
-		return f, fmt.Errorf("read -only: %q is neither %s nor %s", f.only, back.Joiner, back.Upstream)
+	if side := consolidation.Side(f.only); side != "" && side != consolidation.Joiner && side != consolidation.Upstream {
+		return f, fmt.Errorf("read -only: %q is neither %s nor %s", f.only, consolidation.Joiner, consolidation.Upstream)
 	}
 	var err error
 	if f.run, err = regexp.Compile(*pattern); err != nil {
@@ -80,10 +80,10 @@ func (f flags) bench(out, progress io.Writer) error {
 	if f.back {
 		return f.giveBack(out, progress)
 	}
-	var rows []side.Row
-	patience := side.Usual
+	var rows []compare.Row
+	patience := compare.Usual
 	if f.quick {
-		patience = side.Quick
+		patience = compare.Quick
 	}
 	if f.folder != "" {
 		patience.Watch = f.profile
@@ -110,7 +110,7 @@ func (f flags) bench(out, progress io.Writer) error {
 		if late {
 			row.Unasked = fmt.Sprintf("the time for all of it, %s, was over", f.budget)
 		}
-		fmt.Fprintln(progress, side.Line(&row))
+		fmt.Fprintln(progress, compare.Line(&row))
 		rows = append(rows, row)
 	}
 	if f.list {
@@ -121,15 +121,15 @@ func (f flags) bench(out, progress io.Writer) error {
 
 // giveBack runs the fleets, and writes their section.
 func (f flags) giveBack(out, progress io.Writer) error {
-	patience := back.Usual
+	patience := consolidation.Usual
 	if f.quick {
-		patience = back.Quick
+		patience = consolidation.Quick
 	}
 	if f.real > 0 {
 		patience.Real = f.real
 	}
-	patience.Only, patience.Keep = back.Side(f.only), back.Keep(f.keep)
-	var rows []back.Row
+	patience.Only, patience.Keep = consolidation.Side(f.only), consolidation.Keep(f.keep)
+	var rows []consolidation.Row
 	for _, w := range workload.Wastes(f.traces) {
 		if !f.run.MatchString(w.Name) {
 			continue
@@ -142,14 +142,14 @@ func (f flags) giveBack(out, progress io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(progress, back.Line(&row))
+		fmt.Fprintln(progress, consolidation.Line(&row))
 		rows = append(rows, row)
 	}
 	if f.list {
 		return nil
 	}
 	if f.out == "" {
-		_, err := io.WriteString(out, back.Report(rows))
+		_, err := io.WriteString(out, consolidation.Report(rows))
 		return err
 	}
 	page, err := os.ReadFile(f.out)
@@ -160,7 +160,7 @@ func (f flags) giveBack(out, progress io.Writer) error {
 	if rest != "" {
 		rest += "\n"
 	}
-	if err := os.WriteFile(f.out, []byte(rest+back.Report(rows)), 0o644); err != nil {
+	if err := os.WriteFile(f.out, []byte(rest+consolidation.Report(rows)), 0o644); err != nil {
 		return fmt.Errorf("write the section: %w", err)
 	}
 	return nil
@@ -172,7 +172,7 @@ func (f flags) section() string {
 	if err != nil {
 		return ""
 	}
-	at := strings.Index(string(page), "\n"+back.Title)
+	at := strings.Index(string(page), "\n"+consolidation.Title)
 	if at < 0 {
 		return ""
 	}
@@ -180,16 +180,16 @@ func (f flags) section() string {
 }
 
 // write writes the report, and the plot if there is a file to put it beside.
-func (f flags) write(out io.Writer, rows []side.Row) error {
+func (f flags) write(out io.Writer, rows []compare.Row) error {
 	if f.out == "" {
-		_, err := io.WriteString(out, side.Report(rows, ""))
+		_, err := io.WriteString(out, compare.Report(rows, ""))
 		return err
 	}
 	plot := strings.TrimSuffix(f.out, filepath.Ext(f.out)) + ".svg"
-	if err := os.WriteFile(plot, []byte(side.Growth(rows)), 0o644); err != nil {
+	if err := os.WriteFile(plot, []byte(compare.Growth(rows)), 0o644); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
-	if err := os.WriteFile(f.out, []byte(side.Report(rows, filepath.Base(plot))+f.section()), 0o644); err != nil {
+	if err := os.WriteFile(f.out, []byte(compare.Report(rows, filepath.Base(plot))+f.section()), 0o644); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/trouble"
+	"github.com/joiner-sh/joiner/lab/faults"
 )
 
 // playFault is lab fault: it breaks a running lab.
@@ -23,7 +23,7 @@ func playFault() *cobra.Command {
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 				return err
 			}
-			_, err := trouble.Find(args[0])
+			_, err := faults.Find(args[0])
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ func playFault() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text, err := trouble.Ask(cmd.Context(), home, args[0], undo)
+			text, err := faults.Ask(cmd.Context(), home, args[0], undo)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func playFault() *cobra.Command {
 
 func listFaults(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, f := range trouble.All() {
+	for _, f := range faults.All() {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Name, f.Check, f.What)
 	}
 	return table.Flush()
@@ -59,12 +59,12 @@ func listFaults(out io.Writer) error {
 func diagnosisReport() *cobra.Command {
 	var joiner, path string
 	var only []string
-	p := trouble.Plan{Labs: 2, Pairs: 12, Seed: 1}
+	p := faults.Plan{Labs: 2, Pairs: 12, Seed: 1}
 	cmd := &cobra.Command{
 		Use: "diagnosis-report", Short: "play all faults in labs of their own, and write what joiner doctor found", Args: withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			if err := trouble.Tools(ctx); err != nil {
+			if err := faults.Tools(ctx); err != nil {
 				return err
 			}
 			dir, err := os.MkdirTemp("", "joiner-")
@@ -81,7 +81,7 @@ func diagnosisReport() *cobra.Command {
 				return err
 			}
 			p.Say = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
-			report, err := trouble.Run(ctx, p)
+			report, err := faults.Run(ctx, p)
 			if err != nil {
 				return err
 			}
@@ -104,13 +104,13 @@ func diagnosisReport() *cobra.Command {
 }
 
 // chosen are the faults of some names; without names all.
-func chosen(names []string) ([]trouble.Fault, error) {
+func chosen(names []string) ([]faults.Fault, error) {
 	if len(names) == 0 {
-		return trouble.All(), nil
+		return faults.All(), nil
 	}
-	var out []trouble.Fault
+	var out []faults.Fault
 	for _, name := range names {
-		f, err := trouble.Find(name)
+		f, err := faults.Find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func chosen(names []string) ([]trouble.Fault, error) {
 }
 
 // conclude prints the numbers, and fails where one is not as it has to be.
-func conclude(out io.Writer, r trouble.Report) error {
+func conclude(out io.Writer, r faults.Report) error {
 	s := r.Summary()
 	fmt.Fprintf(out, "%d faults: %d found first, %d at all, %d before the launch, %d mended; median %.1f s, worst %.1f s\n",
 		s.Faults, s.First, s.AtAll, s.Early, s.Mended, s.Median.Seconds(), s.Worst.Seconds())

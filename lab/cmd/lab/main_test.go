@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/lab/trouble"
+	"github.com/joiner-sh/joiner/lab/faults"
 )
 
 // TestBadInput: what is wrong with a command line is one line and exit code 2, and nothing is started.
@@ -129,7 +129,7 @@ func TestConclude(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "1 thing is not as it has to be", 2: "2 things are not as they have to be"} {
 		var out bytes.Buffer
-		if err := conclude(&out, trouble.Report{Calm: trouble.Calm{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
+		if err := conclude(&out, faults.Report{Calm: faults.Calm{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

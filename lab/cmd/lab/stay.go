@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/trouble"
+	"github.com/joiner-sh/joiner/lab/faults"
 )
 
 // kept is a lab that stays up until Ctrl-C.
@@ -23,7 +23,7 @@ type kept struct {
 
 // stay prints how to reach the lab, and what becomes of it, until the context ends or the lab cannot go on.
 func (k kept) stay(ctx context.Context) error {
-	if err := trouble.Serve(ctx, k.lab); err != nil {
+	if err := faults.Serve(ctx, k.lab); err != nil {
 		return err
 	}
 	// EKS's kubeconfig says the cluster's name, the lab's does not. What is tested must do without: fixes and guides say it themselves.

@@ -1,0 +1,64 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// boundOf returns a price that no plan can be below which places as many pods as can be placed, how many pods that
+// leaves out, and in which way the price is less than it could be.
+//
+// It is the plan's own bound where the plan refuses nobody but those who fit nowhere. Where it refuses more, it is
+// that of the pods without what they demand of each other, which can only be cheaper.
+//
+// Where pods would rather be alone on a host, and pay for it, it is that of the plans in which they are: of pods that demand it.
+func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market, plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
+	if kind == workload.Wishing {
+		demanding := packing.Solve(demandHosts(s), market, packing.Usual)
+		if len(demanding.Refusals) == 0 {
+			return demanding.LowerBound, 0, "of plans in which no pod is with others from which it would rather keep away on a host"
+		}
+	}
+	if len(plan.Placements) > 0 {
+		loose = "of what is left after our placements on nodes that are there"
+	}
+	if len(plan.Refusals) == 0 {
+		return plan.LowerBound, 0, loose
+	}
+	s.Pods = slices.Clone(s.Pods)
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if strings.Contains(p.Unplannable, "not plan for yet") {
+			p.Unplannable = ""
+		}
+		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil
+	}
+	relaxed := packing.Solve(s, market, packing.Usual)
+	hopeless = len(relaxed.Refusals)
+	if len(plan.Refusals) == hopeless {
+		return plan.LowerBound, hopeless, loose
+	}
+	return relaxed.LowerBound, hopeless, "of the pods without their demands on each other"
+}
+
+// demandHosts returns the snapshot with pods that demand what they wish about keeping away from others on a host.
+func demandHosts(s cluster.Snapshot) cluster.Snapshot {
+	s.Pods = slices.Clone(s.Pods)
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		p.AntiAffinity = slices.Clone(p.AntiAffinity)
+		for n := range p.AntiAffinity {
+			if t := &p.AntiAffinity[n]; t.Key == hostname {
+				t.Weight = 0
+			}
+		}
+	}
+	return s
+}
+
+const hostname = "kubernetes.io/hostname"

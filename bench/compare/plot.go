@@ -1,0 +1,134 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Series is a line of a plot.
+type Series struct {
+	Name   string
+	Color  string
+	X, Y   []float64 // above zero; both axes are logarithmic
+	Dashed bool
+}
+
+// Plot is one panel.
+type Plot struct {
+	Title, Below, Left string
+	Series             []Series
+}
+
+// The size of a panel and what is left around it, in pixels.
+const (
+	panelWidth, panelHeight                        = 560.0, 460.0
+	marginLeft, marginRight, marginTop, marginFoot = 70.0, 30.0, 40.0, 130.0
+)
+
+// SVG draws the panels side by side.
+func SVG(plots ...Plot) string {
+	var b strings.Builder
+	width := panelWidth * float64(len(plots))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12" fill="#222">`,
+		width, panelHeight)
+	fmt.Fprintf(&b, "\n<rect width=\"%.0f\" height=\"%.0f\" fill=\"white\"/>\n", width, panelHeight)
+	for i, p := range plots {
+		fmt.Fprintf(&b, "<g transform=\"translate(%.0f 0)\">\n", panelWidth*float64(i))
+		p.draw(&b)
+		b.WriteString("</g>\n")
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// axis maps numbers to pixels.
+type axis struct{ low, high, from, to float64 } // low, high: logarithms to the base ten
+
+// newAxis reaches over all values; whole says that it begins and ends with a power of ten.
+func newAxis(values []float64, whole bool, from, to float64) axis {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		low, high = min(low, math.Log10(v)), max(high, math.Log10(v))
+	}
+	if math.IsInf(low, 1) {
+		low, high = 0, 1
+	}
+	if whole || high-low < 0.1 {
+		low, high = math.Floor(low), max(math.Ceil(high), math.Floor(low)+1)
+	}
+	return axis{low, high, from, to}
+}
+
+// ticks are the powers of ten on the axis, and their double and fivefold if fine.
+func (a axis) ticks(fine bool) []float64 {
+	var out []float64
+	for d := math.Floor(a.low); d <= a.high; d++ {
+		for _, m := range []float64{1, 2, 5} {
+			v := m * math.Pow(10, d)
+			if (m == 1 || fine) && math.Log10(v) > a.low-1e-9 && math.Log10(v) < a.high+1e-9 {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+func (a axis) at(v float64) float64 {
+	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
+}
+
+func (p Plot) draw(b *strings.Builder) {
+	var xs, ys []float64
+	for _, s := range p.Series {
+		xs, ys = append(xs, s.X...), append(ys, s.Y...)
+	}
+	right, foot := panelWidth-marginRight, panelHeight-marginFoot
+	x, y := newAxis(xs, false, marginLeft, right), newAxis(ys, true, foot, marginTop)
+
+	text := func(px, py float64, anchor, what string) {
+		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", px, py, anchor, what)
+	}
+	for _, v := range x.ticks(true) {
+		px := x.at(v)
+		fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", px, marginTop, px, foot)
+		text(px, foot+16, "middle", label(v))
+	}
+	for _, v := range y.ticks(false) {
+		py := y.at(v)
+		fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", marginLeft, py, right, py)
+		text(marginLeft-6, py+4, "end", label(v))
+	}
+	text((marginLeft+right)/2, 20, "middle", p.Title)
+	text((marginLeft+right)/2, foot+34, "middle", p.Below)
+	fmt.Fprintf(b, "<text transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", (marginTop+foot)/2, p.Left)
+	for i, s := range p.Series {
+		s.draw(b, x, y)
+		top := foot + 60 + 18*float64(i)
+		fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"4\" fill=\"%s\"/>\n", marginLeft+10, top-6, s.Color)
+		text(marginLeft+30, top, "start", s.Name)
+	}
+}
+
+func (s Series) draw(b *strings.Builder, x, y axis) {
+	var points []string
+	for i := range s.X {
+		px, py := x.at(s.X[i]), y.at(s.Y[i])
+		points = append(points, fmt.Sprintf("%.1f,%.1f", px, py))
+		fmt.Fprintf(b, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", px, py, s.Color)
+	}
+	dash := ""
+	if s.Dashed {
+		dash = ` stroke-dasharray="5 4"`
+	}
+	fmt.Fprintf(b, "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", strings.Join(points, " "), s.Color, dash)
+}
+
+// label writes a tick: 0.01, 1, 20,000.
+func label(v float64) string {
+	if v < 1 {
+		return strconv.FormatFloat(v, 'g', 1, 64)
+	}
+	return thousands(int(math.Round(v)))
+}

@@ -1,0 +1,145 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Patience says how long and how often things are tried.
+type Patience struct {
+	Ours      time.Duration // as long are our runs repeated, before those of upstream and after them
+	OursRuns  int           // but no more often than this, each time
+	Theirs    time.Duration // one run of upstream takes no longer
+	TheirRuns int           // complete runs of upstream: the best price counts
+	Slow      time.Duration // a run that takes this long is not repeated
+
+	// Watch is called before our runs of a workload, and what it returns after them; nil: nobody watches.
+	Watch func(workload string) (func(), error)
+}
+
+// Usual is what make bench has; Quick looks only whether everything works.
+var (
+	Usual = Patience{Ours: 2 * time.Second, OursRuns: 31, Theirs: 5 * time.Minute, TheirRuns: 3, Slow: 30 * time.Second}
+	Quick = Patience{Ours: 200 * time.Millisecond, OursRuns: 3, Theirs: 20 * time.Second, TheirRuns: 1, Slow: time.Second}
+)
+
+// Check judges a plan: nil if it holds.
+type Check func(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []string
+
+// Run plans the workload with both.
+func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
+	row := Row{Workload: w}
+	c, err := w.Build()
+	if errors.Is(err, workload.ErrMissing) {
+		row.Skipped = err.Error()
+		return row, nil
+	}
+	if err != nil {
+		return row, fmt.Errorf("build %s: %w", w.Name, err)
+	}
+	row.Pods = c.Pending
+	ours := &ours{patience: p, c: c, check: check, row: &row}
+	if err := ours.run(); err != nil {
+		return row, err
+	}
+	if !w.OursOnly {
+		snapshot := ours.snapshot
+		if w.Smaller != nil {
+			if c, err = w.Smaller(); err != nil {
+				return row, fmt.Errorf("build the smaller %s: %w", w.Name, err)
+			}
+			snapshot = c.Objects.Snapshot(c.View())
+		}
+		t := theirs{patience: p, c: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
+		row.Theirs = t.out
+		if err := t.run(); err != nil {
+			return row, err
+		}
+		ours.repeat() // the machine may have been slower, or faster, since
+	}
+	ours.judge()
+	return row, nil
+}
+
+func (p Patience) watch(name string) (func(), error) {
+	if p.Watch == nil {
+		return func() {}, nil
+	}
+	return p.Watch(name)
+}
+
+// ours is our side of a workload.
+type ours struct {
+	patience Patience
+	c        workload.Case
+	check    Check
+	row      *Row
+
+	snapshot cluster.Snapshot
+	plan     packing.Plan
+	cold     Sample
+	samples  []Sample
+}
+
+// run makes the first plan, and then some more.
+func (o *ours) run() error {
+	out := &o.row.Ours
+	out.Pods = o.c.Pending
+	stop, err := o.patience.watch(o.row.Workload.Name)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	out.Prepare = measure(func() { o.snapshot = o.c.Objects.Snapshot(o.c.View()) }).Seconds
+	o.cold = measure(o.solve)
+	o.repeat()
+	return nil
+}
+
+func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.c.Market, packing.Usual) }
+
+// repeat makes more plans, as long and as often as patience lasts.
+func (o *ours) repeat() {
+	spent := o.cold.Seconds
+	for n := 0; n < o.patience.OursRuns && spent < o.patience.Ours.Seconds(); n++ {
+		s := again(o.solve)
+		o.samples = append(o.samples, s)
+		spent += s.Seconds
+	}
+}
+
+// judge writes down what the runs took, and what the plan is. The time of the first counts only where there is no other.
+func (o *ours) judge() {
+	out := &o.row.Ours
+	out.Sample, out.Runs = o.cold, 1
+	if len(o.samples) > 0 {
+		out.Sample, out.Runs = median(o.samples), len(o.samples)
+		out.Before, out.Peak = o.cold.Before, o.cold.Peak
+	}
+	out.read(o.plan)
+	out.judge(o.check, o.snapshot, o.c.Market, o.plan)
+	o.row.Classes = o.plan.Classes
+	o.row.Bound, o.row.Hopeless, o.row.Loose = boundOf(o.row.Workload.Kind, o.snapshot, o.c.Market, o.plan)
+}
+
+// judge notes what the checker says.
+func (o *Outcome) judge(check Check, s cluster.Snapshot, market catalog.Market, plan packing.Plan) {
+	if check == nil {
+		return
+	}
+	o.Checked = true
+	for _, v := range check(s, market, plan) {
+		if len(o.Violations) < maxViolations {
+			o.Violations = append(o.Violations, v)
+		}
+	}
+}
+
+// maxViolations is how many are kept of a row.
+const maxViolations = 1000

@@ -1,0 +1,190 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/joiner-sh/joiner/bench/workload"
+)
+
+// titles are the tables of the report, in order, with what all of their rows have in common.
+var titles = []struct {
+	group workload.Group
+	title string
+	about string
+}{
+	{workload.Speed, "Speed", "700 instance types in three zones, on demand and as spot, at round prices; the pool takes any of them."},
+	{workload.Own, "Upstream's own benchmark", "The pods and the 400 make-believe types of the benchmark inside upstream's module."},
+	{workload.Prices, "Price", "us-east-1 as it is, on demand, for Intel and AMD unless said otherwise."},
+	{workload.Traces, "Traces", "Tasks that somebody really ran, on the market of the table above."},
+	{workload.Sizes, "Sizes", "The market of the first table. Upstream is asked as long as it answers within some minutes."},
+}
+
+var header = []string{
+	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "machines", "onto nodes", "refused",
+	"$/hour", "bound", "gap", "plan",
+}
+
+// rightAligned are the columns with numbers.
+const rightAligned = "pods classes seconds pods/s ratio allocated objects peak machines onto nodes refused $/hour bound gap"
+
+// Markdown writes the rows of one group as a table, two lines a row, and what there is to say about them.
+func Markdown(rows []Row) string {
+	var b strings.Builder
+	b.WriteString("| " + strings.Join(header, " | ") + " |\n|")
+	for _, h := range header {
+		if strings.Contains(rightAligned, h) {
+			b.WriteString("---:|")
+		} else {
+			b.WriteString("---|")
+		}
+	}
+	b.WriteString("\n")
+	var notes []string
+	for i := range rows {
+		r := &rows[i]
+		if r.Skipped != "" {
+			notes = append(notes, fmt.Sprintf("`%s` was skipped: %s.", r.Workload.Name, r.Skipped))
+			continue
+		}
+		line(&b, r, &r.Ours, "joiner")
+		if r.Theirs != nil {
+			line(&b, r, r.Theirs, "upstream")
+		}
+		notes = append(notes, r.notes()...)
+	}
+	if len(notes) > 0 {
+		b.WriteString("\n* " + strings.Join(notes, "\n* ") + "\n")
+	}
+	return b.String()
+}
+
+func line(b *strings.Builder, r *Row, o *Outcome, by string) {
+	ours := o == &r.Ours
+	cells := []string{
+		"", thousands(o.Pods), "", by, seconds(o.Seconds), thousands(int(o.PodsPerSecond())), "",
+		bytes(o.Allocated), count(o.Objects), bytes(o.Peak), thousands(o.Machines), thousands(o.Placed), thousands(o.Refused),
+		dollars(o.Price.Dollars()), "", "", o.verdict(),
+	}
+	if ours {
+		cells[0], cells[2] = "`"+r.Workload.Name+"` "+r.Workload.About, thousands(r.Classes)
+		cells[14] = dollars(r.Bound.Dollars())
+		if ratio := r.Ratio(); ratio > 0 {
+			cells[6] = times(ratio)
+		}
+	}
+	if gap, ok := r.Gap(o); ok {
+		cells[15] = fmt.Sprintf("%.1f %%", gap)
+	}
+	if o.Late {
+		cells[4] = "> " + cells[4]
+	}
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// verdict is what the checker says.
+func (o *Outcome) verdict() string {
+	switch {
+	case o.Late:
+		return "stopped"
+	case !o.Checked:
+		return "not checked"
+	case len(o.Violations) == maxViolations:
+		return fmt.Sprintf("breaks %s rules or more", thousands(maxViolations))
+	case len(o.Violations) > 0:
+		return "breaks " + plural(len(o.Violations), "rule")
+	}
+	return "holds"
+}
+
+// notes are the sentences that the numbers of the row need.
+func (r *Row) notes() []string {
+	var out []string
+	say := func(format string, args ...any) {
+		out = append(out, fmt.Sprintf("`%s`: ", r.Workload.Name)+fmt.Sprintf(format, args...)+".")
+	}
+	if r.Loose != "" {
+		say("the bound is that %s", r.Loose)
+	}
+	if r.Hopeless > 0 {
+		say("%s could be nowhere, whatever is bought", plural(r.Hopeless, "pod"))
+	}
+	if r.Ours.Refused > r.Hopeless {
+		say("joiner refuses %s, so its time and price are of the others; most often %s", plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))
+	}
+	if len(r.Ours.Violations) > 0 {
+		say("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))
+	}
+	if r.Unasked != "" {
+		say("upstream was not asked, for %s", r.Unasked)
+	}
+	t := r.Theirs
+	if t == nil {
+		return out
+	}
+	if r.Workload.Smaller != nil {
+		say("upstream got %s; the ratio is of pods per second", r.Workload.SmallerAbout)
+	}
+	if t.Late {
+		say("upstream was stopped after %s s, so its machines are those of a part of the pods", seconds(t.Seconds))
+	}
+	if t.Refused > r.Hopeless {
+		say("upstream refuses %s; most often %s", plural(t.Refused, "pod"), oneLine(t.Why))
+	}
+	if len(t.Violations) > 0 {
+		say("of what is wrong with upstream's plans: %s", oneLine(t.Violations[0]))
+	}
+	return out
+}
+
+// Detail is a table of what the main one has no room for: how often, with how many workers, how much processor time,
+// and what comes before.
+func Detail(rows []Row) string {
+	var b strings.Builder
+	b.WriteString("| workload | joiner: runs | cpu | snapshot | memory before | upstream: runs | workers | cpu | scheduler | ratio of cpu |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, r := range rows {
+		if r.Skipped != "" {
+			continue
+		}
+		fmt.Fprintf(&b, "| `%s` | %d | %s s | %s s | %s |", r.Workload.Name, r.Ours.Runs, seconds(r.Ours.CPU), seconds(r.Ours.Prepare),
+			bytes(r.Ours.Before))
+		if t := r.Theirs; t != nil {
+			ratio := "" // for a pod, as in the other table
+			if r.Ours.CPU > 0 {
+				ratio = times(t.CPU / float64(t.Pods) / (r.Ours.CPU / float64(r.Ours.Pods)))
+			}
+			fmt.Fprintf(&b, " %d | %d | %s s | %s s | %s |\n", t.Runs, t.Workers, seconds(t.CPU), seconds(t.Prepare), ratio)
+		} else {
+			b.WriteString(" | | | | |\n")
+		}
+	}
+	return b.String()
+}
+
+// Line says in one line how a row came out, for who waits.
+func Line(r *Row) string {
+	if r.Skipped != "" {
+		return fmt.Sprintf("%-20s skipped: %s", r.Workload.Name, r.Skipped)
+	}
+	text := fmt.Sprintf("%-20s joiner %s", r.Workload.Name, r.brief(&r.Ours))
+	if r.Theirs != nil {
+		text += fmt.Sprintf(" · upstream %s · 1/%s", r.brief(r.Theirs), times(r.Ratio()))
+	}
+	return text
+}
+
+func (r *Row) brief(o *Outcome) string {
+	text := seconds(o.Seconds) + " s"
+	if o.Late {
+		return "> " + text
+	}
+	text += ", " + bytes(o.Allocated) + ", $" + dollars(o.Price.Dollars())
+	if gap, ok := r.Gap(o); ok {
+		text += fmt.Sprintf(", gap %.1f %%", gap)
+	}
+	if o.Refused > 0 {
+		text += ", refuses " + thousands(o.Refused)
+	}
+	return text + ", " + o.verdict()
+}

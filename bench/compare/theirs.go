@@ -1,0 +1,91 @@
+package compare
+
+import (
+	"errors"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/upstream"
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// theirs is upstream at work on one case.
+type theirs struct {
+	patience Patience
+	c        workload.Case
+	snapshot cluster.Snapshot // of the case, for the checker
+	check    Check
+
+	loaded  *upstream.Cluster
+	out     *Outcome
+	samples map[int][]Sample // of complete plans, by workers
+}
+
+// run makes upstream's plans: with one worker, which is what its controller has by default, with five, then with the
+// quicker of the two until there are enough. A plan that takes long is the last.
+func (t *theirs) run() error {
+	var err error
+	if t.loaded, err = upstream.Load(t.c.Objects, t.c.Market); err != nil {
+		return err
+	}
+	for n := range t.patience.TheirRuns {
+		workers, limit := t.quicker(), t.patience.Theirs
+		if n == 1 { // five workers are of interest only if they are quicker
+			workers, limit = 5, min(limit, time.Duration(1.2*t.samples[1][0].Seconds*float64(time.Second))+time.Second)
+		}
+		sample, late, err := t.once(workers, limit)
+		if err != nil {
+			return err
+		}
+		if late && n == 0 {
+			t.out.Late, t.out.Sample, t.out.Runs, t.out.Workers = true, sample, 1, workers
+			return nil
+		}
+		if late {
+			continue
+		}
+		t.samples[workers] = append(t.samples[workers], sample)
+		if sample.Seconds > t.patience.Slow.Seconds() {
+			break
+		}
+	}
+	t.out.Workers = t.quicker()
+	t.out.Sample, t.out.Runs = median(t.samples[t.out.Workers]), len(t.samples[1])+len(t.samples[5])
+	return nil
+}
+
+// quicker is the number of workers with which upstream took less.
+func (t *theirs) quicker() int {
+	if len(t.samples[5]) > 0 && median(t.samples[5]).Seconds < median(t.samples[1]).Seconds {
+		return 5
+	}
+	return 1
+}
+
+// once makes one plan; late says that it was stopped. What a stopped plan has so far is noted if there is no other.
+func (t *theirs) once(workers int, limit time.Duration) (sample Sample, late bool, err error) {
+	var run *upstream.Run
+	t.out.Prepare = measure(func() { run, err = t.loaded.Prepare(workers) }).Seconds
+	if err != nil {
+		return Sample{}, false, err
+	}
+	var results upstream.Results
+	sample = measure(func() { results, err = run.Solve(limit) })
+	late = errors.Is(err, upstream.ErrLate)
+	switch {
+	case err != nil && !late:
+		return sample, false, err
+	case late && len(t.samples) > 0:
+		return sample, true, nil
+	}
+	var plan packing.Plan
+	if plan, err = results.Plan(); err != nil {
+		return sample, late, err
+	}
+	t.out.read(plan)
+	if !late {
+		t.out.judge(t.check, t.snapshot, t.c.Market, plan)
+	}
+	return sample, late, nil
+}

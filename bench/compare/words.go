@@ -1,0 +1,74 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+)
+
+// thousands writes 10000 as 10,000.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// seconds writes three digits that mean something.
+func seconds(s float64) string {
+	switch {
+	case s < 0.01:
+		return fmt.Sprintf("%.4f", s)
+	case s < 1:
+		return fmt.Sprintf("%.3f", s)
+	case s < 10:
+		return fmt.Sprintf("%.2f", s)
+	}
+	return fmt.Sprintf("%.1f", s)
+}
+
+func dollars(d float64) string {
+	if d == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%.2f", d)
+}
+
+func bytes(n uint64) string {
+	if n < 10<<30 {
+		return thousands(int(n>>20)) + " MiB"
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
+
+// count writes a large number of small things.
+func count(n uint64) string {
+	if n < 1_000_000 {
+		return fmt.Sprintf("%.2f M", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f M", float64(n)/1e6)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(n) + " " + what + "s"
+}
+
+// oneLine cuts what somebody else wrote to what a list can hold.
+func oneLine(text string) string {
+	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
+	text = strings.NewReplacer("|", "/", "<", "‹", ">", "›").Replace(text)
+	if r := []rune(text); len(r) > 300 {
+		return string(r[:300]) + " …"
+	}
+	return text
+}
+
+// times writes a ratio.
+func times(ratio float64) string {
+	if ratio < 10 {
+		return fmt.Sprintf("%.1f", ratio)
+	}
+	return thousands(int(ratio))
+}

@@ -1,0 +1,43 @@
+package consolidation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/workload"
+)
+
+// TestBoth lets both have twenty minutes with a hundred nodes that are half empty: either must save a third and leave no pod behind, and
+// the report must say so.
+func TestBoth(t *testing.T) {
+	for _, w := range workload.Wastes("") {
+		if w.Name != "halved-100" {
+			continue
+		}
+		p := Patience{Horizon: 5 * time.Minute, Real: 10 * time.Minute}
+		row, err := p.Run(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, o := range map[string]Outcome{"ours": row.Ours, "upstream": row.Theirs} {
+			if o.Price > row.Price*2/3 || o.Moved == 0 || o.Passes == 0 || o.Seconds <= 0 || o.Nodes >= row.Nodes {
+				t.Errorf("%s: from %s to %s, %d pods moved in %d passes", who, row.Price, o.Price, o.Moved, o.Passes)
+			}
+			if o.Bound <= 0 || o.Price < o.Bound {
+				t.Errorf("%s: %s is below the bound %s", who, o.Price, o.Bound)
+			}
+		}
+		if row.Ours.Waiting > 0 {
+			t.Errorf("%d pods wait", row.Ours.Waiting)
+		}
+		report := Report([]Row{row})
+		for _, want := range []string{"| `halved-100` ", "| upstream |", "within 5 % of the bound", "no more paid than by upstream"} {
+			if !strings.Contains(report, want) {
+				t.Errorf("the report lacks %q:\n%s", want, report)
+			}
+		}
+		return
+	}
+	t.Fatal("there is no such fleet")
+}

@@ -1,0 +1,63 @@
+package consolidation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Side is who is in charge of a fleet.
+type Side string
+
+// The sides.
+const (
+	Joiner   Side = "joiner"
+	Upstream Side = "upstream"
+)
+
+// Keep is a folder with what each side came to with each fleet, one file each: a report may be written of several runs. The zero value
+// keeps nothing.
+type Keep string
+
+// load returns what was kept; false if nothing was.
+func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
+	var out Outcome
+	if k == "" {
+		return out, false, nil
+	}
+	data, err := os.ReadFile(k.file(fleet, by))
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		return out, false, fmt.Errorf("read what %s came to with %s: %w", by, fleet, err)
+	}
+	return out, true, nil
+}
+
+func (k Keep) save(fleet string, by Side, o Outcome) error {
+	if k == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(o, "", "\t")
+	if err == nil {
+		err = os.MkdirAll(string(k), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(k.file(fleet, by), data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep what %s came to with %s: %w", by, fleet, err)
+	}
+	return nil
+}
+
+func (k Keep) file(fleet string, by Side) string {
+	return filepath.Join(string(k), fmt.Sprintf("%s.%s.json", fleet, by))
+}

@@ -1,0 +1,213 @@
+package consolidation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/bench/upstream"
+	"github.com/joiner-sh/joiner/bench/workload"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Patience is how long things go on.
+type Patience struct {
+	Horizon time.Duration // in the cluster's time, from when pods come and go no more
+	Real    time.Duration // for one side of one row
+
+	Only Side // the other is not asked; empty: both are
+	Keep Keep // what is there already is not run again
+}
+
+// Usual is what make bench has; Quick looks only whether everything works.
+var (
+	Usual = Patience{Horizon: 2 * time.Hour, Real: 10 * time.Minute}
+	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
+)
+
+// looking is how often both look when there is nothing to do; quiet is for how long there must be nothing for a fleet to be
+// at rest: upstream looks anew at what has not changed after five minutes.
+const (
+	looking = 10 * time.Second
+	quiet   = 6 * time.Minute
+)
+
+// Row is one fleet, and how far each side came.
+type Row struct {
+	Waste   workload.Waste
+	Skipped string // why there is nothing
+
+	Nodes, Pods  int
+	Price        catalog.Price // when it began
+	Least        []fleet.Step  // where pods come and go, and while they do: below which no plan for those of the time is
+	Ours, Theirs Outcome
+}
+
+// Outcome is how far a side came.
+type Outcome struct {
+	Rest    time.Duration // when the price changed for the last time
+	Ran     time.Duration // how much of the cluster's time was seen
+	Stopped string        // why no more was; empty if nothing more was worth doing
+	Price   catalog.Price
+	Bound   catalog.Price // no plan for the pods that run could cost less
+	Nodes   int
+	Moved   int
+	Waiting int // pods without a node
+	Bill    []fleet.Step
+	Passes  int
+	Seconds float64 // the longest pass
+	Peak    uint64  // of a pass, in bytes; 0 where it was not measured
+}
+
+// Run lets both make the fleet cheaper, each one of its own.
+func (p Patience) Run(w workload.Waste) (Row, error) {
+	row := Row{Waste: w}
+	f, err := w.Build()
+	if errors.Is(err, workload.ErrMissing) {
+		row.Skipped = err.Error()
+		return row, nil
+	}
+	if err != nil {
+		return row, fmt.Errorf("build %s: %w", w.Name, err)
+	}
+	row.Nodes, row.Price = len(f.Machines()), f.Price()
+	for _, m := range f.Machines() {
+		row.Pods += m.Pods()
+	}
+	if w.Lasts > 0 {
+		row.Least = leastOf(f, w.Lasts)
+	}
+	if row.Ours, err = p.let(Joiner, w, p.ours); err == nil {
+		row.Theirs, err = p.let(Upstream, w, p.theirs)
+	}
+	return row, err
+}
+
+// let puts the side in charge of the fleet, unless it is known already what it came to, or it is not asked.
+func (p Patience) let(by Side, w workload.Waste, run func(workload.Waste, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
+	out, known, err := p.Keep.load(w.Name, by)
+	if known || err != nil || p.Only != "" && p.Only != by {
+		return out, err
+	}
+	f, err := w.Build()
+	if err == nil {
+		out, err = run(w, f)
+	}
+	if err != nil {
+		return out, fmt.Errorf("%s, %s: %w", w.Name, by, err)
+	}
+	return out, p.Keep.save(w.Name, by, out)
+}
+
+func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
+	f.LargeFirst = true // package drain
+	o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
+	t := newTurn(p, w, f)
+	for t.goes() {
+		busy, err := o.pass()
+		if err != nil {
+			return Outcome{}, err
+		}
+		t.saw(busy)
+		if err := o.wait(); err != nil {
+			return Outcome{}, err
+		}
+	}
+	out := t.outcome()
+	out.Passes, out.Seconds, out.Peak = len(o.record.seconds), o.record.longest(), o.record.peak
+	return out, nil
+}
+
+// wait lets time pass until the next look, and ends moves as soon as they can be.
+func (o *ours) wait() error {
+	until := o.fleet.Now().Add(looking)
+	for len(o.moves) > 0 {
+		next, ok := o.fleet.Next()
+		if !ok || !next.Before(until) {
+			break
+		}
+		o.fleet.Advance(next)
+		if err := o.finish(); err != nil {
+			return err
+		}
+	}
+	o.fleet.Advance(until)
+	return o.finish()
+}
+
+func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
+	d, err := upstream.Disrupt(f, w.SpotToSpot, work)
+	if err != nil {
+		return Outcome{}, err
+	}
+	t := newTurn(p, w, f)
+	var r record
+	for t.goes() {
+		before := f.Changes()
+		var rest time.Duration
+		from := f.Now()
+		if rest, err = d.Pass(); err != nil {
+			return Outcome{}, err
+		}
+		r.seconds = append(r.seconds, d.Thought().Seconds())
+		busy := d.Busy() || f.Changes() != before
+		t.saw(busy)
+		d.Wait(rest)
+		if !busy && f.Now().Sub(from) < time.Minute { // as long as nothing changes, it sees the same
+			next, ok := f.Next()
+			if due := from.Add(5*time.Minute + looking); !ok || next.After(due) {
+				next = due
+			}
+			d.Wait(max(next.Sub(f.Now()), 0))
+		}
+	}
+	out := t.outcome()
+	out.Passes, out.Seconds = len(r.seconds), r.longest()
+	return out, nil
+}
+
+// turn is one side's time with a fleet.
+type turn struct {
+	patience Patience
+	waste    workload.Waste
+	fleet    *fleet.Fleet
+	began    time.Time
+	still    time.Duration // since when nothing was done, in the cluster's time
+	changes  int
+	stopped  string
+	over     bool
+}
+
+func newTurn(p Patience, w workload.Waste, f *fleet.Fleet) *turn {
+	return &turn{patience: p, waste: w, fleet: f, began: time.Now(), changes: -1}
+}
+
+func (t *turn) goes() bool {
+	switch {
+	case t.over:
+	case t.fleet.Since() >= t.waste.Lasts+t.patience.Horizon:
+		t.over, t.stopped = true, "after "+(t.waste.Lasts+t.patience.Horizon).String()
+	case time.Since(t.began) >= t.patience.Real:
+		t.over, t.stopped = true, fmt.Sprintf("after %s of real time", t.patience.Real)
+	}
+	return !t.over
+}
+
+// saw notes whether anything was done.
+func (t *turn) saw(busy bool) {
+	if busy || t.fleet.Changes() != t.changes {
+		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()
+	}
+	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= quiet
+}
+
+func (t *turn) outcome() Outcome {
+	f := t.fleet
+	out := Outcome{
+		Rest: fleet.Rest(f.Bill()), Ran: f.Since(), Stopped: t.stopped, Price: f.Price(), Nodes: len(f.Machines()), Moved: f.Moved(),
+		Waiting: f.Waiting(), Bill: f.Bill(),
+	}
+	out.Bound = bound(f)
+	return out
+}

@@ -1,0 +1,245 @@
+package consolidation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// What is asked of our side.
+const (
+	mostGap     = 5.0 // percent above the bound of the pods that run, in the end
+	mostSeconds = 5.0 // of a pass
+	mostBytes   = 500 << 20
+)
+
+// Title is the section's first line.
+const Title = "## Giving back\n"
+
+// Report is the section of the benchmarks' page.
+func Report(rows []Row) string {
+	var b strings.Builder
+	b.WriteString(Title + `
+The same wasteful fleets, in charge of upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
+of ours, in a cluster in made-up time: a node that is launched is ready after 45 s, one that goes is paid for 30 s more, pods that are
+evicted go where kube-scheduler would put them by default. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side thinks, the
+cluster's time passes too: processor time or real time, whichever is less.
+
+* **rest** is when the price changed for the last time; a side that was stopped before it came to rest says so.
+* **bound**: no plan for the pods that ran in the end can cost less. **gap**: how far above it the price then is.
+* Where pods come and go, those that are there when they have ceased to stay, until nothing more is worth doing. How far above the bound the price
+  was meanwhile is said below: that bound is looked at every ten seconds, for all pods that are there, those included that wait.
+* **paid** is the price over time, for as long as both were watched.
+* Upstream thinks for about as long as the cluster's time passes, and not every fleet could be watched until it came to rest. What it might
+  have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
+  that it had come to, are compared as they were: **reached so far**. A machine that is to be cheaper than another is paid for beside it at first, so who moves
+  much has paid more after some minutes, and less after some more.
+* **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
+  beyond the cluster itself at its fullest, what was not collected yet included; the collector is told of nine tenths of 500 MiB, as the
+  controller tells it of its memory limit.
+
+`)
+	b.WriteString("| fleet | pods | $/hour before | by | rest | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")
+	b.WriteString("|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for i := range rows {
+		if r := &rows[i]; r.Skipped == "" {
+			r.write(&b)
+		}
+	}
+	for i := range rows {
+		rows[i].explain(&b)
+	}
+	b.WriteString("\n| fleet | to reach | measured | |\n|---|---|---|---|\n")
+	for i := range rows {
+		if r := &rows[i]; r.Skipped == "" {
+			r.judge(&b)
+		}
+	}
+	return b.String()
+}
+
+// party is a side and what it came to.
+type party struct {
+	name    Side
+	outcome *Outcome
+}
+
+// sides are those that were asked.
+func (r *Row) sides() []party {
+	return slices.DeleteFunc([]party{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p party) bool { return p.outcome.Ran == 0 })
+}
+
+// write writes a line for each side.
+func (r *Row) write(b *strings.Builder) {
+	head := fmt.Sprintf("| `%s` %s | %d | %s |", r.Waste.Name, r.Waste.About, r.Pods, dollars(r.Price.Dollars()))
+	for _, side := range r.sides() {
+		fmt.Fprintf(b, "%s %s |", head, side.name)
+		r.line(b, side.outcome)
+		head = "|  |  |  |"
+	}
+}
+
+func (r *Row) line(b *strings.Builder, o *Outcome) {
+	rest := o.Rest.Round(time.Second).String()
+	if o.Stopped != "" {
+		rest += ", stopped " + o.Stopped
+	}
+	memory := ""
+	if o.Peak > 0 {
+		memory = fmt.Sprintf("%d MiB", o.Peak>>20)
+	}
+	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()), dollars(o.Bound.Dollars()),
+		o.gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
+}
+
+// gap is how many percent above the bound the price is that the side came to.
+func (o *Outcome) gap() float64 {
+	if o.Bound == 0 {
+		return 0
+	}
+	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
+}
+
+// explain says how far above the bound a fleet was while its pods came and went, and for what.
+func (r *Row) explain(b *strings.Builder) {
+	if len(r.Least) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	for _, side := range r.sides() {
+		o := side.outcome
+		meanwhile := min(o.Ran, r.Waste.Lasts)
+		least := fleet.Spent(r.Least, meanwhile)
+		joining, leaving := fleet.Idle(o.Bill, meanwhile)
+		share := func(dollars float64) float64 { return 100 * dollars / least }
+		over := share(fleet.Spent(o.Bill, meanwhile) - least)
+		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are machines that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
+			r.Waste.Name, side.name, meanwhile.Round(time.Minute), over, share(joining), share(leaving), over-share(joining+leaving))
+	}
+}
+
+// window is for how long what was paid is compared.
+func (r *Row) window() time.Duration {
+	if r.Theirs.Ran == 0 {
+		return r.Ours.Ran
+	}
+	return max(min(r.Ours.Ran, r.Theirs.Ran), min(max(r.Ours.Rest, r.Theirs.Rest), r.Theirs.Ran))
+}
+
+// mark is what came of something that is asked.
+type mark string
+
+const (
+	reached mark = "reached"
+	soFar   mark = "reached so far" // upstream was stopped, and might have come further
+	unknown mark = "not known"      // what upstream had come to when it was stopped does not say
+	notYet  mark = "**not yet**"
+	worse   mark = "**not so far**"
+)
+
+// judge writes what is asked of the row, and what was measured.
+func (r *Row) judge(b *strings.Builder) {
+	add := func(want, have string, m mark) {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, m)
+	}
+	o, t := &r.Ours, &r.Theirs
+	if o.Ran == 0 {
+		return // it was not asked
+	}
+	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), sure(o.gap() <= mostGap))
+	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
+		sure(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
+	if t.Ran == 0 {
+		return
+	}
+	stopped := ""
+	if t.Stopped != "" {
+		stopped = " until it was stopped"
+	}
+	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
+	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)), dollars(mine), t.beside(mine <= theirs))
+	if t.Ran < r.Waste.Lasts {
+		return // it was stopped while other pods ran
+	}
+	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped), dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
+	rest := sure(o.Stopped == "" && o.Rest <= t.Rest)
+	if t.Stopped != "" && o.Stopped == "" {
+		rest = least(o.Rest <= t.Ran) // it would have rested later
+	}
+	want := "at rest no later than upstream, " + t.Rest.Round(time.Second).String()
+	if t.Stopped != "" {
+		want = fmt.Sprintf("at rest no later than upstream, which was not when it was stopped, at %s", t.Ran.Round(time.Second))
+	}
+	add(want, o.Rest.Round(time.Second).String(), rest)
+	moved := sure(o.Moved <= t.Moved)
+	if t.Stopped != "" {
+		moved = least(o.Moved <= t.Moved) // it would have moved more
+	}
+	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
+	if low := t.lowest(); t.Stopped != "" && o.Price <= low {
+		add(fmt.Sprintf("no more pods moved to come down to %s, the least that upstream had come to, after %d", dollars(low.Dollars()), t.Moved),
+			fmt.Sprint(o.movedUntil(low)), sure(o.movedUntil(low) <= t.Moved))
+	}
+}
+
+// lowest is the least price there was.
+func (o *Outcome) lowest() catalog.Price {
+	out := o.Price
+	for _, s := range o.Bill {
+		out = min(out, s.Price)
+	}
+	return out
+}
+
+// movedUntil is how many pods were moved to come down to that price, without what was still paid for while they moved.
+func (o *Outcome) movedUntil(price catalog.Price) int {
+	for _, s := range o.Bill {
+		if s.Settled <= price {
+			return s.Moved
+		}
+	}
+	return o.Moved
+}
+
+// sure is the mark of what was seen to its end.
+func sure(ok bool) mark {
+	if ok {
+		return reached
+	}
+	return notYet
+}
+
+// least is the mark of what upstream can only have come to more of, after it was stopped.
+func least(ok bool) mark {
+	if ok {
+		return reached
+	}
+	return unknown
+}
+
+// beside is the mark of what is compared with what upstream came to until it came to rest, or was stopped.
+func (o *Outcome) beside(ok bool) mark {
+	switch {
+	case o.Stopped == "":
+		return sure(ok)
+	case ok:
+		return soFar
+	}
+	return worse
+}
+
+func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }
+
+// Line is the row in one line, to see how far it has come.
+func Line(r *Row) string {
+	if r.Skipped != "" {
+		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)
+	}
+	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Waste.Name,
+		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.gap(), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
+		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.Theirs.gap(), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
+}

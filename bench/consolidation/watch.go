@@ -1,0 +1,147 @@
+package consolidation
+
+import (
+	"context"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/bench/fleet"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// informers tell our side of the fleet's objects as the manager's cache does: of all that there are when they are first asked, and of each
+// change from then on, at once.
+type informers struct {
+	fleet    *fleet.Fleet
+	handlers map[reflect.Type][]toolscache.ResourceEventHandler
+	classes  []*awsv1.EC2NodeClass
+	nodes    map[string]*corev1.Node // as they were told last, by name
+	claims   map[string]*karpv1.NodeClaim
+}
+
+// watch lets a reader follow the fleet.
+func watch(f *fleet.Fleet) *kube.Reader {
+	w := &informers{
+		fleet: f, handlers: map[reflect.Type][]toolscache.ResourceEventHandler{},
+		nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{},
+	}
+	for _, p := range f.Pools {
+		class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: p.Spec.Template.Spec.NodeClassRef.Name}}
+		class.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionReady, Status: metav1.ConditionTrue, Reason: karpv1.ConditionReady}}
+		w.classes = append(w.classes, class)
+	}
+	f.Watch = w
+	return &kube.Reader{Informers: w}
+}
+
+// GetInformer returns what tells of one kind.
+func (w *informers) GetInformer(_ context.Context, like client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return &informer{all: w, like: like}, nil
+}
+
+// Machine tells of the machine's claim and node.
+func (w *informers) Machine(m *fleet.Machine) {
+	claim := m.Claim()
+	tell(w, w.claims[m.Name], claim)
+	w.claims[m.Name] = claim
+	if n := m.Node(); n != nil {
+		tell(w, w.nodes[m.Name], n)
+		w.nodes[m.Name] = n
+	}
+}
+
+// Gone tells that both are no more.
+func (w *informers) Gone(m *fleet.Machine) {
+	w.dropped(w.claims[m.Name])
+	if n := w.nodes[m.Name]; n != nil {
+		w.dropped(n)
+	}
+	delete(w.claims, m.Name)
+	delete(w.nodes, m.Name)
+}
+
+// Pod tells of a pod.
+func (w *informers) Pod(p *fleet.Pod) { tell(w, nil, p.Object) }
+
+// PodGone tells that one is no more.
+func (w *informers) PodGone(p *fleet.Pod) { w.dropped(p.Object) }
+
+// Settled is of no interest.
+func (w *informers) Settled() {}
+
+// tell tells of an object that has come, or of a change if it was there before.
+func tell[T interface {
+	comparable
+	client.Object
+}](w *informers, before, now T) {
+	var none T
+	for _, h := range w.handlers[reflect.TypeOf(now)] {
+		if before == none {
+			h.OnAdd(now, false)
+		} else {
+			h.OnUpdate(before, now)
+		}
+	}
+}
+
+func (w *informers) dropped(o client.Object) {
+	for _, h := range w.handlers[reflect.TypeOf(o)] {
+		h.OnDelete(o)
+	}
+}
+
+// informer is of one kind. Only what a kube.Reader asks of it is there.
+type informer struct {
+	cache.Informer
+	all  *informers
+	like client.Object
+}
+
+// AddEventHandler tells the handler of all that there is now, and of each change from then on.
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	kind := reflect.TypeOf(i.like)
+	i.all.handlers[kind] = append(i.all.handlers[kind], h)
+	objects := i.all.fleet.Objects()
+	switch i.like.(type) {
+	case *corev1.Pod:
+		added(h, objects.Pods)
+	case *corev1.Node:
+		for _, n := range objects.Nodes {
+			i.all.nodes[n.Name] = n
+		}
+		added(h, objects.Nodes)
+	case *karpv1.NodeClaim:
+		for _, c := range objects.Claims {
+			i.all.claims[c.Name] = c
+		}
+		added(h, objects.Claims)
+	case *karpv1.NodePool:
+		added(h, objects.Pools)
+	case *awsv1.EC2NodeClass:
+		added(h, i.all.classes)
+	}
+	return registered{}, nil
+}
+
+func added[T client.Object](h toolscache.ResourceEventHandler, all []T) {
+	for _, o := range all {
+		h.OnAdd(o, true)
+	}
+}
+
+// registered is a handler that was told of everything.
+type registered struct{}
+
+func (registered) HasSynced() bool                          { return true }
+func (registered) HasSyncedChecker() toolscache.DoneChecker { return registered{} }
+func (registered) Name() string                             { return "fleet" }
+func (registered) Done() <-chan struct{}                    { return closed }
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -1,0 +1,30 @@
+package faults
+
+import (
+	"context"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// aclFaults are of network ACLs.
+func aclFaults() []Fault {
+	all := func(number int64, out bool) world.ACLEntry {
+		return world.ACLEntry{Number: number, Out: out, Protocol: "-1", CIDR: "0.0.0.0/0"}
+	}
+	tcp := func(number int64, out, deny bool, from, to int64) world.ACLEntry {
+		return world.ACLEntry{Number: number, Out: out, Deny: deny, Protocol: "6", CIDR: "0.0.0.0/0", From: from, To: to}
+	}
+	return []Fault{
+		{Name: "acl-closed-out", What: "the subnet's network ACL denies port 443 before it allows the rest", Check: "NET-8", Cause: "lets nothing out to port 443",
+			Break: acl(all(100, false), all(100, true), tcp(90, true, true, 443, 443))},
+		{Name: "acl-without-answers", What: "the subnet's network ACL lets in the ports of services, and no answers", Check: "NET-8", Cause: "lets no answers in",
+			Break: acl(all(100, true), tcp(100, false, false, 443, 443), tcp(110, false, false, 10250, 10250))},
+	}
+}
+
+// acl gives the scene a subnet of its own, with a network ACL.
+func acl(entries ...world.ACLEntry) func(context.Context, *Scene) error {
+	return subnet(func(s *Scene, n *world.Subnet, _ *world.RouteTable) {
+		s.Lab.Estate.Region.CreateNetworkACL(world.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
+	})
+}

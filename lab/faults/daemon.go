@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// daemonFaults are of the pods that each node needs, or that a machine's devices do.
+func daemonFaults() []Fault {
+	return []Fault{
+		{Name: "service-proxy-missing", What: "the cluster has no kube-proxy, so the network plug-in does not reach the API server's service", Check: "CNI-2", Cause: "because the cluster has no kube-proxy", After: true, Alone: true,
+			Break: withoutDaemon("kube-proxy", "kube-proxy")},
+		{Name: "device-plugin-without-toleration", What: "the NodePool taints its GPU nodes, and the device plug-in does not tolerate it", Check: "READY-1", Cause: "no device plug-in for it runs there", After: true, Alone: true,
+			Break: devices("nvidia-device-plugin-daemonset")},
+		{Name: "one-hop-for-the-storage-driver", What: "the storage driver's pods ask the metadata service, whose answers may take one hop", Check: "IMDS-1", Cause: "needs the metadata service", After: true, Alone: true,
+			Break: func(_ context.Context, s *Scene) error {
+				one := int64(1)
+				s.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPPutResponseHopLimit: &one}
+				driver := daemonSet("ebs-csi-node", "602401143452.dkr.ecr.us-east-1.amazonaws.com/eks/aws-ebs-csi-driver:v1.50.1")
+				driver.Spec.Template.Spec.NodeSelector = map[string]string{"test": s.Name}
+				s.More = append(s.More, driver)
+				return nil
+			}},
+	}
+}
+
+// devices lets the scene's pods ask for a GPU, on nodes that are tainted for it, and gives the cluster a device plug-in that tolerates some taints.
+func devices(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		const gpu = "nvidia.com/gpu"
+		s.Pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: gpu, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+		requirements := s.Pool.Spec.Template.Spec.Requirements
+		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, "g4dn.xlarge")
+		pod := &s.Pods.Spec.Template.Spec
+		pod.Tolerations = []corev1.Toleration{{Key: gpu, Operator: corev1.TolerationOpExists}}
+		one := corev1.ResourceList{gpu: resource.MustParse("1")}
+		pod.Containers[0].Resources.Limits, pod.Containers[0].Resources.Requests[gpu] = one, one[gpu]
+		plugin := daemonSet(name, "nvcr.io/nvidia/k8s-device-plugin:v0.17.1")
+		plugin.Spec.Template.Spec.HostNetwork, plugin.Spec.Template.Spec.Tolerations = true, tolerations
+		s.More = append(s.More, plugin)
+		return nil
+	}
+}
+
+// daemonSet is a DaemonSet of one container, that tolerates nothing of its own.
+func daemonSet(name, image string) *appsv1.DaemonSet {
+	labels := map[string]string{"name": name}
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, Labels: labels},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image, Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}}}}},
+			},
+		},
+	}
+}
+
+// withoutDaemon deletes one of EKS's DaemonSets, which the fix brings again as an add-on.
+func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
+	return func(ctx context.Context, s *Scene) error {
+		var daemon appsv1.DaemonSet
+		if err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, &daemon); err != nil {
+			return err
+		}
+		again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
+		s.Undo(func(ctx context.Context) error {
+			_ = s.World(func(*world.World, time.Time) error { // if the fix made it
+				_, err := s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, addon)
+				return err
+			})
+			return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))
+		})
+		return s.Lab.Client.Delete(ctx, &daemon)
+	}
+}

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// fleetFaults are of instances that are nobody's, or another's, and of what comes after a node has joined.
+func fleetFaults() []Fault {
+	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
+	return []Fault{
+		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of it", Hint: true, Alone: true,
+			Break: stranger(nil)},
+		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
+			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
+		{Name: "startup-taint-stays", What: "nobody takes the NodePool's startup taint off its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
+			Break: func(_ context.Context, s *Scene) error {
+				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
+				return nil
+			}},
+		{Name: "network-plugin-missing", What: "the cluster has no network plug-in", Check: "CNI-1", Cause: "the cluster has no network plug-in", After: true, Slow: true, Alone: true,
+			Break: withoutDaemon("aws-node", "vpc-cni")},
+		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "of a cluster that was made anew since", Alone: true,
+			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
+		{Name: "custom-networking-unknown", What: "the VPC CNI has custom networking on, and the controller does not know", Check: "NET-6", Cause: "the controller does not reserve an interface for it",
+			Hint: true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
+				return errors.Join(deployed("RESERVED_ENIS", "0")(ctx, s), s.plugin(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
+			}},
+		{Name: "other-authority", What: "image of one's own: the user data has another cluster's certificate authority", Check: "BOOT-2", Cause: "another cluster's certificate authority",
+			Break: func(ctx context.Context, s *Scene) error {
+				right, wrong, err := s.authorities()
+				if err != nil {
+					return err
+				}
+				return spoilt(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
+			}},
+		{Name: "feature-gate-unknown", What: "image of one's own: the kubelet gets a feature gate that it does not know", Check: "TAINT-3", Cause: "knows no such feature gate", Hint: true,
+			Break: spoilt(func(text string) string {
+				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
+			})},
+		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true, Smoke: true,
+			Break: spoilt(func(text string) string {
+				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
+			})},
+	}
+}
+
+// stranger launches an instance with the cluster's name and more tags, which no controller of this cluster has asked for.
+func stranger(more map[string]string) func(context.Context, *Scene) error {
+	return func(ctx context.Context, s *Scene) error {
+		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster}, {Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
+			{Key: aws.String("karpenter.k8s.aws/ec2nodeclass"), Value: aws.String("gone")}}
+		for k, v := range more {
+			tags = append(tags, types.Tag{Key: &k, Value: &v})
+		}
+		one, image := int32(1), s.image("own-image-"+s.Name)
+		out, err := ec2.NewFromConfig(s.Lab.AWS()).RunInstances(ctx, &ec2.RunInstancesInput{
+			ImageId: &image, InstanceType: "m5.large", SubnetId: &s.Lab.Estate.PrivateSubnets[0].ID, MinCount: &one, MaxCount: &one,
+			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
+		})
+		if err != nil {
+			return fmt.Errorf("launch a stranger: %w", err)
+		}
+		id := *out.Instances[0].InstanceId
+		// One that has just been launched may belong to a NodeClaim that does not say so yet.
+		if err := s.until(ctx, time.Minute, "the stranger to be old enough to be told from a new node", func(context.Context) (bool, error) {
+			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.Unclaimed, nil
+		}); err != nil {
+			return err
+		}
+		s.Undo(func(context.Context) error {
+			return s.World(func(_ *world.World, now time.Time) error {
+				_, _, err := s.Lab.Estate.Region.Terminate(now, []string{id})
+				return err
+			})
+		})
+		return nil
+	}
+}
+
+// daemon is the network plug-in's DaemonSet.
+func (s *Scene) daemon(ctx context.Context) (*appsv1.DaemonSet, error) {
+	out := &appsv1.DaemonSet{}
+	err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-node"}, out)
+	return out, err
+}
+
+// plugin sets a variable of the network plug-in.
+func (s *Scene) plugin(ctx context.Context, name, value string) error {
+	daemon, err := s.daemon(ctx)
+	if err != nil {
+		return err
+	}
+	env := &daemon.Spec.Template.Spec.Containers[0].Env
+	before := *env
+	s.Undo(func(ctx context.Context) error {
+		daemon, err := s.daemon(ctx)
+		if err != nil {
+			return err
+		}
+		daemon.Spec.Template.Spec.Containers[0].Env = before
+		return s.Lab.Client.Update(ctx, daemon)
+	})
+	*env = append([]corev1.EnvVar{{Name: name, Value: value}}, before...)
+	return s.Lab.Client.Update(ctx, daemon)
+}
+
+// deployed lets the controller have a Deployment, as the chart makes it, with a setting. It has no pods: the controller runs beside the cluster.
+func deployed(name, value string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		d := pods(s.Name)
+		none := int32(0)
+		d.Name, d.Namespace, d.Spec.Replicas = "joiner", metav1.NamespaceSystem, &none
+		d.Labels = map[string]string{"app.kubernetes.io/name": "joiner"}
+		pod := &d.Spec.Template.Spec
+		pod.ServiceAccountName, pod.NodeSelector = "joiner", nil
+		pod.Containers[0].Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: s.Lab.Region}, {Name: "CLUSTER_NAME", Value: s.Lab.Cluster}, {Name: name, Value: value}}
+		s.More = append(s.More, d)
+		return nil
+	}
+}
+
+// authorities are the cluster's certificate authority, and another one.
+func (s *Scene) authorities() (right, wrong string, err error) {
+	if err := s.Cluster(func(c *world.Cluster) { right = c.CA }); err != nil {
+		return "", "", err
+	}
+	wrong, err = otherAuthority()
+	return right, wrong, err
+}
+
+// publicFaults are of subnets that lead to an internet gateway.
+func publicFaults() []Fault {
+	return []Fault{{Name: "public-subnet-without-address", What: "the nodes' subnet leads to an internet gateway, and they get no public address", Check: "NET-4", Cause: "its instances get no public address",
+		Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {
+			no := false
+			t.Routes = routesOf(s.Lab.Estate, s.Lab.Estate.PublicSubnets[0].ID)
+			s.Class.Spec.AssociatePublicIPAddress = &no
+		})}, {Name: "gateway-gone", What: "the default route of the nodes' subnet goes to a NAT gateway that was deleted", Check: "NET-4", Cause: "which is gone",
+		Break: subnet(func(_ *Scene, _ *world.Subnet, t *world.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
+}

@@ -1,0 +1,42 @@
+package faults
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// groupFaults are of security groups that instances come to have.
+func groupFaults() []Fault {
+	return []Fault{
+		{Name: "group-added", What: "somebody adds a security group to an instance, which counts as drifted then", Check: "ID-8", Cause: "which it does not select now",
+			Hint: true, After: true, Break: undrifted, Then: grouped},
+	}
+}
+
+// undrifted keeps nodes of the scene from being replaced as drifted.
+func undrifted(_ context.Context, s *Scene) error {
+	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})
+	return nil
+}
+
+// grouped lets somebody add a security group to the scene's first instance, as firewall managers do.
+func grouped(ctx context.Context, s *Scene) error {
+	return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
+		for _, i := range s.Instances() {
+			if i.State == world.Running {
+				return true, s.World(func(w *world.World, now time.Time) error {
+					g, err := s.Lab.Estate.Region.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name, "common to all instances", nil)
+					if err == nil {
+						w.Regroup(now, i.ID, append(slices.Clone(i.SecurityGroupIDs), g.ID)...)
+					}
+					return err
+				})
+			}
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,142 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// Calm is what doctor said of scenes in which nothing is wrong.
+type Calm struct {
+	Scenes int      // that were played
+	Asked  int      // how often doctor was asked meanwhile: before the launch, on the way and afterwards
+	Alarms []string // what it found all the same: false alarms, each once
+}
+
+// variant is a healthy scene: what is chosen otherwise than in NewScene.
+type variant struct {
+	name string
+	mode string // authentication mode; empty: any
+	make func(ctx context.Context, s *Scene) error
+}
+
+// variants are healthy scenes of all kinds.
+func variants() []variant {
+	alias := func(name string) func(context.Context, *Scene) error {
+		return func(_ context.Context, s *Scene) error {
+			s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: name}}
+			return nil
+		}
+	}
+	requires := func(i int, r karpv1.Requirement) func(context.Context, *Scene) error {
+		return func(_ context.Context, s *Scene) error {
+			s.Pool.Spec.Template.Spec.Requirements[i] = r
+			return nil
+		}
+	}
+	return []variant{
+		{name: "al2023", make: alias("al2023@latest")},
+		{name: "bottlerocket", make: alias("bottlerocket@latest")},
+		{name: "al2", make: func(_ context.Context, s *Scene) error {
+			family := "AL2"
+			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: s.Lab.AL2Image}}
+			return nil
+		}},
+		{name: "custom", make: custom(func(text string) string { return text })},
+		{name: "arm64", make: requires(0, In(corev1.LabelArchStable, "arm64"))},
+		{name: "both-architectures", make: requires(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
+		{name: "spot", make: requires(1, In(karpv1.LabelCapacityType, "spot"))},
+		{name: "devices", make: devices("nvidia-device-plugin-of-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
+		{name: "own-group", make: group(func(*world.SecurityGroup) {})},
+		{name: "own-subnet", make: subnet(func(*Scene, *world.Subnet, *world.RouteTable) {})},
+		{name: "own-profile", make: func(_ context.Context, s *Scene) error {
+			s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
+			return s.World(func(w *world.World, now time.Time) error {
+				account := w.Account(s.Lab.Account)
+				_, err := account.CreateProfile(now, world.Profile{Name: s.Name})
+				return errors.Join(err, account.AddRoleToProfile(s.Name, lab.NodeRole))
+			})
+		}},
+		{name: "entry", make: entryOf(world.EntryEC2Linux)},
+		{name: "entry-api", mode: world.AuthAPI, make: entryOf(world.EntryEC2Linux)},
+		{name: "row", mode: world.AuthConfigMap, make: badRow()},
+	}
+}
+
+// Calm plays scenes in which nothing is wrong, those of one authentication mode side by side, and asks doctor until all their pods run.
+func (s *Stage) Calm(ctx context.Context) (Calm, error) {
+	var out Calm
+	for _, mode := range []string{world.AuthBoth, world.AuthAPI, world.AuthConfigMap} {
+		if err := s.calm(ctx, mode, &out); err != nil {
+			return out, fmt.Errorf("healthy scenes in mode %s: %w", mode, err)
+		}
+	}
+	return out, nil
+}
+
+func (s *Stage) calm(ctx context.Context, mode string, out *Calm) error {
+	var scenes []*Scene
+	defer func() {
+		for _, scene := range scenes {
+			_ = scene.remove(context.WithoutCancel(ctx))
+		}
+		for _, scene := range scenes {
+			_ = scene.gone(context.WithoutCancel(ctx))
+		}
+	}()
+	for _, v := range variants() {
+		if v.mode != mode && (v.mode != "" || mode != world.AuthBoth) {
+			continue
+		}
+		s.played++
+		scene := NewScene(s.Lab, fmt.Sprintf("healthy-%s-%d", v.name, s.played))
+		scenes = append(scenes, scene)
+		if err := s.Break(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.make}, false); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+	}
+	out.Scenes += len(scenes)
+	if err := s.listen(ctx, out); err != nil {
+		return err
+	}
+	for _, scene := range scenes {
+		if err := s.ensurePods(ctx, scene); err != nil {
+			return err
+		}
+	}
+	for _, scene := range scenes {
+		err := scene.until(ctx, mending, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
+			err := s.listen(ctx, out)
+			running, err2 := scene.running(ctx)
+			return running, errors.Join(err, err2)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.listen(ctx, out)
+}
+
+// listen asks doctor, and notes what it finds.
+func (s *Stage) listen(ctx context.Context, out *Calm) error {
+	all, err := s.ask(ctx)
+	if err != nil {
+		return err
+	}
+	out.Asked++
+	for _, f := range all {
+		if line := fmt.Sprintf("%s %s, %s: %s", f.Check, f.Verdict, f.Subject, f.Cause); f.Bad() && !slices.Contains(out.Alarms, line) {
+			out.Alarms = append(out.Alarms, line)
+		}
+	}
+	return nil
+}

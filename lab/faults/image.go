@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/machine"
+)
+
+// imageFaults are of images: of another family than the EC2NodeClass says, or with something missing.
+func imageFaults() []Fault {
+	flawed := func(f Fault, family, flaw string) Fault {
+		f.After, f.Break = true, otherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
+		return f
+	}
+	return []Fault{
+		{Name: "image-for-arm", What: "the image is for arm64, and the NodePool buys x86", Check: "ARCH-2", Cause: "none of its images is for them", Break: armImage},
+		{Name: "image-older-than-the-type", What: "image of one's own: it is older than the instance type, whose pods it does not know", Check: "BOOT-10", Cause: "is older than the instance type", After: true,
+			Break: func(ctx context.Context, s *Scene) error {
+				if err := custom(func(text string) string { return text })(ctx, s); err != nil {
+					return err
+				}
+				return s.World(func(*world.World, time.Time) error {
+					for _, i := range s.Lab.Estate.Region.Images() {
+						if i.ID == s.Class.Spec.AMISelectorTerms[0].ID {
+							i.Flaws = []string{machine.FlawOldTable}
+							s.Lab.Estate.Region.RegisterImage(i)
+						}
+					}
+					return nil
+				})
+			}},
+		{Name: "image-of-al2", What: "an image of Amazon Linux 2, named so that nobody can tell, under AMI family AL2023", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2023", After: true,
+			Break: otherFamily("AL2023", "AL2", nil)},
+		{Name: "image-of-al2023", What: "an image of Amazon Linux 2023, named so that nobody can tell, under AMI family AL2", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2", After: true,
+			Break: otherFamily("AL2", "AL2023", nil)},
+		flawed(Fault{Name: "image-without-nodeadm", What: "the image has no nodeadm", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawNoNodeadm),
+		flawed(Fault{Name: "image-hardened", What: "the image was hardened so that nodeadm may not be run", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawLockedNodeadm),
+		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data"}, "AL2", machine.FlawNoBootstrap),
+		flawed(Fault{Name: "image-without-kubelet", What: "the image has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2023", machine.FlawNoKubelet),
+		flawed(Fault{Name: "image-without-kubelet-al2", What: "the image of Amazon Linux 2 has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2", machine.FlawNoKubelet),
+		flawed(Fault{Name: "image-without-containerd", What: "the image has no containerd, which nodeadm calls", Check: "BOOT-6", Cause: "nodeadm fails on the instance"}, "AL2023", machine.FlawNoContainerd),
+		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2023", machine.FlawWrongClock),
+		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2", machine.FlawWrongClock),
+	}
+}
+
+// armImage selects AWS's own image for arm64, by its id.
+func armImage(_ context.Context, s *Scene) error {
+	family := "AL2023"
+	return s.World(func(*world.World, time.Time) error {
+		for _, i := range s.Lab.Estate.Region.Images() {
+			if i.Family == family && i.Architecture == "arm64" && i.Variant == "standard" && i.Version == lab.KubernetesMinor() {
+				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: i.ID}}
+				return nil
+			}
+		}
+		return errors.New("there is no image for arm64")
+	})
+}
+
+// otherFamily lets the scene use an image of a family under the name of another. Images of Amazon Linux 2 are made by the account.
+func otherFamily(named, is string, change func(*world.Image)) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		return s.World(func(_ *world.World, now time.Time) error {
+			from := is
+			if is == "AL2" {
+				from = "AL2023" // AWS makes none of it for the versions of today
+			}
+			id, err := s.copyImage(now, from, func(i *world.Image) {
+				i.Family = is
+				if change != nil {
+					change(i)
+				}
+			})
+			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &named, []awsv1.AMISelectorTerm{{ID: id}}
+			return err
+		})
+	}
+}
+
+// scriptFaults are of what the user data of an image of one's own makes of its machine: it shows on the console alone.
+func scriptFaults() []Fault {
+	own := func(name, what, check, cause string, change func(string) string) Fault {
+		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: spoilt(change)}
+	}
+	before := func(lines string) func(string) string {
+		return func(text string) string { return strings.Replace(text, "/etc/eks", lines+"\n/etc/eks", 1) }
+	}
+	replace := func(old, with string) func(string) string {
+		return func(text string) string { return strings.Replace(text, old, with, 1) }
+	}
+	return []Fault{
+		own("program-for-arm", "the script fetches a program for arm64, on x86", "ARCH-3", "for another architecture",
+			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join")),
+		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
+		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models")),
+		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
+		own("kubelet-pods-negative", "the kubelet is told to take fewer than no pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
+	}
+}

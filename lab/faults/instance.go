@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// instanceFaults are of what EC2 gives an instance to live with.
+func instanceFaults() []Fault {
+	return []Fault{
+		{Name: "metadata-off", What: "the EC2NodeClass switches the instances' metadata service off", Check: "IMDS-2", Cause: "the endpoint is switched off", Smoke: true,
+			Break: func(_ context.Context, s *Scene) error {
+				off := "disabled"
+				s.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: &off}
+				return nil
+			}},
+		{Name: "host-broken", What: "the host of the first instance is broken, and EC2's status checks say so", Check: "BOOT-16", Cause: "its host is broken", After: true,
+			Break: silent("r5b.large"), Then: impaired(world.SystemCheck)},
+		{Name: "system-hangs", What: "the operating system of the first instance hangs, and EC2's status checks say so", Check: "BOOT-16", Cause: "its operating system does not answer", After: true,
+			Break: silent("r5n.large"), Then: impaired(world.InstanceCheck)},
+		{Name: "node-left-behind", What: "a Node of the name that the first instance will have was left by an instance that is gone", Check: "TAINT-4", Cause: "which another instance left behind", After: true,
+			Break: leftBehind},
+	}
+}
+
+// leftBehind gives the scene a subnet of its own, and the cluster a Node that has the name of the first instance there. Nobody deletes it, as where
+// the cloud's controller was told nothing of the instance that it was of.
+func leftBehind(ctx context.Context, s *Scene) error {
+	var first netip.Addr
+	err := subnet(func(_ *Scene, n *world.Subnet, _ *world.RouteTable) {
+		first = n.CIDR.Addr()
+		for range 4 { // that AWS keeps for itself
+			first = first.Next()
+		}
+	})(ctx, s)
+	if err != nil {
+		return err
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: world.PrivateName(s.Lab.Region, first.String())},
+		Spec:       corev1.NodeSpec{ProviderID: "aws:///" + s.Lab.Region + "a/i-0" + strings.Repeat("9", 16)},
+	}
+	s.Undo(func(ctx context.Context) error {
+		return client.IgnoreNotFound(s.Lab.Client.Delete(ctx, node.DeepCopy()))
+	})
+	if err := s.Lab.Client.Create(ctx, node); err != nil {
+		return fmt.Errorf("make a Node: %w", err)
+	}
+	const older = 15 * time.Second // than its namesake, beyond what clocks may be apart
+	return s.until(ctx, 2*older, "the Node to be older than the instance", func(context.Context) (bool, error) {
+		return time.Since(node.CreationTimestamp.Time) > older, nil
+	})
+}
+
+// silent lets the scene buy machines of one type, which nobody else here buys; the first of them runs and does nothing.
+func silent(instanceType string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		requirements := s.Pool.Spec.Template.Spec.Requirements
+		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, instanceType)
+		return s.World(func(w *world.World, _ time.Time) error {
+			w.Faults.Boots = append(w.Faults.Boots, &world.Boot{Pool: world.Pool{Type: instanceType}, Count: 1, Silent: true})
+			return nil
+		})
+	}
+}
+
+// impaired lets a status check of the scene's first instance fail.
+func impaired(check world.Check) func(context.Context, *Scene) error {
+	return func(ctx context.Context, s *Scene) error {
+		return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
+			for _, i := range s.Instances() {
+				if i.State == world.Running {
+					return true, s.World(func(w *world.World, now time.Time) error { w.Impair(now, i.ID, check); return nil })
+				}
+			}
+			return false, nil
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// launchFaults are of what an account is not ready for: keys, quotas, policies, images that EC2 launches nothing from.
+func launchFaults() []Fault {
+	const noLaunch = "not let the controller launch instances"
+	return []Fault{
+		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "it is disabled", After: true,
+			Break: key(world.Key{Disabled: true})},
+		{Name: "key-without-controller", What: "the policy of the volumes' KMS key does not name the controller", Check: "LAUNCH-2", Cause: "cannot use the KMS key", After: true, Smoke: true,
+			Break: key(world.Key{Closed: true})},
+		{Name: "spot-role-missing", What: "the account has never had a spot instance, and lacks the service-linked role", Check: "LAUNCH-3", Cause: "AWSServiceRoleForEC2Spot", NeedsPods: true,
+			Alone: true, Break: noSpotRole},
+		{Name: "quota-used-up", What: "the account's quota of vCPUs is used up", Check: "LAUNCH-5", Cause: "quota of vCPUs is used up", NeedsPods: true, Alone: true,
+			Break: quota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
+		{Name: "spot-quota-used-up", What: "the account's quota of spot vCPUs is used up", Check: "LAUNCH-5", Cause: "quota of spot vCPUs is used up", NeedsPods: true, Alone: true,
+			Break: quota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
+		{Name: "organization-denies-fleets", What: "a service control policy denies ec2:CreateFleet", Check: "LAUNCH-4", Cause: noLaunch, Slow: true,
+			Break: guardrail("ec2:CreateFleet")},
+		{Name: "organization-denies-instances", What: "a service control policy denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
+			Break: guardrail("ec2:RunInstances")},
+		{Name: "organization-denies-templates", What: "a service control policy denies ec2:CreateLaunchTemplate", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
+			Break: guardrail("ec2:CreateLaunchTemplate")},
+		{Name: "role-denies-tags", What: "a policy of the controller's role denies ec2:CreateTags", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
+			Break: denial("ec2:CreateTags")},
+		{Name: "role-denies-instances", What: "a policy of the controller's role denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
+			Break: denial("ec2:RunInstances")},
+		{Name: "image-not-ready", What: "the image is still being copied", Check: "LAUNCH-10", Cause: "is pending, and EC2 launches nothing from it", Slow: true,
+			Break: ownImage(func(i *world.Image) { i.State = "pending" })},
+		{Name: "image-of-the-marketplace", What: "the image is sold in the AWS Marketplace, and nobody has subscribed to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
+			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" })},
+	}
+}
+
+// key encrypts the volumes of the scene with a key of its own.
+func key(k world.Key) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		return s.World(func(_ *world.World, _ time.Time) error {
+			device, size, kind, yes := "/dev/xvda", resource.MustParse("30Gi"), "gp3", true
+			arn := s.Lab.Estate.Region.CreateKey(k).ARN
+			s.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: &device, RootVolume: true,
+				EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: &kind, Encrypted: &yes, KMSKeyID: &arn}}}
+			return nil
+		})
+	}
+}
+
+// noSpotRole takes from the account what its first spot instance would make, and lets the scene buy spot.
+func noSpotRole(_ context.Context, s *Scene) error {
+	s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot)
+	lacks := func(is bool) func(*world.World, time.Time) error {
+		return func(w *world.World, _ time.Time) error {
+			account := w.Account(s.Lab.Account)
+			account.NoSpotRole = is
+			_ = account.DeleteRole("AWSServiceRoleForEC2Spot") // of an earlier time, if there is one
+			return nil
+		}
+	}
+	s.Undo(func(context.Context) error { return s.World(lacks(false)) })
+	return s.World(lacks(true))
+}
+
+// quota leaves no vCPUs of a kind.
+func quota(q world.Quota, capacityType string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, capacityType)
+		region := s.Lab.Estate.Region
+		s.Undo(func(context.Context) error {
+			return s.World(func(*world.World, time.Time) error { delete(region.Quotas, q); return nil })
+		})
+		return s.World(func(*world.World, time.Time) error {
+			if region.Quotas == nil {
+				region.Quotas = map[world.Quota]int64{}
+			}
+			region.Quotas[q] = 0
+			return nil
+		})
+	}
+}
+
+// denying is a policy that denies an action where it is for the scene's class.
+func (s *Scene) denying(action string) string {
+	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":%q,"Resource":"*","Condition":{"StringEquals":{"aws:RequestTag/%s":%q}}}]}`,
+		action, awsv1.LabelNodeClass, s.Name)
+}
+
+// guardrail puts the account under a service control policy that denies an action for the scene's class.
+func guardrail(action string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		return s.World(func(w *world.World, _ time.Time) error {
+			account := w.Account(s.Lab.Account)
+			g, err := account.AttachGuardrail(s.denying(action))
+			s.Undo(func(context.Context) error {
+				return s.World(func(*world.World, time.Time) error { _ = account.DetachGuardrail(g.ID); return nil }) // the fix may have done so
+			})
+			return err
+		})
+	}
+}
+
+// denial gives the controller's role a policy that denies an action for the scene's class.
+func denial(action string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		return s.World(func(w *world.World, now time.Time) error {
+			account := w.Account(s.Lab.Account)
+			p, err := account.CreatePolicy(now, world.Policy{Name: "freeze-" + s.Name, Document: s.denying(action)})
+			if err != nil {
+				return err
+			}
+			s.Undo(func(context.Context) error {
+				return s.World(func(*world.World, time.Time) error { return account.DetachPolicy(lab.ControllerRole, p.ARN) })
+			})
+			return account.AttachPolicy(lab.ControllerRole, p.ARN)
+		})
+	}
+}
+
+// ownImage lets the scene use a copy of the newest image of Amazon Linux 2023 that the account has made, changed.
+func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		family := "AL2023"
+		return s.World(func(_ *world.World, now time.Time) error {
+			id, err := s.copyImage(now, family, change)
+			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: id}}
+			return err
+		})
+	}
+}
+
+// copyImage registers a copy of an image of AWS as the account's own. Its name tells nothing of what it is.
+func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image)) (id string, err error) {
+	region := s.Lab.Estate.Region
+	for _, i := range region.Images() {
+		if i.Family != family || i.Architecture != "x86_64" || i.Variant != "standard" || i.Version != lab.KubernetesMinor() {
+			continue
+		}
+		i.ID, i.Name, i.OwnerID, i.OwnerAlias, i.Public, i.CreatedAt = "", fmt.Sprintf("golden-%x", now.UnixNano()), s.Lab.Account, "", false, now
+		change(&i)
+		id = region.RegisterImage(i).ID
+		s.images = append(s.images, id)
+		return id, nil
+	}
+	return "", errors.New("there is no image of family " + family)
+}

@@ -1,0 +1,36 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFaultsOfAnyCluster: faults of the user data do something whatever the cluster is called.
+func TestFaultsOfAnyCluster(t *testing.T) {
+	t.Parallel()
+	for _, cluster := range []string{"lab", "prod", "Team_A-1", "b"} {
+		text := "#!/bin/bash\n/etc/eks/bootstrap.sh " + cluster + " --b64-cluster-ca x\n"
+		if got, want := withoutCluster(text), "#!/bin/bash\n/etc/eks/bootstrap.sh --b64-cluster-ca x\n"; got != want {
+			t.Errorf("%s: without the cluster's name: %q, want %q", cluster, got, want)
+		}
+		if got := ofOtherCluster(text); got == text || strings.Contains(got, "bootstrap.sh "+cluster+" ") {
+			t.Errorf("%s: for another cluster: %q", cluster, got)
+		}
+	}
+}
+
+// TestNamesAreNeutral: the name of a scene's objects does not say which fault is played.
+func TestNamesAreNeutral(t *testing.T) {
+	t.Parallel()
+	name := nameOf(7)
+	for _, f := range All() {
+		for _, word := range strings.FieldsFunc(strings.ToLower(f.Name+"-"+f.Check), func(r rune) bool { return r == '-' }) {
+			if len(word) > 2 && strings.Contains(name, word) {
+				t.Errorf("the name %s tells of the fault %s", name, f.Name)
+			}
+		}
+	}
+	if nameOf(8) == name {
+		t.Error("two scenes have one name")
+	}
+}

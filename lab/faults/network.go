@@ -1,0 +1,92 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// networkFaults are of security groups, routes and addresses.
+func networkFaults() []Fault {
+	const out443 = "nothing out to port 443"
+	return []Fault{
+		{Name: "closed-group", What: "the nodes' security group lets nothing out", Check: "NET-1", Cause: out443, Smoke: true, Break: group(func(g *world.SecurityGroup) { g.Egress = nil })},
+		{Name: "only-port-80-out", What: "the nodes' security group lets out port 80 alone", Check: "NET-1", Cause: out443, Break: group(func(g *world.SecurityGroup) {
+			g.Egress = []world.Rule{{Protocol: "tcp", From: 80, To: 80, CIDRs: []string{"0.0.0.0/0"}}}
+		})},
+		{Name: "only-udp-out", What: "the nodes' security group lets out UDP, and no TCP", Check: "NET-1", Cause: out443, Break: group(func(g *world.SecurityGroup) {
+			g.Egress = []world.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
+		})},
+		{Name: "kubelet-port-closed", What: "the nodes' security group does not let the control plane in", Check: "NET-1", Cause: "do not let the control plane reach kubelets at port 10250",
+			Hint: true, Break: group(func(g *world.SecurityGroup) { g.Ingress = nil })},
+		{Name: "no-route", What: "the nodes' subnet has no way out", Check: "NET-4", Cause: "has no route out", Smoke: true, Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {
+			t.Routes = t.Routes[:1]
+		})},
+		{Name: "subnet-of-the-main-table", What: "no route table names the nodes' subnet, and the VPC's main one leads nowhere", Check: "NET-4", Cause: "has no route out", Break: subnet(func(_ *Scene, n *world.Subnet, t *world.RouteTable) {
+			t.SubnetIDs, t.Main, t.Routes = nil, true, t.Routes[:1]
+		}), Alone: true},
+		{Name: "full-subnets", What: "the nodes' subnet has no free addresses", Check: "NET-5", Cause: "its subnets are full", Break: subnet(func(_ *Scene, n *world.Subnet, _ *world.RouteTable) {
+			n.Free = 2
+		})},
+	}
+}
+
+// group gives the scene a security group of its own, like the nodes', and changes it.
+func group(change func(*world.SecurityGroup)) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		return s.World(func(_ *world.World, _ time.Time) error {
+			g, err := s.Lab.Estate.Region.CreateSecurityGroup(s.Lab.Estate.VPC.ID, s.Name, "nodes of "+s.Name, nil)
+			if err != nil {
+				return err
+			}
+			g.Ingress, g.Egress = slices.Clone(s.Lab.Estate.NodeGroup.Ingress), slices.Clone(s.Lab.Estate.NodeGroup.Egress)
+			change(g)
+			s.Class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: g.ID}}
+			return nil
+		})
+	}
+}
+
+// subnet gives the scene a subnet of its own, with a route table of its own that leads to a NAT gateway, and changes them.
+func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		return s.World(func(_ *world.World, _ time.Time) error {
+			e := s.Lab.Estate
+			n, err := newSubnet(s)
+			if err != nil {
+				return err
+			}
+			t := e.Region.CreateRouteTable(world.RouteTable{VPCID: e.VPC.ID, SubnetIDs: []string{n.ID}, Routes: slices.Clone(routesOf(e, e.PrivateSubnets[0].ID))})
+			s.Class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: n.ID}}
+			change(s, n, t)
+			return nil
+		})
+	}
+}
+
+// newSubnet makes a subnet in the VPC's upper half, which nobody else uses.
+func newSubnet(s *Scene) (*world.Subnet, error) {
+	e := s.Lab.Estate
+	base := e.VPC.CIDR.Addr().As4()
+	for third := 255; third >= 128; third-- {
+		cidr := fmt.Sprintf("%d.%d.%d.0/24", base[0], base[1], third)
+		if n, err := e.Region.CreateSubnet(e.VPC.ID, e.PrivateSubnets[0].Zone.Name, cidr, nil); err == nil {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("the VPC %s has no room for another subnet", e.VPC.CIDR)
+}
+
+// routesOf are the routes of a subnet's table; the first is that of the VPC itself.
+func routesOf(e world.Estate, id string) []world.Route {
+	for _, t := range e.Region.RouteTables() {
+		if slices.Contains(t.SubnetIDs, id) {
+			return t.Routes
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Pair is two faults that are played at once.
+type Pair struct {
+	One, Other Fault
+
+	Both  bool          // doctor found both
+	After time.Duration // from both being there
+	Err   error
+}
+
+// Pairs draws pairs of faults that can be played side by side: of different checks, in one authentication mode, each breaking only what is its own.
+// The same seed draws the same pairs.
+func Pairs(faults []Fault, n int, seed uint64) []Pair {
+	draw := rand.New(rand.NewPCG(seed, 0))
+	able := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.Alone || f.Slow })
+	var out []Pair
+	for range 20 * n { // most draws fit
+		if len(out) == n || len(able) < 2 {
+			break
+		}
+		a, b := able[draw.IntN(len(able))], able[draw.IntN(len(able))]
+		known := slices.ContainsFunc(out, func(p Pair) bool { return p.One.Name == a.Name && p.Other.Name == b.Name })
+		if a.Check != b.Check && a.AuthMode == b.AuthMode && !known {
+			out = append(out, Pair{One: a, Other: b})
+		}
+	}
+	return out
+}
+
+// PlayPair breaks the lab in two ways at once, asks doctor until it finds both, and tidies up.
+func (s *Stage) PlayPair(ctx context.Context, p Pair) Pair {
+	s.played++
+	scenes := []*Scene{NewScene(s.Lab, nameOf(s.played)), NewScene(s.Lab, nameOf(s.played)+"-b")}
+	p.Err = s.playPair(ctx, scenes, &p)
+	tidy := context.WithoutCancel(ctx)
+	for _, scene := range scenes {
+		p.Err = errors.Join(p.Err, scene.undone(tidy), scene.remove(tidy))
+	}
+	for _, scene := range scenes {
+		p.Err = errors.Join(p.Err, scene.gone(tidy))
+	}
+	return p
+}
+
+func (s *Stage) playPair(ctx context.Context, scenes []*Scene, p *Pair) error {
+	for i, f := range []Fault{p.One, p.Other} {
+		if err := s.Break(ctx, scenes[i], f, f.After); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	err := scenes[0].until(ctx, Limit, "both to be found", func(ctx context.Context) (bool, error) {
+		all, err := s.ask(ctx)
+		if err != nil {
+			return false, err
+		}
+		for _, f := range []Fault{p.One, p.Other} {
+			if !slices.ContainsFunc(all, f.is) {
+				return false, fmt.Errorf("%s is not among the findings, of which the first is %s", f.Name, told(all))
+			}
+		}
+		return true, nil
+	})
+	p.Both, p.After = err == nil, time.Since(began)
+	return err
+}

@@ -1,0 +1,167 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Summary is a report in numbers.
+type Summary struct {
+	Faults, First, AtAll, Early, Mended int
+	ByHand                              int           // mended in an editor, as the fix says
+	Misled                              int           // faults before whose cause another one was told first
+	Median, Worst                       time.Duration // from the launch until found
+	RanMedian, RanWorst                 time.Duration // from the fix until pods ran
+	Pairs, Both                         int
+	Alarms                              int
+}
+
+// Summary counts.
+func (r Report) Summary() Summary {
+	s := Summary{Faults: len(r.Results), Pairs: len(r.Pairs), Alarms: len(r.Calm.Alarms)}
+	var times, ran []time.Duration
+	for _, one := range r.Results {
+		s.First += count(one.First)
+		s.AtAll += count(one.First || one.AtAll)
+		s.Early += count(one.First && one.Early)
+		s.Mended += count(one.Fixed && !one.ByHand)
+		s.ByHand += count(one.Fixed && one.ByHand)
+		s.Misled += count(len(one.Wrong) > 0)
+		if one.First && !one.Early {
+			times = append(times, one.After)
+		}
+		if one.Fixed {
+			ran = append(ran, one.Ran)
+		}
+	}
+	s.Median, s.Worst = medianAndWorst(times)
+	s.RanMedian, s.RanWorst = medianAndWorst(ran)
+	for _, p := range r.Pairs {
+		s.Both += count(p.Both)
+	}
+	return s
+}
+
+// medianAndWorst are 0 of no times. It sorts them.
+func medianAndWorst(times []time.Duration) (median, worst time.Duration) {
+	slices.Sort(times)
+	if n := len(times); n > 0 {
+		return times[n/2], times[n-1]
+	}
+	return 0, 0
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Short lists what is not as it has to be, one line each; none: all is.
+func (r Report) Short() []string {
+	var out []string
+	for _, one := range r.Results {
+		if one.Err != nil {
+			out = append(out, fmt.Sprintf("%s: %v", one.Fault.Name, one.Err))
+		}
+	}
+	for _, p := range r.Pairs {
+		if p.Err != nil {
+			out = append(out, fmt.Sprintf("%s and %s: %v", p.One.Name, p.Other.Name, p.Err))
+		}
+	}
+	for _, alarm := range r.Calm.Alarms {
+		out = append(out, "false alarm: "+alarm)
+	}
+	return out
+}
+
+// Markdown is the report as it is kept in docs/diagnosis-report.md.
+func (r Report) Markdown() string {
+	s := r.Summary()
+	var b strings.Builder
+	fmt.Fprintf(&b, `# What joiner doctor finds
+
+`+"`make diagnosis-report`"+` writes this page. Each fault is played in a lab: a real control plane beside an emulated AWS, and the controller at work. Something is broken,
+`+"`joiner doctor`"+`, with read permissions only, is asked until its first finding is what was broken, what it prints as the fix is pasted into a shell, pods must run, and
+doctor must find nothing. The seconds until found count from the launch of the first instance; a cause that is known before a launch needs none. The seconds until pods
+run count from when the fix is pasted, and pods have been waiting before; they include the commands of the fix, and an instance's boot, which takes less than a second in the lab.
+
+| what | number |
+|---|---|
+| faults | %d |
+| found first | %d |
+| found at all | %d |
+| found before anything was launched | %d |
+| seconds from the launch until found, of the others | median %.1f, worst %.1f |
+| another cause told first on the way | %d |
+| mended by pasting the fix into a shell, as it is printed | %d |
+| mended in the editor that the fix opens, as it says | %d |
+| seconds from pasting the fix until pods run | median %.1f, worst %.1f |
+| two faults at once, pairs drawn with seed %d | both found in %d of %d |
+| healthy scenes | %d, while doctor was asked %d times |
+| false alarms: findings worse than fine in healthy scenes | %d |
+| time for all of it, in %d labs side by side | %s |
+
+`, s.Faults, s.First, s.AtAll, s.Early, s.Median.Seconds(), s.Worst.Seconds(), s.Misled, s.Mended, s.ByHand, s.RanMedian.Seconds(), s.RanWorst.Seconds(), r.Seed, s.Both, s.Pairs, r.Calm.Scenes, r.Calm.Asked, s.Alarms,
+		r.Labs, r.Took.Round(time.Second))
+	r.writeFaults(&b)
+	r.writePairs(&b)
+	writeUntried(&b)
+	return b.String()
+}
+
+func (r Report) writeFaults(b *strings.Builder) {
+	b.WriteString("## Faults\n\n`lab fault NAME` plays one in a lab that runs.\n\n| fault | what it does | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
+	for _, one := range r.Results {
+		found, fix, note := "no", "", ""
+		switch {
+		case one.First && one.Early:
+			found = "before the launch"
+		case one.First:
+			found = fmt.Sprintf("%.1f s", one.After.Seconds())
+		case one.AtAll:
+			found = "not first"
+		}
+		if one.Fixed {
+			fix = fmt.Sprintf("%.1f s", one.Ran.Seconds())
+			if one.ByHand {
+				fix += ", edited"
+			}
+		}
+		if len(one.Wrong) > 0 {
+			note = "first told: " + cell(one.Wrong[0])
+		}
+		fmt.Fprintf(b, "| %s | %s | [%s](checks/%s.md) | %s | %s | %s |\n", one.Fault.Name, cell(one.Fault.What), one.Fault.Check, one.Fault.Check, found, fix, note)
+	}
+	b.WriteString("\n")
+}
+
+func (r Report) writePairs(b *strings.Builder) {
+	b.WriteString("## Two at once\n\n| fault | and | both found |\n|---|---|---|\n")
+	for _, p := range r.Pairs {
+		found := "no"
+		if p.Both {
+			found = "yes"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", p.One.Name, p.Other.Name, found)
+	}
+	b.WriteString("\n")
+}
+
+func writeUntried(b *strings.Builder) {
+	b.WriteString("## Checks without a fault\n\nTheir tests are of evidence, in package diagnosis.\n\n| check | why no fault makes it true in the lab |\n|---|---|\n")
+	reasons := Untried()
+	for _, id := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(b, "| [%s](checks/%s.md) | %s |\n", id, id, reasons[id])
+	}
+}
+
+// cell is text as a table takes it.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}

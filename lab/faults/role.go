@@ -1,0 +1,204 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// role gives the scene a node role of its own, that nothing lets into the cluster.
+func (s *Scene) role() error {
+	s.Class.Spec.Role = s.Name
+	return s.Lab.AddNodeRole(s.Name)
+}
+
+// arn is the ARN of the scene's own role.
+func (s *Scene) arn() string { return s.Lab.RoleARN(s.Name) }
+
+// entry makes an access entry for a role, if need be as if in another authentication mode: EKS keeps entries when it is told not to read them any more.
+func (s *Scene) entry(role, kind string) error {
+	return s.World(func(_ *world.World, now time.Time) error {
+		r := s.Lab.Estate.Region
+		c, err := r.Cluster(s.Lab.Cluster)
+		if err != nil {
+			return err
+		}
+		mode := c.AuthMode
+		defer func() { c.AuthMode = mode }()
+		c.AuthMode = world.AuthBoth
+		_, err = r.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
+		return err
+	})
+}
+
+// withoutEntry removes the access entry of a role.
+func (s *Scene) withoutEntry(role string) error {
+	return s.World(func(_ *world.World, _ time.Time) error {
+		return s.Lab.Estate.Region.DeleteAccessEntry(s.Lab.Cluster, role)
+	})
+}
+
+// row adds a row to aws-auth: the scene's role as nodes are mapped, but for what change replaces in it, pair by pair.
+func (s *Scene) row(ctx context.Context, replace ...string) error {
+	row := "- rolearn: " + s.arn() + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:bootstrappers\n  - system:nodes\n"
+	return s.authMap(ctx, func(text string) string { return text + strings.NewReplacer(replace...).Replace(row) })
+}
+
+// authMap changes the text of aws-auth's mapRoles, and notes what it was.
+func (s *Scene) authMap(ctx context.Context, change func(string) string) error {
+	var config corev1.ConfigMap
+	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}
+	if err := s.Lab.Client.Get(ctx, key, &config); err != nil {
+		return fmt.Errorf("read aws-auth: %w", err)
+	}
+	before := config.Data["mapRoles"]
+	config.Data["mapRoles"] = change(before)
+	if err := s.Lab.Client.Update(ctx, &config); err != nil {
+		return fmt.Errorf("write aws-auth: %w", err)
+	}
+	s.Undo(func(ctx context.Context) error {
+		if err := s.Lab.Client.Get(ctx, key, &config); err != nil {
+			return err
+		}
+		config.Data["mapRoles"] = before
+		return s.Lab.Client.Update(ctx, &config)
+	})
+	return nil
+}
+
+// replaceRole deletes the scene's role and makes it again, as Terraform does: of the same name, with another unique id.
+func (s *Scene) replaceRole() error {
+	err := s.World(func(w *world.World, _ time.Time) error {
+		account := w.Account(s.Lab.Account)
+		r, err := account.Role(s.Name)
+		if err != nil {
+			return err
+		}
+		for _, policy := range r.Policies {
+			if err := account.DetachPolicy(s.Name, policy); err != nil {
+				return err
+			}
+		}
+		return account.DeleteRole(s.Name)
+	})
+	if err != nil {
+		return err
+	}
+	return s.Lab.AddNodeRole(s.Name)
+}
+
+// trust is the trust policy of a node role.
+const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+
+// foreignRole makes a role for nodes that the controller's policies do not know of.
+func (s *Scene) foreignRole() error {
+	return s.World(func(w *world.World, now time.Time) error {
+		account := w.Account(s.Lab.Account)
+		if _, err := account.CreateRole(now, world.Role{Name: s.Name, TrustPolicy: trust}); err != nil {
+			return err
+		}
+		for _, p := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"} {
+			if err := account.AttachPolicy(s.Name, "arn:"+account.Partition()+":iam::aws:policy/"+p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// age makes the access entry of a role an hour older.
+func (s *Scene) age(role string) error {
+	return s.World(func(_ *world.World, _ time.Time) error {
+		e, err := s.Lab.Estate.Region.AccessEntry(s.Lab.Cluster, role)
+		if err == nil {
+			e.CreatedAt = e.CreatedAt.Add(-time.Hour)
+		}
+		return err
+	})
+}
+
+// roleFaults are of roles and instance profiles themselves.
+func roleFaults() []Fault {
+	return []Fault{
+		{Name: "class-has-controller-role", What: "the EC2NodeClass gives instances the controller's role", Check: "AUTH-5", Cause: "is the role of the controller's pods",
+			Break: func(_ context.Context, s *Scene) error {
+				s.Class.Spec.Role = lab.ControllerRole
+				return nil
+			}},
+		{Name: "role-missing", What: "the EC2NodeClass names a role that is not there", Check: "AUTH-6", Cause: "there is no role",
+			Break: func(_ context.Context, s *Scene) error {
+				s.Class.Spec.Role = s.Name
+				return nil
+			},
+			// With roles of several EC2NodeClasses to choose from, only the user knows which one is meant.
+			Edit: func(ctx context.Context, s *Scene) error {
+				var class awsv1.EC2NodeClass
+				if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), &class); err != nil {
+					return fmt.Errorf("read the EC2NodeClass: %w", err)
+				}
+				class.Spec.Role = lab.NodeRole
+				if err := s.Lab.Client.Update(ctx, &class); err != nil {
+					return fmt.Errorf("edit the EC2NodeClass: %w", err)
+				}
+				return nil
+			}},
+		{Name: "role-for-lambda", What: "the node role trusts another service than EC2", Check: "AUTH-6", Cause: "EC2 may not give instances the role",
+			Break: func(_ context.Context, s *Scene) error {
+				return errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
+					return w.Account(s.Lab.Account).UpdateTrust(s.Name, strings.Replace(trust, "ec2.amazonaws.com", "lambda.amazonaws.com", 1))
+				}))
+			}},
+		{Name: "role-without-worker-policy", What: "the node role lacks AmazonEKSWorkerNodePolicy", Check: "AUTH-6", Cause: "lacks AmazonEKSWorkerNodePolicy",
+			Break: lacking("AmazonEKSWorkerNodePolicy")},
+		{Name: "role-without-registry-policy", What: "the node role may not pull images", Check: "AUTH-6", Cause: "lacks AmazonEC2ContainerRegistryPullOnly",
+			Break: lacking("AmazonEC2ContainerRegistryPullOnly")},
+		{Name: "role-without-policies", What: "the node role has no policies at all", Check: "AUTH-6", Cause: "lacks AmazonEKSWorkerNodePolicy and AmazonEC2ContainerRegistryPullOnly",
+			Break: lacking("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy", "AmazonSSMManagedInstanceCore")},
+		{Name: "role-not-passed", What: "the controller may not pass the node role to instances", Check: "AUTH-8", Cause: "the controller may not pass the role", Smoke: true,
+			Break: func(_ context.Context, s *Scene) error {
+				s.Class.Spec.Role = s.Name
+				return errors.Join(s.foreignRole(), s.entry(s.arn(), world.EntryEC2Linux))
+			}},
+		{Name: "profile-missing", What: "the EC2NodeClass names an instance profile that is not there", Check: "LAUNCH-1", Cause: "does not exist",
+			Break: func(_ context.Context, s *Scene) error {
+				s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
+				return nil
+			}},
+		{Name: "profile-without-role", What: "the instance profile that the EC2NodeClass names has no role", Check: "AUTH-7", Cause: "has no role",
+			Break: func(_ context.Context, s *Scene) error {
+				s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
+				return s.World(func(w *world.World, now time.Time) error {
+					_, err := w.Account(s.Lab.Account).CreateProfile(now, world.Profile{Name: s.Name})
+					return err
+				})
+			}},
+	}
+}
+
+// lacking gives the scene a role of its own that is let in, and lacks policies.
+func lacking(policies ...string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error {
+		if err := errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux)); err != nil {
+			return err
+		}
+		return s.World(func(w *world.World, _ time.Time) error {
+			account := w.Account(s.Lab.Account)
+			for _, p := range policies {
+				if err := account.DetachPolicy(s.Name, "arn:"+account.Partition()+":iam::aws:policy/"+p); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package faults
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// Plan says what is played for a report.
+type Plan struct {
+	Joiner string      // path of the program
+	Lab    lab.Options // of each lab; the authentication mode is the faults' affair
+	Labs   int         // how many labs side by side; in each one thing is played after another. Less than 1: 1
+	Faults []Fault
+	Pairs  int    // how many pairs of faults at once
+	Seed   uint64 // that draws them
+	NoCalm bool   // no healthy scenes are played
+	Say    func(string)
+}
+
+// Report is what came of a plan.
+type Report struct {
+	Results []Result // in the order of the faults
+	Pairs   []Pair
+	Calm    Calm
+	Seed    uint64
+	Labs    int
+	Took    time.Duration
+}
+
+// Run starts labs and plays all in them. The error is of labs that do not start; what doctor did not find is in the report.
+func Run(ctx context.Context, p Plan) (Report, error) {
+	began := time.Now()
+	p.Labs = max(p.Labs, 1)
+	r := Report{Seed: p.Seed, Labs: p.Labs, Results: make([]Result, len(p.Faults)), Pairs: Pairs(p.Faults, p.Pairs, p.Seed)}
+	jobs := make(chan func(*Stage), len(p.Faults)+len(r.Pairs)+1)
+	var errs []error
+	jobs <- func(s *Stage) {
+		var err error
+		if p.NoCalm {
+			return
+		}
+		if r.Calm, err = s.Calm(ctx); err != nil {
+			r.Calm.Alarms = append(r.Calm.Alarms, "not played to the end: "+err.Error())
+		}
+	}
+	// What takes long begins first.
+	order := make([]int, len(p.Faults))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		one, other := p.Faults[a], p.Faults[b]
+		return cmp.Or(cmp.Compare(brief(one), brief(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // modes change seldom
+	})
+	for _, i := range order {
+		jobs <- func(s *Stage) {
+			r.Results[i] = s.Play(ctx, p.Faults[i])
+			p.say(r.Results[i].line())
+		}
+	}
+	for i := range r.Pairs {
+		jobs <- func(s *Stage) {
+			r.Pairs[i] = s.PlayPair(ctx, r.Pairs[i])
+			p.say(r.Pairs[i].line())
+		}
+	}
+	close(jobs)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for range p.Labs {
+		group.Go(func() {
+			if err := p.work(ctx, jobs); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	r.Took = time.Since(began)
+	return r, errors.Join(errs...)
+}
+
+// brief is what orders faults by how long they take.
+func brief(f Fault) int {
+	if f.Slow {
+		return 0
+	}
+	return 1
+}
+
+// work starts one lab and does jobs in it until none is left.
+func (p Plan) work(ctx context.Context, jobs <-chan func(*Stage)) error {
+	l, err := lab.Start(ctx, p.Lab)
+	if err != nil {
+		return fmt.Errorf("start a lab: %w", err)
+	}
+	defer l.Close()
+	c, err := l.RunController(ctx, p.Joiner, Settings()...)
+	if err != nil {
+		return err
+	}
+	defer c.Kill()
+	stage, err := NewStage(ctx, l, p.Joiner)
+	if err != nil {
+		return err
+	}
+	for job := range jobs {
+		select {
+		case err := <-l.Failed():
+			return err
+		case <-c.Done():
+			return fmt.Errorf("the controller is gone: %w", c.Err())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		default:
+			job(stage)
+		}
+	}
+	return nil
+}
+
+func (p Plan) say(line string) {
+	if p.Say != nil {
+		p.Say(line)
+	}
+}
+
+func (r Result) line() string {
+	if r.Err != nil {
+		return fmt.Sprintf("FAIL  %s: %v", r.Fault.Name, r.Err)
+	}
+	return fmt.Sprintf("ok    %s: found %s, mended", r.Fault.Name, r.when())
+}
+
+func (p Pair) line() string {
+	if p.Err != nil {
+		return fmt.Sprintf("FAIL  %s and %s: %v", p.One.Name, p.Other.Name, p.Err)
+	}
+	return fmt.Sprintf("ok    %s and %s: both found", p.One.Name, p.Other.Name)
+}

@@ -1,0 +1,198 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// poll is how often the lab is looked at.
+const poll = 100 * time.Millisecond
+
+// Scene is what a fault is played with: an EC2NodeClass, a NodePool and a Deployment of one pod, all of one name and healthy until
+// a fault changes them. A fault changes them before they are made.
+type Scene struct {
+	Lab   *lab.Lab
+	Name  string // of all its objects, and the value of the label "test" that its pool gives and its pods select
+	Class *awsv1.EC2NodeClass
+	Pool  *karpv1.NodePool
+	Pods  *appsv1.Deployment
+	More  []client.Object // that are made before the others, and deleted with them
+
+	undo   []func(context.Context) error
+	images []string        // that were registered for it
+	made   []client.Object // in the order in which they were made
+}
+
+// NewScene returns a healthy scene, of which nothing is made yet.
+func NewScene(l *lab.Lab, name string) *Scene {
+	discovery := map[string]string{"karpenter.sh/discovery": l.Cluster}
+	s := &Scene{Lab: l, Name: name}
+	s.Class = &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: awsv1.EC2NodeClassSpec{
+		Role:                       lab.NodeRole,
+		AMISelectorTerms:           []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+		SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: discovery}},
+		SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: discovery}},
+	}}
+	s.Pool = &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	s.Pool.Spec.Template.Labels = map[string]string{"test": name}
+	s.Pool.Spec.Template.Spec = karpv1.NodeClaimTemplateSpec{
+		NodeClassRef: &karpv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: name},
+		Requirements: karpv1.Requirements{
+			In(corev1.LabelArchStable, "amd64"), In(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand),
+			In("karpenter.k8s.aws/instance-category", "c", "m", "r"),
+		},
+	}
+	s.Pool.Spec.Disruption = karpv1.Disruption{ConsolidationPolicy: karpv1.ConsolidateWhenEmpty, ConsolidateAfter: karpv1.After(time.Second),
+		Budgets: []karpv1.Budget{{Nodes: "100%"}}}
+	s.Pods = pods(name)
+	return s
+}
+
+// In is the requirement that a label has one of some values.
+func In(key string, values ...string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+func pods(name string) *appsv1.Deployment {
+	one, grace := int32(1), int64(1)
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: &grace, NodeSelector: map[string]string{"test": name},
+					Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+						corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
+					}}}},
+				},
+			},
+		},
+	}
+}
+
+// World changes what the emulated AWS has.
+func (s *Scene) World(change func(w *world.World, now time.Time) error) error {
+	var err error
+	s.Lab.Emulator.Do(func(w *world.World, now time.Time) { err = change(w, now) })
+	return err
+}
+
+// Cluster changes what EKS has of the cluster.
+func (s *Scene) Cluster(change func(c *world.Cluster)) error {
+	return s.World(func(_ *world.World, _ time.Time) error {
+		c, err := s.Lab.Estate.Region.Cluster(s.Lab.Cluster)
+		if err == nil {
+			change(c)
+		}
+		return err
+	})
+}
+
+// Undo notes how something is put right that is not the scene's alone, for when the fix was not applied, or leaves more than the scene's objects
+// behind. The last noted is done first.
+func (s *Scene) Undo(how func(context.Context) error) { s.undo = append(s.undo, how) }
+
+// undone does all that was noted.
+func (s *Scene) undone(ctx context.Context) error {
+	var errs []error
+	for _, how := range slices.Backward(s.undo) {
+		errs = append(errs, how(ctx))
+	}
+	s.undo = nil
+	return errors.Join(errs...)
+}
+
+// make makes objects.
+func (s *Scene) make(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := s.Lab.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("make %T %s: %w", o, o.GetName(), err)
+		}
+		s.made = append(s.made, o)
+	}
+	return nil
+}
+
+// settled waits until the controller has said of the class whether it can be used.
+func (s *Scene) settled(ctx context.Context) error {
+	return s.until(ctx, 30*time.Second, "the EC2NodeClass to be judged", func(ctx context.Context) (bool, error) {
+		var class awsv1.EC2NodeClass
+		if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), &class); err != nil {
+			return false, err
+		}
+		ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+		return ok && ready.Status != metav1.ConditionUnknown, nil
+	})
+}
+
+// Instances are those that the scene's pool has bought, in any state.
+func (s *Scene) Instances() []world.Instance {
+	return slices.DeleteFunc(s.Lab.Instances(), func(i world.Instance) bool { return i.Tags[karpv1.LabelNodePool] != s.Name })
+}
+
+// running reports whether the scene's pod runs.
+func (s *Scene) running(ctx context.Context) (bool, error) {
+	list, err := s.Lab.Kube.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.Name})
+	if err != nil {
+		return false, err
+	}
+	return len(list.Items) > 0 && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), nil
+}
+
+// remove deletes the scene's objects: the newest first, the class once its nodes are gone.
+func (s *Scene) remove(ctx context.Context) error {
+	var errs []error
+	for _, o := range slices.Backward(s.made) {
+		if err := s.Lab.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// gone waits until nothing is left of the scene.
+func (s *Scene) gone(ctx context.Context) error {
+	return s.until(ctx, time.Minute, "the scene to be gone", func(ctx context.Context) (bool, error) {
+		for _, o := range s.made {
+			if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+				return false, err
+			}
+		}
+		return !slices.ContainsFunc(s.Instances(), world.Instance.Alive), nil
+	})
+}
+
+// until waits until ok, and says what it waited for when that does not come.
+func (s *Scene) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {
+		done, err := ok(ctx)
+		if err != nil && ctx.Err() == nil {
+			last = err
+		}
+		return done && err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waited %s for %s: %w", limit, what, errors.Join(err, last))
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+)
+
+// socket is where a lab listens for faults, in its folder.
+const socket = "faults.sock"
+
+// answering is how long a lab may take to break, or to be put right.
+const answering = 2 * time.Minute
+
+// desk breaks a running lab by hand.
+type desk struct {
+	mu     sync.Mutex
+	stage  *Stage
+	scenes map[string]*Scene // by name of the fault
+	played int
+}
+
+// Serve lets `lab fault` break the lab until the context ends: it listens in the lab's folder, where only its user has access.
+func Serve(ctx context.Context, l *lab.Lab) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(l.Home, socket))
+	if err != nil {
+		return fmt.Errorf("listen for faults: %w", err)
+	}
+	d := &desk{stage: &Stage{Lab: l}, scenes: map[string]*Scene{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{name}", d.answer(d.brk))
+	mux.HandleFunc("DELETE /{name}", d.answer(d.undo))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }()
+	return nil
+}
+
+func (d *desk) answer(do func(context.Context, string) (string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answering)
+		defer cancel()
+		text, err := do(ctx, r.PathValue("name"))
+		if err != nil {
+			w.WriteHeader(http.StatusConflict)
+			text = err.Error()
+		}
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// brk breaks the lab.
+func (d *desk) brk(ctx context.Context, name string) (string, error) {
+	f, err := Find(name)
+	if err != nil {
+		return "", err
+	}
+	if d.scenes[name] != nil {
+		return "", fmt.Errorf("the fault %s is played already: `lab fault --undo %s` ends it", name, name)
+	}
+	stage, err := NewStage(ctx, d.stage.Lab, "")
+	if err != nil {
+		return "", err
+	}
+	d.played++ // what a scene leaves in AWS keeps its name, so the next needs another
+	scene := NewScene(d.stage.Lab, nameOf(d.played))
+	before, err := stage.keepMode(scene)
+	if err != nil {
+		return "", err
+	}
+	// Whoever breaks a lab wants to see what pods come to.
+	f.NeedsPods = true
+	if err := stage.Break(ctx, scene, f, true); err != nil {
+		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
+	}
+	d.scenes[name] = scene
+	return played(f, scene.Name, before, stage.mode), nil
+}
+
+// played says what was broken, with objects of a name, and how to find out. The cluster's authentication mode was another one before.
+func played(f Fault, name, before, now string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s. EC2NodeClass, NodePool and Deployment %s are there.\n", capital(f.What), name)
+	if now != before {
+		fmt.Fprintf(&b, "The cluster's authentication mode is %s until the fault is ended; it was %s.\n", now, before)
+	}
+	b.WriteString("To find out: joiner doctor")
+	switch {
+	case f.Wait > 0:
+		fmt.Fprintf(&b, ", %.0f seconds after the node has joined: until then all may be well", f.Wait.Seconds())
+	case f.Slow:
+		fmt.Fprintf(&b, ", which may take up to %.0f minutes to know", Limit.Minutes())
+	}
+	fmt.Fprintf(&b, "\nTo end it:   lab fault --undo %s\n", f.Name)
+	return b.String()
+}
+
+// undo puts right what a fault broke, and deletes its objects.
+func (d *desk) undo(ctx context.Context, name string) (string, error) {
+	scene := d.scenes[name]
+	if scene == nil {
+		return "", fmt.Errorf("the fault %q is not played in this lab", name)
+	}
+	if err := errors.Join(scene.undone(ctx), scene.remove(ctx)); err != nil {
+		return "", err
+	}
+	// The controller needs the role until the instances and its own instance profile are gone.
+	if err := scene.gone(ctx); err != nil {
+		return "", fmt.Errorf("the objects %s are deleted, and not gone yet; roles and access entries of the fault stay until `lab fault --undo %s` is run again: %w", scene.Name, name, err)
+	}
+	if err := scene.clean(ctx); err != nil {
+		return "", err
+	}
+	delete(d.scenes, name)
+	return "The fault " + name + " is ended: its objects, instances, roles and access entries are deleted.\n", nil
+}
+
+// keepMode returns the cluster's authentication mode, and notes it, to be put back.
+func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
+	err = scene.Cluster(func(c *world.Cluster) {
+		mode = c.AuthMode
+		scene.Undo(func(context.Context) error { return scene.Cluster(func(c *world.Cluster) { c.AuthMode = mode }) })
+	})
+	return mode, err
+}
+
+// Ask has the lab in a folder play a fault, or end it, and returns what it says.
+func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
+	client := &http.Client{Timeout: answering, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))
+	}}}
+	method := http.MethodPost
+	if undo {
+		method = http.MethodDelete
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://lab/"+name, nil)
+	if err != nil {
+		return "", fmt.Errorf("ask the lab: %w", err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return "", fmt.Errorf("ask the lab in %s: %w", home, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask the lab: %w", err)
+	case response.StatusCode != http.StatusOK:
+		return "", errors.New(strings.TrimSpace(string(text)))
+	}
+	return string(text), nil
+}
+
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
