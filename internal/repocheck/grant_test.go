@@ -1,4 +1,4 @@
-package joiner_test
+package repocheck
 
 import (
 	"go/ast"
@@ -65,7 +65,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, door := range []string{"access", "ami", "ec2", "interruption", "network", "price", "shift", "cmd/joiner", "controller"} {
+	for _, door := range []string{"access", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "shift", "cmd/joiner", "internal/controller"} {
 		files, err := filepath.Glob(filepath.Join(door, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("there is nothing in %s: %v", door, err)

@@ -1,4 +1,4 @@
-package joiner_test
+package repocheck
 
 // What Karpenter 1.14 and its provider for AWS have, by name. The remark after | is told to users where Joiner does not have it, or has
 // it otherwise; what Joiner has is not written here but found in its code.

@@ -1,4 +1,4 @@
-package joiner_test
+package repocheck
 
 import (
 	"flag"

@@ -1,4 +1,4 @@
-package joiner_test
+package repocheck
 
 import (
 	"fmt"
@@ -120,7 +120,7 @@ func namesIn(t *testing.T, file, function string) map[string]bool {
 func toldReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	for _, folder := range []string{"controller", "cmd/joiner"} {
+	for _, folder := range []string{"internal/controller", "cmd/joiner"} {
 		eachFile(t, folder, func(f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok {
